@@ -1,0 +1,7 @@
+BUILD_KIND: str
+COMPILER: str
+FLAGS: str
+CYTHON: str
+CYTHON_DIRECTIVES: str
+PYTHON: str
+MACHINE: str
