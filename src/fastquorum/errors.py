@@ -1,0 +1,341 @@
+"""Every error a user can meet. Structured fields first; the message is built from them.
+
+A class also inherits the built-in that fits. Foreign exceptions are mapped to these at the port where they arise.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from fastquorum.types import Endpoint, Epoch, NodeId, Offset
+
+
+@dataclass(eq=True)
+class FastQuorumError(Exception):
+    """Base of all. Subclasses are dataclasses whose `template` is formatted with their fields."""
+
+    template: ClassVar[str] = ""
+    exit_code: ClassVar[int] = 1
+    """What the command line exits with."""
+
+    def __post_init__(self) -> None:
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        return self.template.format(**self.as_fields())
+
+    def as_fields(self) -> dict[str, Any]:
+        """The structured fields, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(self.as_fields().values())
+
+    __hash__ = Exception.__hash__
+
+
+# --- the caller broke the API -----------------------------------------------------------------------------------------
+
+
+@dataclass(eq=True)
+class UsageError(FastQuorumError, ValueError):
+    """The caller broke the API; `detail` says how, `hint` what to do."""
+
+    detail: str
+    hint: str = ""
+    exit_code: ClassVar[int] = 2
+
+    def __str__(self) -> str:
+        return f"{self.detail}; {self.hint}" if self.hint else self.detail
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class ConfigError(UsageError):
+    """A configuration key is unknown or its value is bad. `key` and `source` (argument, file, environment) name it."""
+
+    key: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        where = f" ({self.source})" if self.source else ""
+        return f"{self.key}{where}: {super().__str__()}" if self.key else super().__str__()
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class VoterCountError(UsageError):
+    """A voter list is empty or longer than VOTERS_MAX."""
+
+    detail: str = ""
+    count: int = 0
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class RecordTooLarge(UsageError):
+    """A record, or an atomic group of records, does not fit into one batch. Refused before anything is appended."""
+
+    detail: str = ""
+    size_bytes: int = 0
+    limit_bytes: int = 0
+
+    def __str__(self) -> str:
+        return self.detail or f"{self.size_bytes} bytes do not fit into one batch of at most {self.limit_bytes}"
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class ClosedError(UsageError):
+    """The handle was closed, or is used in a forked child, where it can never work."""
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class OffsetOutOfRange(UsageError):
+    """An offset lies outside [start_offset, end_offset]."""
+
+    detail: str = ""
+    offset: Offset = -1
+    start_offset: Offset = -1
+    end_offset: Offset = -1
+
+    def __str__(self) -> str:
+        return self.detail or f"offset {self.offset} lies outside {self.start_offset}..{self.end_offset}"
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class DirectoryError(UsageError):
+    """A data directory cannot be used as asked: foreign, unformatted, locked, read-only, newer format. `path` names it."""
+
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {super().__str__()}" if self.path else super().__str__()
+
+    __hash__ = Exception.__hash__
+
+
+# --- right, but not now -----------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=True)
+class RetriableError(FastQuorumError):
+    """The request was right; try again, here or elsewhere."""
+
+    exit_code: ClassVar[int] = 3
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class NotLeader(RetriableError):
+    """This replica does not lead. `leader_id` is -1 while nobody is known to."""
+
+    leader_id: NodeId = -1
+    epoch: Epoch = -1
+    endpoint: Endpoint | None = None
+    maybe_committed: bool = False
+    """True if the append had reached this replica's log before leadership was lost: it may still commit."""
+
+    def __str__(self) -> str:
+        if self.leader_id < 0:
+            return f"this node does not lead epoch {self.epoch}, and no leader is known: retry after the election"
+        at = f" at {self.endpoint.host}:{self.endpoint.port}" if self.endpoint else ""
+        return f"this node does not lead epoch {self.epoch}: ask node {self.leader_id}{at}"
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class Overloaded(RetriableError):
+    """A bounded queue is full. Retry after `retry_after_s` seconds."""
+
+    reason: str = ""
+    retry_after_s: float = 0.0
+    template: ClassVar[str] = "overloaded: {reason}; retry after {retry_after_s} s"
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class AppendTimeout(RetriableError, TimeoutError):
+    """The append was not committed in time. It may still commit (`maybe_committed`)."""
+
+    timeout_s: float = 0.0
+    maybe_committed: bool = True
+
+    def __str__(self) -> str:
+        fate = "it may still commit" if self.maybe_committed else "it was not appended"
+        return f"not committed within {self.timeout_s} s; {fate}"
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class NotReady(RetriableError, TimeoutError):
+    """The quorum was not ready (leader known, high watermark valid) in time."""
+
+    reason: str = ""
+    template: ClassVar[str] = "the quorum is not ready: {reason}"
+
+    __hash__ = Exception.__hash__
+
+
+# --- a peer broke the protocol ----------------------------------------------------------------------------------------
+
+
+@dataclass(eq=True)
+class PeerProtocolError(FastQuorumError):
+    """A peer broke the protocol. The wire error code sits on the class, once."""
+
+    detail: str
+    wire_code: ClassVar[int] = 42
+    template: ClassVar[str] = "{detail}"
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class FrameError(PeerProtocolError):
+    """A frame's length prefix is negative or over the limit, decided from its 4 bytes."""
+
+    detail: str = ""
+    length: int = 0
+    limit: int = 0
+
+    def __str__(self) -> str:
+        return self.detail or f"frame length {self.length} is outside 0..{self.limit} bytes"
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class WireError(PeerProtocolError):
+    """A message's bytes do not decode, or a value cannot be encoded. `message`, `version`, `field` and `position` name it."""
+
+    message: str = ""
+    version: int = -1
+    field: str = ""
+    position: int = -1
+
+    def __str__(self) -> str:
+        where = f"{self.message} v{self.version}" if self.message else "message"
+        field = f" field {self.field}" if self.field else ""
+        position = f" at byte {self.position}" if self.position >= 0 else ""
+        return f"{where}{field}{position}: {self.detail}"
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class UnsupportedVersion(WireError):
+    """Nobody here speaks this API or this version of it."""
+
+    detail: str = ""
+    api_key: int = -1
+    wire_code: ClassVar[int] = 35
+
+    __hash__ = Exception.__hash__
+
+
+# --- bytes failed a check ---------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=True)
+class CorruptionError(FastQuorumError):
+    """Bytes failed a check. `reason` is a fixed word (see kernels.BatchFault); -1 fields are not known."""
+
+    reason: str
+    position: int = -1
+    """Byte position in the buffer or file where the bad batch starts."""
+    offset: Offset = -1
+    """Base offset that the bad bytes claim."""
+    stored_crc: int = -1
+    computed_crc: int = -1
+    path: str = ""
+    wire_code: ClassVar[int] = 2
+    exit_code: ClassVar[int] = 4
+
+    def __str__(self) -> str:
+        text = f"corrupt: {self.reason}"
+        if self.path:
+            text = f"{self.path}: {text}"
+        if self.position >= 0:
+            text += f" at byte {self.position}"
+        if self.offset >= 0:
+            text += f" (offset {self.offset})"
+        if self.stored_crc >= 0:
+            text += f", stored crc {self.stored_crc:#010x}, computed {self.computed_crc:#010x}"
+        return text
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class DecompressedTooLarge(CorruptionError):
+    """A compressed batch is larger than the cap when decompressed."""
+
+    reason: str = "decompressed_size"
+    limit_bytes: int = 0
+
+    __hash__ = Exception.__hash__
+
+
+# --- the replica must stop --------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=True)
+class FatalError(FastQuorumError):
+    """The replica must stop and claims nothing more."""
+
+    detail: str
+    template: ClassVar[str] = "{detail}"
+    exit_code: ClassVar[int] = 5
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class StorageFailed(FatalError, OSError):
+    """A write, sync or directory operation failed: what the disk holds is unknown. Never retried."""
+
+    detail: str = ""
+    operation: str = ""
+    path: str = ""
+    errno_code: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.operation} of {self.path} failed: {self.detail}; the replica stops, because what the disk holds is "
+            "no longer known: check the device and restart the process"
+        )
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class FsyncFailed(StorageFailed):
+    """fsync or fdatasync failed (fail-stop, architecture decision 3)."""
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class StateStoreFailed(StorageFailed):
+    """The quorum state could not be made durable: a vote may or may not have been cast."""
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class ProtocolFatal(FatalError):
+    """The protocol's own rules say this replica cannot go on (for example a divergence below its high watermark)."""
+
+    __hash__ = Exception.__hash__

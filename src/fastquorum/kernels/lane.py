@@ -1,0 +1,268 @@
+"""The steady-state lane's interface: the protocol's fast way, sans-IO, with a pure and (later) a native twin.
+
+The lane handles exactly the steady state: on a leader, appends of callers, Fetches of admitted peers that continue where
+the last answer ended, flush completions and the high watermark; on a follower, Fetch responses that continue the log.
+Everything else is handed up, untouched, and raft/ decides. The lane knows no elections and no meaning of timeouts.
+
+Calls return outputs (values) that the shell carries out, in order, inside the same critical section as the call.
+
+The seven rules (each has a scenario test and a mutant in tests/):
+1. `open_leader` only after the LeaderChangeMessage is in the log and the election is durable.
+2. A handed-up frame freezes the lane FIRST: no append, no send, until raft/ has decided. `freeze`/`close` return log end,
+   flushed end, high watermark and every peer's offset and contact; raft/ decides from these only.
+3. Epoch check, offset, write, claim of a parked Fetch and enqueue are ONE critical section. After `close` returns nothing
+   of that epoch can leave.
+4. `on_flushed(generation, end)`: end is the contiguous written prefix, sampled BEFORE the sync; truncation bumps the
+   generation, and a completion of an older generation is ignored.
+5. A failed sync latches (`on_flush_failed`): no send, no acknowledgement, no append after it.
+6. Contact is what the lane saw: the state it returns carries the times of the last contacts, and raft/ checks an overdue
+   deadline against them before it acts.
+7. A read barrier counts only Fetches that answer responses sent after it began (parked ones are answered empty to provoke
+   them), from a majority, with the high watermark past the epoch's start. No clocks, no leases.
+
+Who owns what: every attribute of a lane is read and written only under the shell's lane lock. The lock is taken by the
+replica's thread (frames, flush completions, ticks, freeze, resume, close) and by callers (append, begin_barrier). The
+simulator runs the same code with a lock that marks where threads may interleave.
+"""
+
+import enum
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from fastquorum.kernels import Buffer
+from fastquorum.types import Epoch, Micros, NodeId, Offset, ReplicaKey, Uuid
+
+Connection = int
+"""A connection's number, never reused within a process; -1 = none."""
+NO_CONNECTION = -1
+
+
+class LaneMode(enum.StrEnum):
+    CLOSED = "closed"
+    LEADER = "leader"
+    FOLLOWER = "follower"
+
+
+# --- what the lane works on -------------------------------------------------------------------------------------------
+
+
+class LaneLog(Protocol):
+    """The log as the lane needs it (storage.Log is one). All in-memory facts; `append` writes, nothing here syncs."""
+
+    @property
+    def start_offset(self) -> Offset: ...
+    @property
+    def end_offset(self) -> Offset:
+        """Exclusive end of what is written."""
+    @property
+    def flushed_end(self) -> Offset:
+        """Exclusive end of what is known synced; <= end_offset."""
+    @property
+    def generation(self) -> int:
+        """Bumped by every truncation."""
+    @property
+    def last_epoch(self) -> Epoch:
+        """Epoch of the last record, 0 for an empty log."""
+
+    def append_batch(self, batch: Buffer, *, base_offset: Offset, next_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:
+        """Write whole batches whose base is end_offset (one or more, all of `epoch`). StorageFailed stops the replica."""
+
+    def read(self, offset: Offset, bytes_max: int) -> bytes:
+        """Whole batches from the one that contains `offset`, at most bytes_max but at least one; b"" at the end."""
+
+    def request_flush(self) -> None:
+        """Have everything written so far synced; one sync at a time, the next begins when the last is reported."""
+
+
+# --- how it is opened -------------------------------------------------------------------------------------------------
+
+
+class LaneTimeouts(NamedTuple):
+    fetch_wait_us_max: Micros
+    """Bound on parking; a request's own, shorter wait is kept."""
+
+
+class LaneIdentity(NamedTuple):
+    """Fixed for the life of a lane."""
+
+    key: ReplicaKey
+    cluster_id: str
+    topic_id: Uuid
+
+
+class LeaderTerms(NamedTuple):
+    """On what terms a leader's lane is open; set when raft/ has made the lead durable (rule 1)."""
+
+    epoch: Epoch
+    voters: tuple[ReplicaKey, ...]
+    """Sorted by id; the leader itself is among them unless it is being removed."""
+    epoch_start: Offset
+    high_watermark: Offset
+    """-1 = unknown."""
+    timeouts: LaneTimeouts
+
+
+class FollowerTerms(NamedTuple):
+    epoch: Epoch
+    leader_id: NodeId
+    high_watermark: Offset
+    attempt: int
+    """A new number makes the lane forget a Fetch in flight and send another."""
+    fetch_bytes_max: int
+    fetch_wait_us_max: Micros
+
+
+class FetchAdmission(NamedTuple):
+    """A peer's Fetch that raft/ has validated; from here on the lane serves this peer on this connection."""
+
+    connection: Connection
+    correlation_id: int
+    api_version: int
+    peer: ReplicaKey
+    is_voter: bool
+    fetch_offset: Offset
+    request_high_watermark: Offset
+    """-1 unknown; 2^63-1 where the version lacks it (never provokes an answer)."""
+    max_wait_us: Micros
+    bytes_max: int
+
+
+# --- what it tells ----------------------------------------------------------------------------------------------------
+
+
+class PeerState(NamedTuple):
+    """What a leader's lane knows of one peer, voter or observer."""
+
+    key: ReplicaKey
+    is_voter: bool
+    connection: Connection
+    end_offset: Offset
+    """Its fetch offset: on its disk, as it says."""
+    last_contact_us: Micros
+    """Last valid Fetch; -1 never in this epoch."""
+    last_progress_us: Micros
+    """Last Fetch that advanced, or was at the log end (KAFKA-15911); -1 never."""
+    last_caught_up_us: Micros
+    """Kafka's lastCaughtUpTimestamp; -1 never."""
+
+
+class LaneState(NamedTuple):
+    """Returned by `freeze` and `close`: all that raft/ may decide from (rules 2 and 6)."""
+
+    mode: LaneMode
+    epoch: Epoch
+    log_end: Offset
+    flushed_end: Offset
+    high_watermark: Offset
+    peers: tuple[PeerState, ...]
+    """Leader: every admitted peer, sorted by key. Follower: empty."""
+    leader_contact_us: Micros
+    """Follower: last good response of the leader; -1 never on these terms."""
+    fetch_sent_us: Micros
+    """Follower: when the Fetch in flight was sent; -1 none in flight."""
+
+
+class Send(NamedTuple):
+    """Bytes of one frame, WITHOUT its length prefix, for this connection."""
+
+    connection: Connection
+    frame: Buffer
+
+
+class HandUp(NamedTuple):
+    """This frame is raft's: the lane is frozen already."""
+
+    connection: Connection
+    frame: bytes
+
+
+class Advanced(NamedTuple):
+    """The high watermark moved to this (exclusive) offset."""
+
+    high_watermark: Offset
+
+
+class BarrierDone(NamedTuple):
+    """A read barrier is over: local state up to `high_watermark` is linearizable, or it failed (-1: closed, not leader)."""
+
+    barrier: int
+    high_watermark: Offset
+
+
+class Unparked(NamedTuple):
+    """On close: a parked Fetch that raft/ must answer (NOT_LEADER_OR_FOLLOWER)."""
+
+    connection: Connection
+    correlation_id: int
+    api_version: int
+
+
+Output = Send | HandUp | Advanced | BarrierDone | Unparked
+
+
+class AppendVerdict(enum.IntEnum):
+    """What became of an append, where it is not an offset."""
+
+    FROZEN = -1
+    """raft/ is deciding: queue and try again after `resume`."""
+    NOT_LEADER = -2
+    """The lane is closed or follows."""
+    FAILED = -3
+    """A sync failed; nothing is accepted any more."""
+
+
+class Lane(Protocol):
+    """One replica's lane. Not thread-safe: every call is made under the shell's lane lock."""
+
+    def __init__(self, identity: LaneIdentity, log: LaneLog, batch_bytes_max: int) -> None: ...
+
+    @property
+    def mode(self) -> LaneMode: ...
+    @property
+    def is_frozen(self) -> bool: ...
+    @property
+    def has_failed(self) -> bool: ...
+    @property
+    def high_watermark(self) -> Offset: ...
+    @property
+    def deadline_us(self) -> Micros:
+        """When `on_tick` is next due (a parked Fetch's end); -1 never."""
+
+    # raft's side
+    def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]: ...
+    def open_follower(self, terms: FollowerTerms, now_us: Micros) -> list[Output]: ...
+    def attach_leader(self, connection: Connection, api_version: int, now_us: Micros) -> list[Output]:
+        """Follower: the leader is reachable on this connection; the lane fetches as soon as all is flushed."""
+    def detach(self, connection: Connection, now_us: Micros) -> list[Output]:
+        """A connection is gone: its parked Fetch is dropped, its peer is no longer served (its offset is kept)."""
+    def admit(self, fetch: FetchAdmission, now_us: Micros) -> list[Output]:
+        """Leader: serve this Fetch (answer or park) and, from now on, its peer on that connection. Allowed while frozen:
+        the answer then waits for `resume`."""
+    def freeze(self, now_us: Micros) -> LaneState:
+        """Stop (rule 2); idempotent. An open batch of accepted appends is sealed and written first, so that log_end is whole."""
+    def resume(self, now_us: Micros) -> list[Output]:
+        """raft/ has decided and the terms stand: go on with what waited."""
+    def close(self, now_us: Micros) -> tuple[LaneState, list[Output]]:
+        """The terms end. Outputs are only Unparked and failed BarrierDone: nothing of the epoch is sent after this."""
+
+    # the shell's side
+    def on_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> list[Output]:
+        """A request (leader) or response (follower) frame. [HandUp] and frozen unless it is the steady state.
+
+        Must not be called while frozen: the shell queues frames then."""
+    def on_flushed(self, generation: int, end: Offset, now_us: Micros) -> list[Output]:
+        """A sync ended; `log.flushed_end` is updated already (rule 4). While frozen it is only noted."""
+    def on_flush_failed(self) -> None: ...
+    def on_tick(self, now_us: Micros) -> list[Output]:
+        """Answer parked Fetches whose wait is over. No-op while frozen."""
+
+    # the callers' side
+    def append(self, values: Sequence[Buffer], timestamp_ms: int, now_us: Micros) -> tuple[int, list[Output]]:
+        """Append all values, in one batch with each other (atomic). (first offset or an AppendVerdict, outputs).
+
+        RecordTooLarge, nothing changed, if they do not fit into one batch.
+        """
+    def append_encoded(self, batch: bytearray, record_count: int, timestamp_ms: int, now_us: Micros) -> tuple[int, list[Output]]:
+        """Append a client's checked batch (stamped here with offset and epoch). As `append`."""
+    def begin_barrier(self, now_us: Micros) -> tuple[int, list[Output]]:
+        """Start a read barrier (rule 7): its number or an AppendVerdict. BarrierDone follows, maybe at once."""

@@ -1,0 +1,138 @@
+"""What raft/ orders, as values. The replica carries them out one after another, in the order given, never two at once.
+
+Each docstring states the effect's ordering duty. A failure of a durable effect (PersistElection, AppendControl, AppendSpan,
+TruncateLog) stops the replica: none of the effects behind it is carried out.
+"""
+
+from dataclasses import dataclass
+
+from fastquorum.errors import FatalError
+from fastquorum.kernels.lane import FetchAdmission
+from fastquorum.raft.election import ElectionState
+from fastquorum.raft.events import CorrelationId, RecordSpan, Token
+from fastquorum.types import Endpoint, Epoch, NodeId, Offset
+from fastquorum.wire import Message
+
+
+@dataclass(frozen=True, slots=True)
+class PersistElection:
+    """Durable (LMDB, synced) BEFORE any effect behind it: above all before a Send that claims the epoch or the vote."""
+
+    state: ElectionState
+
+
+@dataclass(frozen=True, slots=True)
+class CloseLane:
+    """End the lane's terms BEFORE any effect behind it; parked Fetches are answered NOT_LEADER_OR_FOLLOWER by the replica.
+
+    Always first when role or epoch changes, so that nothing of the old epoch is appended or sent after the decision.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class AppendControl:
+    """Append one control batch (a new leader's LeaderChange and what goes with it) at the log end, and have it synced.
+
+    Carried out AFTER the PersistElection before it and BEFORE the lane opens (lane rule 1).
+    """
+
+    epoch: Epoch
+    records: tuple[Message, ...]
+    """LeaderChangeMessage, KRaftVersionRecord, VotersRecord: one record each, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendSpan:
+    """Append a handed-up Fetch response's records; they count as flushed (and are fetched past) only when synced."""
+
+    span: RecordSpan
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateLog:
+    """Drop everything from end_offset on; durable BEFORE the next append. Never below the high watermark."""
+
+    end_offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class SendRequest:
+    """Send to a peer; the replica connects if needed. Exactly one ResponseReceived or RequestFailed follows, or the epoch moved on.
+
+    The version is the highest both sides speak. `endpoint` is where to connect; negative ids are bootstrap servers.
+    """
+
+    destination: NodeId
+    endpoint: Endpoint
+    correlation_id: CorrelationId
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class SendResponse:
+    """Answer a RequestReceived. AFTER every durable effect before it."""
+
+    token: Token
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class AdmitFetch:
+    """The lane answers this validated Fetch and serves its peer from now on. `token` needs no other answer."""
+
+    token: Token
+    admission: FetchAdmission
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectLeader:
+    """Have a connection to the leader for the lane's Fetches; LeaderConnection tells the outcome. Also names a new `attempt`."""
+
+    node_id: NodeId
+    endpoint: Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTo:
+    """A follower's high watermark, learned outside the lane. Monotone."""
+
+    high_watermark: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipChanged:
+    """Tell the users: who leads which epoch (NO_NODE: unknown), and whether it is this replica and may append."""
+
+    epoch: Epoch
+    leader_id: NodeId
+    endpoint: Endpoint | None
+    is_self: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownComplete:
+    """A graceful stop has nothing left to wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """The replica must stop: no effect, no send after this one."""
+
+    error: FatalError
+
+
+Effect = (
+    PersistElection
+    | CloseLane
+    | AppendControl
+    | AppendSpan
+    | TruncateLog
+    | SendRequest
+    | SendResponse
+    | AdmitFetch
+    | ConnectLeader
+    | CommitTo
+    | LeadershipChanged
+    | ShutdownComplete
+    | Halt
+)

@@ -1,0 +1,38 @@
+"""The little that raft/ may look at or draw from outside: the log's offsets and epochs, and random numbers."""
+
+from typing import Protocol
+
+from fastquorum.types import Epoch, Offset
+
+
+class LogView(Protocol):
+    """The log as raft/ sees it. Read-only facts in memory (storage.Log is one).
+
+    They change only between steps: by the effects ordered, or by the lane, which is frozen during a step and until its
+    effects are done. Within a step an effect that was ordered is not yet visible here.
+    """
+
+    @property
+    def start_offset(self) -> Offset: ...
+    @property
+    def end_offset(self) -> Offset:
+        """Exclusive; unflushed bytes included: what a vote's "up to date" goes by (lane rule 2)."""
+
+    @property
+    def flushed_end(self) -> Offset: ...
+    @property
+    def last_epoch(self) -> Epoch:
+        """Epoch of the last record; 0 for an empty log."""
+
+    def end_offset_for(self, epoch: Epoch) -> tuple[Epoch, Offset]:
+        """kafka-wire 5.6 `endOffsetForEpoch`: (epoch', end offset); (0, 0)-like for an empty log: (-1, -1)."""
+
+    def epoch_for(self, offset: Offset) -> Epoch:
+        """Epoch of the record at `offset`, -1 if there is none."""
+
+
+class Random(Protocol):
+    """Injected randomness (random.Random in a node, the seed's generator in the simulator)."""
+
+    def randrange(self, stop: int, /) -> int:
+        """0 <= n < stop."""

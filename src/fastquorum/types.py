@@ -1,0 +1,122 @@
+"""The words every room shares: identifiers, offsets, epochs, voters. Values only, no behaviour beyond parsing.
+
+Knows nothing of bytes on the wire, disks or time. Sources: KIP-595 (quorum), KIP-853 (directory ids, endpoints).
+"""
+
+import base64
+from typing import Final, NamedTuple, Self
+
+NodeId = int
+"""A replica's id (`node.id`), int32, >= 0. NO_NODE stands for "nobody"."""
+Epoch = int
+"""An election generation (`leader_epoch`), int32, >= 0."""
+Offset = int
+"""A position in the log, int64. End offsets are exclusive, last offsets inclusive."""
+Micros = int
+"""Microseconds of a monotonic clock; never wall-clock time."""
+
+NO_NODE: Final = -1
+UNKNOWN_OFFSET: Final = -1
+VOTERS_MAX: Final = 7
+TOPIC_NAME: Final = "__cluster_metadata"
+"""The one topic, and one partition (0), that voters replicate."""
+LISTENER_NAME: Final = "CONTROLLER"
+"""The listener name under which voters publish their endpoints."""
+
+
+class Uuid(bytes):
+    """Kafka's 16-byte id; its text form is URL-safe base64 without padding, 22 characters (Kafka `Uuid`)."""
+
+    __slots__ = ()
+
+    def __new__(cls, raw: bytes = bytes(16)) -> Self:
+        if len(raw) != 16:
+            raise ValueError(f"a uuid has 16 bytes, not {len(raw)}")
+        return super().__new__(cls, raw)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the 22-character text form. Raises ValueError naming the text."""
+        try:
+            raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+        except ValueError as error:
+            raise ValueError(f"{text!r} is not a uuid: {error}") from error
+        if len(text) != 22 or len(raw) != 16:
+            raise ValueError(f"{text!r} is not a uuid: expected 22 base64 characters (16 bytes)")
+        return cls(raw)
+
+    def __str__(self) -> str:
+        return base64.urlsafe_b64encode(self).decode("ascii").rstrip("=")
+
+    def __repr__(self) -> str:
+        return f"Uuid({str(self)!r})"
+
+
+ZERO_UUID: Final = Uuid()
+METADATA_TOPIC_ID: Final = Uuid(bytes(15) + b"\x01")
+
+
+class ReplicaKey(NamedTuple):
+    """Who a replica is: its id and the id of its log directory (KIP-853). ZERO_UUID = directory unknown."""
+
+    id: NodeId
+    directory_id: Uuid = ZERO_UUID
+
+
+class Endpoint(NamedTuple):
+    """Where a voter listens; port is uint16."""
+
+    name: str
+    host: str
+    port: int
+
+
+class OffsetAndEpoch(NamedTuple):
+    """An end offset (exclusive) and the epoch of the record before it."""
+
+    offset: Offset
+    epoch: Epoch
+
+
+class Voter(NamedTuple):
+    """One entry of the voter set (KRAFT_VOTERS record)."""
+
+    key: ReplicaKey
+    endpoints: tuple[Endpoint, ...]
+    kraft_version_min: int = 0
+    kraft_version_max: int = 1
+
+
+class VoterSet(tuple[Voter, ...]):
+    """The voters, sorted by id, each id once; 1..VOTERS_MAX of them where a quorum is run."""
+
+    __slots__ = ()
+
+    def __new__(cls, voters: "tuple[Voter, ...] | list[Voter]" = ()) -> Self:
+        ordered = sorted(voters, key=lambda voter: voter.key.id)
+        for a, b in zip(ordered, ordered[1:], strict=False):
+            if a.key.id == b.key.id:
+                raise ValueError(f"voter id {a.key.id} occurs twice")
+        return super().__new__(cls, ordered)
+
+    @property
+    def ids(self) -> tuple[NodeId, ...]:
+        return tuple(voter.key.id for voter in self)
+
+    @property
+    def majority(self) -> int:
+        """How many voters make a majority."""
+        return len(self) // 2 + 1
+
+    def get(self, node_id: NodeId) -> Voter | None:
+        for voter in self:
+            if voter.key.id == node_id:
+                return voter
+        return None
+
+    def is_voter(self, key: ReplicaKey) -> bool:
+        """True if `key` is in the set; where the set knows no directory id, the id alone decides (kraft.version 0)."""
+        voter = self.get(key.id)
+        if voter is None:
+            return False
+        return voter.key.directory_id in (ZERO_UUID, key.directory_id)
