@@ -1,0 +1,55 @@
+"""The pure kernel set: plain Python, the baseline that native is measured against and the oracle it is tested against.
+
+Every name here is explained in `fastquorum.kernels`.
+"""
+
+from importlib.metadata import version
+from typing import Final
+
+from crc32c import crc32c as _crc32c
+
+from fastquorum.kernels import Buffer
+from fastquorum.kernels.pure.accumulator import Accumulator
+from fastquorum.kernels.pure.batch_decode import decode_batch, decode_records, decode_values
+from fastquorum.kernels.pure.batch_encode import encode_columns, encode_records, encode_values
+from fastquorum.kernels.pure.batch_header import as_view
+from fastquorum.kernels.pure.epochs import EpochCache
+from fastquorum.kernels.pure.flusher import Flusher
+from fastquorum.kernels.pure.frames import FrameSplitter
+from fastquorum.kernels.pure.scan import batch_headers, scan, slice_batches, stamp_batch
+from fastquorum.kernels.pure.segment import SegmentFile
+from fastquorum.kernels.pure.watermark import high_watermark
+
+__all__ = [
+    "NAME",
+    "Accumulator",
+    "EpochCache",
+    "Flusher",
+    "FrameSplitter",
+    "SegmentFile",
+    "batch_headers",
+    "cpu_path",
+    "crc32c",
+    "decode_batch",
+    "decode_records",
+    "decode_values",
+    "encode_columns",
+    "encode_records",
+    "encode_values",
+    "high_watermark",
+    "scan",
+    "slice_batches",
+    "stamp_batch",
+]
+
+NAME: Final = "pure"
+
+
+def cpu_path() -> str:
+    """Which CRC-32C runs: the package's name and version."""
+    return f"crc32c {version('crc32c')}"
+
+
+def crc32c(data: Buffer, crc: int = 0) -> int:
+    """CRC-32C (Castagnoli) of data, continuing from `crc`."""
+    return _crc32c(as_view(data), crc)

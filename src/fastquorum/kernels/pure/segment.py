@@ -1,0 +1,143 @@
+"""One segment's file: positioned reads and writes, one fdatasync per flush, fail-stop after a failed one.
+
+Knows nothing of batches. Nothing is retried after an error: what a failed sync left in the page cache may differ from
+what the disk holds.
+"""
+
+import errno
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Literal
+
+from fastquorum.errors import FsyncFailed, StorageFailed, UsageError
+from fastquorum.kernels import Buffer
+from fastquorum.kernels.pure.batch_header import as_view
+
+_FLAGS: Final = {
+    "create": os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
+    "open": os.O_RDWR | os.O_CLOEXEC,
+    "read": os.O_RDONLY | os.O_CLOEXEC,
+}
+_ZEROS: Final = bytes(1024 * 1024)
+_CLOSED: Final = -1
+
+
+class SegmentFile:
+    """One open file. Every failure raises StorageFailed, of `sync` FsyncFailed."""
+
+    def __init__(self, path: str, mode: Literal["create", "open", "read"] = "open") -> None:
+        if mode not in _FLAGS:
+            raise UsageError(f"mode is 'create', 'open' or 'read', not {mode!r}")
+        self._path = path
+        self._fd = _CLOSED
+        self._sync_errno = 0
+        with self._mapped_errors("open"):
+            self._fd = os.open(path, _FLAGS[mode], 0o644)
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", _CLOSED) != _CLOSED:
+            os.close(self._fd)
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def size_bytes(self) -> int:
+        """The file's size now."""
+        with self._mapped_errors("stat"):
+            return os.fstat(self._fd).st_size
+
+    @property
+    def failed(self) -> bool:
+        """True once a sync has failed."""
+        return self._sync_errno != 0
+
+    def write(self, position: int, data: Buffer) -> None:
+        """Write all of data at position."""
+        self._write("write", position, as_view(data))
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """Up to size_bytes; shorter only at the end of the file."""
+        _refuse_negative(position, size_bytes)
+        parts: list[bytes] = []
+        with self._mapped_errors("read"):
+            while size_bytes > 0:
+                part = os.pread(self._fd, size_bytes, position)
+                if not part:
+                    break
+                parts.append(part)
+                position += len(part)
+                size_bytes -= len(part)
+        return b"".join(parts)
+
+    def zero_fill(self, start: int, end: int) -> None:
+        """Write zeros over [start, end): real zeros, not a hole."""
+        _refuse_negative(start, end)
+        for position in range(start, end, len(_ZEROS)):
+            self._write("zero_fill", position, memoryview(_ZEROS)[: end - position])
+
+    def truncate(self, size_bytes: int) -> None:
+        """Cut or extend the file to size_bytes."""
+        _refuse_negative(size_bytes)
+        self._refuse_failed("truncate", StorageFailed)
+        with self._mapped_errors("truncate"):
+            os.ftruncate(self._fd, size_bytes)
+
+    def sync(self) -> None:
+        """One fdatasync."""
+        self._refuse_failed("sync", FsyncFailed)
+        try:
+            os.fdatasync(self._fd)
+        except OSError as error:
+            self._sync_errno = error.errno or errno.EIO
+            raise self._failure("sync", self._sync_errno, FsyncFailed) from error
+
+    def map(self) -> memoryview:
+        """The whole file, read-only, memory-mapped; empty view for an empty file."""
+        with self._mapped_errors("map"):
+            size_bytes = os.fstat(self._fd).st_size
+            if size_bytes == 0:
+                return memoryview(b"")
+            return memoryview(mmap.mmap(self._fd, size_bytes, access=mmap.ACCESS_READ))
+
+    def fileno(self) -> int:
+        """The file descriptor; -1 once closed."""
+        return self._fd
+
+    def close(self) -> None:
+        """Close the file; views of `map` stay valid. Idempotent."""
+        fd, self._fd = self._fd, _CLOSED
+        if fd != _CLOSED:
+            with self._mapped_errors("close"):
+                os.close(fd)
+
+    def _write(self, operation: str, position: int, view: memoryview) -> None:
+        _refuse_negative(position)
+        self._refuse_failed(operation, StorageFailed)
+        with self._mapped_errors(operation):
+            while view:
+                written = os.pwrite(self._fd, view, position)
+                position += written
+                view = view[written:]
+
+    def _refuse_failed(self, operation: str, error: type[StorageFailed]) -> None:
+        if self._sync_errno:
+            raise self._failure(operation, self._sync_errno, error)
+
+    @contextmanager
+    def _mapped_errors(self, operation: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._failure(operation, error.errno or errno.EIO, StorageFailed) from error
+
+    def _failure(self, operation: str, code: int, error: type[StorageFailed]) -> StorageFailed:
+        return error(detail=os.strerror(code), operation=operation, path=self._path, errno_code=code)
+
+
+def _refuse_negative(*numbers: int) -> None:
+    if min(numbers) < 0:
+        raise UsageError(f"position or size {min(numbers)} is negative")
