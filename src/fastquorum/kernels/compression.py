@@ -4,7 +4,7 @@ Both kernel sets use it: decompression is library work either way, and one imple
 hostile until it is decompressed, so nothing here allocates by a size the input merely claims: gzip is inflated
 incrementally, lz4 and zstd are walked block by block first, which bounds what they can grow to, and snappy's claim is
 held against the most that snappy can expand. Exactly one gzip member, lz4 frame or zstd frame makes a section; bytes
-after it are corruption. Sources: KIP-98 (what is compressed), KIP-57 (lz4 frames), KIP-110 (zstd), RFC 8878 (zstd frames).
+after it are corruption. Sources: KIP-98 (what is compressed), KIP-57 (lz4 frames), KIP-110 and RFC 8878 (zstd).
 """
 
 import struct
