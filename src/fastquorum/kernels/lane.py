@@ -29,8 +29,8 @@ import enum
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from fastquorum.kernels import Buffer
-from fastquorum.types import Epoch, Micros, NodeId, Offset, ReplicaKey, Uuid
+from fastquorum.kernels import Buffer, Kernels
+from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset, ReplicaKey, Uuid
 
 Connection = int
 """A connection's number, never reused within a process; -1 = none."""
@@ -63,6 +63,9 @@ class LaneLog(Protocol):
     @property
     def last_epoch(self) -> Epoch:
         """Epoch of the last record, 0 for an empty log."""
+    @property
+    def is_flushing(self) -> bool:
+        """A sync is under way or asked for: its completion will be reported. While it is, a leader gathers appends."""
 
     def append_batch(self, batch: Buffer, *, base_offset: Offset, next_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:
         """Write whole batches whose base is end_offset (one or more, all of `epoch`). StorageFailed stops the replica."""
@@ -100,6 +103,8 @@ class LeaderTerms(NamedTuple):
     high_watermark: Offset
     """-1 = unknown."""
     timeouts: LaneTimeouts
+    endpoint: Endpoint | None = None
+    """Where this leader listens: NodeEndpoints of its answers (Fetch 16+), as Kafka's leaders send it. None: left out."""
 
 
 class FollowerTerms(NamedTuple):
@@ -214,7 +219,7 @@ class AppendVerdict(enum.IntEnum):
 class Lane(Protocol):
     """One replica's lane. Not thread-safe: every call is made under the shell's lane lock."""
 
-    def __init__(self, identity: LaneIdentity, log: LaneLog, batch_bytes_max: int) -> None: ...
+    def __init__(self, identity: LaneIdentity, log: LaneLog, kernels: Kernels, batch_bytes_max: int) -> None: ...
 
     @property
     def mode(self) -> LaneMode: ...
