@@ -16,6 +16,7 @@ Buffer = bytes | bytearray | memoryview
 
 _encoders: Final[dict[tuple[type[Message], int], Callable[[Any], bytes]]] = {}
 _decoders: Final[dict[tuple[type[Message], int], Callable[[Any, int], tuple[Any, int]]]] = {}
+_view_decoders: Final[dict[tuple[type[Message], int], Callable[[Any, int], tuple[Any, int]]]] = {}
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -39,6 +40,8 @@ def decode(cls: type[M], version: int, buffer: Buffer) -> M:
         WireError: the bytes are malformed, end early, or do not end with the message.
         UnsupportedVersion: the message has no such version.
     """
+    if buffer.__class__ is not bytes:
+        buffer = memoryview(buffer).cast("B")
     message, position = decode_prefix(cls, version, buffer)
     if position != len(buffer):
         raise trailing_bytes(cls, version, position, len(buffer))
@@ -47,14 +50,13 @@ def decode(cls: type[M], version: int, buffer: Buffer) -> M:
 
 def decode_prefix(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> tuple[M, int]:
     """Read one message at `position`; the message and the position after it. Raises as `decode`."""
-    decoder = _decoders.get((cls, version))
-    if decoder is None:
-        decoder = _make_decoder(cls, version)
-    if buffer.__class__ is not bytes:
+    if buffer.__class__ is bytes:
+        decoder = _decoders.get((cls, version)) or _make_decoder(cls, version, of_bytes=True)
+    else:
         buffer = memoryview(buffer).cast("B")
-    message: M
-    message, position = decoder(buffer, position)
-    return message, position
+        decoder = _view_decoders.get((cls, version)) or _make_decoder(cls, version, of_bytes=False)
+    decoded: tuple[M, int] = decoder(buffer, position)
+    return decoded
 
 
 def trailing_bytes(cls: type[Message], version: int, position: int, size: int) -> WireError:
@@ -82,7 +84,7 @@ def _make_encoder(cls: type[Message], version: int) -> Callable[[Any], bytes]:
     return _encoders.setdefault((cls, version), encoder)
 
 
-def _make_decoder(cls: type[Message], version: int) -> Callable[[Any, int], tuple[Any, int]]:
+def _make_decoder(cls: type[Message], version: int, of_bytes: bool) -> Callable[[Any, int], tuple[Any, int]]:
     check_version(cls, version)
-    decoder: Callable[[Any, int], tuple[Any, int]] = DecoderSource(cls, version, is_flexible(cls, version)).build()
-    return _decoders.setdefault((cls, version), decoder)
+    decoder = DecoderSource(cls, version, is_flexible(cls, version), of_bytes).build()
+    return (_decoders if of_bytes else _view_decoders).setdefault((cls, version), decoder)

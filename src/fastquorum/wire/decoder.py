@@ -19,32 +19,55 @@ FAULTS: Final = (Malformed, IndexError, struct.error, UnicodeDecodeError)
 """What malformed bytes raise inside a generated decoder; anything else is a bug of ours."""
 
 
-def _uuid(raw: bytes) -> Uuid:
-    return bytes.__new__(Uuid, raw)
-
-
 def _too_long(what: str, size: int, left: int) -> Malformed:
     if size < 0:
         return Malformed(f"{what} {size} is negative")
     return Malformed(f"{what} needs {size} bytes, {left} are left")
 
 
+def _read_unknown_tags(
+    buffer: "bytes | memoryview", position: int, count: int
+) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    """Read the tag section of a struct that declares no tags; the entries and the position after them."""
+    entries = []
+    last = -1
+    for _ in range(count):
+        tag, position = read_uvarint(buffer, position)
+        size, position = read_uvarint(buffer, position)
+        if tag <= last:
+            raise Malformed(f"tag {tag} comes after tag {last}")
+        if size > len(buffer) - position:
+            raise _too_long(f"tag {tag}", size, len(buffer) - position)
+        entries.append((tag, bytes(buffer[position : position + size])))
+        position += size
+        last = tag
+    return tuple(entries), position
+
+
+def _text_of_view(view: memoryview) -> str:
+    return str(view, "utf-8")
+
+
 SCOPE: Final[dict[str, Any]] = {
     "new": object.__new__,
+    "new_bytes": bytes.__new__,  # a Uuid without Uuid's own length check: its 16 bytes were read as such
+    "Uuid": Uuid,
+    "read_unknown_tags": _read_unknown_tags,
     "read_uvarint": read_uvarint,
-    "uuid": _uuid,
     "Malformed": Malformed,
     "too_long": _too_long,
     "unpack_array": struct.unpack_from,
     "FAULTS": FAULTS,
+    "absent": IMPLIED,
 }
 
 
 class DecoderSource(Source):
     """Writes the decoder of one class at one version."""
 
-    def __init__(self, cls: type[Struct], version: int, flexible: bool) -> None:
+    def __init__(self, cls: type[Struct], version: int, flexible: bool, of_bytes: bool) -> None:
         super().__init__(dict(SCOPE))
+        self.scope["text"] = bytes.decode if of_bytes else _text_of_view
         self.cls = cls
         self.version = version
         self.flexible = flexible
@@ -81,10 +104,13 @@ class DecoderSource(Source):
         """Read the pending run."""
         if self.run:
             codes = "".join(code for _, code, _ in self.run)
-            packer = self.packer(codes)
             sizes = tuple((path, struct.calcsize(">" + code)) for _, code, path in self.run)
             self.at(self.run[0][2], sizes)
-            self.emit(f"{', '.join(target for target, _, _ in self.run)}, = {packer}.unpack_from(buf, pos)")
+            if codes == FIRST_BYTE:
+                self.emit(f"{self.run[0][0]} = buf[pos]")
+            else:
+                unpack = self.packer("unpack_from", codes)
+                self.emit(f"{', '.join(target for target, _, _ in self.run)}, = {unpack}(buf, pos)")
             self.emit(f"pos += {struct.calcsize('>' + codes)}")
             self.run = []
         self.emit(*self.after_run)
@@ -110,16 +136,7 @@ class DecoderSource(Source):
         if not self.flexible:
             self.emit(f"{target}.unknown_tags = ()")
             return
-        for each in tagged:
-            self.set_default(target, each)
-        self.emit(f"{target}.unknown_tags = ()")
-        tag_path = f"{path}.(tags)".lstrip(".")
-        count = self.local("tags")
-        self.take_uvarint(count, tag_path)
-        self.emit(f"if {count}:")
-        self.depth += 1
-        self.read_tags(target, count, tagged, path)
-        self.depth -= 1
+        self.read_tag_section(target, tagged, path)
 
     def set_default(self, target: str, each: Field) -> None:
         """Give a field that is not on the wire its default."""
@@ -139,12 +156,37 @@ class DecoderSource(Source):
             self.set_default(name, each)
         self.emit(f"{name}.unknown_tags = ()")
 
-    def read_tags(self, target: str, count: str, tagged: list[Field], path: str) -> None:
-        """Read a tag section that is not empty."""
+    def read_tag_section(self, target: str, tagged: list[Field], path: str) -> None:
+        tag_path = f"{path}.(tags)".lstrip(".")
+        self.emit(f"{target}.unknown_tags = ()")
+        fresh = {each.name: self.local("t") for each in tagged if each.default is IMPLIED}
+        for each in tagged:
+            if each.name not in fresh:
+                self.set_default(target, each)
+        for name in fresh.values():
+            self.emit(f"{name} = absent")
+        count = self.local("tags")
+        self.take_uvarint(count, tag_path)
+        self.emit(f"if {count}:")
+        self.depth += 1
+        self.emit(f"if {count} > (end - pos) // 2: raise too_long('tag section', 2 * {count}, end - pos)")
+        if tagged:
+            self.read_tags(target, count, tagged, path, fresh)
+        else:
+            self.emit(f"{target}.unknown_tags, pos = read_unknown_tags(buf, pos, {count})")
+        self.depth -= 1
+        for each in tagged:
+            if each.name in fresh:
+                self.emit(f"if {fresh[each.name]} is absent:")
+                self.depth += 1
+                self.set_default(target, each)
+                self.depth -= 1
+                self.emit(f"else: {target}.{each.name} = {fresh[each.name]}")
+
+    def read_tags(self, target: str, count: str, tagged: list[Field], path: str, fresh: dict[str, str]) -> None:
+        """Read a tag section that is not empty. `fresh` are the locals of fields whose default is a new object."""
         tag_path = f"{path}.(tags)".lstrip(".")
         last, tag, stop, index = (self.local(stem) for stem in ("last", "tag", "stop", "i"))
-        self.at(tag_path)
-        self.emit(f"if {count} > (end - pos) // 2: raise too_long('tag section', 2 * {count}, end - pos)")
         self.emit(f"{last} = -1")
         self.emit(f"for {index} in range({count}):")
         self.depth += 1
@@ -161,18 +203,16 @@ class DecoderSource(Source):
             branch = "elif"
             self.depth += 1
             field_path = f"{path}.{each.name}".lstrip(".")
-            self.read_field(f"{target}.{each.name}", each, field_path)
+            self.read_field(fresh.get(each.name, f"{target}.{each.name}"), each, field_path)
             self.flush()
             self.at(field_path)
             self.emit(f"if pos != {stop}: raise Malformed(f'its tagged size ends at {{{stop}}}, its value at {{pos}}')")
             self.depth -= 1
-        if tagged:
-            self.emit("else:")
-            self.depth += 1
         self.at(tag_path)
-        self.emit(f"{target}.unknown_tags += (({tag}, bytes(buf[pos:{stop}])),)")
-        self.emit(f"pos = {stop}")
-        self.depth -= 2 if tagged else 1
+        self.emit("else:")
+        self.emit(f"    {target}.unknown_tags += (({tag}, bytes(buf[pos:{stop}])),)")
+        self.emit(f"    pos = {stop}")
+        self.depth -= 1
 
     # --- fields -----------------------------------------------------------------------------------------------------
 
@@ -204,9 +244,12 @@ class DecoderSource(Source):
                 self.depth -= 1
 
     def read_fixed(self, target: str, wire_type: WireType[Any], path: str) -> None:
-        self.take(target, wire_type.code, path)
         if wire_type.name == "uuid":
-            self.after_run.append(f"{target} = uuid({target})")
+            raw = self.local("id")
+            self.take(raw, wire_type.code, path)
+            self.after_run.append(f"{target} = new_bytes(Uuid, {raw})")
+        else:
+            self.take(target, wire_type.code, path)
 
     def read_size(self, shape: Shape, compact: bool, path: str) -> str:
         """Read a length or count into a local: -1 for null."""
@@ -225,7 +268,7 @@ class DecoderSource(Source):
         if shape is Shape.STRING:
             limit = STRING_BYTES_MAX
             self.emit(f"if {size} > {limit}: raise Malformed(f'a string of {{{size}}} bytes is over {limit}')")
-            self.emit(f"{target} = str(buf[pos:pos + {size}], 'utf-8')")
+            self.emit(f"{target} = text(buf[pos:pos + {size}])")
         else:
             self.emit(f"{target} = bytes(buf[pos:pos + {size}])")
         self.emit(f"pos += {size}")
@@ -247,7 +290,7 @@ class DecoderSource(Source):
 
     def read_nested(self, target: str, wire_type: WireType[Any], nullable: bool, path: str) -> None:
         assert wire_type.struct is not None
-        name = self.local("s")
+        name = self.local("s") if "." in target else target
         if nullable:
             mark = self.local("mark")
             self.take(mark, "b", path)
@@ -260,7 +303,8 @@ class DecoderSource(Source):
         self.read_struct(name, wire_type.struct, path)
         if nullable:
             self.flush()
-        self.emit(f"{target} = {name}")
+        if name != target:
+            self.emit(f"{target} = {name}")
         if nullable:
             self.depth -= 1
 

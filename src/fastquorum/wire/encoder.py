@@ -5,7 +5,6 @@ look for the reason of a failure: when a value does not fit, `faults.find_fault`
 field.
 """
 
-import itertools
 import struct
 from typing import Any, Final
 
@@ -15,23 +14,30 @@ from fastquorum.wire.source import FIRST_BYTE, Source, wire_fields
 from fastquorum.wire.types import IMPLIED, STRING_BYTES_MAX, Field, Shape, WireType
 from fastquorum.wire.varint import Malformed, uvarint, uvarint_tail
 
+TAGS_END: Final = 1 << 32
+"""Above every tag."""
 FAULTS: Final = (Malformed, struct.error, AttributeError, TypeError, ValueError, OverflowError)
 """What a value that does not fit its declaration raises inside a generated encoder."""
 
 
-def _merge_tags(known: list[tuple[int, bytes]], unknown: tuple[tuple[int, bytes], ...]) -> bytes:
-    """The tag section's entries by ascending tag, where unknown ones were kept."""
-    entries = sorted([*known, *unknown], key=lambda entry: entry[0])
-    for (a, _), (b, _) in itertools.pairwise(entries):
-        if a == b:
-            raise Malformed(f"tag {a} occurs twice")
-    return b"".join(uvarint(tag) + uvarint(len(payload)) + payload for tag, payload in entries)
+def _check_unknown(unknown: tuple[tuple[int, bytes], ...], declared: tuple[int, ...]) -> None:
+    last = -1
+    for tag, _ in unknown:
+        if tag <= last or tag in declared:
+            raise Malformed("not ascending, or declared")
+        last = tag
+
+
+def _unknown_between(unknown: tuple[tuple[int, bytes], ...], after: int, before: int) -> bytes:
+    """The kept entries that stand between two declared tags."""
+    return b"".join(uvarint(tag) + uvarint(len(data)) + data for tag, data in unknown if after < tag < before)
 
 
 SCOPE: Final[dict[str, Any]] = {
     "uvarint": uvarint,
     "uvarint_tail": uvarint_tail,
-    "merge_tags": _merge_tags,
+    "check_unknown": _check_unknown,
+    "unknown_between": _unknown_between,
     "pack_array": struct.pack,
     "Malformed": Malformed,
     "FAULTS": FAULTS,
@@ -71,8 +77,8 @@ class EncoderSource(Source):
     def flush(self) -> None:
         """Write the pending run."""
         if self.run:
-            packer = self.packer("".join(code for _, code in self.run))
-            self.emit(f"{self.sink}({packer}.pack({', '.join(value for value, _ in self.run)}))")
+            pack = self.packer("pack", "".join(code for _, code in self.run))
+            self.emit(f"{self.sink}({pack}({', '.join(value for value, _ in self.run)}))")
             self.run = []
 
     def put_uvarint(self, name: str) -> None:
@@ -109,45 +115,76 @@ class EncoderSource(Source):
 
     def write_tags(self, source: str, tagged: list[Field]) -> None:
         count, unknown = self.local("tags"), self.local("unknown")
-        if not tagged:
-            self.emit(f"{unknown} = {source}.unknown_tags", f"{count} = len({unknown})")
-            self.put_uvarint(count)
-            self.emit(f"if {count}: {self.sink}(merge_tags([], {unknown}))")
-            return
         flags = [self.local("has") for _ in tagged]
         for flag, each in zip(flags, tagged, strict=True):
-            self.emit(f"{flag} = {self.tag_differs(f'{source}.{each.name}', each)}")
-        self.emit(f"{unknown} = {source}.unknown_tags", f"{count} = {' + '.join(flags)} + len({unknown})")
+            self.emit(f"{flag} = 1 if {self.tag_differs(f'{source}.{each.name}', each)} else 0")
+        self.emit(f"{unknown} = {source}.unknown_tags")
+        self.emit(f"{count} = {' + '.join([*flags, f'len({unknown})'])}")
         self.put_uvarint(count)
-        known, sink = self.local("known"), self.sink
         self.emit(f"if {count}:")
         self.depth += 1
-        self.emit(f"{known} = []")
+        self.emit(f"if {unknown}: check_unknown({unknown}, {tuple(each.tag for each in tagged)})")
+        after = -1
         for flag, each in zip(flags, tagged, strict=True):
-            payload = self.local("part")
+            if each.tag > after + 1:
+                self.emit(f"if {unknown}: {self.sink}(unknown_between({unknown}, {after}, {each.tag}))")
+            after = each.tag
             self.emit(f"if {flag}:")
             self.depth += 1
-            self.emit(f"{payload}s = []", f"{payload} = {payload}s.append")
-            self.sink = payload
-            self.write_field(f"{source}.{each.name}", each)
-            self.flush()
-            self.sink = sink
-            self.emit(f"{known}.append(({each.tag}, b''.join({payload}s)))")
+            self.write_tag(f"{source}.{each.name}", each)
             self.depth -= 1
-        self.emit(f"{sink}(merge_tags({known}, {unknown}))")
+        self.emit(f"if {unknown}: {self.sink}(unknown_between({unknown}, {after}, {TAGS_END}))")
         self.depth -= 1
 
+    def write_tag(self, value: str, each: Field) -> None:
+        """Write tag, size and value of a field that is not at its default. Common shapes know their size beforehand."""
+        assert each.tag < 128
+        match each.type.shape:
+            case Shape.FIXED:
+                self.put(str(each.tag), FIRST_BYTE)
+                self.put(str(each.type.size), FIRST_BYTE)
+                self.write_fixed(value, each.type)
+                self.flush()
+            case Shape.STRING if each.default is None or not each.is_nullable(self.version):
+                data, size = self.local("v"), self.local("n")
+                self.emit(f"{data} = {value}.encode()", f"{size} = len({data}) + 1")
+                self.put(str(each.tag), FIRST_BYTE)
+                self.put(size, FIRST_BYTE)
+                self.put(size, FIRST_BYTE)
+                self.emit(f"if {size} < 128:")
+                self.depth += 1
+                self.flush()
+                self.emit(f"{self.sink}({data})")
+                self.depth -= 1
+                self.emit("else:")
+                self.depth += 1
+                self.write_sized_tag(value, each)
+                self.depth -= 1
+            case _:
+                self.write_sized_tag(value, each)
+
+    def write_sized_tag(self, value: str, each: Field) -> None:
+        """Write tag, size and value by writing the value aside first."""
+        part, sink, payload = self.local("part"), self.sink, self.local("v")
+        self.emit(f"{part}s = []", f"{part} = {part}s.append")
+        self.sink = part
+        self.write_field(value, each)
+        self.flush()
+        self.sink = sink
+        self.emit(f"{payload} = b''.join({part}s)")
+        self.emit(f"{sink}({bytes((each.tag,))!r} + uvarint(len({payload})) + {payload})")
+
     def tag_differs(self, value: str, each: Field) -> str:
-        """As `differs`, always a bool; a tagged struct is compared field by field, which spares building a default."""
+        """As `differs`; a tagged struct is compared field by field, which spares building a default."""
         if each.default is IMPLIED and each.type.shape is Shape.STRUCT and not each.nullable.has(self.version):
             assert each.type.struct is not None
             nested = each.type.struct.__wire__.fields
             if all(inner.default is not IMPLIED for inner in nested):
                 name = self.local("s")
                 self.emit(f"{name} = {value}")
-                parts = [f"{name}.{inner.name} != {self.constant('default', inner.default)}" for inner in nested]
-                return f"bool({' or '.join([*parts, f'{name}.unknown_tags'])})"
-        return f"bool({self.differs(value, each)})"
+                parts = [self.differs(f"{name}.{inner.name}", inner) for inner in nested]
+                return " or ".join([*parts, f"{name}.unknown_tags"])
+        return self.differs(value, each)
 
     # --- fields -----------------------------------------------------------------------------------------------------
 
@@ -211,13 +248,13 @@ class EncoderSource(Source):
 
     def write_nested(self, value: str, wire_type: WireType[Any], nullable: bool) -> None:
         assert wire_type.struct is not None
-        name = self.local("s")
+        name = self.local("s") if "." in value else value
         if nullable:
             self.flush()
             self.emit(f"{name} = {value}", f"if {name} is None: {self.sink}(b'\\xff')", "else:")
             self.depth += 1
             self.put("1", "b")
-        else:
+        elif name != value:
             self.emit(f"{name} = {value}")
         self.write_struct(name, wire_type.struct)
         if nullable:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from fastquorum.errors import WireError
 from fastquorum.wire.message import Struct
+from fastquorum.wire.source import wire_fields
 from fastquorum.wire.types import STRING_BYTES_MAX, Field, Shape, WireType
 
 
@@ -51,13 +52,17 @@ def _tags_fault(value: Struct, version: int, flexible: bool, path: str) -> tuple
         return where, f"is {_kind(unknown)}, expected a tuple of (tag, bytes)"
     if unknown and not flexible:
         return where, "this version has no tagged fields"
-    taken = {each.tag for each in type(value).__wire__.fields if each.versions.has(version) and each.is_tagged(version)}
+    _, tagged, _ = wire_fields(type(value).__wire__.fields, version)
+    declared = [each.tag for each in tagged]
+    last = -1
     for entry in unknown:
         match entry:
             case (int(tag), bytes()) if tag >= 0:
-                if tag in taken:
-                    return where, f"tag {tag} is a declared field or occurs twice"
-                taken.add(tag)
+                if tag in declared:
+                    return where, f"tag {tag} is a declared field"
+                if tag <= last:
+                    return where, f"tag {tag} comes after tag {last}"
+                last = tag
             case _:
                 return where, f"{entry!r} is not (tag, bytes)"
     return None

@@ -13,9 +13,8 @@ from fastquorum.wire.source import wire_fields
 from fastquorum.wire.types import IMPLIED, Field, Shape, WireType
 
 Framing = Literal["fixed", "int16", "int32", "uvarint", "null_mark", "inline", "tags"]
-"""How a value begins. fixed: nothing leads it. int16, int32: that length or count, -1 for null. uvarint: length or count
-plus one, 0 for null. null_mark: int8 -1 or 1 (a nullable struct). inline: a struct, nothing leads it. tags: a tag section,
-led by its count."""
+"""How a value begins. fixed, inline: nothing leads it. int16, int32: that length or count, -1 for null. uvarint: length
+or count plus one, 0 for null. null_mark: int8, -1 or 1 (a nullable struct). tags: a tag section, led by its count."""
 
 
 class LayoutField(NamedTuple):

@@ -65,10 +65,10 @@ class Source:
         self.scope[name] = value
         return name
 
-    def packer(self, codes: str) -> str:
-        """The name of the `Struct` of these codes; the same codes share one."""
-        name = "Run_" + codes.replace("?", "bool")
-        self.scope.setdefault(name, struct.Struct(">" + codes))
+    def packer(self, method: str, codes: str) -> str:
+        """The name of a `struct.Struct` method for these codes; the same codes share one."""
+        name = f"{method}_{codes.replace('?', 'bool')}"
+        self.scope.setdefault(name, getattr(struct.Struct(">" + codes), method))
         return name
 
     def compile(self, name: str, signature: str, title: str) -> Any:

@@ -1,0 +1,73 @@
+"""Metadata records: what Kafka's controller writes into the metadata log.
+
+A record's value is framed: uvarint frame version 1, uvarint record key, uvarint version, message. Source: KIP-631.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from fastquorum.errors import UnsupportedVersion, WireError
+from fastquorum.wire import access_records, broker_records, cluster_records, topic_records
+from fastquorum.wire.codec import Buffer, decode_prefix, encode, trailing_bytes
+from fastquorum.wire.message import Message
+from fastquorum.wire.varint import Malformed, read_uvarint, uvarint
+
+FRAME_VERSION: Final = 1
+_FRAME: Final = "MetadataRecord"
+
+
+def _registry(modules: Iterable[object]) -> Mapping[int, type[Message]]:
+    records: dict[int, type[Message]] = {}
+    for module in modules:
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, Message) and value.__wire__.kind == "metadata":
+                assert records.setdefault(value.__wire__.api_key, value) is value, f"two {value.__wire__}"
+    return MappingProxyType(dict(sorted(records.items())))
+
+
+METADATA_RECORDS: Final = _registry((access_records, broker_records, cluster_records, topic_records))
+"""Every metadata record of Kafka 4.3, by its key."""
+
+
+def encode_metadata_record(record: Message, version: int) -> bytes:
+    """The value of a metadata record, frame included. Raises WireError or UnsupportedVersion, as `encode`."""
+    declared = type(record).__wire__
+    if declared.kind != "metadata":
+        raise WireError("is no metadata record", type(record).__qualname__, version)
+    return bytes((FRAME_VERSION, declared.api_key)) + uvarint(version) + encode(record, version)
+
+
+def decode_metadata_record(value: Buffer) -> tuple[Message, int]:
+    """A metadata record and its version.
+
+    Raises:
+        WireError: the frame or the message is malformed, or bytes follow it.
+        UnsupportedVersion: the key, or this version of it, is unknown.
+    """
+    data = value if isinstance(value, bytes) else bytes(value)
+    position = 0
+    numbers = []
+    for field in ("frame_version", "key", "version"):
+        try:
+            number, position = read_uvarint(data, position)
+        except (IndexError, Malformed) as error:
+            detail = "the frame ends early" if isinstance(error, IndexError) else str(error)
+            raise WireError(detail, _FRAME, field=field, position=position) from error
+        numbers.append(number)
+        if field == "frame_version" and number != FRAME_VERSION:
+            raise WireError(f"frame version {number} is unknown", _FRAME, field=field, position=0)
+    _, key, version = numbers
+    cls = METADATA_RECORDS.get(key)
+    if cls is None:
+        raise UnsupportedVersion(f"no metadata record has the key {key}", _FRAME, version, api_key=key)
+    record, end = decode_prefix(cls, version, data, position)
+    if end != len(data):
+        raise trailing_bytes(cls, version, end, len(data))
+    return record, version
+
+
+def record_type_name(cls: type[Message]) -> str:
+    """A record's name as Kafka's tools print it: `PARTITION_CHANGE_RECORD`."""
+    name = cls.__wire__.name
+    return "".join("_" + letter if letter.isupper() and at else letter for at, letter in enumerate(name)).upper()
