@@ -1,0 +1,107 @@
+"""Appends between acceptance and their fate: bounded, in log order. Every method is called with the lane lock held.
+
+Knows counts and offsets, nothing of bytes. An append is `queued` while raft/ decides (lane rule 2), `pending` from its write until the
+high watermark passes it, and then its ticket is told - by the caller of these methods, after the lock is released.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fastquorum.errors import FastQuorumError, Overloaded
+from fastquorum.kernels import Buffer
+from fastquorum.node.ports import AppendTicket
+from fastquorum.types import Offset
+
+RETRY_AFTER_S = 0.01
+"""What Overloaded suggests: about the time of a few flushes."""
+
+
+class Queued(NamedTuple):
+    """An append accepted while the lane was frozen. `encoded` is a client's own batch, else `values` are set."""
+
+    ticket: AppendTicket
+    values: Sequence[Buffer]
+    encoded: bytearray | None
+    record_count: int
+    size_bytes: int
+
+
+class Pending(NamedTuple):
+    """An append in the log, not known to be committed."""
+
+    ticket: AppendTicket
+    base_offset: Offset
+    record_count: int
+    size_bytes: int
+
+
+class Fate(NamedTuple):
+    """What to tell a ticket once the lock is released: committed at an offset, or an error."""
+
+    ticket: AppendTicket
+    base_offset: Offset
+    error: FastQuorumError | None
+
+    def tell(self) -> None:
+        if self.error is None:
+            self.ticket.committed(self.base_offset)
+        else:
+            self.ticket.failed(self.error)
+
+
+class Appends:
+    """The two queues and their bounds."""
+
+    def __init__(self, records_max: int, bytes_max: int) -> None:
+        self._records_max = records_max
+        self._bytes_max = bytes_max
+        self.records = 0
+        self.size_bytes = 0
+        self.queued: deque[Queued] = deque()
+        self._pending: deque[Pending] = deque()
+
+    def __len__(self) -> int:
+        return len(self._pending) + len(self.queued)
+
+    def reserve(self, record_count: int, size_bytes: int) -> None:
+        """Take room for an append, or raise Overloaded and take none. One append alone always fits."""
+        if self.records and self.records + record_count > self._records_max:
+            raise Overloaded(f"{self.records} records wait for their commit (at most {self._records_max})", RETRY_AFTER_S)
+        if self.size_bytes and self.size_bytes + size_bytes > self._bytes_max:
+            raise Overloaded(f"{self.size_bytes} bytes wait for their commit (at most {self._bytes_max})", RETRY_AFTER_S)
+        self.records += record_count
+        self.size_bytes += size_bytes
+
+    def release(self, record_count: int, size_bytes: int) -> None:
+        self.records -= record_count
+        self.size_bytes -= size_bytes
+
+    def add(self, ticket: AppendTicket, base_offset: Offset, record_count: int, size_bytes: int) -> None:
+        """In the log now. Offsets ascend."""
+        self._pending.append(Pending(ticket, base_offset, record_count, size_bytes))
+
+    def committed(self, high_watermark: Offset) -> list[Fate]:
+        """All whose records lie wholly below the high watermark."""
+        done: list[Fate] = []
+        pending = self._pending
+        while pending and pending[0].base_offset + pending[0].record_count <= high_watermark:
+            first = pending.popleft()
+            self.records -= first.record_count
+            self.size_bytes -= first.size_bytes
+            done.append(Fate(first.ticket, first.base_offset, None))
+        return done
+
+    def fail_pending(self, error: FastQuorumError) -> list[Fate]:
+        fates = [Fate(each.ticket, -1, error) for each in self._pending]
+        for each in self._pending:
+            self.release(each.record_count, each.size_bytes)
+        self._pending.clear()
+        return fates
+
+    def fail_queued(self, error: FastQuorumError) -> list[Fate]:
+        fates = [Fate(each.ticket, -1, error) for each in self.queued]
+        for each in self.queued:
+            self.release(each.record_count, each.size_bytes)
+        self.queued.clear()
+        return fates

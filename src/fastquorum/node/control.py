@@ -1,0 +1,125 @@
+"""Control batches between raft/, which knows their meaning, and the log, which knows their bytes.
+
+raft/ never sees record bytes; the replica encodes what raft/ orders and reads what concerns raft/ (voter sets, kraft.version) out of
+what a leader sent. Source: KIP-595 (LeaderChange), KIP-853 (KRaftVersion, KRaftVoters); kafka-wire section 3.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fastquorum.errors import CorruptionError
+from fastquorum.kernels import Attribute, BatchFault, Buffer, Kernels, Record, Scan
+from fastquorum.raft.events import RecordSpan
+from fastquorum.storage.log import Log
+from fastquorum.types import Endpoint, Epoch, Offset, ReplicaKey, Voter, VoterSet
+from fastquorum.wire import Message
+from fastquorum.wire.control import KRaftVersionRecord, VotersRecord, decode_control_record, encode_control_record
+
+RECOVERY_READ_BYTES = 4 * 1024 * 1024
+
+
+class Span(NamedTuple):
+    """The good records of a Fetch response, and the control records among them."""
+
+    data: bytes
+    scan: Scan
+    voter_sets: tuple[tuple[Offset, VoterSet], ...]
+    kraft_versions: tuple[tuple[Offset, int], ...]
+
+    def as_event(self, handle: int) -> RecordSpan:
+        """What raft/ may see of it."""
+        scan = self.scan
+        return RecordSpan(
+            handle, scan.first_offset, scan.next_offset, scan.first_epoch, scan.last_epoch, self.voter_sets, self.kraft_versions
+        )
+
+
+def encode_batch(
+    kernels: Kernels, messages: Sequence[Message], base_offset: Offset, epoch: Epoch, timestamp_ms: int
+) -> bytes:
+    """One control batch."""
+    records = []
+    for message in messages:
+        key, value = encode_control_record(message)
+        records.append(Record(value, key))
+    return kernels.encode_records(
+        records, base_offset=base_offset, leader_epoch=epoch, timestamp_ms=timestamp_ms, attributes=Attribute.CONTROL
+    )
+
+
+def read_span(
+    kernels: Kernels, records: bytes, expected_offset: Offset, *, epoch_min: Epoch, epoch_max: Epoch
+) -> Span | None:
+    """The good prefix that continues the log; None if there is none (a corrupt first batch: fetched again by raft's will)."""
+    scan = kernels.scan(records, expected_offset=expected_offset, epoch_min=epoch_min, epoch_max=epoch_max)
+    if scan.batch_count == 0:
+        return None
+    data = records[: scan.valid_bytes]
+    voter_sets: list[tuple[Offset, VoterSet]] = []
+    kraft_versions: list[tuple[Offset, int]] = []
+    if scan.control_count:
+        for offset, message in control_records(kernels, data):
+            if isinstance(message, VotersRecord):
+                voter_sets.append((offset, voter_set(message)))
+            elif isinstance(message, KRaftVersionRecord):
+                kraft_versions.append((offset, message.k_raft_version))
+    return Span(data, scan, tuple(voter_sets), tuple(kraft_versions))
+
+
+def control_records(kernels: Kernels, data: Buffer) -> Iterator[tuple[Offset, Message]]:
+    """Every control record in whole, good batches, with its offset. Transaction markers (COMMIT, ABORT) are none of raft's."""
+    for info in kernels.batch_headers(data, verify_crc=False):
+        if not info.is_control:
+            continue
+        for record in kernels.decode_records(data, info.position, verify_crc=False):
+            if record.key is None or record.value is None:
+                raise CorruptionError(BatchFault.RECORD, info.position, info.base_offset)
+            message = decode_control_record(record.key, record.value)
+            if message is not None:
+                yield record.offset, message
+
+
+def recovered(kernels: Kernels, log: Log) -> tuple[tuple[tuple[Offset, VoterSet], ...], tuple[tuple[Offset, int], ...]]:
+    """The voter sets and kraft.versions that a recovered log holds, by offset."""
+    voter_sets: list[tuple[Offset, VoterSet]] = []
+    kraft_versions: list[tuple[Offset, int]] = []
+    offset = log.start_offset
+    while offset < log.end_offset:
+        data = log.read(offset, RECOVERY_READ_BYTES)
+        span = read_span(kernels, data, offset, epoch_min=0, epoch_max=2**31 - 1)
+        if span is None:
+            raise CorruptionError(BatchFault.OFFSET, offset=offset)
+        voter_sets += span.voter_sets
+        kraft_versions += span.kraft_versions
+        offset = span.scan.next_offset
+    return tuple(voter_sets), tuple(kraft_versions)
+
+
+def cut_at(kernels: Kernels, data: bytes, end_offset: Offset) -> bytes:
+    """The whole batches that end at or below end_offset: what a reader of committed records may see."""
+    if not data:
+        return data
+    scan = kernels.scan(data, verify_crc=False)
+    if scan.next_offset <= end_offset:
+        return data
+    end = 0
+    for info in kernels.batch_headers(data, verify_crc=False):
+        if info.last_offset >= end_offset:
+            break
+        end = info.position + info.size_bytes
+    return data[:end]
+
+
+def voter_set(record: VotersRecord) -> VoterSet:
+    """The voter set that a KRAFT_VOTERS record describes."""
+    return VoterSet(
+        [
+            Voter(
+                ReplicaKey(each.voter_id, each.voter_directory_id),
+                tuple(Endpoint(end.name, end.host, end.port) for end in each.endpoints),
+                each.k_raft_version_feature.min_supported_version,
+                each.k_raft_version_feature.max_supported_version,
+            )
+            for each in record.voters
+        ]
+    )

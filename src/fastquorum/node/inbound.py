@@ -1,0 +1,96 @@
+"""Incoming requests: what they are, whose they are, and how they are answered. Sans-IO.
+
+Must not know what raft/ or the door decide. Source: kafka-wire section 2 (headers), 1.6 (replica ids).
+"""
+
+from typing import Final, NamedTuple
+
+from fastquorum.kernels.lane import Connection, Unparked
+from fastquorum.raft.events import Token
+from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, NodeId
+from fastquorum.wire import ApiKey, ErrorCode, Message, RequestHeader, decode_request, encode_response
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
+
+QUORUM_APIS: Final = frozenset(
+    (ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.DESCRIBE_QUORUM, ApiKey.FETCH_SNAPSHOT)
+)
+"""Raft's own, beside Fetch, which is raft's only when a replica sends it."""
+
+
+class Request(NamedTuple):
+    """A decoded request that waits for its answer."""
+
+    token: Token
+    connection: Connection
+    header: RequestHeader
+    message: Message
+
+    def answer(self, message: Message) -> bytes:
+        """The response frame, without its length."""
+        header = self.header
+        return encode_response(header.correlation_id, header.request_api_key, header.request_api_version, message)
+
+
+def replica_id(message: FetchRequest) -> NodeId:
+    """Who fetches; -1 for a consumer. The field moved in version 15."""
+    return message.replica_state.replica_id if message.replica_state.replica_id >= 0 else message.replica_id
+
+
+class Inbound:
+    """Requests by token, and which connections are replicas'. Belongs to the replica's thread."""
+
+    def __init__(self) -> None:
+        self._next_token: Token = 1
+        self._waiting: dict[Token, Request] = {}
+        self._replicas: dict[Connection, None] = {}
+
+    def is_replica(self, connection: Connection) -> bool:
+        """True once a replica's quorum request came on it: its frames go to the lane first."""
+        return connection in self._replicas
+
+    def is_quorum_request(self, connection: Connection, frame: bytes) -> bool:
+        """Is it raft's? Decided from the API key, and for Fetch from the replica id. Raises WireError."""
+        api_key = int.from_bytes(frame[:2], "big", signed=True)
+        if api_key == ApiKey.FETCH:
+            _, message = decode_request(frame)
+            assert isinstance(message, FetchRequest)
+            if replica_id(message) < 0:
+                return False
+            self._replicas[connection] = None
+            return True
+        return api_key in QUORUM_APIS
+
+    def decode(self, connection: Connection, frame: bytes) -> Request:
+        """The request, remembered until it is taken. Raises WireError (UnsupportedVersion included)."""
+        header, message = decode_request(frame)
+        request = Request(self._next_token, connection, header, message)
+        self._next_token += 1
+        self._waiting[request.token] = request
+        return request
+
+    def take(self, token: Token) -> Request | None:
+        """The request, which is answered now; None if its connection is gone."""
+        return self._waiting.pop(token, None)
+
+    def forget(self, connection: Connection) -> None:
+        """The connection is gone, and with it every answer owed on it."""
+        self._replicas.pop(connection, None)
+        for token in [token for token, request in self._waiting.items() if request.connection == connection]:
+            del self._waiting[token]
+
+    @staticmethod
+    def not_leader_fetch(parked: Unparked, leader_id: NodeId, epoch: Epoch) -> bytes:
+        """The answer to a Fetch that was parked when the lead ended: NOT_LEADER_OR_FOLLOWER and who leads, if anybody does."""
+        topic = FetchResponse.FetchableTopicResponse
+        partition = topic.PartitionData(
+            error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            high_watermark=-1,
+            log_start_offset=-1,
+            current_leader=topic.PartitionData.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch),
+            aborted_transactions=[],
+            records=b"",
+        )
+        body = FetchResponse(responses=[topic(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])])
+        return encode_response(parked.correlation_id, ApiKey.FETCH, parked.api_version, body)
+
+

@@ -1,0 +1,306 @@
+"""Outgoing connections: handshake, version negotiation, requests in flight. Sans-IO, over the Transport port.
+
+A peer has up to two links: one for raft's requests, and one for the lane's Fetches, so that a parked Fetch never holds up a vote.
+Every connection begins with ApiVersions, as Kafka's do. Must not know what the messages mean. Every method that may send is called
+with the lane lock held. Source: kafka-wire 1.2; KIP-511.
+"""
+
+import enum
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fastquorum.config import MS, QuorumConfig
+from fastquorum.errors import UnsupportedVersion, WireError
+from fastquorum.kernels.lane import NO_CONNECTION, Connection
+from fastquorum.node.ports import Transport
+from fastquorum.types import Endpoint, Micros, NodeId
+from fastquorum.wire import API, ApiKey, ErrorCode, Message, decode_response, encode_request, request_header
+from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
+
+HANDSHAKE_CORRELATION_ID = 0x3FFF_FFFF
+HANDSHAKE_VERSIONS = (4, 3, 0)
+RECONNECT_BACKOFF_US = 50 * MS
+RECONNECT_BACKOFF_US_MAX = 500 * MS
+SOFTWARE_NAME = "fastquorum"
+
+
+class Purpose(enum.Enum):
+    """What a link is for."""
+
+    REQUEST = "request"
+    FETCH = "fetch"
+
+
+class LinkState(enum.Enum):
+    DOWN = "down"
+    CONNECTING = "connecting"
+    HANDSHAKE = "handshake"
+    READY = "ready"
+
+
+class Answer(NamedTuple):
+    """A peer's answer to a request."""
+
+    source: NodeId
+    correlation_id: int
+    api_key: int
+    message: Message
+
+
+class NoAnswer(NamedTuple):
+    """A request that will not be answered."""
+
+    destination: NodeId
+    correlation_id: int
+    unsupported: bool
+
+
+class FetchLink(NamedTuple):
+    """The lane's link came up (with the Fetch version both speak) or went down (connection NO_CONNECTION)."""
+
+    node_id: NodeId
+    connection: Connection
+    api_version: int
+
+
+class FetchFrame(NamedTuple):
+    """A frame on the lane's link, untouched."""
+
+    connection: Connection
+    frame: bytes
+
+
+PeerEvent = Answer | NoAnswer | FetchLink | FetchFrame
+
+
+class _InFlight(NamedTuple):
+    api_key: int
+    version: int
+    sent_us: Micros
+
+
+@dataclass(slots=True)
+class Link:
+    """One connection to one peer, or the wish for one."""
+
+    node_id: NodeId
+    purpose: Purpose
+    endpoint: Endpoint
+    connection: Connection = NO_CONNECTION
+    state: LinkState = LinkState.DOWN
+    handshake: int = 0
+    """Index into HANDSHAKE_VERSIONS."""
+    versions: dict[int, tuple[int, int]] = field(default_factory=dict)
+    waiting: list[tuple[int, Message]] = field(default_factory=list)
+    in_flight: dict[int, _InFlight] = field(default_factory=dict)
+    backoff_us: Micros = 0
+    retry_at_us: Micros = 0
+
+    def fetch_version(self) -> int:
+        return self.common_version(ApiKey.FETCH)
+
+    def common_version(self, api_key: int) -> int:
+        """The highest version both sides speak; -1 if there is none."""
+        theirs = self.versions.get(api_key)
+        if theirs is None:
+            return -1
+        ours = API[api_key].versions
+        version = min(theirs[1], ours.last)
+        return version if version >= max(theirs[0], ours.first) else -1
+
+
+class Peers:
+    """All outgoing connections of one replica."""
+
+    def __init__(self, transport: Transport, config: QuorumConfig, client_id: str, software_version: str) -> None:
+        self._transport = transport
+        self._config = config
+        self._client_id = client_id
+        self._software_version = software_version
+        self._links: dict[tuple[NodeId, Purpose], Link] = {}
+        self._by_connection: dict[Connection, Link] = {}
+
+    def owns(self, connection: Connection) -> bool:
+        """True for a connection that was made from here."""
+        return connection in self._by_connection
+
+    def node_of(self, connection: Connection) -> NodeId:
+        return self._by_connection[connection].node_id
+
+    def fetch_version_of(self, connection: Connection) -> int:
+        return self._by_connection[connection].fetch_version()
+
+    def request(
+        self, destination: NodeId, endpoint: Endpoint, correlation_id: int, message: Message, now_us: Micros
+    ) -> list[PeerEvent]:
+        """Send, or connect and send then. NoAnswer at once while a lost connection is not to be retried yet."""
+        link = self._link(destination, Purpose.REQUEST, endpoint)
+        events: list[PeerEvent] = []
+        if self._is_stuck(link, now_us):
+            events += self._drop(link, now_us)
+        if link.state is LinkState.DOWN and not self._connect(link, now_us):
+            return [*events, NoAnswer(destination, correlation_id, unsupported=False)]
+        if link.state is LinkState.READY:
+            return events + self._send(link, correlation_id, message, now_us)
+        link.waiting.append((correlation_id, message))
+        return events
+
+    def connect_fetch(self, node_id: NodeId, endpoint: Endpoint, now_us: Micros) -> list[PeerEvent]:
+        """Have a link to the leader for the lane; links to former leaders are closed."""
+        for other in [link for link in self._links.values() if link.purpose is Purpose.FETCH and link.node_id != node_id]:
+            self._discard(other)
+        link = self._link(node_id, Purpose.FETCH, endpoint)
+        if link.state is LinkState.READY:
+            return [FetchLink(node_id, link.connection, link.fetch_version())]
+        if link.state is LinkState.DOWN and not self._connect(link, now_us):
+            return [FetchLink(node_id, NO_CONNECTION, -1)]
+        return []
+
+    def drop_fetch(self) -> None:
+        """Nobody is followed any more."""
+        for link in [link for link in self._links.values() if link.purpose is Purpose.FETCH]:
+            self._discard(link)
+
+    def restart_fetch(self, node_id: NodeId, now_us: Micros) -> list[PeerEvent]:
+        """The link answers nothing: replace its connection."""
+        link = self._links.get((node_id, Purpose.FETCH))
+        return self._drop(link, now_us) if link is not None and link.connection != NO_CONNECTION else []
+
+    def on_connected(self, connection: Connection, now_us: Micros) -> None:
+        link = self._by_connection.get(connection)
+        if link is not None:
+            link.state = LinkState.HANDSHAKE
+            link.handshake = 0
+            self._send_handshake(link)
+
+    def on_disconnected(self, connection: Connection, now_us: Micros) -> list[PeerEvent]:
+        link = self._by_connection.get(connection)
+        return [] if link is None else self._lost(link, now_us)
+
+    def on_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> list[PeerEvent]:
+        """A response. One that does not decode, or answers nothing, closes the connection."""
+        link = self._by_connection[connection]
+        if link.state is LinkState.HANDSHAKE:
+            return self._on_handshake(link, frame, now_us)
+        if link.purpose is Purpose.FETCH:
+            return [FetchFrame(connection, frame)]
+        asked = link.in_flight.pop(int.from_bytes(frame[:4], "big", signed=True), None)
+        if asked is None:
+            return self._drop(link, now_us)
+        try:
+            correlation_id, message = decode_response(frame, asked.api_key, asked.version)
+        except WireError:
+            link.in_flight[int.from_bytes(frame[:4], "big", signed=True)] = asked
+            return self._drop(link, now_us)
+        return [Answer(link.node_id, correlation_id, asked.api_key, message)]
+
+    def close(self) -> None:
+        for link in list(self._links.values()):
+            self._discard(link)
+
+    # --- links --------------------------------------------------------------------------------------------------------
+
+    def _link(self, node_id: NodeId, purpose: Purpose, endpoint: Endpoint) -> Link:
+        link = self._links.get((node_id, purpose))
+        if link is not None and link.endpoint != endpoint:
+            self._discard(link)
+            link = None
+        if link is None:
+            link = self._links[node_id, purpose] = Link(node_id, purpose, endpoint)
+        return link
+
+    def _connect(self, link: Link, now_us: Micros) -> bool:
+        if now_us < link.retry_at_us:
+            return False
+        link.connection = self._transport.connect(link.endpoint)
+        link.state = LinkState.CONNECTING
+        self._by_connection[link.connection] = link
+        return True
+
+    def _is_stuck(self, link: Link, now_us: Micros) -> bool:
+        limit = now_us - self._config.request_timeout_us
+        return any(asked.sent_us <= limit for asked in link.in_flight.values())
+
+    def _discard(self, link: Link) -> None:
+        """Forget a link without a word: nobody waits for it any more."""
+        if link.connection != NO_CONNECTION:
+            self._by_connection.pop(link.connection, None)
+            self._transport.close(link.connection)
+        self._links.pop((link.node_id, link.purpose), None)
+
+    def _drop(self, link: Link, now_us: Micros) -> list[PeerEvent]:
+        if link.connection != NO_CONNECTION:
+            self._transport.close(link.connection)
+        return self._lost(link, now_us)
+
+    def _lost(self, link: Link, now_us: Micros) -> list[PeerEvent]:
+        self._by_connection.pop(link.connection, None)
+        link.backoff_us = min(max(link.backoff_us * 2, RECONNECT_BACKOFF_US), RECONNECT_BACKOFF_US_MAX)
+        link.retry_at_us = now_us + link.backoff_us
+        link.connection = NO_CONNECTION
+        link.state = LinkState.DOWN
+        unanswered = [*link.in_flight, *(correlation_id for correlation_id, _ in link.waiting)]
+        link.in_flight.clear()
+        link.waiting.clear()
+        if link.purpose is Purpose.FETCH:
+            return [FetchLink(link.node_id, NO_CONNECTION, -1)]
+        return [NoAnswer(link.node_id, correlation_id, unsupported=False) for correlation_id in unanswered]
+
+    # --- handshake ----------------------------------------------------------------------------------------------------
+
+    def _send_handshake(self, link: Link) -> None:
+        version = HANDSHAKE_VERSIONS[link.handshake]
+        body = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=self._software_version)
+        if version < 3:
+            body = ApiVersionsRequest()
+        header = request_header(body, version, HANDSHAKE_CORRELATION_ID, self._client_id)
+        self._transport.send(link.connection, encode_request(header, body))
+
+    def _on_handshake(self, link: Link, frame: bytes, now_us: Micros) -> list[PeerEvent]:
+        try:
+            answer = self._handshake_answer(frame, HANDSHAKE_VERSIONS[link.handshake])
+        except WireError:
+            return self._drop(link, now_us)
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and link.handshake + 1 < len(HANDSHAKE_VERSIONS):
+            link.handshake += 1
+            self._send_handshake(link)
+            return []
+        if answer.error_code != ErrorCode.NONE:
+            return self._drop(link, now_us)
+        link.versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+        link.state = LinkState.READY
+        link.backoff_us = 0
+        if link.purpose is Purpose.FETCH:
+            return [FetchLink(link.node_id, link.connection, link.fetch_version())]
+        waiting, link.waiting = link.waiting, []
+        events: list[PeerEvent] = []
+        for correlation_id, message in waiting:
+            events += self._send(link, correlation_id, message, now_us)
+        return events
+
+    @staticmethod
+    def _handshake_answer(frame: bytes, version: int) -> ApiVersionsResponse:
+        """An unknown version is answered in v0's form (kafka-wire section 2), recognised by its error code."""
+        if int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION:
+            version = 0
+        _, answer = decode_response(frame, ApiKey.API_VERSIONS, version)
+        assert isinstance(answer, ApiVersionsResponse)
+        return answer
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def _send(self, link: Link, correlation_id: int, message: Message, now_us: Micros) -> list[PeerEvent]:
+        api_key = message.__wire__.api_key
+        version = link.common_version(api_key)
+        if version < 0:
+            return [NoAnswer(link.node_id, correlation_id, unsupported=True)]
+        try:
+            frame = encode_request(request_header(message, version, correlation_id, self._client_id), message)
+        except UnsupportedVersion:
+            raise
+        except WireError:
+            # The peer's version lacks a field that must not be lost (a pre-vote, before Vote 2).
+            return [NoAnswer(link.node_id, correlation_id, unsupported=True)]
+        link.in_flight[correlation_id] = _InFlight(api_key, version, now_us)
+        self._transport.send(link.connection, frame)
+        return []

@@ -1,0 +1,72 @@
+"""What a replica's core asks of the outside: connections, a lock, somebody who listens. `node.io` and `sim` implement them."""
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from fastquorum.errors import FastQuorumError
+from fastquorum.kernels import Buffer
+from fastquorum.kernels.lane import Connection
+from fastquorum.types import Endpoint, Epoch, NodeId, Offset
+
+LaneLock = AbstractContextManager[object]
+"""Guards the lane, the log, the pending appends and every send. Not reentrant. The simulator's marks where threads may interleave."""
+
+
+class Transport(Protocol):
+    """Connections carrying frames. Nothing here blocks or raises: a connection that fails is reported as disconnected.
+
+    Called with the lane lock held (one writer per socket), from whichever thread holds it.
+    """
+
+    def connect(self, endpoint: Endpoint) -> Connection:
+        """Begin to connect; `Replica.on_connected` or `on_disconnected` follows."""
+        ...
+
+    def send(self, connection: Connection, frame: Buffer) -> None:
+        """Queue one frame (the length prefix is added here) and send what the socket takes. Unknown connections are ignored."""
+        ...
+
+    def close(self, connection: Connection) -> None:
+        """Close; no report follows."""
+        ...
+
+    def wake(self) -> None:
+        """Have the replica's thread call `work` soon. From any thread."""
+        ...
+
+
+class AppendTicket(Protocol):
+    """Somebody who waits for an append. Called without the lane lock, on the replica's thread; must not block."""
+
+    def committed(self, base_offset: Offset) -> None:
+        """On a majority's disks."""
+        ...
+
+    def failed(self, error: FastQuorumError) -> None:
+        """Not known to be committed; the error says whether it may still be."""
+        ...
+
+
+class BarrierTicket(Protocol):
+    """Somebody who waits for a read barrier. As AppendTicket."""
+
+    def passed(self, high_watermark: Offset) -> None: ...
+    def failed(self, error: FastQuorumError) -> None: ...
+
+
+class Listener(Protocol):
+    """The embedding program's ear. Called without the lane lock, on the replica's thread; must not block."""
+
+    def on_committed(self, high_watermark: Offset) -> None: ...
+    def on_leadership(self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool) -> None: ...
+    def on_stopped(self, error: FastQuorumError | None) -> None:
+        """The replica is over: None after a graceful stop, the reason otherwise. Nothing is sent or written after it."""
+        ...
+
+
+class WallClock(Protocol):
+    """Timestamps of records and answers; decides nothing."""
+
+    def __call__(self) -> int:
+        """Milliseconds since 1970."""
+        ...
