@@ -92,7 +92,9 @@ def test_what_does_not_fit_changes_nothing(kernels: Kernels) -> None:
 
 
 @settings(max_examples=50)
-@given(groups=st.lists(st.lists(st.binary(max_size=90), min_size=1, max_size=3), max_size=30), limit=st.integers(62, 800))
+@given(
+    groups=st.lists(st.lists(st.binary(max_size=90), min_size=1, max_size=3), max_size=30), limit=st.integers(62, 800)
+)
 def test_against_a_model(kernels: Kernels, groups: list[list[bytes]], limit: int) -> None:
     accumulator = kernels.Accumulator(limit)
     accumulator.open(**PLACE)

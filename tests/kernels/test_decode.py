@@ -223,7 +223,10 @@ def test_a_timestamp_delta_has_at_most_64_bits(kernels: Kernels) -> None:
     good = records_section(kernels, "1e 00 ff ff ff ff ff ff ff ff ff 01 00 01 01 00")
     wrapped = (1000 - 2**63 + 2**63) % 2**64 - 2**63
     assert kernels.decode_records(good)[0].timestamp_ms == wrapped
-    for bad in ("1e 00 ff ff ff ff ff ff ff ff ff 03 00 01 01 00", "20 00 ff ff ff ff ff ff ff ff ff 81 00 00 01 01 00"):
+    for bad in (
+        "1e 00 ff ff ff ff ff ff ff ff ff 03 00 01 01 00",
+        "20 00 ff ff ff ff ff ff ff ff ff 81 00 00 01 01 00",
+    ):
         with pytest.raises(CorruptionError):
             kernels.decode_records(records_section(kernels, bad))
 

@@ -147,6 +147,8 @@ def test_every_compression_round_trips(kernels: Kernels, compression: Compressio
     batch = kernels.encode_values(values, **PLACE, attributes=compression)
     assert kernels.decode_values(batch) == values
     assert (batch[61:] == kernels.encode_values(values, **PLACE)[61:]) == (compression == Compression.NONE)
-    columns = kernels.encode_columns(b"".join(values), np.cumsum([0, *map(len, values)]), **PLACE, attributes=compression)
+    columns = kernels.encode_columns(
+        b"".join(values), np.cumsum([0, *map(len, values)]), **PLACE, attributes=compression
+    )
     assert columns == batch
     assert kernels.encode_records([Record(value) for value in values], **PLACE, attributes=compression) == batch

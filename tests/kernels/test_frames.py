@@ -15,7 +15,9 @@ def framed(*frames: bytes) -> bytes:
 
 
 @settings(max_examples=60)
-@given(frames=st.lists(st.binary(max_size=40), max_size=8), chunks=st.lists(st.integers(1, 50), min_size=1, max_size=30))
+@given(
+    frames=st.lists(st.binary(max_size=40), max_size=8), chunks=st.lists(st.integers(1, 50), min_size=1, max_size=30)
+)
 def test_any_chunking_gives_the_same_frames(kernels: Kernels, frames: list[bytes], chunks: list[int]) -> None:
     stream = framed(*frames)
     splitter = kernels.FrameSplitter(40)

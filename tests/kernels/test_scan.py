@@ -7,7 +7,13 @@ from fastquorum.kernels import INDEX_INTERVAL_BYTES, Attribute, BatchFault, Comp
 
 
 def batch(
-    kernels: Kernels, offset: int, epoch: int = 1, count: int = 1, size: int = 10, timestamp: int = 7, attributes: int = 0
+    kernels: Kernels,
+    offset: int,
+    epoch: int = 1,
+    count: int = 1,
+    size: int = 10,
+    timestamp: int = 7,
+    attributes: int = 0,
 ) -> bytes:
     return kernels.encode_values(
         [bytes(size)] * count, base_offset=offset, leader_epoch=epoch, timestamp_ms=timestamp, attributes=attributes

@@ -28,7 +28,8 @@ _SNAPPY_RATIO_MAX: Final = 24
 """A 3-byte copy makes at most 64 bytes; a claim beyond this ratio cannot be true, so it is refused unallocated."""
 
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
-_LZ4_LEVEL: Final = 9
+_LZ4_HEADER: Final = _LZ4_MAGIC + b"\x60\x40\x82"
+"""As Kafka writes it: version 1, independent blocks (its reader refuses linked ones) of 64 KiB, no checksums."""
 _LZ4_RATIO_MAX: Final = 256
 _LZ4_BLOCK_BYTES: Final = {4: 64 * 1024, 5: 256 * 1024, 6: 1024 * 1024, 7: 4 * 1024 * 1024}
 """Largest block by the frame descriptor's block size id."""
@@ -56,10 +57,7 @@ def compress(kind: int, data: bytes | bytearray | memoryview) -> bytes:
         case Compression.SNAPPY:
             return _xerial_compress(memoryview(data))
         case Compression.LZ4:
-            # Kafka's reader refuses linked blocks, which are cramjam's default.
-            encoder = cramjam.lz4.Compressor(level=_LZ4_LEVEL, content_checksum=False, block_linked=False)
-            encoder.compress(data)
-            return bytes(encoder.finish())
+            return _lz4_compress(memoryview(data))
         case Compression.ZSTD:
             return bytes(cramjam.zstd.compress(data, level=_ZSTD_LEVEL))
         case _:
@@ -186,6 +184,17 @@ def _decompress_bounded(
         raise _corrupt() from error
     del output[written:]
     return bytes(output)
+
+
+def _lz4_compress(data: memoryview) -> bytes:
+    parts = [_LZ4_HEADER]
+    for start in range(0, len(data), _LZ4_BLOCK_BYTES[4]):
+        plain = data[start : start + _LZ4_BLOCK_BYTES[4]]
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        stored = len(block) >= len(plain)
+        parts += (struct.pack("<I", len(plain) | 1 << 31 if stored else len(block)), bytes(plain) if stored else block)
+    parts.append(bytes(4))
+    return b"".join(parts)
 
 
 def _lz4_bound(frame: bytes, bytes_max: int) -> int:

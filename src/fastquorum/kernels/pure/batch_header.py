@@ -16,8 +16,9 @@ HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 assert HEADER.size == BATCH_HEADER_BYTES
 FRAMING: Final = struct.Struct(">qi")
 """baseOffset and batchLength: what a batch must show before its size is known."""
-PLACEMENT: Final = struct.Struct(">q4xi")
-"""baseOffset and leader epoch, the two fields that the checksum leaves out."""
+BASE_OFFSET: Final = struct.Struct(">q")
+LEADER_EPOCH: Final = struct.Struct(">i")
+LEADER_EPOCH_POSITION: Final = 12
 CRC_START: Final = 21
 """The checksum covers everything from the attributes on."""
 LENGTH_MIN: Final = BATCH_HEADER_BYTES - FRAMING.size

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from fastquorum.errors import UsageError
 from fastquorum.kernels import INDEX_INTERVAL_BYTES, BatchFault, BatchInfo, Buffer, Fault, Scan
 from fastquorum.kernels.pure.batch_header import (
+    BASE_OFFSET,
     BATCH_SIZE_MAX,
     INT32_MAX,
     INT64_MAX,
-    PLACEMENT,
+    LEADER_EPOCH,
+    LEADER_EPOCH_POSITION,
     as_view,
     corruption,
     fault_at,
@@ -112,7 +114,8 @@ def stamp_batch(batch: bytearray, base_offset: int, leader_epoch: int) -> None:
         reason = BatchFault.LENGTH
     if reason is not None:
         raise corruption(fault_at(view, 0, reason))
-    PLACEMENT.pack_into(batch, 0, base_offset, leader_epoch)
+    BASE_OFFSET.pack_into(batch, 0, base_offset)
+    LEADER_EPOCH.pack_into(batch, LEADER_EPOCH_POSITION, leader_epoch)
 
 
 def _walk(view: memoryview, position: int, *, verify_crc: bool) -> Iterator[BatchInfo]:

@@ -48,7 +48,7 @@ class SegmentFile:
     def size_bytes(self) -> int:
         """The file's size now."""
         with self._mapped_errors("stat"):
-            return os.fstat(self._fd).st_size
+            return os.fstat(self._open_fd()).st_size
 
     @property
     def failed(self) -> bool:
@@ -64,8 +64,9 @@ class SegmentFile:
         _refuse_negative(position, size_bytes)
         parts: list[bytes] = []
         with self._mapped_errors("read"):
+            fd = self._open_fd()
             while size_bytes > 0:
-                part = os.pread(self._fd, size_bytes, position)
+                part = os.pread(fd, size_bytes, position)
                 if not part:
                     break
                 parts.append(part)
@@ -84,13 +85,13 @@ class SegmentFile:
         _refuse_negative(size_bytes)
         self._refuse_failed("truncate", StorageFailed)
         with self._mapped_errors("truncate"):
-            os.ftruncate(self._fd, size_bytes)
+            os.ftruncate(self._open_fd(), size_bytes)
 
     def sync(self) -> None:
         """One fdatasync."""
         self._refuse_failed("sync", FsyncFailed)
         try:
-            os.fdatasync(self._fd)
+            os.fdatasync(self._open_fd())
         except OSError as error:
             self._sync_errno = error.errno or errno.EIO
             raise self._failure("sync", self._sync_errno, FsyncFailed) from error
@@ -98,10 +99,11 @@ class SegmentFile:
     def map(self) -> memoryview:
         """The whole file, read-only, memory-mapped; empty view for an empty file."""
         with self._mapped_errors("map"):
-            size_bytes = os.fstat(self._fd).st_size
+            fd = self._open_fd()
+            size_bytes = os.fstat(fd).st_size
             if size_bytes == 0:
                 return memoryview(b"")
-            return memoryview(mmap.mmap(self._fd, size_bytes, access=mmap.ACCESS_READ))
+            return memoryview(mmap.mmap(fd, size_bytes, access=mmap.ACCESS_READ))
 
     def fileno(self) -> int:
         """The file descriptor; -1 once closed."""
@@ -114,12 +116,18 @@ class SegmentFile:
             with self._mapped_errors("close"):
                 os.close(fd)
 
+    def _open_fd(self) -> int:
+        if self._fd == _CLOSED:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return self._fd
+
     def _write(self, operation: str, position: int, view: memoryview) -> None:
         _refuse_negative(position)
         self._refuse_failed(operation, StorageFailed)
         with self._mapped_errors(operation):
+            fd = self._open_fd()
             while view:
-                written = os.pwrite(self._fd, view, position)
+                written = os.pwrite(fd, view, position)
                 position += written
                 view = view[written:]
 
