@@ -42,7 +42,7 @@ class UpdateFeaturesRequest(Message, api_key=57, kind="request", versions="0-2",
         feature: str = field(STRING, "0+")
         max_version_level: int = field(INT16, "0+")
         allow_downgrade: bool = field(BOOL, "0")
-        upgrade_type: int = field(INT8, "1+", default=True)
+        upgrade_type: int = field(INT8, "1+", default=1)
 
     timeout_ms: int = field(INT32, "0+", default=60000)
     feature_updates: list[FeatureUpdateKey] = field(array(FeatureUpdateKey), "0+")

@@ -95,6 +95,7 @@ def _add_methods(cls: StructMeta) -> None:
     for name in ("__init__", "__eq__"):
         scope[name].__qualname__ = f"{cls.__qualname__}.{name}"
         setattr(cls, name, scope[name])
+    cls.__hash__ = None  # type: ignore[assignment]
 
 
 class Struct(metaclass=StructMeta):
@@ -103,7 +104,7 @@ class Struct(metaclass=StructMeta):
     unknown_tags: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that the declaration does not know, by ascending tag; kept and written back."""
 
-    __hash__: ClassVar[None]  # type: ignore[assignment]
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # mutable, so without a hash
 
     def __repr__(self) -> str:
         values = [f"{each.name}={getattr(self, each.name)!r}" for each in type(self).__wire__.fields]

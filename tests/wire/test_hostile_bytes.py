@@ -1,0 +1,160 @@
+"""Hostile bytes: a clean decode or a WireError that says where; nothing else, and no big allocation."""
+
+import random
+import struct
+import tracemalloc
+
+import pytest
+
+from fastquorum import wire
+from fastquorum.errors import UnsupportedVersion, WireError
+from fastquorum.wire import Message, decode, encode
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.metadata import MetadataRequest
+from fastquorum.wire.metadata_records import METADATA_RECORDS, decode_metadata_record, encode_metadata_record
+from fastquorum.wire.quorum import VoteRequest
+from fastquorum.wire.topics import CreateTopicsRequest, DescribeTopicPartitionsRequest
+
+from .golden import Frame, smallest_frames
+
+SMALLEST = pytest.mark.parametrize("frame", smallest_frames(), ids=lambda frame: frame.id)
+
+
+def attempt(frame: Frame, raw: bytes) -> WireError | None:
+    """Decode `raw` in the place of the frame's bytes; the error, if it is one of ours. Others fail the test."""
+    try:
+        if frame.kind == "request":
+            wire.decode_request(raw)
+        else:
+            wire.decode_response(raw, frame.api_key, frame.version)
+    except WireError as error:
+        return error
+    return None
+
+
+@SMALLEST
+def test_truncation_at_every_byte(frame: Frame) -> None:
+    for size in range(min(len(frame.raw), 400)):
+        error = attempt(frame, frame.raw[:size])
+        assert error is not None
+        assert error.position <= size
+        assert error.message
+
+
+@SMALLEST
+def test_trailing_bytes(frame: Frame) -> None:
+    error = attempt(frame, frame.raw + b"\0")
+    assert error is not None
+    assert error.position == len(frame.raw)
+
+
+@SMALLEST
+def test_flipped_bits(frame: Frame) -> None:
+    chance = random.Random(frame.id)
+    for _ in range(200):
+        raw = bytearray(frame.raw)
+        for _ in range(chance.choice((1, 1, 1, 2, 8))):
+            raw[chance.randrange(len(raw))] ^= 1 << chance.randrange(8)
+        attempt(frame, bytes(raw))
+
+
+@SMALLEST
+def test_random_bytes(frame: Frame) -> None:
+    chance = random.Random(frame.id)
+    for size in (0, 1, 2, 3, 4, 7, 8, 20, 100):
+        attempt(frame, frame.raw[:4] + chance.randbytes(size))
+        attempt(frame, chance.randbytes(size))
+
+
+@pytest.mark.parametrize("key", METADATA_RECORDS)
+def test_truncated_metadata_records(key: int) -> None:
+    cls = METADATA_RECORDS[key]
+    for version in range(cls.__wire__.versions.last + 1):
+        raw = encode_metadata_record(cls(), version)
+        for size in range(len(raw)):
+            with pytest.raises(WireError):
+                decode_metadata_record(raw[:size])
+        with pytest.raises(WireError):
+            decode_metadata_record(raw + b"\0")
+
+
+def test_metadata_frames_of_another_kind() -> None:
+    for raw in (b"\x02\x14\x00\x00", b"\x01\x06\x00\x00", b"\x01\x14\x01\x00", b"\x80\x80\x80\x80\x80\x80", b""):
+        with pytest.raises(WireError):
+            decode_metadata_record(raw)
+
+
+@pytest.mark.parametrize(
+    ("cls", "version", "raw", "field"),
+    [
+        # a null topic array where the version has none; a count of 2^31-1 with nothing behind it
+        (FetchRequest, 4, struct.pack(">iiiibi", -1, 500, 0, 1, 0, -1), "topics"),
+        (FetchRequest, 4, struct.pack(">iiiibi", -1, 500, 0, 1, 0, 0x7FFF_FFFF), "topics"),
+        (FetchRequest, 4, struct.pack(">iiiibi", -1, 500, 0, 1, 0, -2), "topics"),
+        (MetadataRequest, 4, struct.pack(">ih", 1, -2) + b"\0", "topics[].name"),
+        (MetadataRequest, 4, struct.pack(">ih", 1, 0x7FFF) + b"\0", "topics[].name"),
+        (MetadataRequest, 4, struct.pack(">ih", 1, 2) + b"\xff\xfe\0", "topics[].name"),
+        # compact: a count of 2^32-2; a varint of six bytes; one of more than 32 bits
+        (VoteRequest, 2, b"\x00\x00\x00\x00\x00" + b"\xff\xff\xff\xff\x0f", "topics"),
+        (VoteRequest, 2, b"\x00\x00\x00\x00\x00" + b"\xff\xff\xff\xff\xff\x01", "topics"),
+        (VoteRequest, 2, b"\x00\x00\x00\x00\x00" + b"\xff\xff\xff\xff\x1f", "topics"),
+        # tags: the same twice, unsorted, longer than the rest, more than there can be
+        (VoteRequest, 2, b"\x00\x00\x00\x00\x00\x01" + b"\x02\x07\x00\x07\x00", "(tags)"),
+        (VoteRequest, 2, b"\x00\x00\x00\x00\x00\x01" + b"\x02\x07\x00\x06\x00", "(tags)"),
+        (VoteRequest, 2, b"\x00\x00\x00\x00\x00\x01" + b"\x01\x07\x05\x00", "(tags)"),
+        (VoteRequest, 2, b"\x00\x00\x00\x00\x00\x01" + b"\xff\xff\xff\xff\x0f", "(tags)"),
+        # a known tag whose size is not that of its value
+        (FetchResponse, 16, bytes(10) + b"\x01" + b"\x01\x00\x02\x01\x00", "node_endpoints"),
+        # a nullable struct's mark is -1 or 1
+        (DescribeTopicPartitionsRequest, 0, b"\x01\x00\x00\x00\x00\x02", "cursor"),
+    ],
+)  # fmt: skip
+def test_the_error_names_the_field(cls: type[Message], version: int, raw: bytes, field: str) -> None:
+    with pytest.raises(WireError) as caught:
+        decode(cls, version, raw)
+    assert (caught.value.message, caught.value.version, caught.value.field) == (cls.__name__, version, field)
+    assert 0 <= caught.value.position <= len(raw)
+
+
+@pytest.mark.parametrize(
+    ("size", "field", "position"),
+    [(0, "replica_id", 0), (3, "replica_id", 0), (4, "max_wait_ms", 4), (15, "max_bytes", 12), (20, "topics", 17)],
+)
+def test_a_truncated_run_names_the_field_that_is_cut(size: int, field: str, position: int) -> None:
+    with pytest.raises(WireError) as caught:
+        decode(FetchRequest, 4, encode(FetchRequest(), 4)[:size])
+    assert (caught.value.field, caught.value.position) == (field, position)
+
+
+def test_a_count_that_cannot_fit_is_refused_before_its_elements_are_read() -> None:
+    vote = VoteRequest(topics=[VoteRequest.TopicData(partitions=[VoteRequest.TopicData.PartitionData()])])
+    with pytest.raises(WireError) as caught:
+        decode(VoteRequest, 0, encode(vote, 0)[:4])
+    assert (caught.value.field, caught.value.position) == ("topics", 2)
+
+
+def test_a_huge_count_allocates_nothing() -> None:
+    raw = struct.pack(">i", 0x7FFF_FFFF) + bytes(64)
+    tracemalloc.start()
+    with pytest.raises(WireError):
+        decode(CreateTopicsRequest, 2, raw)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000  # the generated codec itself may be made here
+
+
+def test_unknown_apis_and_versions_are_named() -> None:
+    header = struct.pack(">hhih", 999, 0, 7, -1)
+    with pytest.raises(UnsupportedVersion) as caught:
+        wire.decode_request(header)
+    assert caught.value.api_key == 999
+    header = struct.pack(">hhih", 52, 9, 7, -1) + b"\0"
+    with pytest.raises(UnsupportedVersion) as caught:
+        wire.decode_request(header)
+    assert (caught.value.api_key, caught.value.version) == (52, 9)
+    parsed, position = wire.decode_request_header(header)  # what is needed to answer it can still be read
+    assert (parsed.correlation_id, position) == (7, len(header))
+    with pytest.raises(UnsupportedVersion):
+        wire.decode_response(b"\0\0\0\0", 52, 3)
+    with pytest.raises(UnsupportedVersion):
+        encode(VoteRequest(), 3)
