@@ -1,0 +1,28 @@
+"""`leader-epoch-checkpoint`, Kafka's text file of (epoch, start offset).
+
+Only a convenience for Kafka's tools and for readers: recovery rebuilds the epochs from the batches, and the log wins.
+Source: Kafka `LeaderEpochCheckpointFile`; KIP-101.
+"""
+
+from collections.abc import Sequence
+
+from fastquorum.errors import CorruptionError
+from fastquorum.types import Epoch, Offset
+
+
+def format_epochs(entries: Sequence[tuple[Epoch, Offset]]) -> bytes:
+    lines = ["0", str(len(entries)), *(f"{epoch} {start}" for epoch, start in entries)]
+    return ("\n".join(lines) + "\n").encode("ascii")
+
+
+def parse_epochs(data: bytes, path: str = "") -> list[tuple[Epoch, Offset]]:
+    """Raises CorruptionError(reason="epoch_checkpoint") if the text is not one."""
+    try:
+        lines = data.decode("ascii").splitlines()
+        version, count = int(lines[0]), int(lines[1])
+        entries = [(int(epoch), int(start)) for epoch, start in (line.split(" ") for line in lines[2:])]
+    except (ValueError, IndexError) as error:
+        raise CorruptionError("epoch_checkpoint", path=path) from error
+    if version != 0 or count != len(entries):
+        raise CorruptionError("epoch_checkpoint", path=path)
+    return entries

@@ -1,0 +1,133 @@
+"""The real disk: one data directory, through `os` and the kernels' SegmentFile.
+
+Directory operations are few and cold; only segment files are on the commit path. Every OSError becomes one of ours
+here.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from fastquorum.errors import DirectoryError, FsyncFailed, StorageFailed
+from fastquorum.kernels import Kernels, SegmentFile
+from fastquorum.storage.names import TEMPORARY_SUFFIX
+from fastquorum.storage.ports import FileMode
+
+_REFUSALS: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class RealDisk:
+    """A Disk over a directory of the file system."""
+
+    def __init__(self, root: str, kernels: Kernels) -> None:
+        self._root = os.path.abspath(root)
+        self._kernels = kernels
+
+    @classmethod
+    def open_directory(cls, root: str, kernels: Kernels, *, create: bool = False, writable: bool = True) -> "RealDisk":
+        """The disk of an existing directory, or one made here. DirectoryError if it cannot be used."""
+        path = os.path.abspath(root)
+        try:
+            if create and not os.path.isdir(path):
+                os.makedirs(path)
+                _sync_directory(os.path.dirname(path))
+        except OSError as error:
+            raise DirectoryError(f"cannot be created: {error.strerror}", path=path) from error
+        if not os.path.exists(path):
+            raise DirectoryError("there is no such directory", "format it first: `fastquorum format`", path)
+        if not os.path.isdir(path):
+            raise DirectoryError("is not a directory", path=path)
+        if writable and not os.access(path, os.W_OK | os.X_OK):
+            raise DirectoryError("is read-only here", "make it writable, or mount its file system read-write", path)
+        return cls(path, kernels)
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    def open(self, name: str, mode: FileMode = "open") -> SegmentFile:
+        try:
+            return self._kernels.SegmentFile(self._path(name), mode)
+        except StorageFailed as error:
+            if error.errno_code in _REFUSALS:
+                raise DirectoryError(
+                    f"{name} cannot be opened for {'reading' if mode == 'read' else 'writing'}: {error.detail}",
+                    "check owner, permissions and mount options",
+                    self._root,
+                ) from error
+            raise
+
+    def exists(self, name: str) -> bool:
+        return os.path.exists(self._path(name))
+
+    def list(self, directory: str = "") -> list[str]:
+        with self._mapped("list", directory):
+            try:
+                return sorted(os.listdir(self._path(directory)))
+            except FileNotFoundError:
+                return []
+
+    def make_directory(self, directory: str) -> None:
+        with self._mapped("make_directory", directory):
+            os.makedirs(self._path(directory), exist_ok=True)
+        self.sync_directory(os.path.dirname(directory))
+
+    def rename(self, source: str, target: str) -> None:
+        with self._mapped("rename", source):
+            os.rename(self._path(source), self._path(target))
+
+    def remove(self, name: str) -> None:
+        with self._mapped("remove", name):
+            os.unlink(self._path(name))
+
+    def sync_directory(self, directory: str = "") -> None:
+        with self._mapped("sync_directory", directory, FsyncFailed):
+            _sync_directory(self._path(directory))
+
+    def read_file(self, name: str) -> bytes:
+        with self._mapped("read", name), open(self._path(name), "rb") as file:
+            return file.read()
+
+    def replace_file(self, name: str, data: bytes) -> None:
+        path = self._path(name)
+        temporary = path + TEMPORARY_SUFFIX
+        with self._mapped("write", name):
+            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(fd, view) :]
+                with self._mapped("sync", name, FsyncFailed):
+                    os.fsync(fd)
+            finally:
+                os.close(fd)
+            os.rename(temporary, path)
+        self.sync_directory(os.path.dirname(name))
+
+    def _path(self, name: str) -> str:
+        assert ".." not in name.split("/"), name
+        assert not name.startswith("/"), name
+        return os.path.join(self._root, name) if name else self._root
+
+    @contextmanager
+    def _mapped(self, operation: str, name: str, kind: type[StorageFailed] = StorageFailed) -> Iterator[None]:
+        try:
+            yield
+        except StorageFailed:
+            raise
+        except OSError as error:
+            code = error.errno or errno.EIO
+            if code in _REFUSALS:
+                detail = f"{operation} of {name or 'the directory'} is not permitted: {error.strerror}"
+                raise DirectoryError(detail, "check owner, permissions and mount options", self._root) from error
+            raise kind(detail=os.strerror(code), operation=operation, path=self._path(name), errno_code=code) from error
+
+
+def _sync_directory(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

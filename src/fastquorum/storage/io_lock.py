@@ -1,0 +1,92 @@
+"""One process, one handle, one data directory: Kafka's `.lock` plus a registry inside the process.
+
+The lock is a POSIX (fcntl) write lock on the whole file, as Java's FileChannel takes it, so Kafka and fastquorum
+exclude each other. Such locks do not exclude their own process, and closing any descriptor of the file drops them:
+hence the registry. A directory whose disk failed stays condemned until the process ends, because the page cache may
+hold what the disk does not (architecture decision 3).
+"""
+
+import fcntl
+import os
+import threading
+from typing import Final
+
+from fastquorum.errors import DirectoryError
+from fastquorum.storage.names import LOCK
+
+_guard = threading.Lock()
+_held: "Final[dict[str, DirectoryLock]]" = {}
+_condemned: Final[dict[str, str]] = {}
+
+
+class DirectoryLock:
+    """The lock on one data directory; made by `acquire`."""
+
+    def __init__(self, root: str, fd: int) -> None:
+        self._root = root
+        self._fd = fd
+
+    @classmethod
+    def acquire(cls, root: str) -> "DirectoryLock":
+        """DirectoryError if another process or handle holds it, or if the directory was condemned."""
+        path = os.path.realpath(root)
+        with _guard:
+            if path in _condemned:
+                raise DirectoryError(
+                    f"its disk failed earlier in this process ({_condemned[path]})",
+                    "restart the process: only then is the directory read from the disk itself",
+                    path,
+                )
+            if path in _held:
+                raise DirectoryError("is open in this process already", "close the other handle first", path)
+            lock = cls(path, _lock_file(path))
+            _held[path] = lock
+            return lock
+
+    @property
+    def is_held(self) -> bool:
+        return self._fd >= 0
+
+    def release(self) -> None:
+        """Idempotent."""
+        with _guard:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                _held.pop(self._root, None)
+                os.close(fd)
+
+    def condemn(self, reason: str) -> None:
+        """A storage error happened: this process must never open the directory again. Keeps the lock's release to
+        `release`."""
+        with _guard:
+            _condemned.setdefault(self._root, reason)
+
+
+def _lock_file(root: str) -> int:
+    path = os.path.join(root, LOCK)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise DirectoryError(
+            f"{LOCK} cannot be opened: {error.strerror}", "check that the directory exists and is writable", root
+        ) from error
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(fd)
+        raise DirectoryError(
+            "is in use by another process", "stop it first, or choose another data directory", root
+        ) from error
+    return fd
+
+
+def _forget_in_child() -> None:
+    """A forked child holds none of its parent's locks, and may not even close their files for the registry's sake."""
+    global _guard
+    _guard = threading.Lock()  # the parent's may have been held by another thread
+    for lock in _held.values():
+        lock._fd = -1
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,118 @@
+"""The quorum state in LMDB: every save is one synchronous transaction, and the first failure is the last operation.
+
+Default sync flags only: no WRITEMAP (SIGBUS when the disk is full), no NOSYNC, no METASYNC off (both may undo a
+vote). One environment a process and file: a second open and close would drop the first one's fcntl lock. Never used
+across fork. LMDB 0.9 itself goes on after a failed data sync; this class does not (architecture decision 3).
+"""
+
+import errno
+import os
+from typing import Final
+
+import lmdb
+
+from fastquorum.errors import ClosedError, CorruptionError, DirectoryError, StateStoreFailed
+from fastquorum.kernels import Kernels
+from fastquorum.raft.election import ElectionState
+from fastquorum.storage.names import QUORUM_STATE
+from fastquorum.storage.state_value import StateOwner, decode_state, encode_state
+
+MAP_BYTES: Final = 4 * 1024 * 1024
+"""The value has about 100 bytes: a full map is a bug."""
+_KEY: Final = b"election"
+
+_open_stores: "dict[str, LmdbStateStore]" = {}
+"""By real path. LMDB forbids opening one environment twice in a process."""
+
+
+class LmdbStateStore:
+    """A StateStore beside `meta.properties`. Not thread-safe."""
+
+    def __init__(self, root: str, owner: StateOwner, kernels: Kernels) -> None:
+        """Open, or create, the environment. DirectoryError, CorruptionError, StateStoreFailed."""
+        self._path = os.path.join(os.path.realpath(root), QUORUM_STATE)
+        self._owner = owner
+        self._kernels = kernels
+        self._failure = ""
+        self._is_forked = False
+        self._env: lmdb.Environment | None = None
+        if self._path in _open_stores:
+            raise DirectoryError("the quorum state is open in this process already", "close the other handle", root)
+        is_new = not os.path.exists(self._path)
+        try:
+            self._env = lmdb.open(self._path, map_size=MAP_BYTES, subdir=False, max_dbs=0, max_readers=4)
+            self._env.reader_check()
+            if is_new:
+                _sync_directory(os.path.dirname(self._path))  # LMDB syncs its file, never the directory
+        except (lmdb.CorruptedError, lmdb.InvalidError, lmdb.VersionMismatchError) as error:
+            raise CorruptionError("state_file", path=self._path) from error
+        except (lmdb.Error, OSError) as error:
+            raise self._latch("open", error) from error
+        _open_stores[self._path] = self
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    def load(self) -> ElectionState | None:
+        """None if nothing was ever saved."""
+        env = self._usable()
+        try:
+            with env.begin() as transaction:
+                value = transaction.get(_KEY)
+        except (lmdb.CorruptedError, lmdb.PageNotFoundError) as error:
+            raise CorruptionError("state_file", path=self._path) from error
+        except lmdb.Error as error:
+            raise self._latch("read", error) from error
+        return None if value is None else decode_state(self._kernels, self._owner, bytes(value), self._path)
+
+    def save(self, state: ElectionState) -> None:
+        """Durable when this returns. After a failure it is unknown whether the state was kept: nothing is tried
+        again."""
+        env = self._usable()
+        try:
+            with env.begin(write=True) as transaction:
+                transaction.put(_KEY, encode_state(self._kernels, self._owner, state))
+        except lmdb.Error as error:
+            raise self._latch("save", error) from error
+
+    def close(self) -> None:
+        """Idempotent; a no-op in a forked child."""
+        env, self._env = self._env, None
+        if env is not None and not self._is_forked:
+            _open_stores.pop(self._path, None)
+            env.close()
+
+    def _usable(self) -> lmdb.Environment:
+        if self._is_forked:
+            raise ClosedError(
+                "this handle was opened before fork and cannot work in the child",
+                "open the directory in one process only",
+            )
+        if self._failure:
+            raise StateStoreFailed(detail=self._failure, operation="use", path=self._path, errno_code=errno.EIO)
+        if self._env is None:
+            raise ClosedError("the quorum state is closed")
+        return self._env
+
+    def _latch(self, operation: str, error: Exception) -> StateStoreFailed:
+        self._failure = f"{type(error).__name__}: {error}"
+        code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+        return StateStoreFailed(detail=self._failure, operation=operation, path=self._path, errno_code=code)
+
+
+def _sync_directory(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _poison_in_child() -> None:
+    for store in _open_stores.values():
+        store._is_forked = True
+    _open_stores.clear()
+
+
+os.register_at_fork(after_in_child=_poison_in_child)

@@ -1,0 +1,84 @@
+"""The durable mark: how far the log is known to be synced, in a small checksummed file of its own.
+
+It is what tells a torn tail from corruption at recovery: a sync had succeeded for every byte below the mark, so a bad
+batch there is a disk that lost what it had promised, while one at or above it is a write that a crash interrupted. It
+is a lower bound, renewed off the commit path; a mark that is missing or damaged costs certainty (recovery then is
+more careful), never data.
+
+It also carries a checksum of the epochs below it: a batch's leader epoch is not under the batch's own CRC.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from fastquorum.errors import DirectoryError
+from fastquorum.kernels import Kernels
+from fastquorum.storage.names import DURABLE_MARK, join
+from fastquorum.storage.ports import Disk
+from fastquorum.types import Epoch, Offset
+
+MAGIC: Final = b"FQMARK\r\n"
+VERSION: Final = 1
+_BODY: Final = struct.Struct(">8sIqqqI")
+_CRC: Final = struct.Struct(">I")
+_EPOCH: Final = struct.Struct(">iq")
+
+
+class LogPosition(NamedTuple):
+    """A place in the log between two batches: `offset` comes next, at `position` of segment `segment_base`."""
+
+    offset: Offset
+    segment_base: Offset
+    position: int
+
+
+class Mark(NamedTuple):
+    """Every byte before `at`, in its segment and in all earlier ones, is synced."""
+
+    at: LogPosition
+    epochs_crc: int
+    """`epochs_checksum` of the epochs that begin below it."""
+
+
+def epochs_checksum(kernels: Kernels, entries: Sequence[tuple[Epoch, Offset]], end_offset: Offset) -> int:
+    """CRC-32C of the epochs that begin below end_offset."""
+    return kernels.crc32c(b"".join(_EPOCH.pack(*entry) for entry in entries if entry[1] < end_offset))
+
+
+def encode_mark(kernels: Kernels, mark: Mark) -> bytes:
+    body = _BODY.pack(MAGIC, VERSION, *mark.at, mark.epochs_crc)
+    return body + _CRC.pack(kernels.crc32c(body))
+
+
+def decode_mark(kernels: Kernels, data: bytes, path: str = "") -> Mark | None:
+    """None if the bytes are damaged. DirectoryError if a newer version wrote them."""
+    if len(data) != _BODY.size + _CRC.size:
+        return None
+    body = data[: _BODY.size]
+    magic, version, offset, segment_base, position, epochs_crc = _BODY.unpack(body)
+    (stored,) = _CRC.unpack_from(data, _BODY.size)
+    if magic != MAGIC or stored != kernels.crc32c(body):
+        return None
+    if version != VERSION:
+        raise DirectoryError(
+            f"the durable mark has format version {version}, this fastquorum knows {VERSION}",
+            "use the version that wrote it",
+            path,
+        )
+    return Mark(LogPosition(offset, segment_base, position), epochs_crc)
+
+
+def read_mark(disk: Disk, kernels: Kernels, directory: str) -> Mark | None:
+    """The mark of a log directory; None if it is missing or damaged."""
+    name = join(directory, DURABLE_MARK)
+    return decode_mark(kernels, disk.read_file(name), f"{disk.root}/{name}") if disk.exists(name) else None
+
+
+def write_mark(
+    disk: Disk, kernels: Kernels, directory: str, at: LogPosition, epochs: Sequence[tuple[Epoch, Offset]]
+) -> Mark:
+    """Atomically and durably; `epochs` may go beyond the mark."""
+    mark = Mark(at, epochs_checksum(kernels, epochs, at.offset))
+    disk.replace_file(join(directory, DURABLE_MARK), encode_mark(kernels, mark))
+    return mark

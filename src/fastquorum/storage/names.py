@@ -1,0 +1,67 @@
+"""What files of a data directory are called: Kafka's names wherever Kafka has the file, so that its tools read it.
+
+Source: Kafka `LogFileUtils`, `Snapshots`, `KafkaRaftLog`, `MetaPropertiesEnsemble`.
+"""
+
+import re
+from typing import Final
+
+from fastquorum.types import Offset, OffsetAndEpoch
+
+LOG_DIRECTORY: Final = "__cluster_metadata-0"
+META_PROPERTIES: Final = "meta.properties"
+OWN_PROPERTIES: Final = "fastquorum.properties"
+"""What Kafka has no place for: on-disk format version, kind of the log, static voters."""
+BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
+QUORUM_STATE: Final = "quorum-state.mdb"
+"""A file, not a directory: Kafka takes each directory in its data directory for a partition."""
+LOCK: Final = ".lock"
+PARTITION_METADATA: Final = "partition.metadata"
+EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+DURABLE_MARK: Final = "durable-mark"
+TEMPORARY_SUFFIX: Final = ".tmp"
+
+STALE_SUFFIXES: Final = (TEMPORARY_SUFFIX, ".deleted", ".checkpoint.part")
+"""Left by a crash in the middle of writing or deleting; they hold nothing that counts."""
+
+_SEGMENT: Final = re.compile(r"(\d{20})\.log")
+_INDEX: Final = re.compile(r"(\d{20})\.(?:index|timeindex)")
+_CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+
+def join(directory: str, name: str) -> str:
+    return f"{directory}/{name}" if directory else name
+
+
+def segment_name(base_offset: Offset) -> str:
+    return f"{base_offset:020d}.log"
+
+
+def index_name(base_offset: Offset) -> str:
+    return f"{base_offset:020d}.index"
+
+
+def time_index_name(base_offset: Offset) -> str:
+    return f"{base_offset:020d}.timeindex"
+
+
+def checkpoint_name(snapshot: OffsetAndEpoch) -> str:
+    return f"{snapshot.offset:020d}-{snapshot.epoch:010d}.checkpoint"
+
+
+def parse_segment(name: str) -> Offset | None:
+    """The base offset if `name` is a segment's."""
+    match = _SEGMENT.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def parse_index(name: str) -> Offset | None:
+    """The base offset if `name` is an offset or time index."""
+    match = _INDEX.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def parse_checkpoint(name: str) -> OffsetAndEpoch | None:
+    """The snapshot id if `name` is a finished checkpoint."""
+    match = _CHECKPOINT.fullmatch(name)
+    return OffsetAndEpoch(int(match[1]), int(match[2])) if match else None

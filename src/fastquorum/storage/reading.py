@@ -1,0 +1,107 @@
+"""Reading batches back from segments: by offset, by timestamp, one after another."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from fastquorum.errors import CorruptionError
+from fastquorum.kernels import INDEX_INTERVAL_BYTES, BatchInfo, Kernels, SegmentFile
+from fastquorum.storage.mark import LogPosition
+from fastquorum.storage.scanning import BATCH_SCAN_BYTES_MAX, WINDOW_BYTES, bytes_needed
+from fastquorum.storage.segment import Segment
+from fastquorum.types import Epoch, Offset
+
+_WALK_BYTES = 256 * 1024
+
+
+class TimestampOffset(NamedTuple):
+    """A record found by its timestamp."""
+
+    timestamp_ms: int
+    offset: Offset
+    leader_epoch: Epoch
+
+
+class Window(NamedTuple):
+    """Part of a segment's file and the whole batches in it, from its first byte on."""
+
+    position: int
+    data: bytes
+    batches: list[BatchInfo]
+    """Positions are relative to `data`."""
+
+
+def walk(
+    kernels: Kernels,
+    file: SegmentFile,
+    start: int,
+    end: int,
+    *,
+    verify_crc: bool = False,
+    window_bytes: int = WINDOW_BYTES,
+) -> Iterator[Window]:
+    """The batches in [start, end) one window after another, up to the first bytes that are no whole batch."""
+    position, size = start, window_bytes
+    while position < end:
+        data = file.read(position, min(size, end - position))
+        batches = kernels.batch_headers(data, verify_crc=verify_crc)
+        if not batches:
+            needed = bytes_needed(data)
+            if not len(data) < needed <= min(end - position, BATCH_SCAN_BYTES_MAX):
+                return
+            size = needed
+            continue
+        yield Window(position, data, batches)
+        position += batches[-1].position + batches[-1].size_bytes
+        size = window_bytes
+
+
+def read_batches(kernels: Kernels, segment: Segment, offset: Offset, bytes_max: int) -> bytes:
+    """Whole, checked batches from the one that contains `offset`, at most bytes_max but at least one. Crosses no
+    segment."""
+    position = segment.index.lookup(offset)
+    size = 2 * INDEX_INTERVAL_BYTES + min(bytes_max, segment.size_bytes)
+    while True:
+        data = segment.file.read(position, min(size, segment.size_bytes - position))
+        start, end = kernels.slice_batches(data, offset, bytes_max)
+        if start < end:
+            break
+        if position + size >= segment.size_bytes:
+            raise CorruptionError("offset", position=position, offset=offset, path=segment.file.path)
+        size *= 4
+    found = data[start:end]
+    scan = kernels.scan(found)
+    if scan.fault is not None:
+        fault = scan.fault
+        raise CorruptionError(
+            fault.reason,
+            position + start + fault.position,
+            fault.offset,
+            fault.stored_crc,
+            fault.computed_crc,
+            segment.file.path,
+        )
+    if not scan.first_offset <= offset < scan.next_offset:
+        raise CorruptionError("offset", position + start, scan.first_offset, path=segment.file.path)
+    return found
+
+
+def batch_start(kernels: Kernels, segment: Segment, offset: Offset) -> LogPosition:
+    """Where the batch that holds `offset` begins: its base offset and its position."""
+    start = segment.index.lookup(offset)
+    for window in walk(kernels, segment.file, start, segment.size_bytes, window_bytes=_WALK_BYTES):
+        for info in window.batches:
+            if info.last_offset >= offset:
+                return LogPosition(info.base_offset, segment.base_offset, window.position + info.position)
+    raise CorruptionError("offset", position=start, offset=offset, path=segment.file.path)
+
+
+def first_at_or_after(kernels: Kernels, segment: Segment, timestamp_ms: int) -> TimestampOffset | None:
+    """The segment's first record whose timestamp is at least `timestamp_ms`."""
+    for window in walk(kernels, segment.file, 0, segment.size_bytes):
+        for info in window.batches:
+            if info.max_timestamp_ms < timestamp_ms:
+                continue
+            for record in kernels.decode_records(window.data, info.position):
+                if record.timestamp_ms >= timestamp_ms:
+                    return TimestampOffset(record.timestamp_ms, record.offset, info.leader_epoch)
+    return None

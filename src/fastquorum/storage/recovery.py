@@ -1,0 +1,281 @@
+"""What a log directory holds after a crash, and making it whole again. Architecture decision 4.
+
+Two halves. `inspect` only reads: it checks every byte and either says what must be done or raises, with nothing
+changed. `recover` then does it, in an order in which a crash at any point leaves a directory that the next recovery
+brings to the same log.
+
+The durable mark decides what a bad batch means. Below it: CorruptionError, for those bytes had been synced; another
+replica may count on them, so they are never truncated away here. At or above it: the torn tail of an interrupted
+write, truncated whatever follows.
+
+Without a mark (Apache Kafka made the directory, or the file was lost or damaged) nothing is known to be synced and
+nothing to be unsynced. A bad batch is taken for a torn tail only if no good batch lies anywhere behind it, else for
+corruption.
+
+What is kept above the mark is written again and synced before it counts as flushed: after a failed sync the page
+cache may show bytes that the disk does not have.
+"""
+
+from dataclasses import dataclass, field
+
+from fastquorum.errors import CorruptionError, DirectoryError
+from fastquorum.kernels import BatchFault, EpochCache, Fault, Kernels
+from fastquorum.storage import names
+from fastquorum.storage.epochs import format_epochs
+from fastquorum.storage.mark import LogPosition, Mark, epochs_checksum, read_mark, write_mark
+from fastquorum.storage.ports import Disk
+from fastquorum.storage.scanning import WINDOW_BYTES, find_batch, nonzero_end, scan_segment
+from fastquorum.storage.segment import Segment, create_segment
+from fastquorum.types import Epoch, Offset
+
+
+@dataclass(slots=True)
+class FoundSegment:
+    """A segment that is kept; its file is open for reading only, as yet."""
+
+    segment: Segment
+    dirty_end: int = 0
+    """Where the last byte that is not zero ends; beyond `segment.size_bytes` if the tail is torn."""
+
+
+@dataclass(slots=True)
+class Inspection:
+    """What `inspect` found: the log as it will be, and what has to go."""
+
+    mark: Mark | None
+    kept: list[FoundSegment] = field(default_factory=list)
+    cut: list[Offset] = field(default_factory=list)
+    """Segments behind the torn tail, ascending."""
+    epoch_starts: list[tuple[Epoch, Offset]] = field(default_factory=list)
+    end_offset: Offset = 0
+    last_epoch: Epoch = 0
+    torn: Fault | None = None
+    """Why the log ends where it does, if not cleanly."""
+
+    @property
+    def written_end(self) -> LogPosition:
+        last = self.kept[-1].segment
+        return LogPosition(self.end_offset, last.base_offset, last.size_bytes)
+
+    def close(self) -> None:
+        for found in self.kept:
+            found.segment.file.close()
+
+
+@dataclass(slots=True)
+class Recovered:
+    """A log ready to be written: every byte of it is synced, and the mark says so."""
+
+    segments: list[Segment]
+    end_offset: Offset
+    epochs: EpochCache
+    mark: Mark
+    torn: Fault | None
+
+
+# --- looking ----------------------------------------------------------------------------------------------------------
+
+
+def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
+    """Check the whole log; changes nothing. CorruptionError, DirectoryError. The kept segments' files are open."""
+    where = f"{disk.root}/{directory}"
+    if not disk.exists(directory):
+        raise DirectoryError("the log directory is missing", "format the data directory, or put the log back", where)
+    listing = disk.list(directory)
+    bases = [base for name in listing if (base := names.parse_segment(name)) is not None]
+    inspection = Inspection(read_mark(disk, kernels, directory))
+    _check_bounds(where, listing, bases, inspection.mark)
+    inspection.end_offset = bases[0] if bases else 0
+    try:
+        for at, base in enumerate(bases):
+            name = names.join(directory, names.segment_name(base))
+            fault = None
+            if base != inspection.end_offset:
+                fault, later = Fault(BatchFault.OFFSET, 0, base, -1, -1), bases[at:]
+            else:
+                _look_into(kernels, inspection, Segment(base, disk.open(name, "read")))
+                fault, later = inspection.torn, bases[at + 1 :]
+            if fault is not None:
+                _cut(disk, kernels, directory, inspection, fault, later)
+                break
+    except BaseException:
+        inspection.close()
+        raise
+    return inspection
+
+
+def _check_bounds(where: str, listing: list[str], bases: list[Offset], mark: Mark | None) -> None:
+    """The first segment must be covered, and the mark's must be there."""
+    if mark is not None and mark.at.segment_base not in bases:
+        missing = names.segment_name(mark.at.segment_base)
+        raise CorruptionError("missing_segment", 0, mark.at.segment_base, path=f"{where}/{missing}")
+    if not bases and names.PARTITION_METADATA in listing:
+        raise DirectoryError(
+            "the log directory was in use, but its segments are gone",
+            "put them back, or format this replica anew under a new directory id",
+            where,
+        )
+    if bases and bases[0] > 0:
+        snapshots = [snapshot for name in listing if (snapshot := names.parse_checkpoint(name)) is not None]
+        if not any(snapshot.offset >= bases[0] for snapshot in snapshots):
+            raise DirectoryError(
+                f"the log starts at offset {bases[0]}, but no checkpoint covers what precedes it",
+                "records are missing: put the earlier segments or a checkpoint back, or replace this replica",
+                where,
+            )
+
+
+def _look_into(kernels: Kernels, inspection: Inspection, segment: Segment) -> None:
+    """Check one segment that continues the log, and add it. Sets `inspection.torn` if it does not end cleanly."""
+    found = FoundSegment(segment)
+    inspection.kept.append(found)
+    file_bytes = segment.prepared_bytes = segment.file.size_bytes
+    mark = inspection.mark
+    if mark is not None and segment.base_offset == mark.at.segment_base:
+        _scan_into(kernels, inspection, segment, min(mark.at.position, file_bytes))
+        is_reached = inspection.end_offset == mark.at.offset and segment.size_bytes == mark.at.position
+        if inspection.torn is not None or not is_reached:
+            raise _corruption(inspection, segment)
+        if epochs_checksum(kernels, inspection.epoch_starts, mark.at.offset) != mark.epochs_crc:
+            raise CorruptionError(BatchFault.EPOCH, path=segment.file.path)
+    _scan_into(kernels, inspection, segment, file_bytes)
+    found.dirty_end = nonzero_end(segment.file, segment.size_bytes, file_bytes)
+    if found.dirty_end == segment.size_bytes:
+        inspection.torn = None  # nothing but prepared zeros
+    elif mark is not None and segment.base_offset < mark.at.segment_base:
+        raise _corruption(inspection, segment)
+
+
+def _scan_into(kernels: Kernels, inspection: Inspection, segment: Segment, end: int) -> None:
+    """Scan on from where the segment's good prefix ends so far."""
+    scan = scan_segment(
+        kernels,
+        segment.file,
+        segment.size_bytes,
+        end,
+        expected_offset=inspection.end_offset,
+        epoch_min=inspection.last_epoch,
+        index=segment.index,
+    )
+    segment.size_bytes = scan.end_position
+    segment.max_timestamp_ms = max(segment.max_timestamp_ms, scan.max_timestamp_ms)
+    known = inspection.epoch_starts[-1][0] if inspection.epoch_starts else -1
+    inspection.epoch_starts.extend(entry for entry in scan.epoch_starts if entry[0] != known)
+    inspection.end_offset = scan.next_offset
+    inspection.last_epoch = max(inspection.last_epoch, scan.last_epoch)
+    inspection.torn = scan.fault
+
+
+def _corruption(inspection: Inspection, segment: Segment) -> CorruptionError:
+    fault = inspection.torn or Fault(BatchFault.TRUNCATED, segment.size_bytes, inspection.end_offset, -1, -1)
+    return CorruptionError(*fault, path=segment.file.path)
+
+
+def _cut(
+    disk: Disk, kernels: Kernels, directory: str, inspection: Inspection, fault: Fault, later: list[Offset]
+) -> None:
+    """The log ends here: everything behind goes, if it may."""
+    path = inspection.kept[-1].segment.file.path
+    if inspection.torn is None:
+        inspection.torn = fault
+        path = f"{disk.root}/{directory}/{names.segment_name(later[0])}"
+    mark = inspection.mark
+    if mark is not None:
+        is_refused = bool(later) and later[0] <= mark.at.segment_base
+    else:
+        is_refused = _has_batch_behind(disk, kernels, directory, inspection.kept[-1], later)
+    if is_refused:
+        raise CorruptionError(*fault, path=path)
+    inspection.cut = later
+
+
+def _has_batch_behind(disk: Disk, kernels: Kernels, directory: str, last: FoundSegment, later: list[Offset]) -> bool:
+    if find_batch(kernels, last.segment.file, last.segment.size_bytes, last.dirty_end) is not None:
+        return True
+    for base in later:
+        file = disk.open(names.join(directory, names.segment_name(base)), "read")
+        try:
+            if find_batch(kernels, file, 0, file.size_bytes) is not None:
+                return True
+        finally:
+            file.close()
+    return False
+
+
+# --- mending ----------------------------------------------------------------------------------------------------------
+
+
+def recover(disk: Disk, kernels: Kernels, directory: str, *, prepare_bytes: int) -> Recovered:
+    """Bring a directory to a log that is wholly good, synced and ready to be written.
+
+    The new mark comes last but for the epochs: until it is there, the next recovery finds the same to do.
+    """
+    inspection = inspect(disk, kernels, directory)
+    _remove_leftovers(disk, directory, inspection)
+    segments = [_mend(disk, directory, inspection.mark, found) for found in inspection.kept]
+    for segment in segments[:-1]:
+        if segment.prepared_bytes != segment.size_bytes:
+            segment.trim()
+    if not segments:
+        segments.append(create_segment(disk, directory, 0, prepare_bytes))
+        inspection.kept.append(FoundSegment(segments[0]))
+    active = segments[-1]
+    if active.prepared_bytes < active.size_bytes + prepare_bytes // 2:
+        active.prepare(active.size_bytes + prepare_bytes)
+        active.file.sync()
+    mark = inspection.mark
+    if mark is None or mark.at != inspection.written_end:
+        mark = write_mark(disk, kernels, directory, inspection.written_end, inspection.epoch_starts)
+    epochs = kernels.EpochCache(inspection.epoch_starts)
+    _write_epochs(disk, directory, epochs)
+    return Recovered(segments, inspection.end_offset, epochs, mark, inspection.torn)
+
+
+def _remove_leftovers(disk: Disk, directory: str, inspection: Inspection) -> None:
+    """Remove cut segments (from the last, so that a crash leaves no gap), stale index files and temporary files."""
+    for base in reversed(inspection.cut):
+        disk.remove(names.join(directory, names.segment_name(base)))
+        disk.sync_directory(directory)
+    closed = [found.segment.base_offset for found in inspection.kept[:-1]]
+    stale = [
+        name
+        for name in disk.list(directory)
+        if name.endswith(names.STALE_SUFFIXES)
+        or (names.parse_index(name) is not None and names.parse_index(name) not in closed)
+    ]
+    for name in stale:
+        disk.remove(names.join(directory, name))
+    if stale:
+        disk.sync_directory(directory)
+
+
+def _mend(disk: Disk, directory: str, mark: Mark | None, found: FoundSegment) -> Segment:
+    """Reopen for writing; zero what is torn, write again what is not known to be synced, sync."""
+    segment = found.segment
+    segment.file.close()
+    segment.file = disk.open(names.join(directory, names.segment_name(segment.base_offset)), "open")
+    position = _synced_bytes(segment, mark)
+    is_changed = position < segment.size_bytes or found.dirty_end > segment.size_bytes
+    while position < segment.size_bytes:
+        window = segment.file.read(position, min(WINDOW_BYTES, segment.size_bytes - position))
+        segment.file.write(position, window)
+        position += len(window)
+    if found.dirty_end > segment.size_bytes:
+        segment.file.zero_fill(segment.size_bytes, found.dirty_end)
+    if is_changed:
+        segment.file.sync()
+    return segment
+
+
+def _synced_bytes(segment: Segment, mark: Mark | None) -> int:
+    """How much of the segment lies below the mark."""
+    if mark is None or segment.base_offset > mark.at.segment_base:
+        return 0
+    return mark.at.position if segment.base_offset == mark.at.segment_base else segment.size_bytes
+
+
+def _write_epochs(disk: Disk, directory: str, epochs: EpochCache) -> None:
+    name = names.join(directory, names.EPOCH_CHECKPOINT)
+    data = format_epochs(epochs.entries())
+    if not disk.exists(name) or disk.read_file(name) != data:
+        disk.replace_file(name, data)

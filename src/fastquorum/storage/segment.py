@@ -1,0 +1,47 @@
+"""One open segment of the log: its file, how much of it is written and how much is prepared with zeros, its index."""
+
+from dataclasses import dataclass, field
+
+from fastquorum.kernels import SegmentFile
+from fastquorum.storage.index import OffsetIndex
+from fastquorum.storage.names import join, segment_name
+from fastquorum.storage.ports import Disk
+from fastquorum.types import Offset
+
+
+@dataclass(slots=True)
+class Segment:
+    """`size_bytes` bytes of batches, then zeros up to `prepared_bytes`, where the file ends."""
+
+    base_offset: Offset
+    file: SegmentFile
+    size_bytes: int = 0
+    prepared_bytes: int = 0
+    max_timestamp_ms: int = -1
+    index: OffsetIndex = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.index = OffsetIndex(self.base_offset)
+
+    def prepare(self, end: int) -> None:
+        """Zero-fill ahead up to `end`. Not synced here: the next sync of the file covers it."""
+        if end > self.prepared_bytes:
+            self.file.zero_fill(max(self.prepared_bytes, self.size_bytes), end)
+            self.prepared_bytes = end
+
+    def trim(self) -> None:
+        """Cut the zero tail off and sync: what remains is a file as Kafka writes it."""
+        if self.prepared_bytes != self.size_bytes:
+            self.file.truncate(self.size_bytes)
+            self.prepared_bytes = self.size_bytes
+        self.file.sync()
+
+
+def create_segment(disk: Disk, directory: str, base_offset: Offset, prepare_bytes: int) -> Segment:
+    """A new, zero-filled segment; the file and its name are durable when this returns."""
+    name = join(directory, segment_name(base_offset))
+    segment = Segment(base_offset, disk.open(name, "create"))
+    segment.prepare(prepare_bytes)
+    segment.file.sync()
+    disk.sync_directory(directory)
+    return segment

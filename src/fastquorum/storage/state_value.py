@@ -1,0 +1,74 @@
+"""The quorum state as one checksummed value, bound to the replica it belongs to. KIP-595 "Quorum State", KIP-853.
+
+LMDB's pages carry no checksum, so a flipped bit in a vote would go unseen; and a value copied in from another replica
+would make this one forget what it voted. Both are refused.
+"""
+
+import struct
+from typing import Final, NamedTuple
+
+from fastquorum.errors import CorruptionError, DirectoryError
+from fastquorum.kernels import Kernels
+from fastquorum.raft.election import ElectionState
+from fastquorum.types import NO_NODE, NodeId, ReplicaKey, Uuid
+
+MAGIC: Final = b"FQSTATE\n"
+VERSION: Final = 1
+_HEAD: Final = struct.Struct(">8sHH")
+"""Magic, version, length of the cluster id."""
+_BODY: Final = struct.Struct(">i16siibi16s")
+"""Node id, directory id; epoch, leader id; has voted, voted id, voted directory id."""
+_CRC: Final = struct.Struct(">I")
+_SIZE_MIN: Final = _HEAD.size + _BODY.size + _CRC.size
+
+
+class StateOwner(NamedTuple):
+    """Whose state it is."""
+
+    cluster_id: str
+    node_id: NodeId
+    directory_id: Uuid
+
+
+def encode_state(kernels: Kernels, owner: StateOwner, state: ElectionState) -> bytes:
+    cluster = owner.cluster_id.encode()
+    voted = state.voted_key or ReplicaKey(NO_NODE)
+    body = _BODY.pack(
+        owner.node_id,
+        owner.directory_id,
+        state.epoch,
+        state.leader_id,
+        state.voted_key is not None,
+        voted.id,
+        voted.directory_id,
+    )
+    value = _HEAD.pack(MAGIC, VERSION, len(cluster)) + cluster + body
+    return value + _CRC.pack(kernels.crc32c(value))
+
+
+def decode_state(kernels: Kernels, owner: StateOwner, value: bytes, path: str = "") -> ElectionState:
+    """CorruptionError if the bytes are damaged or another replica's; DirectoryError if a newer version wrote them."""
+    if len(value) < _SIZE_MIN:
+        raise CorruptionError("state_length", position=len(value), path=path)
+    (stored,) = _CRC.unpack_from(value, len(value) - _CRC.size)
+    computed = kernels.crc32c(value[: -_CRC.size])
+    if stored != computed:
+        raise CorruptionError("crc", 0, stored_crc=stored, computed_crc=computed, path=path)
+    magic, version, cluster_bytes = _HEAD.unpack_from(value)
+    if magic != MAGIC:
+        raise CorruptionError("magic", 0, path=path)
+    if version != VERSION:
+        raise DirectoryError(
+            f"the quorum state has format version {version}, this fastquorum knows {VERSION}",
+            "use the version that wrote it",
+            path,
+        )
+    if len(value) != _SIZE_MIN + cluster_bytes:
+        raise CorruptionError("state_length", position=len(value), path=path)
+    cluster_id = value[_HEAD.size : _HEAD.size + cluster_bytes].decode(errors="replace")
+    fields = _BODY.unpack_from(value, _HEAD.size + cluster_bytes)
+    node_id, directory_id, epoch, leader_id, has_voted, voted_id, voted_directory = fields
+    if (cluster_id, node_id, directory_id) != owner:
+        raise CorruptionError("foreign_state", 0, path=path)
+    voted_key = ReplicaKey(voted_id, Uuid(voted_directory)) if has_voted else None
+    return ElectionState(epoch, leader_id, voted_key)

@@ -1,0 +1,215 @@
+"""The log of one replica: appending, syncing, truncating, rolling, reading back."""
+
+import pytest
+
+from fastquorum.config import QuorumConfig
+from fastquorum.errors import FsyncFailed, OffsetOutOfRange, StorageFailed
+from fastquorum.kernels import Kernels
+from fastquorum.kernels.lane import LaneLog
+from fastquorum.raft.ports import LogView
+from fastquorum.storage.flushing import FlushResult
+from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY
+
+from .logs import Rig
+
+
+def test_an_empty_log_begins_at_zero_and_serves_the_lane_and_raft(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    lane_view: LaneLog = rig.log
+    raft_view: LogView = rig.log
+    assert (lane_view.start_offset, lane_view.end_offset, lane_view.flushed_end) == (0, 0, 0)
+    assert (raft_view.last_epoch, raft_view.end_offset_for(3), raft_view.epoch_for(0)) == (0, (-1, -1), -1)
+    assert rig.log.read(0, 100) == b""
+
+
+def test_what_is_appended_is_read_back_from_memory_and_after_reopening(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    first, second = rig.append(1, b"a", b"b"), rig.append(2, b"c")
+    assert rig.log.read(0, 1000) == first + second
+    assert rig.log.read(1, 1) == first  # at least one batch
+    assert rig.log.read(2, 1000) == second
+    rig.flush()
+    again = rig.reopen()
+    assert again.values() == [(0, 1, b"a"), (1, 1, b"b"), (2, 2, b"c")]
+    assert again.log.epochs.entries() == [(1, 0), (2, 2)]
+    assert again.log.flushed_end == 3
+
+
+def test_a_span_of_mixed_epochs_is_appended_as_scanned(kernels: Kernels) -> None:
+    leader, follower = Rig(kernels), Rig(kernels)
+    span = leader.append(1, b"a") + leader.append(1, b"b") + leader.append(4, b"c")
+    cut = span + b"\0" * 5
+    follower.log.append_scanned(cut, kernels.scan(cut, expected_offset=0))
+    assert follower.values() == leader.values()
+    assert [follower.log.epoch_for(offset) for offset in range(4)] == [1, 1, 4, -1]
+    assert follower.log.end_offset_for(2) == (1, 2)
+
+
+def test_segments_roll_and_old_ones_are_trimmed(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    for number in range(20):
+        rig.append(1, b"%d" % number)
+    names = [name for name in rig.disk.list(LOG_DIRECTORY) if name.endswith(".log")]
+    assert len(names) > 2
+    for name in names[:-1]:
+        data = rig.disk.read_file(f"{LOG_DIRECTORY}/{name}")
+        assert kernels.scan(data).fault is None
+        assert kernels.scan(data).first_offset == int(name[:20])
+    assert [value for _, _, value in rig.values()] == [b"%d" % number for number in range(20)]
+    assert [value for _, _, value in rig.reopen().values()] == [b"%d" % number for number in range(20)]
+
+
+def test_a_closed_log_has_no_zero_tail_and_a_mark_at_its_end(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    batches = rig.append(1, b"a") + rig.append(3, b"b")
+    rig.log.close()
+    assert rig.disk.read_file(f"{LOG_DIRECTORY}/{0:020d}.log") == batches
+    assert rig.disk.read_file(f"{LOG_DIRECTORY}/{EPOCH_CHECKPOINT}") == b"0\n2\n1 0\n3 1\n"
+    assert rig.log.durable_mark.at == (2, 0, len(batches))
+    with pytest.raises(StorageFailed):
+        rig.append(3, b"c")
+
+
+def test_the_end_of_a_flush_is_sampled_before_it_begins(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    rig.append(1, b"a")
+    rig.log.request_flush()
+    rig.append(1, b"b")
+    rig.log.request_flush()
+    assert len(rig.flusher.pending) == 1
+    assert rig.log.flush_done(rig.flusher.run(), 0) == FlushResult(0, 1)
+    assert rig.log.flushed_end == 1
+    assert rig.log.is_flushing  # what was written meanwhile
+    assert rig.log.flush_done(rig.flusher.run(), 0) == FlushResult(0, 2)
+    assert not rig.log.is_flushing
+
+
+def test_a_flush_that_a_truncation_overtook_says_nothing(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    rig.append(1, b"a")
+    rig.flush()
+    rig.append(1, b"b")
+    rig.append(1, b"c")
+    rig.log.request_flush()
+    rig.log.truncate_to(1)
+    rig.append(2, b"B")
+    rig.append(2, b"C")
+    assert rig.log.flush_done(rig.flusher.run(), 0) is None
+    assert rig.log.flushed_end == 1
+    rig.flush()
+    assert rig.log.flushed_end == 3
+    assert rig.values() == [(0, 1, b"a"), (1, 2, b"B"), (2, 2, b"C")]
+
+
+def test_a_roll_during_a_flush_leaves_both_files_to_the_next_one(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    rig.append(1, b"a")
+    rig.log.request_flush()
+    while len(rig.log._segments) == 1:
+        rig.append(1, b"x" * 50)
+    assert rig.log.flushed_end == 0
+    assert rig.log.flush_done(rig.flusher.run(), 0) == FlushResult(0, 1)
+    rig.log.request_flush()
+    assert len(rig.flusher.pending[0][1]) == 2
+    rig.log.flush_done(rig.flusher.run(), 0)
+    assert rig.log.flushed_end == rig.log.end_offset
+
+
+def test_a_failed_flush_latches_the_log(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    rig.append(1, b"a")
+    rig.log.request_flush()
+    token, _ = rig.flusher.pending.pop()
+    with pytest.raises(FsyncFailed) as caught:
+        rig.log.flush_done(token, 5)
+    assert caught.value.errno_code == 5
+    assert rig.log.failed
+    assert rig.log.flushed_end == 0
+    for refused in (lambda: rig.append(1, b"b"), rig.log.request_flush, lambda: rig.log.truncate_to(0)):
+        with pytest.raises(StorageFailed):
+            refused()
+
+
+@pytest.mark.parametrize("end", range(13))
+def test_truncation_follows_in_epochs_segments_and_after_reopening(kernels: Kernels, end: int) -> None:
+    rig = Rig(kernels)
+    for number in range(12):
+        rig.append(1 + number // 4, b"%d" % number * 30)
+    rig.flush()
+    expected = rig.values()[:end]
+    generation = rig.log.generation
+    assert rig.log.truncate_to(end) == end
+    assert rig.log.generation == generation + (end < 12)
+    assert (rig.log.end_offset, rig.log.flushed_end) == (end, end)
+    assert rig.log.last_epoch == (expected[-1][1] if expected else 0)
+    assert rig.values() == expected
+    again = rig.reopen()
+    assert again.values() == expected
+    rig.append(9, b"after")
+    rig.flush()
+    assert rig.reopen().values() == [*expected, (end, 9, b"after")]
+
+
+def test_truncation_inside_a_batch_removes_it(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    rig.append(1, b"a")
+    rig.append(1, b"b", b"c", b"d")
+    assert rig.log.truncate_to(2) == 1
+    assert rig.values() == [(0, 1, b"a")]
+
+
+def test_offsets_outside_are_refused(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    rig.append(1, b"a")
+    for offset in (-1, 2):
+        with pytest.raises(OffsetOutOfRange) as caught:
+            rig.log.read(offset, 10)
+        assert (caught.value.offset, caught.value.start_offset, caught.value.end_offset) == (offset, 0, 1)
+        with pytest.raises(OffsetOutOfRange):
+            rig.log.truncate_to(offset)
+
+
+def test_reads_from_disk_find_every_offset(kernels: Kernels) -> None:
+    rig = Rig(kernels, config=QuorumConfig(segment_bytes=40_000, preallocate_bytes=4096))
+    for number in range(120):
+        rig.append(1, *(b"%d" % number * 20 for _ in range(1 + number % 7)))
+    rig.flush()
+    expected = rig.values()
+    again = rig.reopen()  # nothing in memory
+    assert again.values() == expected
+    for offset, _, value in expected:
+        data = again.log.read(offset, 1)
+        assert any(record.offset == offset and record.value == value for record in kernels.decode_records(data))
+        assert rig.log.read(offset, 3_000)[: len(data)] == data
+
+
+def test_records_are_found_by_timestamp(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    for number in range(12):
+        rig.append(1, b"x" * 30, b"y", timestamp_ms=1_000 + 10 * number)
+    assert rig.log.max_timestamp_ms == 1_110
+    for log in (rig.log, rig.reopen().log):
+        assert log.offset_for_timestamp(0) == (1_000, 0, 1)
+        assert log.offset_for_timestamp(1_051) == (1_060, 12, 1)
+        assert log.offset_for_timestamp(1_110) == (1_110, 22, 1)
+        assert log.offset_for_timestamp(1_111) is None
+
+
+def test_maintain_renews_the_mark_when_due_and_prepares_zeros(kernels: Kernels) -> None:
+    rig = Rig(kernels, config=QuorumConfig(segment_bytes=100_000, preallocate_bytes=1024, mark_interval_us=1_000))
+    rig.append(1, b"a")
+    rig.log.maintain(now_us=5)
+    assert rig.log.durable_mark.at.offset == 0  # nothing is synced yet
+    rig.flush()
+    rig.log.maintain(now_us=1_004)
+    assert rig.log.durable_mark.at.offset == 0
+    rig.log.maintain(now_us=1_005)
+    assert rig.log.durable_mark.at.offset == 1
+    written = rig.disk.read_file(f"{LOG_DIRECTORY}/{DURABLE_MARK}")
+    for _ in range(30):
+        rig.append(1, b"x" * 40)
+        rig.log.maintain(now_us=1_006)
+        segment = rig.log._segments[-1]
+        assert segment.prepared_bytes - segment.size_bytes >= 256
+        assert segment.file.size_bytes == segment.prepared_bytes
+    assert rig.disk.read_file(f"{LOG_DIRECTORY}/{DURABLE_MARK}") == written
