@@ -27,6 +27,7 @@ RECORDS = st.lists(
         key=st.none() | blobs(20),
         headers=HEADERS,
         timestamp_ms=st.one_of(st.just(-1), st.integers(0, 2**42), INT64),
+        offset=st.just(-1),
     ),
     min_size=1,
     max_size=12,
