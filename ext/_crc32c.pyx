@@ -1,23 +1,34 @@
 """CRC-32C and the choice of its CPU path."""
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t
 
-cimport crc32c_core as core
+from fastquorum.kernels.native cimport core
 
 from fastquorum.errors import UsageError
 
+# Below this size the GIL costs more than the checksum.
+cdef enum:
+    _GIL_HELD_BYTES_MAX = 16384
 
-def crc32c(const unsigned char[::1] data, uint32_t crc=0):
-    cdef const unsigned char *start = NULL
-    cdef size_t size = <size_t>data.shape[0]
-    if size:
-        start = &data[0]
-    with nogil:
-        crc = core.crc32c(crc, start, size)
-    return crc
+
+def crc32c(data, uint32_t crc=0):
+    """CRC-32C (Castagnoli) of data, continuing from `crc`."""
+    cdef Py_buffer view
+    if PyBytes_CheckExact(data) and PyBytes_GET_SIZE(data) <= _GIL_HELD_BYTES_MAX:
+        return core.crc32c(crc, PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data))
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        with nogil:
+            crc = core.crc32c(crc, view.buf, <size_t>view.len)
+        return crc
+    finally:
+        PyBuffer_Release(&view)
 
 
 def cpu_path():
+    """Which CRC-32C path runs."""
     return core.crc32c_path().decode()
 
 
@@ -32,8 +43,8 @@ def cpu_paths():
 
 
 def force_cpu_path(str name):
-    """Use this path from now on, in the whole process; "" = the best one again. For tests."""
+    """Use this path from now on, in the whole process; "" = the best one again. For tests. UsageError if unavailable."""
     if not core.crc32c_force_path(name.encode()):
         raise UsageError(
-            detail=f"CPU path {name!r} does not run on this machine", hint=f"available: {', '.join(cpu_paths())}"
+            f"CPU path {name!r} does not run on this machine", f"choose one of: {', '.join(cpu_paths())}"
         )

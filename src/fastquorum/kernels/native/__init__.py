@@ -1,7 +1,38 @@
-"""The native kernel set: Cython over C++, compiled from `ext/`. See `fastquorum.kernels.Kernels` for every contract."""
+"""The native kernel set: Cython over C++, compiled from `ext/`. Every name here is explained in `fastquorum.kernels`."""
 
+from typing import Final
+
+from fastquorum.kernels.native._accumulator import Accumulator
 from fastquorum.kernels.native._crc32c import cpu_path, cpu_paths, crc32c, force_cpu_path
+from fastquorum.kernels.native._decode import decode_batch, decode_records, decode_values
+from fastquorum.kernels.native._encode import encode_columns, encode_records, encode_values
+from fastquorum.kernels.native._epochs import EpochCache, high_watermark
+from fastquorum.kernels.native._frames import FrameSplitter
+from fastquorum.kernels.native._scan import batch_headers, scan, slice_batches, stamp_batch
+from fastquorum.kernels.native._segment import Flusher, SegmentFile
 
-NAME = "native"
+__all__ = [
+    "NAME",
+    "Accumulator",
+    "EpochCache",
+    "Flusher",
+    "FrameSplitter",
+    "SegmentFile",
+    "batch_headers",
+    "cpu_path",
+    "cpu_paths",
+    "crc32c",
+    "decode_batch",
+    "decode_records",
+    "decode_values",
+    "encode_columns",
+    "encode_records",
+    "encode_values",
+    "force_cpu_path",
+    "high_watermark",
+    "scan",
+    "slice_batches",
+    "stamp_batch",
+]
 
-__all__ = ["NAME", "cpu_path", "cpu_paths", "crc32c", "force_cpu_path"]
+NAME: Final = "native"

@@ -1,0 +1,18 @@
+"""Python's buffers as slices that C++ can read without the GIL."""
+
+from libc.stdint cimport int64_t
+
+from fastquorum.kernels.native.core cimport Slice
+
+
+# Point *slice at the bytes of `item`; what is not bytes itself is copied, and the copy kept alive in `holders`.
+cdef int to_slice(object item, Slice *slice, list holders) except -1
+
+
+cdef class Values:
+    """Every item of a sequence as a slice. Holds references, so the slices stay good without the GIL, whatever the caller does."""
+
+    cdef Slice *slices  # `count` of them
+    cdef int64_t count
+    cdef tuple _items
+    cdef list _holders
