@@ -1,0 +1,215 @@
+"""The pure lane: keeps the order of the seven rules (closed, frozen, failed) and hands calls to the role that is open.
+
+Sans-IO, no clock, no lock of its own: every call is made under the shell's lane lock, which covers all state of this
+module, of `lane_leader`, `lane_follower`, `lane_barrier`, `lane_peer` and `lane_context`. It knows no elections.
+Source: KIP-595.
+
+| state | written by calls of |
+|---|---|
+| role, frozen, high watermark after close | replica's thread (open, freeze, resume, close, hand-up) |
+| latch | whoever writes; replica's thread (on_flush_failed) |
+| open batch, tail, barriers begun | callers (append, begin_barrier); replica's thread |
+| peers, parked Fetches, high watermark, barriers confirmed | both |
+| Fetch in flight, leader's connection | replica's thread |
+"""
+
+from collections.abc import Sequence
+
+from fastquorum.kernels import Buffer, Kernels
+from fastquorum.kernels.lane import (
+    AppendVerdict,
+    Connection,
+    FetchAdmission,
+    FollowerTerms,
+    HandUp,
+    LaneIdentity,
+    LaneLog,
+    LaneMode,
+    LaneState,
+    LeaderTerms,
+    Output,
+)
+from fastquorum.kernels.pure.lane_context import CORRELATION_FIRST, LaneContext, correlation_of
+from fastquorum.kernels.pure.lane_follower import FollowerLane
+from fastquorum.kernels.pure.lane_leader import LeaderLane
+from fastquorum.types import UNKNOWN_OFFSET, Epoch, Micros, Offset
+
+
+class Lane:
+    """One replica's lane; see `fastquorum.kernels.lane.Lane`."""
+
+    def __init__(self, identity: LaneIdentity, log: LaneLog, kernels: Kernels, batch_bytes_max: int) -> None:
+        self._context = LaneContext(identity, log, kernels, batch_bytes_max)
+        self._log = log
+        self._leader: LeaderLane | None = None
+        self._follower: FollowerLane | None = None
+        self._is_frozen = False
+        self._epoch: Epoch = 0
+        self._high_watermark: Offset = UNKNOWN_OFFSET
+        """The last role's, once it is closed."""
+
+    @property
+    def mode(self) -> LaneMode:
+        if self._leader is not None:
+            return LaneMode.LEADER
+        return LaneMode.FOLLOWER if self._follower is not None else LaneMode.CLOSED
+
+    @property
+    def is_frozen(self) -> bool:
+        return self._is_frozen
+
+    @property
+    def has_failed(self) -> bool:
+        return self._context.has_failed
+
+    @property
+    def high_watermark(self) -> Offset:
+        role = self._leader or self._follower
+        return self._high_watermark if role is None else role.high_watermark
+
+    @property
+    def deadline_us(self) -> Micros:
+        return self._leader.deadline_us if self._leader is not None else -1
+
+    # --- raft's side ------------------------------------------------------------------------------------------------
+
+    def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:
+        assert self.mode is LaneMode.CLOSED, "a lane is closed before it is opened on other terms"
+        self._leader = LeaderLane(self._context, terms)
+        self._epoch = terms.epoch
+        self._is_frozen = False
+        return self._go_on(now_us)
+
+    def open_follower(self, terms: FollowerTerms, now_us: Micros) -> list[Output]:
+        assert self._leader is None, "a lane is closed before it is opened on other terms"
+        follower = self._follower
+        if follower is None:
+            self._follower = FollowerLane(self._context, terms)
+        else:
+            same = (follower.terms.epoch, follower.terms.leader_id) == (terms.epoch, terms.leader_id)
+            assert same, "a lane is closed before it follows somebody else"
+            follower.renew(terms)
+        self._epoch = terms.epoch
+        self._is_frozen = False
+        return self._go_on(now_us)
+
+    def attach_leader(self, connection: Connection, api_version: int, now_us: Micros) -> list[Output]:
+        if self._follower is None:
+            return []
+        self._follower.attach(connection, api_version)
+        return self._go_on(now_us)
+
+    def detach(self, connection: Connection, now_us: Micros) -> list[Output]:
+        if self._leader is not None:
+            self._leader.detach(connection)
+        elif self._follower is not None:
+            self._follower.detach(connection)
+        return []
+
+    def admit(self, fetch: FetchAdmission, now_us: Micros) -> list[Output]:
+        assert self._leader is not None, "only a leader admits Fetches"
+        self._leader.admit(fetch, now_us)
+        return self._go_on(now_us)
+
+    def freeze(self, now_us: Micros) -> LaneState:
+        self._is_frozen = True
+        if self._leader is not None and not self._context.has_failed:
+            self._leader.seal()
+        return self._state()
+
+    def resume(self, now_us: Micros) -> list[Output]:
+        self._is_frozen = False
+        return self._go_on(now_us)
+
+    def close(self, now_us: Micros) -> tuple[LaneState, list[Output]]:
+        state = self.freeze(now_us)
+        out: list[Output] = []
+        if self._leader is not None:
+            self._leader.unpark_all(out)
+            self._context.barriers.fail(out)
+        self._high_watermark = self.high_watermark
+        self._leader = self._follower = None
+        return state, out
+
+    def _go_on(self, now_us: Micros) -> list[Output]:
+        """Do whatever has become possible, unless raft/ is deciding or a sync has failed."""
+        out: list[Output] = []
+        if self._is_frozen or self._context.has_failed:
+            return out
+        if self._leader is not None:
+            self._leader.settle(now_us, out)
+        elif self._follower is not None:
+            self._context.flush_rest()
+            self._follower.fetch(now_us, out)
+        return out
+
+    def _state(self) -> LaneState:
+        leader, follower = self._leader, self._follower
+        return LaneState(
+            mode=self.mode,
+            epoch=self._epoch,
+            log_end=self._log.end_offset,
+            flushed_end=self._log.flushed_end,
+            high_watermark=self.high_watermark,
+            peers=leader.peer_states() if leader is not None else (),
+            leader_contact_us=follower.leader_contact_us if follower is not None else -1,
+            fetch_sent_us=follower.fetch_sent_us if follower is not None else -1,
+        )
+
+    # --- the shell's side -------------------------------------------------------------------------------------------
+
+    def on_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> list[Output]:
+        assert not self._is_frozen, "rule 2: frames wait until raft/ has decided"
+        out: list[Output] = []
+        if self._context.has_failed:
+            return out
+        role = self._leader or self._follower
+        if role is not None:
+            if role.on_frame(connection, frame, now_us, out):
+                return out
+        elif correlation_of(frame) >= CORRELATION_FIRST:
+            return out  # a late answer to a Fetch of earlier terms
+        self._is_frozen = True
+        return [HandUp(connection, frame)]
+
+    def on_flushed(self, generation: int, end: Offset, now_us: Micros) -> list[Output]:
+        if generation != self._log.generation:
+            return []
+        assert end <= self._log.flushed_end, "rule 4: the log learns of a sync before the lane"
+        return self._go_on(now_us)
+
+    def on_flush_failed(self) -> None:
+        self._context.has_failed = True
+
+    def on_tick(self, now_us: Micros) -> list[Output]:
+        out: list[Output] = []
+        if self._leader is not None and not self._is_frozen and not self._context.has_failed:
+            self._leader.on_tick(now_us, out)
+        return out
+
+    # --- the callers' side ------------------------------------------------------------------------------------------
+
+    def append(self, values: Sequence[Buffer], timestamp_ms: int, now_us: Micros) -> tuple[int, list[Output]]:
+        out: list[Output] = []
+        if self._is_frozen or self._leader is None or self._context.has_failed:
+            return self._refusal(), out
+        return self._leader.append(values, timestamp_ms, out), out
+
+    def append_encoded(
+        self, batch: bytearray, record_count: int, timestamp_ms: int, now_us: Micros
+    ) -> tuple[int, list[Output]]:
+        out: list[Output] = []
+        if self._is_frozen or self._leader is None or self._context.has_failed:
+            return self._refusal(), out
+        return self._leader.append_encoded(batch, record_count, timestamp_ms, out), out
+
+    def begin_barrier(self, now_us: Micros) -> tuple[int, list[Output]]:
+        out: list[Output] = []
+        if self._is_frozen or self._leader is None or self._context.has_failed:
+            return self._refusal(), out
+        return self._leader.begin_barrier(out), out
+
+    def _refusal(self) -> AppendVerdict:
+        if self._context.has_failed:
+            return AppendVerdict.FAILED
+        return AppendVerdict.NOT_LEADER if self._leader is None else AppendVerdict.FROZEN

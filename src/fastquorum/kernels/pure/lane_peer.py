@@ -1,0 +1,84 @@
+"""A peer as a leader's lane sees it: where it is, when it was heard, and its parked Fetch.
+
+Source: KIP-595 "Fetch"; times as in kafka-raft's `LeaderState.ReplicaState`, progress as KAFKA-15911 asks.
+"""
+
+from fastquorum.kernels.lane import NO_CONNECTION, PeerState
+from fastquorum.kernels.pure.fetch_layout import RequestParser, ResponseEncoder
+from fastquorum.types import Micros, Offset, ReplicaKey
+
+
+class Peer:
+    """One admitted replica. Its offset and times outlive its connection."""
+
+    __slots__ = (
+        "answered",
+        "bytes_max",
+        "connection",
+        "correlation_id",
+        "deadline_us",
+        "encode",
+        "end_offset",
+        "head",
+        "is_parked",
+        "key",
+        "last_caught_up_us",
+        "last_contact_us",
+        "last_progress_us",
+        "leader_end_seen",
+        "parse",
+        "request_high_watermark",
+        "sent_end",
+        "sent_epoch",
+        "voter_index",
+    )  # fmt: skip
+
+    def __init__(self, key: ReplicaKey) -> None:
+        self.key = key
+        self.voter_index = -1
+        """Its place among the terms' voters; -1: an observer."""
+        self.connection = NO_CONNECTION
+        self.head = b""
+        """The first bytes of its requests: API key and version."""
+        self.parse: RequestParser
+        self.encode: ResponseEncoder
+        self.end_offset: Offset = -1
+        self.last_contact_us: Micros = -1
+        self.last_progress_us: Micros = -1
+        self.last_caught_up_us: Micros = -1
+        self.leader_end_seen: Offset = -1
+        """The leader's log end at the last Fetch."""
+        self.sent_end: Offset = -1
+        """Where the last answer ended, and the epoch of its last batch: what the next Fetch continues."""
+        self.sent_epoch = -1
+        self.answered = 0
+        """The latest barrier when the last response was sent on this connection (rule 7)."""
+        self.is_parked = False
+        self.correlation_id = -1
+        self.request_high_watermark: Offset = -1
+        self.deadline_us: Micros = -1
+        self.bytes_max = 0
+
+    def fetched(self, offset: Offset, leader_end: Offset, now_us: Micros) -> None:
+        """A valid Fetch at `offset` came in."""
+        if offset >= leader_end:
+            self.last_caught_up_us = self.last_progress_us = now_us
+        else:
+            if offset > self.end_offset:
+                self.last_progress_us = now_us
+            if 0 < self.leader_end_seen <= offset:
+                self.last_caught_up_us = max(self.last_caught_up_us, self.last_contact_us)
+        self.end_offset = offset
+        self.leader_end_seen = leader_end
+        self.last_contact_us = now_us
+
+    def state(self) -> PeerState:
+        return PeerState(
+            key=self.key,
+            is_voter=self.voter_index >= 0,
+            connection=self.connection,
+            end_offset=self.end_offset,
+            last_contact_us=self.last_contact_us,
+            last_progress_us=self.last_progress_us,
+            last_caught_up_us=self.last_caught_up_us,
+        )
