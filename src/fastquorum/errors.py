@@ -112,7 +112,8 @@ class OffsetOutOfRange(UsageError):
 
 @dataclass(eq=True)
 class DirectoryError(UsageError):
-    """A data directory cannot be used as asked: foreign, unformatted, locked, read-only, newer format. `path` names it."""
+    """A data directory cannot be used as asked: foreign, unformatted, locked, read-only, newer format. `path` names
+    it."""
 
     path: str = ""
 
@@ -218,7 +219,8 @@ class FrameError(PeerProtocolError):
 
 @dataclass(eq=True)
 class WireError(PeerProtocolError):
-    """A message's bytes do not decode, or a value cannot be encoded. `message`, `version`, `field` and `position` name it."""
+    """A message's bytes do not decode, or a value cannot be encoded. `message`, `version`, `field` and `position` name
+    it."""
 
     message: str = ""
     version: int = -1

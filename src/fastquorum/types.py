@@ -4,6 +4,7 @@ Knows nothing of bytes on the wire, disks or time. Sources: KIP-595 (quorum), KI
 """
 
 import base64
+import itertools
 from typing import Final, NamedTuple, Self
 
 NodeId = int
@@ -94,7 +95,7 @@ class VoterSet(tuple[Voter, ...]):
 
     def __new__(cls, voters: "tuple[Voter, ...] | list[Voter]" = ()) -> Self:
         ordered = sorted(voters, key=lambda voter: voter.key.id)
-        for a, b in zip(ordered, ordered[1:], strict=False):
+        for a, b in itertools.pairwise(ordered):
             if a.key.id == b.key.id:
                 raise ValueError(f"voter id {a.key.id} occurs twice")
         return super().__new__(cls, ordered)

@@ -1,11 +1,13 @@
 """The hot path's interface: what a kernel set offers, and how one is chosen.
 
 Two implementations have the same names, the same errors and the same error fields: `native` (Cython over C++, from
-`ext/`) and `pure` (idiomatic Python, the baseline and the oracle). A set is chosen explicitly; `native` fails loudly when
+`ext/`) and `pure` (idiomatic Python, the baseline and the oracle). A set is chosen explicitly; `native` fails loudly
+when
 it is missing, and nobody ever falls back in silence.
 
 Rooms above take a kernel set as an argument and import only this module, never an implementation. Kernels know bytes,
-checksums, files and offsets; no elections, no policy. Source of the formats: KIP-98 (record batch v2), KIP-101 (leader epochs).
+checksums, files and offsets; no elections, no policy. Source of the formats: KIP-98 (record batch v2), KIP-101 (leader
+epochs).
 """
 
 import enum
@@ -156,14 +158,16 @@ class Scan(NamedTuple):
     epoch_starts: tuple[tuple[int, int], ...]
     """(epoch, base offset) of each batch whose epoch differs from the one before it (the first batch's included)."""
     index: tuple[tuple[int, int], ...]
-    """(base offset, absolute position) of a batch at least every INDEX_INTERVAL_BYTES; the first batch is not listed."""
+    """(base offset, absolute position) of a batch at least every INDEX_INTERVAL_BYTES; the first batch is not
+    listed."""
     fault: Fault | None
 
 
 class Columns(NamedTuple):
     """A decoded batch as columns; shape (records_count,) each, int64.
 
-    Keys and values are slices of `data` (the caller's buffer, or the decompressed section): start and length, length -1 = null.
+    Keys and values are slices of `data` (the caller's buffer, or the decompressed section): start and length, length -1
+    = null.
     Headers of record i are rows header_starts[i]:header_starts[i + 1] of the header columns.
     """
 
@@ -198,6 +202,7 @@ class Accumulator(Protocol):
     @property
     def next_offset(self) -> int:
         """Offset the next value would get; the base offset while the batch is empty."""
+
     @property
     def record_count(self) -> int: ...
     @property
@@ -224,18 +229,22 @@ class Accumulator(Protocol):
 
 
 class EpochCache(Protocol):
-    """Which epoch begins at which offset (KIP-101): strictly ascending in both. O(log epochs) lookups. Not thread-safe."""
+    """Which epoch begins at which offset (KIP-101): strictly ascending in both. O(log epochs) lookups. Not
+    thread-safe."""
 
     def __init__(self, entries: Sequence[tuple[int, int]] = ()) -> None:
-        """`entries` are (epoch, start offset); CorruptionError(reason="epoch") unless both strictly ascend from >= 0."""
+        """`entries` are (epoch, start offset); CorruptionError(reason="epoch") unless both strictly ascend from >=
+        0."""
 
     def __len__(self) -> int: ...
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Epoch begins at start_offset. True if it is new.
 
-        An epoch equal to the latest is ignored; entries at or beyond start_offset are replaced (an epoch without a record).
-        CorruptionError(reason="epoch") if `epoch` is below the latest, CorruptionError(reason="offset") if start_offset is
+        An epoch equal to the latest is ignored; entries at or beyond start_offset are replaced (an epoch without a
+        record).
+        CorruptionError(reason="epoch") if `epoch` is below the latest, CorruptionError(reason="offset") if start_offset
+        is
         below the latest entry's start or negative.
         """
 
@@ -253,7 +262,8 @@ class EpochCache(Protocol):
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """(epoch', end offset) per kafka-wire.md 5.6 `endOffsetForEpoch`, snapshots left aside.
 
-        The latest epoch -> (epoch, log end); above it -> (latest, log end); else the floor entry and the next one's start;
+        The latest epoch -> (epoch, log end); above it -> (latest, log end); else the floor entry and the next one's
+        start;
         without a floor -> (epoch, start of the first entry). Empty cache -> (-1, -1).
         """
 
@@ -274,7 +284,8 @@ class FrameSplitter(Protocol):
     def feed(self, data: Buffer) -> list[bytes]:
         """The frames completed by `data`, without their lengths.
 
-        FrameError as soon as a length is negative or above the maximum, decided from its 4 bytes, nothing allocated; the
+        FrameError as soon as a length is negative or above the maximum, decided from its 4 bytes, nothing allocated;
+        the
         splitter is unusable then (every later feed raises the same error).
         """
 
@@ -286,7 +297,8 @@ class FrameSplitter(Protocol):
 class SegmentFile(Protocol):
     """One segment's file. Positions are bytes. Writes and syncs hold no GIL (native).
 
-    Every failure raises StorageFailed (FsyncFailed for `sync`) with operation, path and errno; short writes and EINTR are
+    Every failure raises StorageFailed (FsyncFailed for `sync`) with operation, path and errno; short writes and EINTR
+    are
     looped over. After a failed sync every later write and sync raises too (fail-stop).
     """
 
@@ -298,19 +310,24 @@ class SegmentFile(Protocol):
     @property
     def size_bytes(self) -> int:
         """The file's size now (fstat)."""
+
     @property
     def failed(self) -> bool: ...
 
     def write(self, position: int, data: Buffer) -> None: ...
     def read(self, position: int, size_bytes: int) -> bytes:
         """Up to size_bytes; shorter only at the end of the file."""
+
     def zero_fill(self, start: int, end: int) -> None:
         """Write zeros over [start, end) (real zeros, not a hole)."""
+
     def truncate(self, size_bytes: int) -> None: ...
     def sync(self) -> None:
         """One fdatasync."""
+
     def map(self) -> memoryview:
         """The whole file, read-only, memory-mapped; empty view for an empty file."""
+
     def fileno(self) -> int: ...
     def close(self) -> None: ...
 
@@ -325,12 +342,15 @@ class Flusher(Protocol):
     def __init__(self) -> None: ...
     def fileno(self) -> int:
         """The eventfd; readable when completions wait."""
+
     @property
     def failed(self) -> bool: ...
     def submit(self, token: int, files: Sequence[SegmentFile]) -> None:
         """Sync these files, in order, then report `token`. UsageError when closed."""
+
     def completions(self) -> list[tuple[int, int]]:
         """(token, errno) of all syncs done since the last call, in order; errno 0 = synced. Drains the eventfd."""
+
     def close(self) -> None:
         """Finish what was submitted, end the thread. Idempotent."""
 
@@ -348,7 +368,8 @@ class Kernels(Protocol):
     Flusher: type[Flusher]
 
     def cpu_path(self) -> str:
-        """Which CRC-32C path runs: "avx512-vpclmul", "sse42-pclmul", "sse42", "armv8-crc", "portable", or "crc32c <version>" (pure)."""
+        """Which CRC-32C path runs: "avx512-vpclmul", "sse42-pclmul", "sse42", "armv8-crc", "portable", or "crc32c
+        <version>" (pure)."""
         ...
 
     def crc32c(self, data: Buffer, crc: int = 0) -> int:
@@ -385,7 +406,8 @@ class Kernels(Protocol):
         producer_epoch: int = -1,
         base_sequence: int = -1,
     ) -> bytes:
-        """One batch of full records: keys, headers, timestamps (maxTimestamp = the largest). Otherwise as encode_values.
+        """One batch of full records: keys, headers, timestamps (maxTimestamp = the largest). Otherwise as
+        encode_values.
 
         Explicit record offsets must ascend from base_offset (UsageError).
         """
@@ -404,7 +426,8 @@ class Kernels(Protocol):
         producer_epoch: int = -1,
         base_sequence: int = -1,
     ) -> bytes:
-        """One batch from Arrow's layout: value i is data[offsets[i]:offsets[i+1]]; offsets int32 or int64, shape (n + 1,).
+        """One batch from Arrow's layout: value i is data[offsets[i]:offsets[i+1]]; offsets int32 or int64, shape (n +
+        1,).
 
         UsageError unless 0 <= offsets[0] <= ... <= offsets[n] <= len(data) and n >= 1.
         """
@@ -458,17 +481,21 @@ class Kernels(Protocol):
         verify_crc: bool = True,
         batch_bytes_max: int = 2**31 - 1,
     ) -> Scan:
-        """Check batches one after another: framing, magic, CRC, counts, offsets that continue (from expected_offset unless -1)
-        and epochs that do not fall (from epoch_min) nor exceed epoch_max. Records inside are not parsed. Never raises for bad bytes."""
+        """Check batches one after another: framing, magic, CRC, counts, offsets that continue (from expected_offset
+        unless -1)
+        and epochs that do not fall (from epoch_min) nor exceed epoch_max. Records inside are not parsed. Never raises
+        for bad bytes."""
         ...
 
     def slice_batches(self, buffer: Buffer, offset: int, bytes_max: int) -> tuple[int, int]:
-        """(start, end) positions of the whole batches from the one that contains `offset` on, at most bytes_max long but at
+        """(start, end) positions of the whole batches from the one that contains `offset` on, at most bytes_max long
+        but at
         least one batch. (n, n) with n = len(buffer) if no batch contains or follows it. Headers only, no CRC."""
         ...
 
     def stamp_batch(self, batch: bytearray, base_offset: int, leader_epoch: int) -> None:
-        """Give a client's batch its place in the log, in place: neither field is under the CRC. CorruptionError if it is no whole batch."""
+        """Give a client's batch its place in the log, in place: neither field is under the CRC. CorruptionError if it
+        is no whole batch."""
         ...
 
     def high_watermark(self, end_offsets: Sequence[int], epoch_start_offset: int) -> int:
@@ -490,7 +517,8 @@ class Kernels(Protocol):
 def load(name: Literal["native", "pure"] = "native") -> Kernels:
     """The kernel set of that name.
 
-    Raises ImportError, saying how to build it, if the native set is not there: there is no fallback (architecture decision 6).
+    Raises ImportError, saying how to build it, if the native set is not there: there is no fallback (architecture
+    decision 6).
     """
     if name not in ("native", "pure"):
         raise ValueError(f"kernels are 'native' or 'pure', not {name!r}")

@@ -1,6 +1,7 @@
 """The steady-state lane's interface: the protocol's fast way, sans-IO, with a pure and (later) a native twin.
 
-The lane handles exactly the steady state: on a leader, appends of callers, Fetches of admitted peers that continue where
+The lane handles exactly the steady state: on a leader, appends of callers, Fetches of admitted peers that continue
+where
 the last answer ended, flush completions and the high watermark; on a follower, Fetch responses that continue the log.
 Everything else is handed up, untouched, and raft/ decides. The lane knows no elections and no meaning of timeouts.
 
@@ -8,16 +9,20 @@ Calls return outputs (values) that the shell carries out, in order, inside the s
 
 The seven rules (each has a scenario test and a mutant in tests/):
 1. `open_leader` only after the LeaderChangeMessage is in the log and the election is durable.
-2. A handed-up frame freezes the lane FIRST: no append, no send, until raft/ has decided. `freeze`/`close` return log end,
+2. A handed-up frame freezes the lane FIRST: no append, no send, until raft/ has decided. `freeze`/`close` return log
+   end,
    flushed end, high watermark and every peer's offset and contact; raft/ decides from these only.
-3. Epoch check, offset, write, claim of a parked Fetch and enqueue are ONE critical section. After `close` returns nothing
+3. Epoch check, offset, write, claim of a parked Fetch and enqueue are ONE critical section. After `close` returns
+   nothing
    of that epoch can leave.
 4. `on_flushed(generation, end)`: end is the contiguous written prefix, sampled BEFORE the sync; truncation bumps the
    generation, and a completion of an older generation is ignored.
 5. A failed sync latches (`on_flush_failed`): no send, no acknowledgement, no append after it.
-6. Contact is what the lane saw: the state it returns carries the times of the last contacts, and raft/ checks an overdue
+6. Contact is what the lane saw: the state it returns carries the times of the last contacts, and raft/ checks an
+   overdue
    deadline against them before it acts.
-7. A read barrier counts only Fetches that answer responses sent after it began (parked ones are answered empty to provoke
+7. A read barrier counts only Fetches that answer responses sent after it began (parked ones are answered empty to
+   provoke
    them), from a majority, with the high watermark past the epoch's start. No clocks, no leases.
 
 Who owns what: every attribute of a lane is read and written only under the shell's lane lock. The lock is taken by the
@@ -26,8 +31,9 @@ simulator runs the same code with a lock that marks where threads may interleave
 """
 
 import enum
+import importlib
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, cast
 
 from fastquorum.kernels import Buffer, Kernels
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset, ReplicaKey, Uuid
@@ -54,21 +60,28 @@ class LaneLog(Protocol):
     @property
     def end_offset(self) -> Offset:
         """Exclusive end of what is written."""
+
     @property
     def flushed_end(self) -> Offset:
         """Exclusive end of what is known synced; <= end_offset."""
+
     @property
     def generation(self) -> int:
         """Bumped by every truncation."""
+
     @property
     def last_epoch(self) -> Epoch:
         """Epoch of the last record, 0 for an empty log."""
+
     @property
     def is_flushing(self) -> bool:
         """A sync is under way or asked for: its completion will be reported. While it is, a leader gathers appends."""
 
-    def append_batch(self, batch: Buffer, *, base_offset: Offset, next_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:
-        """Write whole batches whose base is end_offset (one or more, all of `epoch`). StorageFailed stops the replica."""
+    def append_batch(
+        self, batch: Buffer, *, base_offset: Offset, next_offset: Offset, epoch: Epoch, timestamp_ms: int
+    ) -> None:
+        """Write whole batches whose base is end_offset (one or more, all of `epoch`). StorageFailed stops the
+        replica."""
 
     def read(self, offset: Offset, bytes_max: int) -> bytes:
         """Whole batches from the one that contains `offset`, at most bytes_max but at least one; b"" at the end."""
@@ -104,7 +117,8 @@ class LeaderTerms(NamedTuple):
     """-1 = unknown."""
     timeouts: LaneTimeouts
     endpoint: Endpoint | None = None
-    """Where this leader listens: NodeEndpoints of its answers (Fetch 16+), as Kafka's leaders send it. None: left out."""
+    """Where this leader listens: NodeEndpoints of its answers (Fetch 16+), as Kafka's leaders send it. None: left
+    out."""
 
 
 class FollowerTerms(NamedTuple):
@@ -188,7 +202,8 @@ class Advanced(NamedTuple):
 
 
 class BarrierDone(NamedTuple):
-    """A read barrier is over: local state up to `high_watermark` is linearizable, or it failed (-1: closed, not leader)."""
+    """A read barrier is over: local state up to `high_watermark` is linearizable, or it failed (-1: closed, not
+    leader)."""
 
     barrier: int
     high_watermark: Offset
@@ -238,15 +253,22 @@ class Lane(Protocol):
     def open_follower(self, terms: FollowerTerms, now_us: Micros) -> list[Output]: ...
     def attach_leader(self, connection: Connection, api_version: int, now_us: Micros) -> list[Output]:
         """Follower: the leader is reachable on this connection; the lane fetches as soon as all is flushed."""
+
     def detach(self, connection: Connection, now_us: Micros) -> list[Output]:
         """A connection is gone: its parked Fetch is dropped, its peer is no longer served (its offset is kept)."""
+
     def admit(self, fetch: FetchAdmission, now_us: Micros) -> list[Output]:
-        """Leader: serve this Fetch (answer or park) and, from now on, its peer on that connection. Allowed while frozen:
+        """Leader: serve this Fetch (answer or park) and, from now on, its peer on that connection. Allowed while
+        frozen:
         the answer then waits for `resume`."""
+
     def freeze(self, now_us: Micros) -> LaneState:
-        """Stop (rule 2); idempotent. An open batch of accepted appends is sealed and written first, so that log_end is whole."""
+        """Stop (rule 2); idempotent. An open batch of accepted appends is sealed and written first, so that log_end is
+        whole."""
+
     def resume(self, now_us: Micros) -> list[Output]:
         """raft/ has decided and the terms stand: go on with what waited."""
+
     def close(self, now_us: Micros) -> tuple[LaneState, list[Output]]:
         """The terms end. Outputs are only Unparked and failed BarrierDone: nothing of the epoch is sent after this."""
 
@@ -255,8 +277,10 @@ class Lane(Protocol):
         """A request (leader) or response (follower) frame. [HandUp] and frozen unless it is the steady state.
 
         Must not be called while frozen: the shell queues frames then."""
+
     def on_flushed(self, generation: int, end: Offset, now_us: Micros) -> list[Output]:
         """A sync ended; `log.flushed_end` is updated already (rule 4). While frozen it is only noted."""
+
     def on_flush_failed(self) -> None: ...
     def on_tick(self, now_us: Micros) -> list[Output]:
         """Answer parked Fetches whose wait is over. No-op while frozen."""
@@ -267,7 +291,17 @@ class Lane(Protocol):
 
         RecordTooLarge, nothing changed, if they do not fit into one batch.
         """
-    def append_encoded(self, batch: bytearray, record_count: int, timestamp_ms: int, now_us: Micros) -> tuple[int, list[Output]]:
+
+    def append_encoded(
+        self, batch: bytearray, record_count: int, timestamp_ms: int, now_us: Micros
+    ) -> tuple[int, list[Output]]:
         """Append a client's checked batch (stamped here with offset and epoch). As `append`."""
+
     def begin_barrier(self, now_us: Micros) -> tuple[int, list[Output]]:
         """Start a read barrier (rule 7): its number or an AppendVerdict. BarrierDone follows, maybe at once."""
+
+
+def load_lane(name: Literal["pure"] = "pure") -> type[Lane]:
+    """The lane of that name; chosen explicitly, as kernel sets are. It works with either kernel set."""
+    module = importlib.import_module(f"fastquorum.kernels.{name}.lane")
+    return cast(type[Lane], module.Lane)

@@ -1,6 +1,7 @@
 """Appends between acceptance and their fate: bounded, in log order. Every method is called with the lane lock held.
 
-Knows counts and offsets, nothing of bytes. An append is `queued` while raft/ decides (lane rule 2), `pending` from its write until the
+Knows counts and offsets, nothing of bytes. An append is `queued` while raft/ decides (lane rule 2), `pending` from its
+write until the
 high watermark passes it, and then its ticket is told - by the caller of these methods, after the lock is released.
 """
 
@@ -67,9 +68,13 @@ class Appends:
     def reserve(self, record_count: int, size_bytes: int) -> None:
         """Take room for an append, or raise Overloaded and take none. One append alone always fits."""
         if self.records and self.records + record_count > self._records_max:
-            raise Overloaded(f"{self.records} records wait for their commit (at most {self._records_max})", RETRY_AFTER_S)
+            raise Overloaded(
+                f"{self.records} records wait for their commit (at most {self._records_max})", RETRY_AFTER_S
+            )
         if self.size_bytes and self.size_bytes + size_bytes > self._bytes_max:
-            raise Overloaded(f"{self.size_bytes} bytes wait for their commit (at most {self._bytes_max})", RETRY_AFTER_S)
+            raise Overloaded(
+                f"{self.size_bytes} bytes wait for their commit (at most {self._bytes_max})", RETRY_AFTER_S
+            )
         self.records += record_count
         self.size_bytes += size_bytes
 

@@ -1,19 +1,26 @@
 """Control batches between raft/, which knows their meaning, and the log, which knows their bytes.
 
-raft/ never sees record bytes; the replica encodes what raft/ orders and reads what concerns raft/ (voter sets, kraft.version) out of
+raft/ never sees record bytes; the replica encodes what raft/ orders and reads what concerns raft/ (voter sets,
+kraft.version) out of
 what a leader sent. Source: KIP-595 (LeaderChange), KIP-853 (KRaftVersion, KRaftVoters); kafka-wire section 3.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fastquorum.errors import CorruptionError
+from fastquorum.errors import CorruptionError, WireError
 from fastquorum.kernels import Attribute, BatchFault, Buffer, Kernels, Record, Scan
 from fastquorum.raft.events import RecordSpan
 from fastquorum.storage.log import Log
 from fastquorum.types import Endpoint, Epoch, Offset, ReplicaKey, Voter, VoterSet
 from fastquorum.wire import Message
-from fastquorum.wire.control import KRaftVersionRecord, VotersRecord, decode_control_record, encode_control_record
+from fastquorum.wire.control_messages import KRaftVersionRecord, VotersRecord
+from fastquorum.wire.control_records import (
+    CONTROL_MESSAGES,
+    control_type,
+    decode_control_record,
+    encode_control_record,
+)
 
 RECOVERY_READ_BYTES = 4 * 1024 * 1024
 
@@ -30,7 +37,13 @@ class Span(NamedTuple):
         """What raft/ may see of it."""
         scan = self.scan
         return RecordSpan(
-            handle, scan.first_offset, scan.next_offset, scan.first_epoch, scan.last_epoch, self.voter_sets, self.kraft_versions
+            handle,
+            scan.first_offset,
+            scan.next_offset,
+            scan.first_epoch,
+            scan.last_epoch,
+            self.voter_sets,
+            self.kraft_versions,
         )
 
 
@@ -50,7 +63,10 @@ def encode_batch(
 def read_span(
     kernels: Kernels, records: bytes, expected_offset: Offset, *, epoch_min: Epoch, epoch_max: Epoch
 ) -> Span | None:
-    """The good prefix that continues the log; None if there is none (a corrupt first batch: fetched again by raft's will)."""
+    """The good prefix that continues the log; None if there is none, to be fetched again by raft's will.
+
+    Raises WireError if a good batch holds a control record that does not decode.
+    """
     scan = kernels.scan(records, expected_offset=expected_offset, epoch_min=epoch_min, epoch_max=epoch_max)
     if scan.batch_count == 0:
         return None
@@ -62,31 +78,36 @@ def read_span(
             if isinstance(message, VotersRecord):
                 voter_sets.append((offset, voter_set(message)))
             elif isinstance(message, KRaftVersionRecord):
-                kraft_versions.append((offset, message.k_raft_version))
+                kraft_versions.append((offset, message.kraft_version))
     return Span(data, scan, tuple(voter_sets), tuple(kraft_versions))
 
 
 def control_records(kernels: Kernels, data: Buffer) -> Iterator[tuple[Offset, Message]]:
-    """Every control record in whole, good batches, with its offset. Transaction markers (COMMIT, ABORT) are none of raft's."""
+    """Every control record in whole, good batches, with its offset. Raises WireError.
+
+    Transaction markers (COMMIT, ABORT) are none of raft's.
+    """
     for info in kernels.batch_headers(data, verify_crc=False):
         if not info.is_control:
             continue
         for record in kernels.decode_records(data, info.position, verify_crc=False):
             if record.key is None or record.value is None:
-                raise CorruptionError(BatchFault.RECORD, info.position, info.base_offset)
-            message = decode_control_record(record.key, record.value)
-            if message is not None:
-                yield record.offset, message
+                raise WireError("a control record without key or value", position=info.position)
+            if control_type(record.key) in CONTROL_MESSAGES:
+                yield record.offset, decode_control_record(record.key, record.value)[1]
 
 
 def recovered(kernels: Kernels, log: Log) -> tuple[tuple[tuple[Offset, VoterSet], ...], tuple[tuple[Offset, int], ...]]:
-    """The voter sets and kraft.versions that a recovered log holds, by offset."""
+    """The voter sets and kraft.versions that a recovered log holds, by offset. Raises CorruptionError."""
     voter_sets: list[tuple[Offset, VoterSet]] = []
     kraft_versions: list[tuple[Offset, int]] = []
     offset = log.start_offset
     while offset < log.end_offset:
         data = log.read(offset, RECOVERY_READ_BYTES)
-        span = read_span(kernels, data, offset, epoch_min=0, epoch_max=2**31 - 1)
+        try:
+            span = read_span(kernels, data, offset, epoch_min=0, epoch_max=2**31 - 1)
+        except WireError as error:
+            raise CorruptionError(BatchFault.RECORD, offset=offset) from error
         if span is None:
             raise CorruptionError(BatchFault.OFFSET, offset=offset)
         voter_sets += span.voter_sets
@@ -117,8 +138,8 @@ def voter_set(record: VotersRecord) -> VoterSet:
             Voter(
                 ReplicaKey(each.voter_id, each.voter_directory_id),
                 tuple(Endpoint(end.name, end.host, end.port) for end in each.endpoints),
-                each.k_raft_version_feature.min_supported_version,
-                each.k_raft_version_feature.max_supported_version,
+                each.kraft_version_feature.min_supported_version,
+                each.kraft_version_feature.max_supported_version,
             )
             for each in record.voters
         ]

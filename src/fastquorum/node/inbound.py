@@ -80,7 +80,8 @@ class Inbound:
 
     @staticmethod
     def not_leader_fetch(parked: Unparked, leader_id: NodeId, epoch: Epoch) -> bytes:
-        """The answer to a Fetch that was parked when the lead ended: NOT_LEADER_OR_FOLLOWER and who leads, if anybody does."""
+        """The answer to a Fetch that was parked when the lead ended: NOT_LEADER_OR_FOLLOWER and who leads, if anybody
+        does."""
         topic = FetchResponse.FetchableTopicResponse
         partition = topic.PartitionData(
             error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -92,5 +93,3 @@ class Inbound:
         )
         body = FetchResponse(responses=[topic(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])])
         return encode_response(parked.correlation_id, ApiKey.FETCH, parked.api_version, body)
-
-

@@ -1,7 +1,9 @@
 """Outgoing connections: handshake, version negotiation, requests in flight. Sans-IO, over the Transport port.
 
-A peer has up to two links: one for raft's requests, and one for the lane's Fetches, so that a parked Fetch never holds up a vote.
-Every connection begins with ApiVersions, as Kafka's do. Must not know what the messages mean. Every method that may send is called
+A peer has up to two links: one for raft's requests, and one for the lane's Fetches, so that a parked Fetch never holds
+up a vote.
+Every connection begins with ApiVersions, as Kafka's do. Must not know what the messages mean. Every method that may
+send is called
 with the lane lock held. Source: kafka-wire 1.2; KIP-511.
 """
 
@@ -147,7 +149,9 @@ class Peers:
 
     def connect_fetch(self, node_id: NodeId, endpoint: Endpoint, now_us: Micros) -> list[PeerEvent]:
         """Have a link to the leader for the lane; links to former leaders are closed."""
-        for other in [link for link in self._links.values() if link.purpose is Purpose.FETCH and link.node_id != node_id]:
+        for other in [
+            link for link in self._links.values() if link.purpose is Purpose.FETCH and link.node_id != node_id
+        ]:
             self._discard(other)
         link = self._link(node_id, Purpose.FETCH, endpoint)
         if link.state is LinkState.READY:

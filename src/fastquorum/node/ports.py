@@ -1,4 +1,5 @@
-"""What a replica's core asks of the outside: connections, a lock, somebody who listens. `node.io` and `sim` implement them."""
+"""What a replica's core asks of the outside: connections, a lock, somebody who listens. `node.io` and `sim` implement
+them."""
 
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -9,7 +10,8 @@ from fastquorum.kernels.lane import Connection
 from fastquorum.types import Endpoint, Epoch, NodeId, Offset
 
 LaneLock = AbstractContextManager[object]
-"""Guards the lane, the log, the pending appends and every send. Not reentrant. The simulator's marks where threads may interleave."""
+"""Guards the lane, the log, the pending appends and every send. Not reentrant. The simulator's marks where threads may
+interleave."""
 
 
 class Transport(Protocol):
@@ -23,7 +25,8 @@ class Transport(Protocol):
         ...
 
     def send(self, connection: Connection, frame: Buffer) -> None:
-        """Queue one frame (the length prefix is added here) and send what the socket takes. Unknown connections are ignored."""
+        """Queue one frame (the length prefix is added here) and send what the socket takes. Unknown connections are
+        ignored."""
         ...
 
     def close(self, connection: Connection) -> None:
@@ -60,7 +63,8 @@ class Listener(Protocol):
     def on_committed(self, high_watermark: Offset) -> None: ...
     def on_leadership(self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool) -> None: ...
     def on_stopped(self, error: FastQuorumError | None) -> None:
-        """The replica is over: None after a graceful stop, the reason otherwise. Nothing is sent or written after it."""
+        """The replica is over: None after a graceful stop, the reason otherwise. Nothing is sent or written after
+        it."""
         ...
 
 

@@ -1,6 +1,7 @@
 """What raft/ orders, as values. The replica carries them out one after another, in the order given, never two at once.
 
-Each docstring states the effect's ordering duty. A failure of a durable effect (PersistElection, AppendControl, AppendSpan,
+Each docstring states the effect's ordering duty. A failure of a durable effect (PersistElection, AppendControl,
+AppendSpan,
 TruncateLog) stops the replica: none of the effects behind it is carried out.
 """
 
@@ -23,7 +24,8 @@ class PersistElection:
 
 @dataclass(frozen=True, slots=True)
 class CloseLane:
-    """End the lane's terms BEFORE any effect behind it; parked Fetches are answered NOT_LEADER_OR_FOLLOWER by the replica.
+    """End the lane's terms BEFORE any effect behind it; parked Fetches are answered NOT_LEADER_OR_FOLLOWER by the
+    replica.
 
     Always first when role or epoch changes, so that nothing of the old epoch is appended or sent after the decision.
     """
@@ -57,7 +59,8 @@ class TruncateLog:
 
 @dataclass(frozen=True, slots=True)
 class SendRequest:
-    """Send to a peer; the replica connects if needed. Exactly one ResponseReceived or RequestFailed follows, or the epoch moved on.
+    """Send to a peer; the replica connects if needed. Exactly one ResponseReceived or RequestFailed follows, or the
+    epoch moved on.
 
     The version is the highest both sides speak. `endpoint` is where to connect; negative ids are bootstrap servers.
     """
@@ -86,7 +89,8 @@ class AdmitFetch:
 
 @dataclass(frozen=True, slots=True)
 class ConnectLeader:
-    """Have a connection to the leader for the lane's Fetches; LeaderConnection tells the outcome. Also names a new `attempt`."""
+    """Have a connection to the leader for the lane's Fetches; LeaderConnection tells the outcome. Also names a new
+    `attempt`."""
 
     node_id: NodeId
     endpoint: Endpoint

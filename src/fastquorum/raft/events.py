@@ -1,6 +1,7 @@
 """What can happen to a replica, as values: the input of `Raft.step`.
 
-Every event is delivered while the lane is frozen or closed; `step`'s `lane` argument is the state it returned (lane rule 2).
+Every event is delivered while the lane is frozen or closed; `step`'s `lane` argument is the state it returned (lane
+rule 2).
 Times are microseconds of one monotonic clock.
 """
 
@@ -11,12 +12,14 @@ from fastquorum.types import Endpoint, Epoch, NodeId, Offset, VoterSet
 from fastquorum.wire import Message
 
 Token = int
-"""Names a request that waits for its answer; given by the replica, opaque to raft/, answered exactly once or dropped with its connection."""
+"""Names a request that waits for its answer; given by the replica, opaque to raft/, answered exactly once or dropped
+with its connection."""
 CorrelationId = int
 
 
 class RecordSpan(NamedTuple):
-    """Records of a Fetch response as raft/ may see them: checked by a kernel, opaque, in `handle` (the replica's own)."""
+    """Records of a Fetch response as raft/ may see them: checked by a kernel, opaque, in `handle` (the replica's
+    own)."""
 
     handle: int
     first_offset: Offset
@@ -35,7 +38,8 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class RequestReceived:
-    """A quorum API's request: Vote, Begin/EndQuorumEpoch, Fetch, FetchSnapshot, DescribeQuorum (handed up, or never the lane's)."""
+    """A quorum API's request: Vote, Begin/EndQuorumEpoch, Fetch, FetchSnapshot, DescribeQuorum (handed up, or never the
+    lane's)."""
 
     token: Token
     api_version: int

@@ -39,6 +39,11 @@ class Disk(Protocol):
 class FlushPort(Protocol):
     """Syncs files away from the caller's thread (kernels.Flusher is one; the simulator delays and fails it)."""
 
+    @property
+    def failed(self) -> bool:
+        """A sync has failed; true before the failure is reported, so that nothing is sent in between (lane rule 5)."""
+        ...
+
     def submit(self, token: int, files: Sequence[SegmentFile]) -> None: ...
 
 

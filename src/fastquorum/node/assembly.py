@@ -1,0 +1,105 @@
+"""Builds a replica out of its parts: the one wiring that real nodes and the simulator share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fastquorum.config import QuorumConfig
+from fastquorum.kernels import Kernels
+from fastquorum.kernels.lane import Lane, LaneIdentity
+from fastquorum.node import control
+from fastquorum.node.door import Door, LogKind
+from fastquorum.node.inbound import Inbound
+from fastquorum.node.lane_shell import LaneShell
+from fastquorum.node.peers import Peers
+from fastquorum.node.ports import LaneLock, Listener, Transport, WallClock
+from fastquorum.node.replica import Replica
+from fastquorum.raft.ports import Random
+from fastquorum.raft.raft import Raft
+from fastquorum.storage.log import Log
+from fastquorum.storage.ports import FlushPort, StateStore
+from fastquorum.types import METADATA_TOPIC_ID, Endpoint, ReplicaKey, VoterSet
+
+SOFTWARE_VERSION = "0.1.0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """Who a replica is and what it knew of the quorum when it was formatted."""
+
+    key: ReplicaKey
+    cluster_id: str
+    voters: VoterSet
+    """Static voters, or those of the (0,0) checkpoint."""
+    kraft_version: int
+    log_kind: LogKind
+    topic_name: str
+    listeners: tuple[Endpoint, ...]
+    """Advertised."""
+    bootstrap: tuple[Endpoint, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The outside, as one replica sees it."""
+
+    transport: Transport
+    lock: LaneLock
+    flusher: FlushPort
+    states: StateStore
+    listener: Listener
+    clock_ms: WallClock
+    random: Random
+
+
+def assemble(
+    member: Member, config: QuorumConfig, kernels: Kernels, lane_class: Callable[..., Lane], log: Log, ports: Ports
+) -> Replica:
+    """A replica over a recovered log; `Replica.start` sets it going.
+
+    Raises CorruptionError if the log's control records, or the quorum state, cannot be read.
+    """
+    voter_sets, kraft_versions = control.recovered(kernels, log)
+    raft = Raft(
+        key=member.key,
+        cluster_id=member.cluster_id,
+        config=config,
+        log=log,
+        random=ports.random,
+        election=ports.states.load(),
+        voters=member.voters,
+        voters_offset=-1,
+        kraft_version=kraft_versions[-1][1] if kraft_versions else member.kraft_version,
+        later_voter_sets=voter_sets,
+        bootstrap=member.bootstrap,
+        listeners=member.listeners,
+    )
+    lane = lane_class(
+        LaneIdentity(member.key, member.cluster_id, METADATA_TOPIC_ID), log, kernels, config.batch_bytes_max
+    )
+    door = Door(
+        member.key.id, member.cluster_id, member.log_kind, member.topic_name, config=config, kernels=kernels, log=log
+    )
+    shell = LaneShell(
+        config=config,
+        kernels=kernels,
+        lane=lane,
+        log=log,
+        flusher=ports.flusher,
+        transport=ports.transport,
+        lock=ports.lock,
+        clock_ms=ports.clock_ms,
+    )
+    replica = Replica(
+        raft=raft,
+        shell=shell,
+        kernels=kernels,
+        states=ports.states,
+        peers=Peers(ports.transport, config, f"raft-client-{member.key.id}", SOFTWARE_VERSION),
+        inbound=Inbound(),
+        door=door,
+        transport=ports.transport,
+        listener=ports.listener,
+        clock_ms=ports.clock_ms,
+    )
+    door.bind(replica)
+    return replica

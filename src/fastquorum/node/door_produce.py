@@ -1,0 +1,188 @@
+"""Produce: a client's batch becomes part of the log, and is answered when a majority's disks have it.
+
+acks=all and acks=1 are both answered at the high watermark (1 asks for less than it gets); acks=0 is appended and never
+answered.
+Idempotent and transactional batches are refused: their sequences are not kept here. Source: the Kafka protocol guide.
+"""
+
+import heapq
+from typing import TYPE_CHECKING
+
+from fastquorum.config import MS
+from fastquorum.errors import CorruptionError, FastQuorumError, NotLeader, Overloaded, RecordTooLarge
+from fastquorum.node.inbound import Request
+from fastquorum.types import Micros, Offset
+from fastquorum.wire import ErrorCode
+from fastquorum.wire.produce import ProduceRequest, ProduceResponse
+
+if TYPE_CHECKING:
+    from fastquorum.node.door import Door
+
+Topic = ProduceResponse.TopicProduceResponse
+Partition = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
+
+
+class _Refused(Exception):
+    def __init__(self, code: ErrorCode, detail: str = "") -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+
+
+class Produce:
+    """One Produce request; the ticket of its appends. Several partitions are answered together."""
+
+    __slots__ = ("_door", "_request", "_response", "_unanswered", "_wants_answer")
+
+    def __init__(self, door: "Door", request: Request, message: ProduceRequest) -> None:
+        self._door = door
+        self._request = request
+        self._wants_answer = message.acks != 0
+        self._response = ProduceResponse()
+        self._unanswered = 0
+
+    @property
+    def is_open(self) -> bool:
+        return self._door.is_waiting(self._request)
+
+    def begin(self, message: ProduceRequest, now_us: Micros) -> None:
+        by_id = self._request.header.request_api_version >= 13
+        self._unanswered = 1
+        for asked in message.topic_data:
+            topic = Topic(name=asked.name, topic_id=asked.topic_id)
+            self._response.responses.append(topic)
+            for data in asked.partition_data:
+                answer = Partition(index=data.index, base_offset=-1)
+                topic.partition_responses.append(answer)
+                self._unanswered += 1
+                error = self._door.partition_error(asked.name, asked.topic_id, data.index, by_id)
+                if error is not ErrorCode.NONE:
+                    self._refuse(answer, error)
+                    continue
+                self._append(answer, data.records, now_us)
+        self._one_answered()
+
+    def _append(self, answer: Partition, records: bytes | None, now_us: Micros) -> None:
+        try:
+            batch, count = self._checked(records)
+            self._door.replica.shell.append_encoded(batch, count, PartitionTicket(self, answer), now_us)
+        except _Refused as refused:
+            self._refuse(answer, refused.code, refused.detail)
+        except FastQuorumError as error:
+            self.failed(answer, error)
+
+    def _checked(self, records: bytes | None) -> tuple[bytearray, int]:
+        """The batch, if it is one good batch that this log takes. Raises _Refused."""
+        door = self._door
+        if not records:
+            raise _Refused(
+                ErrorCode.INVALID_RECORD, "a Produce request carries one record batch, this one carries none"
+            )
+        if len(records) > door.config.batch_bytes_max:
+            raise _Refused(ErrorCode.MESSAGE_TOO_LARGE, f"{len(records)} bytes, at most {door.config.batch_bytes_max}")
+        if len(records) > 16 and records[16] != 2:
+            raise _Refused(
+                ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"magic {records[16]}: only batches of magic 2 are taken"
+            )
+        try:
+            columns = door.kernels.decode_batch(records)
+        except CorruptionError as error:
+            raise _Refused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        info = columns.info
+        if info.size_bytes != len(records):
+            raise _Refused(ErrorCode.INVALID_RECORD, "more than one batch for a partition")
+        if info.is_control or info.is_transactional or info.producer_id >= 0:
+            raise _Refused(ErrorCode.INVALID_RECORD, "control, transactional and idempotent batches are not taken")
+        if info.last_offset - info.base_offset + 1 != info.records_count:
+            raise _Refused(ErrorCode.INVALID_RECORD, "offsets inside the batch have gaps")
+        return bytearray(records), info.records_count
+
+    def committed(self, answer: Partition, base_offset: Offset) -> None:
+        answer.base_offset = base_offset
+        answer.log_start_offset = self._door.log.start_offset
+        self._one_answered()
+
+    def failed(self, answer: Partition, error: FastQuorumError) -> None:
+        match error:
+            case NotLeader():
+                leader = self._door.leader()
+                answer.current_leader = Partition.LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
+                if leader.endpoint is not None and not self._response.node_endpoints:
+                    self._response.node_endpoints.append(
+                        ProduceResponse.NodeEndpoint(
+                            node_id=leader.id, host=leader.endpoint.host, port=leader.endpoint.port
+                        )
+                    )
+                self._refuse(answer, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            case RecordTooLarge():
+                self._refuse(answer, ErrorCode.MESSAGE_TOO_LARGE, str(error))
+            case Overloaded():
+                # Retriable for every Kafka client, with its own backoff.
+                self._refuse(answer, ErrorCode.NOT_ENOUGH_REPLICAS, str(error))
+            case _:
+                self._refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+
+    def timed_out(self) -> None:
+        """Whatever is not committed yet may still be."""
+        for topic in self._response.responses:
+            for answer in topic.partition_responses:
+                if answer.base_offset < 0 and answer.error_code == 0:
+                    answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+        self._answer()
+
+    def _refuse(self, answer: Partition, code: ErrorCode, detail: str = "") -> None:
+        answer.error_code = code
+        answer.error_message = detail or None
+        self._one_answered()
+
+    def _one_answered(self) -> None:
+        self._unanswered -= 1
+        if self._unanswered == 0:
+            self._answer()
+
+    def _answer(self) -> None:
+        if self.is_open:
+            self._door.answer(self._request, self._response if self._wants_answer else None)
+
+
+class PartitionTicket:
+    """Tells a Produce of one partition's fate."""
+
+    __slots__ = ("_answer", "_produce")
+
+    def __init__(self, produce: Produce, answer: Partition) -> None:
+        self._produce = produce
+        self._answer = answer
+
+    def committed(self, base_offset: Offset) -> None:
+        self._produce.committed(self._answer, base_offset)
+
+    def failed(self, error: FastQuorumError) -> None:
+        self._produce.failed(self._answer, error)
+
+
+class Produces:
+    """All Produce requests under way, by their deadlines."""
+
+    def __init__(self, door: "Door") -> None:
+        self._door = door
+        self._deadlines: list[tuple[Micros, int, Produce]] = []
+
+    @property
+    def deadline_us(self) -> Micros:
+        while self._deadlines and not self._deadlines[0][2].is_open:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else -1
+
+    def on_request(self, request: Request, message: ProduceRequest, now_us: Micros) -> None:
+        produce = Produce(self._door, request, message)
+        produce.begin(message, now_us)
+        if produce.is_open:
+            wait_us = max(message.timeout_ms, 0) * MS
+            heapq.heappush(self._deadlines, (now_us + wait_us, request.token, produce))
+
+    def on_tick(self, now_us: Micros) -> None:
+        while self._deadlines and self._deadlines[0][0] <= now_us:
+            produce = heapq.heappop(self._deadlines)[2]
+            if produce.is_open:
+                produce.timed_out()

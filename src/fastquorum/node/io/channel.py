@@ -1,0 +1,72 @@
+"""One TCP connection: its frames in, its bytes out, and since when it owes us something.
+
+Reading belongs to the replica's thread. `outbox` and everything about sending is guarded by the lane lock (one writer per socket).
+"""
+
+import socket
+from collections import deque
+
+from fastquorum.kernels import FrameSplitter
+from fastquorum.kernels.lane import Connection
+from fastquorum.types import Micros
+
+NEVER: Micros = -1
+
+
+class Channel:
+    """State of one connection; the transport and the reactor act on it."""
+
+    __slots__ = (
+        "accepted",
+        "broken",
+        "connected",
+        "fd",
+        "heard_us",
+        "is_paused",
+        "number",
+        "opened_us",
+        "outbox",
+        "outbox_bytes",
+        "partial_since_us",
+        "seen_frame",
+        "sock",
+        "splitter",
+        "unsent_since_us",
+    )
+
+    def __init__(
+        self, number: Connection, sock: socket.socket | None, splitter: FrameSplitter, *, accepted: bool, now_us: Micros
+    ) -> None:
+        self.number = number
+        self.sock = sock
+        """None while the host name is being resolved."""
+        self.fd = sock.fileno() if sock is not None else -1
+        self.splitter = splitter
+        self.accepted = accepted
+        self.connected = accepted
+        self.broken = False
+        """No more is sent; the replica's thread will find out why and report it."""
+        self.is_paused = False
+        """Not read from until it has taken what it is owed."""
+        self.opened_us = now_us
+        self.heard_us = now_us
+        self.seen_frame = False
+        self.partial_since_us: Micros = NEVER
+        """When the frame began that is not whole yet."""
+        self.outbox: deque[memoryview] = deque()
+        self.outbox_bytes = 0
+        self.unsent_since_us: Micros = NEVER
+        """When the oldest byte in the outbox was put there, or the socket last took some."""
+
+    def is_overdue(
+        self, now_us: Micros, *, partial_us_max: Micros, idle_us_max: Micros, connect_us_max: Micros
+    ) -> bool:
+        """It has not done in time what it began: connecting, its first frame, a frame, or reading our answers."""
+        if not self.connected:
+            return now_us - self.opened_us > connect_us_max
+        since = [each for each in (self.partial_since_us, self.unsent_since_us) if each != NEVER]
+        if self.accepted and not self.seen_frame:
+            since.append(self.opened_us)
+        if any(now_us - each > partial_us_max for each in since):
+            return True
+        return self.accepted and now_us - self.heard_us > idle_us_max

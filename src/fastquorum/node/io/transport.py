@@ -1,0 +1,246 @@
+"""The Transport port over non-blocking TCP sockets and one epoll instance. No thread of its own.
+
+`connect`, `send` and `close` are called with the lane lock held, by whichever thread holds it; so is every method here that touches an
+outbox. `send` gives the socket what it takes at once - the steady state needs no other thread's turn - and leaves the rest to the
+replica's thread, which is told by epoll. A socket that fails is shut down, so that epoll reports it where it can be handled.
+"""
+
+import errno
+import os
+import select
+import socket
+from collections import deque
+from typing import Final
+
+from fastquorum.config import QuorumConfig
+from fastquorum.kernels import Buffer, Kernels
+from fastquorum.kernels.lane import Connection
+from fastquorum.node.io.channel import NEVER, Channel
+from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.resolving import Address, Resolver, literal
+from fastquorum.types import Endpoint, Micros
+
+READ: Final = select.EPOLLIN
+READ_WRITE: Final = select.EPOLLIN | select.EPOLLOUT
+WRITE: Final = select.EPOLLOUT
+OUTBOX_BYTES_MAX: Final = 32 * 1024 * 1024
+"""What a connection may be owed beyond one frame; a peer that lets more pile up is closed."""
+PAUSE_BYTES: Final = 256 * 1024
+"""A connection that is owed more than this is not read from: its requests would only make more answers."""
+JOIN_BYTES_MAX: Final = 16 * 1024
+"""Frames up to this size are copied behind their length; larger ones are sent as two parts."""
+
+
+class SocketTransport:
+    """All connections of one replica."""
+
+    def __init__(self, config: QuorumConfig, kernels: Kernels) -> None:
+        self.epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
+        self.wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self.epoll.register(self.wake_fd, READ)
+        self.by_fd: dict[int, Channel] = {}
+        self.lost: deque[Connection] = deque()
+        """Connections whose end the replica's thread has yet to report."""
+        self.resolved: deque[tuple[Connection, Address | None]] = deque()
+        self._config = config
+        self._kernels = kernels
+        self._channels: dict[Connection, Channel] = {}
+        self._next_number: Connection = 1
+        self._resolver = Resolver(self._on_resolved)
+        self._closed = False
+
+    # --- the port -----------------------------------------------------------------------------------------------------
+
+    def connect(self, endpoint: Endpoint) -> Connection:
+        """Begin to connect; `Replica.on_connected` or `on_disconnected` follows."""
+        channel = self._new_channel(None, accepted=False)
+        address = literal(endpoint.host, endpoint.port)
+        if address is None:
+            self._resolver.submit(channel.number, endpoint.host, endpoint.port)
+        else:
+            self.begin_connect(channel.number, address)
+        return channel.number
+
+    def send(self, connection: Connection, frame: Buffer) -> None:
+        """Send one frame, or what the socket takes of it; the rest follows when it takes more."""
+        channel = self._channels.get(connection)
+        if channel is None or channel.broken:
+            return
+        length = len(frame).to_bytes(4, "big")
+        if channel.outbox or not channel.connected:
+            self._put(channel, b"".join((length, frame)))
+            return
+        assert channel.sock is not None
+        try:
+            if len(frame) <= JOIN_BYTES_MAX:
+                data = b"".join((length, frame))
+                sent = channel.sock.send(data)
+                if sent == len(data):
+                    return
+                self._put(channel, data[sent:])
+            else:
+                sent = channel.sock.sendmsg((length, frame))
+                if sent < 4 + len(frame):
+                    self._put(channel, b"".join((length, frame))[sent:])
+        except (BlockingIOError, InterruptedError):
+            self._put(channel, b"".join((length, frame)))
+        except OSError:
+            self._break(channel)
+
+    def close(self, connection: Connection) -> None:
+        """Close; no report follows."""
+        channel = self._channels.pop(connection, None)
+        if channel is not None:
+            channel.broken = True
+            if channel.sock is not None:
+                self.by_fd.pop(channel.fd, None)
+                channel.sock.close()  # which takes it out of the epoll set, too
+
+    def wake(self) -> None:
+        """Have the replica's thread look around soon. From any thread."""
+        if not self._closed:
+            os.eventfd_write(self.wake_fd, 1)
+
+    # --- for the reactor, on the replica's thread ---------------------------------------------------------------------
+
+    def channels(self) -> list[Channel]:
+        return list(self._channels.values())
+
+    def __len__(self) -> int:
+        return len(self._channels)
+
+    def channel(self, connection: Connection) -> Channel | None:
+        return self._channels.get(connection)
+
+    def accept(self, sock: socket.socket) -> Channel:
+        """Take over an accepted socket."""
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        channel = self._new_channel(sock, accepted=True)
+        self.by_fd[channel.fd] = channel
+        self.epoll.register(channel.fd, READ)
+        return channel
+
+    def begin_connect(self, connection: Connection, address: Address | None) -> None:
+        """Lock held. The address is known (None: there is none)."""
+        channel = self._channels.get(connection)
+        if channel is None:
+            return
+        if address is None:
+            self._fail(channel)
+            return
+        try:
+            sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        except OSError:  # no descriptors left; the link tries again later
+            self._fail(channel)
+            return
+        channel.sock, channel.fd = sock, sock.fileno()
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            code = sock.connect_ex(address.address)
+        except OSError as error:  # an address that does not fit its family
+            code = error.errno or errno.EINVAL
+        if code not in (0, errno.EINPROGRESS):
+            self._fail(channel)
+            return
+        self.by_fd[channel.fd] = channel
+        self.epoll.register(channel.fd, WRITE)
+
+    def finish_connect(self, channel: Channel) -> bool:
+        """Lock held. The socket is writable: True if that means connected."""
+        sock = channel.sock
+        assert sock is not None
+        try:
+            if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) or sock.getsockname() == sock.getpeername():
+                # The same name at both ends: TCP connected the socket to itself, as it may on a free ephemeral port.
+                return False
+        except OSError:
+            return False
+        channel.connected = True
+        channel.heard_us = now_us()
+        self._set_interest(channel)
+        return True
+
+    def flush(self, channel: Channel) -> None:
+        """Lock held. The socket takes more: give it what waits."""
+        if channel.broken or channel.sock is None or not channel.connected:
+            return
+        outbox = channel.outbox
+        try:
+            while outbox:
+                sent = channel.sock.send(outbox[0])
+                channel.outbox_bytes -= sent
+                channel.unsent_since_us = now_us()
+                if sent < len(outbox[0]):
+                    outbox[0] = outbox[0][sent:]
+                    break
+                outbox.popleft()
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            self._break(channel)
+            return
+        if not outbox:
+            channel.unsent_since_us = NEVER
+        self._set_interest(channel)
+
+    def close_all(self) -> None:
+        """Lock held. The end: sockets, epoll, eventfd."""
+        if self._closed:
+            return
+        self._closed = True
+        for channel in self.channels():
+            self.close(channel.number)
+        self._resolver.close()
+        self.epoll.close()
+        os.close(self.wake_fd)
+
+    # --- inner --------------------------------------------------------------------------------------------------------
+
+    def _new_channel(self, sock: socket.socket | None, *, accepted: bool) -> Channel:
+        splitter = self._kernels.FrameSplitter(self._config.frame_bytes_max)
+        channel = Channel(self._next_number, sock, splitter, accepted=accepted, now_us=now_us())
+        self._next_number += 1
+        self._channels[channel.number] = channel
+        return channel
+
+    def _put(self, channel: Channel, data: bytes) -> None:
+        if channel.outbox and channel.outbox_bytes + len(data) > OUTBOX_BYTES_MAX:
+            self._break(channel)
+            return
+        if not channel.outbox:
+            channel.unsent_since_us = now_us() if channel.connected else NEVER
+        channel.outbox.append(memoryview(data))
+        channel.outbox_bytes += len(data)
+        if channel.connected:
+            self._set_interest(channel)
+
+    def _set_interest(self, channel: Channel) -> None:
+        channel.is_paused = channel.outbox_bytes > PAUSE_BYTES
+        if channel.is_paused:
+            mask = WRITE
+        else:
+            mask = READ_WRITE if channel.outbox else READ
+        self.epoll.modify(channel.fd, mask)
+
+    def _break(self, channel: Channel) -> None:
+        """Nothing is sent on it any more; epoll reports the hang-up to the replica's thread."""
+        channel.broken = True
+        channel.outbox.clear()
+        channel.outbox_bytes = 0
+        channel.unsent_since_us = NEVER
+        self._fail(channel)
+
+    def _fail(self, channel: Channel) -> None:
+        self.lost.append(channel.number)
+        self.wake()
+
+    def _on_resolved(self, connection: Connection, address: Address | None) -> None:
+        self.resolved.append((connection, address))
+        self.wake()
+
+
+def oldest_silent(channels: list[Channel], now_us: Micros, silent_us_min: Micros) -> Channel | None:
+    """The accepted connection that has been silent longest, if for long enough: it makes room for another."""
+    silent = [channel for channel in channels if channel.accepted and now_us - channel.heard_us >= silent_us_min]
+    return min(silent, key=lambda channel: channel.heard_us, default=None)

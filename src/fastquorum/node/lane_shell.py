@@ -1,0 +1,349 @@
+"""The shell around a replica's lane: the lock, the callers' appends and reads, and the lane's outputs carried out.
+Sans-IO.
+
+Two threads meet here. Callers may use `append`, `append_encoded`, `begin_barrier` and the reads from any thread;
+everything else is the
+replica's thread's. Methods that say "lock held" are parts of one critical section (lane rule 3):
+
+    who        owns                                                    under
+    lane lock  lane, log, pending and queued appends, barriers, sends   `self.lock`
+    replica    raft, connections' meaning, the inbox, `unparked`        its thread
+
+Must not know election rules, nor what records mean. Source: architecture.md section 2.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from fastquorum.config import QuorumConfig
+from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader
+from fastquorum.kernels import Buffer, Kernels
+from fastquorum.kernels.lane import (
+    NO_CONNECTION,
+    Advanced,
+    AppendVerdict,
+    BarrierDone,
+    Connection,
+    FetchAdmission,
+    FollowerTerms,
+    HandUp,
+    Lane,
+    LaneMode,
+    LaneState,
+    LeaderTerms,
+    Output,
+    Send,
+    Unparked,
+)
+from fastquorum.node import control
+from fastquorum.node.appends import Appends, Fate, Queued
+from fastquorum.node.peers import FetchLink
+from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock, Transport, WallClock
+from fastquorum.storage.log import Log
+from fastquorum.storage.ports import FlushPort
+from fastquorum.storage.reading import TimestampOffset
+from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
+
+Terms = LeaderTerms | FollowerTerms
+
+
+class LaneShell:
+    """See the module for who may call what."""
+
+    def __init__(
+        self,
+        *,
+        config: QuorumConfig,
+        kernels: Kernels,
+        lane: Lane,
+        log: Log,
+        flusher: FlushPort,
+        transport: Transport,
+        lock: LaneLock,
+        clock_ms: WallClock,
+    ) -> None:
+        self.lock = lock
+        self.log = log
+        self.terms: Terms | None = None
+        self.high_watermark: Offset = UNKNOWN_OFFSET
+        self.stopped = False
+        self.error: FastQuorumError | None = None
+        self.handed_up: deque[HandUp] = deque()
+        """Frames the lane refused, for raft/; at most one, as the lane is frozen by it."""
+        self.unparked: list[Unparked] = []
+        self.not_leader: Callable[..., NotLeader] = NotLeader
+        """Names the leader; set by the replica, which knows."""
+        self._kernels = kernels
+        self._lane = lane
+        self._flusher = flusher
+        self._transport = transport
+        self._clock_ms = clock_ms
+        self._fetch_link: FetchLink | None = None
+        self._appends = Appends(config.append_queue_records_max, config.append_queue_bytes_max)
+        self._barriers: dict[int, BarrierTicket] = {}
+        self._fates: list[Fate] = []
+        self._passed: list[tuple[BarrierTicket, Offset]] = []
+        self._told_high_watermark: Offset = UNKNOWN_OFFSET
+
+    @property
+    def is_leader(self) -> bool:
+        """True while appends are accepted here."""
+        return isinstance(self.terms, LeaderTerms)
+
+    @property
+    def is_open(self) -> bool:
+        return self.terms is not None
+
+    @property
+    def deadline_us(self) -> Micros:
+        return self._lane.deadline_us
+
+    # --- callers, from any thread -------------------------------------------------------------------------------------
+
+    def append(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None:
+        """Append all values atomically, in one batch; the ticket is told their fate.
+
+        Raises, with nothing appended and the ticket untouched: NotLeader, Overloaded, RecordTooLarge, or what stopped
+        the replica.
+        """
+        self._accept(Queued(ticket, values, None, len(values), sum(map(len, values))), now_us)
+
+    def append_encoded(self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros) -> None:
+        """Append a client's batch, which the caller has checked. As `append`."""
+        self._accept(Queued(ticket, (), batch, record_count, len(batch)), now_us)
+
+    def begin_barrier(self, ticket: BarrierTicket, now_us: Micros) -> None:
+        """Start a linearizable read (lane rule 7). Raises NotLeader, or what stopped the replica.
+
+        A leader whose raft/ is deciding refuses too: a barrier is cheap to ask for again.
+        """
+        with self.lock:
+            self._raise_if_stopped()
+            number, outputs = self._lane.begin_barrier(now_us)
+            if number < 0:
+                raise self.not_leader()
+            self._barriers[number] = ticket
+            self.perform(outputs)
+        self._transport.wake()
+
+    def read(self, offset: Offset, bytes_max: int, end_offset: Offset) -> bytes:
+        """Whole batches from the one containing `offset` that lie below end_offset; b"" if there are none."""
+        if offset >= end_offset:
+            return b""
+        with self.lock:
+            data = self.log.read(offset, bytes_max)
+        return control.cut_at(self._kernels, data, end_offset)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+        """First record at or after it, committed or not."""
+        with self.lock:
+            return self.log.offset_for_timestamp(timestamp_ms)
+
+    def max_timestamp_ms(self) -> int:
+        """The largest timestamp in the log; -1 if it is empty."""
+        with self.lock:
+            return self.log.max_timestamp_ms()
+
+    def _accept(self, queued: Queued, now_us: Micros) -> None:
+        with self.lock:
+            self._raise_if_stopped()
+            self._appends.reserve(queued.record_count, queued.size_bytes)
+            accepted = False
+            try:
+                accepted = self._append_or_queue(queued, now_us)
+            except (FatalError, CorruptionError) as error:
+                # Met on a caller's thread: latched here, carried out by the replica's.
+                self._lane.on_flush_failed()
+                self.error = error
+                self._transport.wake()
+                raise
+            finally:
+                if not accepted:
+                    self._appends.release(queued.record_count, queued.size_bytes)
+            if not accepted:
+                raise self.not_leader()
+
+    def _append_or_queue(self, queued: Queued, now_us: Micros) -> bool:
+        """Lock held. Behind appends that wait for raft/'s decision everything waits its turn."""
+        verdict = AppendVerdict.FROZEN if self._appends.queued else self._append_now(queued, now_us)
+        if verdict == AppendVerdict.FROZEN:
+            self._appends.queued.append(queued)
+            self._transport.wake()
+            return True
+        return verdict >= 0
+
+    def _append_now(self, queued: Queued, now_us: Micros) -> int:
+        """Lock held. Epoch check, offset, write, claim of parked Fetches and enqueue (lane rule 3)."""
+        timestamp_ms = self._clock_ms()
+        if queued.encoded is None:
+            offset, outputs = self._lane.append(queued.values, timestamp_ms, now_us)
+        else:
+            offset, outputs = self._lane.append_encoded(queued.encoded, queued.record_count, timestamp_ms, now_us)
+        if offset >= 0:
+            self._appends.add(queued.ticket, offset, queued.record_count, queued.size_bytes)
+        self.perform(outputs)
+        return offset
+
+    def _raise_if_stopped(self) -> None:
+        if self.error is not None:
+            raise self.error
+        if self.stopped:
+            raise self.not_leader()
+
+    # --- the lane, on the replica's thread, lock held -----------------------------------------------------------------
+
+    def offer(self, connection: Connection, frame: bytes, now_us: Micros) -> None:
+        """Lock held, lane open. A frame, after whatever raft/ has decided."""
+        self.resume(now_us)
+        self.perform(self._lane.on_frame(connection, frame, now_us))
+
+    def admit(self, admission: FetchAdmission, now_us: Micros) -> None:
+        self.perform(self._lane.admit(admission, now_us))
+
+    def detach(self, connection: Connection, now_us: Micros) -> None:
+        self.perform(self._lane.detach(connection, now_us))
+
+    def set_fetch_link(self, link: FetchLink, now_us: Micros) -> None:
+        """The connection to the leader came up or went away."""
+        self._fetch_link = link if link.connection != NO_CONNECTION else None
+        self._attach(now_us)
+
+    def on_flush(self, token: int, errno_code: int, now_us: Micros) -> None:
+        """The flusher's report; a failure raises FsyncFailed, with the latch set first (lane rule 5)."""
+        if errno_code:
+            self._lane.on_flush_failed()
+        done = self.log.flush_done(token, errno_code)
+        if done is not None:
+            self.perform(self._lane.on_flushed(done.generation, done.end, now_us))
+
+    def on_tick(self, now_us: Micros) -> None:
+        if 0 <= self._lane.deadline_us <= now_us:
+            self.perform(self._lane.on_tick(now_us))
+
+    def freeze(self, now_us: Micros) -> LaneState | None:
+        """None while the lane is closed."""
+        return None if self._lane.mode is LaneMode.CLOSED else self._lane.freeze(now_us)
+
+    def resume(self, now_us: Micros) -> None:
+        if self._lane.is_frozen:
+            self.perform(self._lane.resume(now_us))
+
+    def settle(self, terms: Terms | None, now_us: Micros) -> None:
+        """raft/'s effects are all done: the lane goes on, on these terms (lane rule 1)."""
+        if terms is not None and self.terms is not None and _same_terms(terms, self.terms):
+            self.resume(now_us)
+            return
+        self.close(now_us)
+        if terms is None:
+            return
+        self.terms = terms
+        if isinstance(terms, LeaderTerms):
+            self.perform(self._lane.open_leader(terms, now_us))
+        else:
+            self.perform(self._lane.open_follower(terms, now_us))
+            self._attach(now_us)
+
+    def close(self, now_us: Micros) -> None:
+        """After this nothing of the old terms is appended or sent; its appends' fate is open."""
+        if self.terms is None:
+            return
+        led = self.is_leader
+        self.terms = None
+        _, outputs = self._lane.close(now_us)
+        self.perform(outputs)
+        if led:
+            self._fates += self._appends.fail_pending(self.not_leader(maybe_committed=True))
+
+    def drain(self, now_us: Micros) -> None:
+        """Appends that came while raft/ decided: in, or refused, in their order."""
+        queued = self._appends.queued
+        while queued:
+            if not self.is_leader:
+                self._fates += self._appends.fail_queued(self.not_leader())
+                return
+            verdict = self._append_now(queued[0], now_us)
+            if verdict == AppendVerdict.FROZEN:
+                return
+            first = queued.popleft()
+            if verdict < 0:
+                self._appends.release(first.record_count, first.size_bytes)
+                self._fates.append(Fate(first.ticket, -1, self.not_leader()))
+
+    def stop(self, error: FastQuorumError | None, now_us: Micros) -> None:
+        """Nothing is sent, written or acknowledged after this; everybody who waits is told so."""
+        self.stopped = True
+        self.error = error
+        if error is not None:
+            self._lane.on_flush_failed()
+        if self._lane.mode is not LaneMode.CLOSED:
+            self._lane.close(now_us)
+        self.terms = None
+        self._fates += self._appends.fail_pending(error or self.not_leader(maybe_committed=True))
+        self._fates += self._appends.fail_queued(error or self.not_leader())
+        self._passed += [(ticket, UNKNOWN_OFFSET) for ticket in self._barriers.values()]
+        self._barriers.clear()
+
+    def may_send(self) -> bool:
+        """After a failed sync nothing leaves, whoever asks (lane rule 5)."""
+        return not (self.stopped or self._flusher.failed or self._lane.has_failed)
+
+    def send(self, connection: Connection, frame: Buffer) -> None:
+        if self.may_send():
+            self._transport.send(connection, frame)
+
+    def perform(self, outputs: list[Output]) -> None:
+        """Carry out what a lane call returned, in the critical section of that call."""
+        for output in outputs:
+            match output:
+                case Send(connection, frame):
+                    self.send(connection, frame)
+                case HandUp():
+                    self.handed_up.append(output)
+                case Advanced(high_watermark):
+                    self.advance(high_watermark)
+                case BarrierDone(barrier, high_watermark):
+                    ticket = self._barriers.pop(barrier, None)
+                    if ticket is not None:
+                        self._passed.append((ticket, high_watermark))
+                case Unparked():
+                    self.unparked.append(output)
+
+    def advance(self, high_watermark: Offset) -> None:
+        if high_watermark > self.high_watermark:
+            self.high_watermark = high_watermark
+            if self.is_leader:
+                self._fates += self._appends.committed(high_watermark)
+
+    def _attach(self, now_us: Micros) -> None:
+        """Give the follower's lane its connection, if both are there."""
+        link = self._fetch_link
+        if link is not None and isinstance(self.terms, FollowerTerms) and link.node_id == self.terms.leader_id:
+            self.perform(self._lane.attach_leader(link.connection, link.api_version, now_us))
+
+    # --- telling, on the replica's thread, without the lock -----------------------------------------------------------
+
+    def tell(self, on_committed: Callable[[Offset], None]) -> None:
+        """Tell tickets their fate, and `on_committed` the high watermark, until nobody waits for news. They may call
+        back."""
+        while True:
+            with self.lock:
+                fates, self._fates = self._fates, []
+                passed, self._passed = self._passed, []
+                high_watermark, told = self.high_watermark, self._told_high_watermark
+                self._told_high_watermark = high_watermark
+            if not fates and not passed and high_watermark == told:
+                return
+            for fate in fates:
+                fate.tell()
+            for ticket, passed_at in passed:
+                if passed_at >= 0:
+                    ticket.passed(passed_at)
+                else:
+                    ticket.failed(self.error or self.not_leader())
+            if high_watermark != told:
+                on_committed(high_watermark)
+
+
+def _same_terms(a: Terms, b: Terms) -> bool:
+    """High watermarks move on inside the lane; everything else makes other terms."""
+    return type(a) is type(b) and a._replace(high_watermark=0) == b._replace(high_watermark=0)
