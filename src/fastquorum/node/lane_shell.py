@@ -142,7 +142,7 @@ class LaneShell:
     def max_timestamp_ms(self) -> int:
         """The largest timestamp in the log; -1 if it is empty."""
         with self.lock:
-            return self.log.max_timestamp_ms()
+            return self.log.max_timestamp_ms
 
     def _accept(self, queued: Queued, now_us: Micros) -> None:
         with self.lock:

@@ -294,7 +294,7 @@ class Peers:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def _send(self, link: Link, correlation_id: int, message: Message, now_us: Micros) -> list[PeerEvent]:
-        api_key = message.__wire__.api_key
+        api_key = type(message).__wire__.api_key
         version = link.common_version(api_key)
         if version < 0:
             return [NoAnswer(link.node_id, correlation_id, unsupported=True)]
