@@ -64,3 +64,14 @@ def _typed(wire_type: WireType[Any], version: int, flexible: bool) -> st.SearchS
     if wire_type.element is not None:
         return st.lists(_typed(wire_type.element, version, flexible), max_size=2)
     return _SCALARS[wire_type.name]
+
+
+def without_unknown_tags(value: Any) -> Any:
+    """The same value as JSON can carry it."""
+    if isinstance(value, list):
+        return [without_unknown_tags(each) for each in value]
+    if isinstance(value, Struct):
+        return type(value)(
+            **{each.name: without_unknown_tags(getattr(value, each.name)) for each in type(value).__wire__.fields}
+        )
+    return value

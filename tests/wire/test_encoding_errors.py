@@ -68,10 +68,12 @@ def test_unknown_tags_stand_between_known_ones() -> None:
     assert decode(FetchResponse, 18, encode(response, 18)) == response
 
 
-def test_128_unknown_tags() -> None:
-    """The count of a tag section takes two bytes."""
-    request = VoteRequest(unknown_tags=tuple((tag, b"") for tag in range(1, 300)))
-    assert decode(VoteRequest, 2, encode(request, 2)) == request
+@pytest.mark.parametrize("count", [127, 128, 20_000])
+def test_many_unknown_tags(count: int) -> None:
+    """The count of a tag section may take more than one byte."""
+    tags = tuple((tag, b"") for tag in range(1, count + 1))
+    for cls in (VoteRequest, VoteResponse):
+        assert decode(cls, 2, encode(cls(unknown_tags=tags), 2)) == cls(unknown_tags=tags)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from fastquorum.types import ZERO_UUID, Uuid
 from fastquorum.wire import Message, Struct, encode
 
-from .strategies import VERSIONED, messages
-from .test_round_trips import without_unknown_tags
+from .strategies import VERSIONED, messages, without_unknown_tags
 
 
 def _their_classes() -> dict[str, Any]:

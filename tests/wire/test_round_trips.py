@@ -1,32 +1,20 @@
 """Whatever a declaration allows goes through bytes and through JSON, and comes back equal."""
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastquorum.wire import Message, Struct, decode, encode, from_json, to_json
+from fastquorum.wire import Message, decode, encode, from_json, to_json
 from fastquorum.wire.types import Shape
 
-from .strategies import VERSIONED, messages
+from .strategies import VERSIONED, messages, without_unknown_tags
 
 EVERY = pytest.mark.parametrize(
     ("cls", "version"), VERSIONED, ids=[f"{cls.__name__}-v{version}" for cls, version in VERSIONED]
 )
 FEW = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), database=None)
-
-
-def without_unknown_tags(value: Any) -> Any:
-    """The same value as JSON can carry it."""
-    if isinstance(value, list):
-        return [without_unknown_tags(each) for each in value]
-    if isinstance(value, Struct):
-        return type(value)(
-            **{each.name: without_unknown_tags(getattr(value, each.name)) for each in type(value).__wire__.fields}
-        )
-    return value
 
 
 @EVERY

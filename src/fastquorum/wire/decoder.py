@@ -187,7 +187,8 @@ class DecoderSource(Source):
         """Read a tag section that is not empty. `fresh` are the locals of fields whose default is a new object."""
         tag_path = f"{path}.(tags)".lstrip(".")
         last, tag, stop, index = (self.local(stem) for stem in ("last", "tag", "stop", "i"))
-        self.emit(f"{last} = -1")
+        unknown = self.local("unknown")
+        self.emit(f"{last} = -1", f"{unknown} = []")
         self.emit(f"for {index} in range({count}):")
         self.depth += 1
         self.emit(f"{tag} = buf[pos]; {stop} = buf[pos + 1]")
@@ -210,9 +211,10 @@ class DecoderSource(Source):
             self.depth -= 1
         self.at(tag_path)
         self.emit("else:")
-        self.emit(f"    {target}.unknown_tags += (({tag}, bytes(buf[pos:{stop}])),)")
+        self.emit(f"    {unknown}.append(({tag}, bytes(buf[pos:{stop}])))")
         self.emit(f"    pos = {stop}")
         self.depth -= 1
+        self.emit(f"if {unknown}: {target}.unknown_tags = tuple({unknown})")
 
     # --- fields -----------------------------------------------------------------------------------------------------
 
