@@ -191,7 +191,7 @@ class FakeDisk:
             raise Crashed
 
 
-class Crashed(Exception):  # noqa: N818  (an event, not an error)
+class Crashed(Exception):
     """The process ends here."""
 
 

@@ -19,6 +19,8 @@ LOCK: Final = ".lock"
 PARTITION_METADATA: Final = "partition.metadata"
 EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 DURABLE_MARK: Final = "durable-mark"
+ZERO_CHECKPOINT: Final = f"{LOG_DIRECTORY}/{0:020d}-{0:010d}.checkpoint"
+"""The first voters, where a quorum begins at kraft.version 1 (KIP-853)."""
 TEMPORARY_SUFFIX: Final = ".tmp"
 
 STALE_SUFFIXES: Final = (TEMPORARY_SUFFIX, ".deleted", ".checkpoint.part")

@@ -1,0 +1,225 @@
+"""Formatting a data directory: what `fastquorum format` does, what Kafka's `kafka-storage format` does, and what only
+we need.
+
+`meta.properties` comes last, so a crash in the middle leaves a directory that counts as unformatted and can be
+formatted again. Source: KIP-853 (initial controllers); Kafka `Formatter`.
+"""
+
+from typing import Final, NamedTuple
+
+from fastquorum.errors import DirectoryError, UsageError, VoterCountError
+from fastquorum.kernels import Kernels
+from fastquorum.storage import names
+from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
+from fastquorum.storage.epochs import format_epochs
+from fastquorum.storage.identity import (
+    FORMAT_VERSION,
+    META_VERSION,
+    Identity,
+    LogKind,
+    format_voters,
+    is_formatted,
+    read_identity,
+)
+from fastquorum.storage.mark import LogPosition, write_mark
+from fastquorum.storage.ports import Disk
+from fastquorum.storage.properties import format_properties
+from fastquorum.storage.segment import create_segment
+from fastquorum.types import (
+    LISTENER_NAME,
+    METADATA_TOPIC_ID,
+    TOPIC_NAME,
+    VOTERS_MAX,
+    ZERO_UUID,
+    NodeId,
+    Uuid,
+    VoterSet,
+)
+from fastquorum.wire.cluster_records import FeatureLevelRecord
+from fastquorum.wire.metadata_records import encode_metadata_record
+
+METADATA_VERSION: Final = 30
+"""metadata.version 4.3-IV0."""
+USER_TOPIC_NAME: Final = "quorum"
+_TOPIC_NAME_MAX: Final = 249
+
+
+class FormatOptions(NamedTuple):
+    """What a directory is to become. At kraft.version 1 every voter has a directory id, at 0 none."""
+
+    cluster_id: str
+    node_id: NodeId
+    directory_id: Uuid
+    """Of this directory: the one given for this node among the voters, else one drawn at random."""
+    voters: VoterSet
+    log_kind: LogKind = LogKind.USER
+    topic_name: str = USER_TOPIC_NAME
+    listener_name: str = LISTENER_NAME
+    is_observer: bool = False
+    """The node is not among the voters, and is meant not to be."""
+
+    @property
+    def kraft_version(self) -> int:
+        return int(any(voter.key.directory_id != ZERO_UUID for voter in self.voters))
+
+
+def format_directory(disk: Disk, kernels: Kernels, options: FormatOptions, *, now_ms: int) -> Identity:
+    """Format the directory, or do nothing if it is formatted the same already.
+
+    Raises:
+        UsageError: the options contradict themselves or each other.
+        DirectoryError: it is formatted as something else, or holds a log.
+    """
+    _check(options)
+    wanted = _identity(options)
+    if is_formatted(disk):
+        found = read_identity(disk)
+        own = options.voters.get(options.node_id)
+        if own is None or own.key.directory_id == ZERO_UUID:
+            wanted = wanted._replace(directory_id=found.directory_id)  # nobody asked for a particular one
+        _refuse_other(disk, wanted, found)
+        return found
+    _refuse_foreign_log(disk)
+    disk.make_directory(names.LOG_DIRECTORY)
+    times = CheckpointTimes.at(now_ms)
+    disk.replace_file(names.BOOTSTRAP_CHECKPOINT, bootstrap_checkpoint(kernels, times, options.log_kind))
+    if wanted.kraft_version:
+        first = encode_checkpoint(kernels, times, kraft_version=wanted.kraft_version, voters=options.voters)
+        disk.replace_file(names.ZERO_CHECKPOINT, first)
+    create_log(disk, kernels)
+    disk.replace_file(names.OWN_PROPERTIES, _own_properties(wanted))
+    disk.replace_file(names.META_PROPERTIES, meta_properties(wanted))
+    return wanted
+
+
+def create_log(disk: Disk, kernels: Kernels, *, directory: str = names.LOG_DIRECTORY) -> None:
+    """The files of an empty log. Idempotent until something is appended."""
+    disk.make_directory(directory)
+    if not disk.exists(names.join(directory, names.segment_name(0))):
+        create_segment(disk, directory, 0, 0).file.close()
+    disk.replace_file(names.join(directory, names.EPOCH_CHECKPOINT), format_epochs([]))
+    write_mark(disk, kernels, directory, LogPosition(0, 0, 0), [])
+    disk.replace_file(names.join(directory, names.PARTITION_METADATA), partition_metadata())
+
+
+def partition_metadata() -> bytes:
+    """Kafka's file, without a newline at its end, as Kafka leaves it."""
+    return f"version: 0\ntopic_id: {METADATA_TOPIC_ID}".encode("ascii")
+
+
+def meta_properties(identity: Identity) -> bytes:
+    return format_properties(
+        {
+            "version": str(META_VERSION),
+            "cluster.id": identity.cluster_id,
+            "node.id": str(identity.node_id),
+            "directory.id": str(identity.directory_id),
+        }
+    )
+
+
+def bootstrap_checkpoint(kernels: Kernels, times: CheckpointTimes, log_kind: LogKind) -> bytes:
+    """What a first controller appends to an empty metadata log; nothing for a user log, which no controller reads."""
+    values = []
+    if log_kind is LogKind.METADATA:
+        level = FeatureLevelRecord(name="metadata.version", feature_level=METADATA_VERSION)
+        values.append(encode_metadata_record(level, 0))
+    return encode_checkpoint(kernels, times, values=values)
+
+
+def _own_properties(identity: Identity) -> bytes:
+    return format_properties(
+        {
+            "format.version": str(identity.format_version),
+            "log.kind": identity.log_kind,
+            "topic.name": identity.topic_name,
+            "listener.name": identity.listener_name,
+            "kraft.version": str(identity.kraft_version),
+            "voters": format_voters(identity.voters),
+        },
+        comment="What Apache Kafka has no file for. Written once, by format.",
+    )
+
+
+def _identity(options: FormatOptions) -> Identity:
+    return Identity(
+        cluster_id=options.cluster_id,
+        node_id=options.node_id,
+        directory_id=options.directory_id,
+        log_kind=options.log_kind,
+        topic_name=TOPIC_NAME if options.log_kind is LogKind.METADATA else options.topic_name,
+        voters=options.voters,
+        kraft_version=options.kraft_version,
+        listener_name=options.listener_name,
+        format_version=FORMAT_VERSION,
+    )
+
+
+def _check(options: FormatOptions) -> None:
+    voters = options.voters
+    if not 1 <= len(voters) <= VOTERS_MAX:
+        raise VoterCountError(f"{len(voters)} voters were given, a quorum has 1 to {VOTERS_MAX}", count=len(voters))
+    if not options.cluster_id:
+        raise UsageError("the cluster id is empty", "make one with `fastquorum random-uuid` and give it to every node")
+    if not 0 <= options.node_id < 2**31:
+        raise UsageError(f"node id {options.node_id} is outside 0..{2**31 - 1}")
+    if options.directory_id == ZERO_UUID:
+        raise UsageError("the directory id is all zeros, which stands for an unknown one", "draw a random one")
+    without = [voter.key.id for voter in voters if voter.key.directory_id == ZERO_UUID]
+    if options.kraft_version and without:
+        raise UsageError(
+            f"voters {without} have no directory id, others do",
+            "give one for every voter (kraft.version 1) or for none",
+        )
+    if any(not voter.endpoints for voter in voters):
+        raise UsageError("a voter has no endpoint")
+    own = voters.get(options.node_id)
+    if own is None and not options.is_observer:
+        raise UsageError(
+            f"node {options.node_id} is not among the voters {list(voters.ids)}", "add it, or format it as an observer"
+        )
+    if own is not None and own.key.directory_id not in (ZERO_UUID, options.directory_id):
+        raise UsageError(
+            f"the voters give node {options.node_id} directory id {own.key.directory_id}, "
+            f"but the directory's is to be {options.directory_id}"
+        )
+    if options.log_kind is LogKind.USER:
+        _check_topic_name(options.topic_name)
+
+
+def _check_topic_name(name: str) -> None:
+    is_legal = all(char.isascii() and (char.isalnum() or char in "._-") for char in name)
+    if not is_legal or not 0 < len(name) <= _TOPIC_NAME_MAX or name in (".", ".."):
+        raise UsageError(f"{name!r} is no topic name", "use ASCII letters, digits, '.', '_' and '-', at most 249")
+    if name == TOPIC_NAME:
+        raise UsageError(f"{TOPIC_NAME} is the name of metadata logs", "choose another topic name")
+
+
+def _refuse_other(disk: Disk, wanted: Identity, found: Identity) -> None:
+    for field, asked, present in zip(Identity._fields, wanted, found, strict=True):
+        if asked == present:
+            continue
+        shown = [format_voters(each) if isinstance(each, VoterSet) else str(each) for each in (present, asked)]
+        raise DirectoryError(
+            f"it is formatted already, with {field} {shown[0]}, not {shown[1]}",
+            "use it as it is, or choose an empty directory; formatting again would forget votes and records",
+            disk.root,
+        )
+
+
+def _refuse_foreign_log(disk: Disk) -> None:
+    """Records, or a vote, without meta.properties: somebody's directory that lost a file, not one to write over."""
+    for name in disk.list(names.LOG_DIRECTORY):
+        is_log = names.parse_segment(name) is not None
+        if is_log and (name != names.segment_name(0) or _size(disk, names.join(names.LOG_DIRECTORY, name))):
+            raise DirectoryError(f"it holds a log ({name}) but no meta.properties", "restore that file", disk.root)
+    if disk.exists(names.QUORUM_STATE):
+        raise DirectoryError("it holds a quorum state but no meta.properties", "restore that file", disk.root)
+
+
+def _size(disk: Disk, name: str) -> int:
+    file = disk.open(name, "read")
+    try:
+        return file.size_bytes
+    finally:
+        file.close()

@@ -1,0 +1,45 @@
+"""Before a replica starts: who votes at first, and do its log and its quorum state belong together? KIP-595, KIP-853.
+
+A replica that forgot its vote can vote twice in one epoch; one that forgot its records can help elect a leader
+without them.
+"""
+
+from fastquorum.errors import CorruptionError, DirectoryError
+from fastquorum.kernels import Kernels
+from fastquorum.raft.election import ElectionState
+from fastquorum.storage.checkpoint import read_checkpoint
+from fastquorum.storage.identity import Identity
+from fastquorum.storage.names import ZERO_CHECKPOINT
+from fastquorum.storage.ports import Disk
+from fastquorum.types import Epoch, Offset, VoterSet
+
+
+def first_voters(disk: Disk, kernels: Kernels, identity: Identity) -> tuple[VoterSet, int]:
+    """Voters and kraft.version before any record of the log: those of checkpoint (0,0), else the static ones."""
+    if disk.exists(ZERO_CHECKPOINT):
+        state = read_checkpoint(disk, kernels, ZERO_CHECKPOINT)
+        if state.voters is not None:
+            return state.voters, state.kraft_version
+    return identity.voters, 0
+
+
+def check_state(state: ElectionState | None, *, end_offset: Offset, last_epoch: Epoch, path: str) -> ElectionState:
+    """The state to start from.
+
+    Raises:
+        DirectoryError: the log has records, but the state is gone.
+        CorruptionError: the log is of a later epoch than the state (reason "stale_state"): one of them was put back
+        from a copy.
+    """
+    if state is None:
+        if end_offset > 0:
+            raise DirectoryError(
+                f"the quorum state is missing, but the log has records up to offset {end_offset}",
+                "this replica no longer knows how it voted: restore the file, or format an empty directory under a new "
+                "directory id and let it fetch the log from the others",
+                path,
+            )
+        return ElectionState()
+    if state.epoch < last_epoch:
+        raise CorruptionError("stale_state", offset=end_offset, path=path)
+    return state
