@@ -58,6 +58,7 @@ def test_every_api_that_a_quorum_needs_is_there() -> None:
         "FetchSnapshot": "0-1",
     }
     assert needed.items() <= ranges.items()
+    assert API[ApiKey.VOTE].request is VoteRequest
     for api in API.values():
         assert api.key.name.replace("_", "") == api.name.upper()
 

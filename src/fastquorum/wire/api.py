@@ -106,35 +106,42 @@ _MODULES: Final = (
 )
 API: Final = _registry(_MODULES)
 """Every declared API by its key."""
-_REQUESTS: Final = {
-    struct.pack(">hh", key, version): (api, version, api.request_header_version(version))
+_KNOWN: Final = {
+    (key, version): (api, api.request_header_version(version), api.response_header_version(version))
     for key, api in API.items()
     for version in range(api.versions.first, api.versions.last + 1)
 }
-"""What the first four bytes of a request frame announce; decided once, looked up for every frame."""
+"""(API, request and response header version) by key and version: decided once, looked up for every frame."""
+
+
+def _find(api_key: int, version: int) -> tuple[Api, int, int]:
+    known = _KNOWN.get((api_key, version))
+    if known is None:
+        api = _declared(api_key, version)
+        raise UnsupportedVersion(f"only versions {api.versions} exist", api.name, version, api_key=api_key)
+    return known
+
+
+def _declared(api_key: int, version: int) -> Api:
+    api = API.get(api_key)
+    if api is None:
+        raise UnsupportedVersion(f"nobody here speaks the API with key {api_key}", version=version, api_key=api_key)
+    return api
 
 
 def find_api(api_key: int, version: int) -> Api:
     """The API, if it is declared and has this version; UnsupportedVersion otherwise."""
-    api = API.get(api_key)
-    if api is None:
-        raise UnsupportedVersion(f"nobody here speaks the API with key {api_key}", version=version, api_key=api_key)
-    if not api.versions.has(version):
-        raise UnsupportedVersion(f"only versions {api.versions} exist", api.name, version, api_key=api_key)
-    return api
+    return _find(api_key, version)[0]
 
 
 def request_header_version(api_key: int, version: int) -> int:
     """The version of the request header in front of this API version, which need not exist: its header can be read."""
-    api = API.get(api_key)
-    if api is None:
-        raise UnsupportedVersion(f"nobody here speaks the API with key {api_key}", version=version, api_key=api_key)
-    return api.request_header_version(version)
+    return _declared(api_key, version).request_header_version(version)
 
 
 def response_header_version(api_key: int, version: int) -> int:
     """The version of the response header in front of this API version."""
-    return find_api(api_key, version).response_header_version(version)
+    return _find(api_key, version)[2]
 
 
 def request_header(body: Message, version: int, correlation_id: int, client_id: str | None) -> RequestHeader:
@@ -149,11 +156,11 @@ def request_header(body: Message, version: int, correlation_id: int, client_id: 
 
 def encode_request(header: RequestHeader, body: Message) -> bytes:
     """A request frame, without its 4-byte length. The header names API and version."""
-    api = find_api(header.request_api_key, header.request_api_version)
+    version = header.request_api_version
+    api, header_version, _ = _find(header.request_api_key, version)
     if type(body) is not api.request:
         raise WireError(f"the header announces {api.request.__name__}", type(body).__qualname__)
-    version = header.request_api_version
-    return encode(header, api.request_header_version(version)) + encode(body, version)
+    return encode(header, header_version) + encode(body, version)
 
 
 def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
@@ -166,39 +173,36 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     if len(frame) < 4:
         raise WireError(f"a frame of {len(frame)} bytes has no header", "RequestHeader", field="request_api_key")
     api_key, version = struct.unpack_from(">hh", frame)
-    return decode_prefix(RequestHeader, request_header_version(api_key, version), frame)
+    known = _KNOWN.get((api_key, version))
+    return decode_prefix(RequestHeader, known[1] if known else request_header_version(api_key, version), frame)
 
 
 def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
     """Header and body of a request frame. Raises WireError or UnsupportedVersion."""
-    known = _REQUESTS.get(bytes(frame[:4]))
-    if known is None:
-        header, _ = decode_request_header(frame)
-        find_api(header.request_api_key, header.request_api_version)
-        raise AssertionError("an announced API that exists must be in the table")
-    api, version, header_version = known
-    header, position = decode_prefix(RequestHeader, header_version, frame)
+    header, position = decode_request_header(frame)
+    version = header.request_api_version
+    api, _, _ = _find(header.request_api_key, version)
     return header, _decode_body(api.request, version, frame, position)
 
 
 def encode_response(correlation_id: int, api_key: int, version: int, body: Message) -> bytes:
     """A response frame, without its 4-byte length."""
-    api = find_api(api_key, version)
+    api, _, header_version = _find(api_key, version)
     if type(body) is not api.response:
         raise WireError(f"the answer to {api.name} is {api.response.__name__}", type(body).__qualname__, version)
-    header = ResponseHeader(correlation_id=correlation_id)
-    return encode(header, api.response_header_version(version)) + encode(body, version)
+    return encode(ResponseHeader(correlation_id=correlation_id), header_version) + encode(body, version)
 
 
 def decode_response_header(frame: Buffer, api_key: int, version: int) -> tuple[ResponseHeader, int]:
     """The header of a response frame and the position of its body. Raises as `decode_response`."""
-    return decode_prefix(ResponseHeader, response_header_version(api_key, version), frame)
+    return decode_prefix(ResponseHeader, _find(api_key, version)[2], frame)
 
 
 def decode_response(frame: Buffer, api_key: int, version: int) -> tuple[int, Message]:
     """Correlation id and body of the answer to a request of this version. Raises WireError or UnsupportedVersion."""
-    header, position = decode_response_header(frame, api_key, version)
-    return header.correlation_id, _decode_body(API[api_key].response, version, frame, position)
+    api, _, header_version = _find(api_key, version)
+    header, position = decode_prefix(ResponseHeader, header_version, frame)
+    return header.correlation_id, _decode_body(api.response, version, frame, position)
 
 
 def _decode_body(cls: type[Message], version: int, frame: Buffer, position: int) -> Message:
