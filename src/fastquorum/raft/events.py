@@ -102,6 +102,12 @@ class DiskStalled:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskRecovered:
+    """The stalled sync has ended well. Raft also takes any advance of the log's flushed end since the stall for
+    that."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResignRequested:
     """The user's transfer of leadership: the preferred successor, or NO_NODE for any."""
 
@@ -131,6 +137,7 @@ Event = (
     | LeaderConnection
     | TimerFired
     | DiskStalled
+    | DiskRecovered
     | ResignRequested
     | ShutdownRequested
     | EndpointsChanged

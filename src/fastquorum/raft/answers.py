@@ -1,0 +1,143 @@
+"""What is made of the answers to raft's requests: the common part first (kafka-wire 5.7), then each API's own.
+
+A top-level error never stops a replica but for CLUSTER_AUTHORIZATION_FAILED; INVALID_REQUEST for the partition does: a
+peer that understood the request says that this replica breaks the protocol. Unlike Kafka's, an answer that changes
+nothing is always followed by a backoff, so that two replicas cannot keep each other busy.
+"""
+
+from typing import NamedTuple
+
+from fastquorum.errors import ProtocolFatal
+from fastquorum.raft import moves
+from fastquorum.raft.candidate import Candidate
+from fastquorum.raft.core import Core
+from fastquorum.raft.events import FetchResponseReceived, RequestFailed, ResponseReceived
+from fastquorum.raft.follower import Follower
+from fastquorum.raft.prospective import Prospective
+from fastquorum.raft.resigned import Resigned
+from fastquorum.types import LISTENER_NAME, NO_NODE, Endpoint, Epoch, NodeId
+from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire.fetch import FetchResponse
+from fastquorum.wire.quorum import BeginQuorumEpochResponse, EndQuorumEpochResponse, VoteResponse
+
+
+class _Outcome(NamedTuple):
+    """The part that all answers share. `is_whole`: it says something about the partition."""
+
+    is_whole: bool
+    error: int
+    epoch: Epoch = -1
+    leader_id: NodeId = NO_NODE
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+def on_response(core: Core, event: ResponseReceived) -> None:
+    """An answer to Vote, BeginQuorumEpoch or EndQuorumEpoch; a late or foreign one finds nobody waiting for it."""
+    if not core.requests.answered(event.source, event.correlation_id):
+        return
+    message = event.message
+    if not _is_good(core, event.source, _outcome(message)):
+        return
+    if isinstance(message, VoteResponse) and isinstance(core.role, Prospective | Candidate):
+        core.role.ballots.record(event.source, granted=message.topics[0].partitions[0].vote_granted)
+    elif isinstance(message, EndQuorumEpochResponse) and isinstance(core.role, Resigned):
+        core.role.acked(event.source)
+
+
+def on_fetch_response(core: Core, event: FetchResponseReceived) -> None:
+    """The answer to raft's own Fetch, which only asked who leads, or to the lane's, handed up."""
+    assert isinstance(event.message, FetchResponse)
+    outcome = _outcome(event.message)
+    if event.correlation_id >= 0:
+        waited = core.requests.answered(event.source, event.correlation_id)
+        if waited and _is_good(core, event.source, outcome):
+            core.requests.back_off(event.source, core.now_us)
+        return
+    role = core.role
+    if not isinstance(role, Follower) or event.source != role.leader_id:
+        return
+    if not _is_good(core, event.source, outcome) or outcome.leader_id != role.leader_id:
+        if core.role is role:
+            role.fetch_later(core)
+        return
+    role.on_fetched(core, event.message.responses[0].partitions[0], event.span)
+
+
+def on_failure(core: Core, event: RequestFailed) -> None:
+    """Not sent, or never answered."""
+    if not core.requests.answered(event.destination, event.correlation_id):
+        return
+    if event.unsupported:
+        _pre_vote_unsupported(core)
+    core.requests.back_off(event.destination, core.now_us)
+
+
+def _is_good(core: Core, source: NodeId, outcome: _Outcome) -> bool:
+    """True if the answer is of this epoch and without error, so that the API's own part is for the caller to take
+    in."""
+    if not outcome.is_whole:
+        if outcome.error == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise ProtocolFatal(
+                f"node {source} refuses this node (CLUSTER_AUTHORIZATION_FAILED): grant it ClusterAction there, "
+                "and restart"
+            )
+        if outcome.error == ErrorCode.UNSUPPORTED_VERSION:
+            _pre_vote_unsupported(core)
+        core.requests.back_off(source, core.now_us)
+        return False
+    if outcome.epoch >= core.epoch and outcome.error != ErrorCode.UNKNOWN_LEADER_EPOCH:
+        asked_as = core.role
+        moves.adopt(core, outcome.epoch, outcome.leader_id, outcome.endpoints)
+        if core.role is not asked_as:
+            return False
+        if outcome.error == ErrorCode.INVALID_REQUEST:
+            raise ProtocolFatal(
+                f"node {source} says in epoch {core.epoch} that this node breaks the protocol (INVALID_REQUEST): one "
+                "of the two is at fault; compare their versions and their logs"
+            )
+        if outcome.error == ErrorCode.NONE and not moves.contradicts(core, outcome.epoch, outcome.leader_id):
+            return True
+    core.requests.back_off(source, core.now_us)
+    return False
+
+
+def _pre_vote_unsupported(core: Core) -> None:
+    if isinstance(core.role, Prospective):
+        core.role.has_peer_without_pre_vote = True
+
+
+def _outcome(message: Message) -> _Outcome:
+    """Pick the common part out; an answer without exactly this one partition says nothing."""
+    if isinstance(message, FetchResponse):
+        return _fetch_outcome(message)
+    assert isinstance(message, VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse)
+    if message.error_code != ErrorCode.NONE or len(message.topics) != 1 or len(message.topics[0].partitions) != 1:
+        return _Outcome(False, message.error_code)
+    partition = message.topics[0].partitions[0]
+    endpoints = [(each.node_id, each.host, each.port) for each in message.node_endpoints]
+    return _Outcome(
+        True,
+        partition.error_code,
+        partition.leader_epoch,
+        partition.leader_id,
+        _endpoints_of(partition.leader_id, endpoints),
+    )
+
+
+def _fetch_outcome(message: FetchResponse) -> _Outcome:
+    if message.error_code != ErrorCode.NONE or len(message.responses) != 1 or len(message.responses[0].partitions) != 1:
+        return _Outcome(False, message.error_code)
+    partition = message.responses[0].partitions[0]
+    leader = partition.current_leader
+    endpoints = [(each.node_id, each.host, each.port) for each in message.node_endpoints]
+    return _Outcome(
+        True,
+        partition.error_code,
+        leader.leader_epoch,
+        leader.leader_id,
+        _endpoints_of(leader.leader_id, endpoints),
+    )
+
+
+def _endpoints_of(leader_id: NodeId, listed: list[tuple[NodeId, str, int]]) -> tuple[Endpoint, ...]:
+    return tuple(Endpoint(LISTENER_NAME, host, port) for node_id, host, port in listed if node_id == leader_id)

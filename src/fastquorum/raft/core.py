@@ -1,0 +1,280 @@
+"""What all roles of one replica share: the election, the voters, the step under way and the effects it has ordered
+so far.
+
+May not know which role follows which (`moves`), nor how requests are judged. Sources: KIP-595, KIP-853.
+"""
+
+from collections.abc import Iterable
+
+from fastquorum.config import QuorumConfig
+from fastquorum.kernels.lane import LaneMode, LaneState, PeerState
+from fastquorum.raft import messages
+from fastquorum.raft.effects import CloseLane, Effect, PersistElection, SendRequest
+from fastquorum.raft.election import ElectionState
+from fastquorum.raft.in_flight import InFlight
+from fastquorum.raft.ports import LogView, Random
+from fastquorum.raft.role import Role
+from fastquorum.raft.voters import LogHistory, VoterSetHistory
+from fastquorum.types import (
+    LISTENER_NAME,
+    UNKNOWN_OFFSET,
+    ZERO_UUID,
+    Endpoint,
+    Epoch,
+    Micros,
+    NodeId,
+    Offset,
+    ReplicaKey,
+    VoterSet,
+)
+from fastquorum.wire import Message
+
+_BOOTSTRAP_ID_FIRST = -2
+
+
+class Core:
+    """See the module. Everything here is plain state; `begin` and `take_effects` bracket a step."""
+
+    role: Role
+
+    def __init__(
+        self,
+        *,
+        key: ReplicaKey,
+        cluster_id: str,
+        config: QuorumConfig,
+        log: LogView,
+        random: Random,
+        voter_sets: VoterSetHistory,
+        kraft_versions: LogHistory[int],
+        bootstrap: tuple[Endpoint, ...],
+        listeners: tuple[Endpoint, ...],
+    ) -> None:
+        self.key = key
+        self.cluster_id = cluster_id
+        self.config = config
+        self.log = log
+        self.random = random
+        self.voter_sets = voter_sets
+        self.kraft_versions = kraft_versions
+        self.listeners = listeners
+        self.election = ElectionState()
+        self.leader_endpoints: tuple[Endpoint, ...] = ()
+        """Where the leader of this epoch listens, as it or others told; empty if no leader is known."""
+        self.high_watermark: Offset = UNKNOWN_OFFSET
+        """The highest this replica ever knew in this life: what must never be truncated, whoever leads."""
+        self.requests = InFlight(config.request_timeout_us, config.retry_backoff_us)
+        self.attempt = 0
+        self.shutdown_deadline_us: Micros = -1
+        self.is_shut_down = False
+        self.now_us: Micros = 0
+        self.lane: LaneState | None = None
+        self.wake_at_us: Micros = -1
+        self.had_terms = False
+        """The lane is open, or will be once the effects of the last step are carried out."""
+        self._bootstrap = bootstrap
+        self._next_bootstrap = random.randrange(max(len(bootstrap), len(self.voters), 1))
+        self._learned: dict[NodeId, tuple[Endpoint, ...]] = {}
+        self._stalled_flushed_end: Offset = UNKNOWN_OFFSET
+        self._effects: list[Effect] = []
+        self._is_unsaved = False
+        self._is_lane_closed = False
+
+    # --- the step -----------------------------------------------------------------------------------------------------
+
+    def begin(self, lane: LaneState | None, now_us: Micros) -> None:
+        """A step begins. `lane` is what the frozen lane knows; only this and the log are decided from (lane rule 2)."""
+        self.now_us = max(now_us, self.now_us)
+        self.lane = None if lane is None or lane.mode is LaneMode.CLOSED or lane.epoch != self.epoch else lane
+        self._effects = []
+        self._is_lane_closed = False
+        if self.lane is not None:
+            self.learn_high_watermark(self.lane.high_watermark)
+            self.role.absorb(self)
+        if self.log.flushed_end > self._stalled_flushed_end:
+            self.disk_recovered()
+
+    def emit(self, effect: Effect) -> None:
+        """Order an effect. What was decided about the election becomes durable before anything that could tell of
+        it."""
+        if not isinstance(effect, CloseLane):
+            self._save()
+        self._effects.append(effect)
+
+    def take_effects(self) -> list[Effect]:
+        self._save()
+        effects, self._effects = self._effects, []
+        return effects
+
+    def abandon(self) -> list[Effect]:
+        """The replica must stop: what was ordered so far, without claims that are not yet durable."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def elect(self, election: ElectionState) -> None:
+        """Decide epoch, leader and vote. Durable before the next effect."""
+        assert election.epoch >= self.election.epoch, f"epoch {self.election.epoch} cannot fall to {election.epoch}"
+        if election.epoch > self.election.epoch:
+            self.leader_endpoints = ()
+        self._is_unsaved = self._is_unsaved or election != self.election
+        self.election = election
+
+    def _save(self) -> None:
+        if self._is_unsaved:
+            self._is_unsaved = False
+            self._effects.append(PersistElection(self.election))
+
+    def close_lane(self) -> None:
+        """Nothing of the open terms may leave any more: ordered before whatever ends them (lane rule 3)."""
+        if self.had_terms and not self._is_lane_closed:
+            self._is_lane_closed = True
+            self.emit(CloseLane())
+
+    @property
+    def is_lane_closed(self) -> bool:
+        """True if no lane is open at this point of the step."""
+        return self._is_lane_closed or not self.had_terms
+
+    def wake_at(self, at_us: Micros) -> None:
+        """Something will be due then. A time that has passed means as soon as possible."""
+        at_us = max(at_us, self.now_us + 1)
+        self.wake_at_us = at_us if self.wake_at_us < 0 else min(self.wake_at_us, at_us)
+
+    # --- who we are ---------------------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> Epoch:
+        return self.election.epoch
+
+    @property
+    def leader_id(self) -> NodeId:
+        """Leader of this epoch, -1 unknown. A resigned leader still names itself, as Kafka's do."""
+        return self.election.leader_id
+
+    @property
+    def voters(self) -> VoterSet:
+        return self.voter_sets.last
+
+    @property
+    def is_voter(self) -> bool:
+        return self.voters.is_voter(self.key)
+
+    @property
+    def is_only_voter(self) -> bool:
+        return len(self.voters) == 1 and self.is_voter
+
+    @property
+    def other_voters(self) -> tuple[NodeId, ...]:
+        return tuple(node_id for node_id in self.voters.ids if node_id != self.key.id)
+
+    @property
+    def is_shutting_down(self) -> bool:
+        return self.shutdown_deadline_us >= 0
+
+    @property
+    def may_stand(self) -> bool:
+        """A replica that stops, or whose disk does not sync, must not become leader (it could not commit)."""
+        return not self.is_shutting_down and not self.is_disk_stalled
+
+    def is_same_replica(self, stored: ReplicaKey, other: ReplicaKey) -> bool:
+        """Same id, and same directory where one was stored (kraft.version 0 stores none)."""
+        return stored.id == other.id and stored.directory_id in (ZERO_UUID, other.directory_id)
+
+    # --- the disk -----------------------------------------------------------------------------------------------------
+
+    @property
+    def is_disk_stalled(self) -> bool:
+        return self._stalled_flushed_end >= 0
+
+    def disk_stalled(self) -> None:
+        self._stalled_flushed_end = self.log.flushed_end
+
+    def disk_recovered(self) -> None:
+        self._stalled_flushed_end = UNKNOWN_OFFSET
+
+    # --- the log ------------------------------------------------------------------------------------------------------
+
+    @property
+    def log_end(self) -> Offset:
+        """Unflushed bytes included; from the frozen lane where one was open (lane rule 2)."""
+        return self.log.end_offset if self.lane is None else self.lane.log_end
+
+    def learn_high_watermark(self, high_watermark: Offset) -> bool:
+        """Monotone. True if it moved."""
+        moved = high_watermark > self.high_watermark
+        if moved:
+            self.high_watermark = high_watermark
+        return moved
+
+    @property
+    def peers(self) -> tuple[PeerState, ...]:
+        """Leader: the peers that its lane has admitted in this epoch."""
+        return self.lane.peers if self.lane is not None and self.lane.mode is LaneMode.LEADER else ()
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def random_election_deadline(self) -> Micros:
+        """T to 2T from now, so that voters rarely stand together."""
+        timeout = self.config.election_timeout_us
+        return self.now_us + timeout + self.random.randrange(max(timeout, 1))
+
+    # --- whom to reach, and how ---------------------------------------------------------------------------------------
+
+    def learn_endpoints(self, node_id: NodeId, endpoints: tuple[Endpoint, ...]) -> None:
+        self._learned[node_id] = endpoints
+
+    def endpoints_of(self, node_id: NodeId) -> tuple[Endpoint, ...]:
+        """Where a replica listens, as far as known."""
+        if node_id == self.key.id:
+            return self.listeners
+        if node_id == self.leader_id and self.leader_endpoints:
+            return self.leader_endpoints
+        if node_id in self._learned:
+            return self._learned[node_id]
+        voter = self.voters.get(node_id)
+        return voter.endpoints if voter is not None else ()
+
+    def endpoint_of(self, node_id: NodeId) -> Endpoint | None:
+        """The quorum listener's endpoint, else the first one."""
+        endpoints = self.endpoints_of(node_id)
+        return next((each for each in endpoints if each.name == LISTENER_NAME), endpoints[0] if endpoints else None)
+
+    def request(self, node_id: NodeId, endpoint: Endpoint, message: Message) -> None:
+        self.emit(SendRequest(node_id, endpoint, self.requests.sent(node_id, self.now_us), message))
+
+    def ask_voters(self, voter_ids: Iterable[NodeId], message: "messages.ForVoter") -> None:
+        """Send to each of these voters that may be asked now; wake up when another may."""
+        for node_id in voter_ids:
+            ready_at = self.requests.ready_at(node_id, self.now_us)
+            endpoint = self.endpoint_of(node_id)
+            voter = self.voters.get(node_id)
+            if endpoint is None or voter is None:
+                continue
+            if ready_at <= self.now_us:
+                self.request(node_id, endpoint, message(voter.key))
+                ready_at = self.requests.ready_at(node_id, self.now_us)
+            self.wake_at(ready_at)
+
+    def discover_leader(self) -> None:
+        """Ask one bootstrap server after the other by Fetch who leads; without bootstrap servers, the other voters."""
+        busy_until = self.requests.busy_until(self.now_us)
+        if busy_until > self.now_us:
+            self.wake_at(busy_until)
+            return
+        nodes = self._bootstrap_nodes()
+        for step in range(len(nodes)):
+            index = (self._next_bootstrap + step) % len(nodes)
+            node_id, endpoint = nodes[index]
+            ready_at = self.requests.ready_at(node_id, self.now_us)
+            if ready_at <= self.now_us:
+                self._next_bootstrap = (index + 1) % len(nodes)
+                self.request(node_id, endpoint, messages.discovery_fetch(self))
+                self.wake_at(self.requests.busy_until(self.now_us))
+                return
+            self.wake_at(ready_at)
+
+    def _bootstrap_nodes(self) -> list[tuple[NodeId, Endpoint]]:
+        if self._bootstrap:
+            return [(_BOOTSTRAP_ID_FIRST - index, endpoint) for index, endpoint in enumerate(self._bootstrap)]
+        found = [(node_id, self.endpoint_of(node_id)) for node_id in self.other_voters]
+        return [(node_id, endpoint) for node_id, endpoint in found if endpoint is not None]

@@ -1,0 +1,129 @@
+"""Fetch and FetchSnapshot as they come in: is this replica's log the asker's own up to where it asks from?
+
+A Fetch that is in order is admitted to the lane, which answers it and serves its peer from then on. Sources: kafka-wire
+1.6, 1.7, 5.6; KIP-595 "Fetch".
+"""
+
+from fastquorum.kernels.lane import FetchAdmission
+from fastquorum.raft import messages
+from fastquorum.raft.core import Core
+from fastquorum.raft.effects import AdmitFetch, SendResponse
+from fastquorum.raft.events import RequestReceived
+from fastquorum.raft.leader import Leader
+from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, OffsetAndEpoch, ReplicaKey
+from fastquorum.wire import ErrorCode
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+
+VERSION_MIN = 12
+"""The first that carries the last fetched epoch, without which logs cannot be compared."""
+_FetchPartition = FetchRequest.FetchTopic.FetchPartition
+
+
+def on_fetch(core: Core, event: RequestReceived, request: FetchRequest) -> None:
+    error = _request_error(core, event.api_version, request)
+    if error is not ErrorCode.NONE:
+        core.emit(SendResponse(event.token, FetchResponse(error_code=error)))
+        return
+    partition = request.topics[0].partitions[0]
+    peer = _peer_of(event.api_version, request)
+    error = _partition_error(core, request, partition, peer)
+    role = core.role
+    if error is not ErrorCode.NONE:
+        core.emit(SendResponse(event.token, messages.fetch_response(core, event.api_version, error)))
+        return
+    assert isinstance(role, Leader)
+    diverging = _diverging(core, partition)
+    if diverging is not None:
+        response = messages.fetch_response(
+            core, event.api_version, ErrorCode.NONE, high_watermark=role.high_watermark(core), diverging=diverging
+        )
+        core.emit(SendResponse(event.token, response))
+        return
+    admission = FetchAdmission(
+        connection=event.connection,
+        correlation_id=event.correlation_id,
+        api_version=event.api_version,
+        peer=peer,
+        is_voter=core.voters.is_voter(peer),
+        fetch_offset=partition.fetch_offset,
+        request_high_watermark=partition.high_watermark,
+        max_wait_us=messages.wait_us(request),
+        bytes_max=request.max_bytes,
+    )
+    core.emit(AdmitFetch(event.token, admission))
+
+
+def _peer_of(version: int, request: FetchRequest) -> ReplicaKey:
+    """Who fetches: the id moved in version 15, the directory id came in 17."""
+    node_id = request.replica_state.replica_id if version >= 15 else request.replica_id
+    return ReplicaKey(node_id, request.topics[0].partitions[0].replica_directory_id)
+
+
+def _request_error(core: Core, version: int, request: FetchRequest) -> ErrorCode:
+    """The top-level errors."""
+    if version < VERSION_MIN:
+        return ErrorCode.UNSUPPORTED_VERSION
+    if request.cluster_id is not None and request.cluster_id != core.cluster_id:
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    topics = request.topics
+    if len(topics) != 1 or len(topics[0].partitions) != 1 or topics[0].partitions[0].partition != 0:
+        return ErrorCode.INVALID_REQUEST
+    is_ours = topics[0].topic == TOPIC_NAME if version < 13 else topics[0].topic_id == METADATA_TOPIC_ID
+    return ErrorCode.NONE if is_ours else ErrorCode.INVALID_REQUEST
+
+
+def _partition_error(core: Core, request: FetchRequest, partition: _FetchPartition, peer: ReplicaKey) -> ErrorCode:
+    if request.max_wait_ms < 0 or partition.fetch_offset < 0:
+        return ErrorCode.INVALID_REQUEST
+    if not 0 <= partition.last_fetched_epoch <= partition.current_leader_epoch:
+        return ErrorCode.INVALID_REQUEST
+    error = leader_error(core, partition.current_leader_epoch)
+    if error is ErrorCode.NONE and peer.id == core.key.id:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return error
+
+
+def leader_error(core: Core, epoch: Epoch) -> ErrorCode:
+    """Is the request meant for the leader that this replica is? A higher epoch moves nobody here: its voters will
+    tell."""
+    if epoch < core.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if epoch > core.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    if not isinstance(core.role, Leader):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.BROKER_NOT_AVAILABLE if core.is_shutting_down else ErrorCode.NONE
+
+
+def _diverging(core: Core, partition: _FetchPartition) -> OffsetAndEpoch | None:
+    """Where the logs part ways, if the asker's log is not a prefix of this one (kafka-wire 5.6)."""
+    offset, epoch = partition.fetch_offset, partition.last_fetched_epoch
+    if offset == 0 and core.log.start_offset == 0:
+        return None
+    own_epoch, own_end = core.log.end_offset_for(epoch)
+    if own_epoch == epoch and offset <= own_end:
+        return None
+    return OffsetAndEpoch(own_end, own_epoch)
+
+
+def on_fetch_snapshot(core: Core, event: RequestReceived, request: FetchSnapshotRequest) -> None:
+    """No snapshot is ever served yet, and (0, 0) never will be; but who asks is told who leads."""
+    if request.cluster_id is not None and request.cluster_id != core.cluster_id:
+        response = FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+    elif len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+        response = FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)
+    else:
+        response = _snapshot_refusal(core, event.api_version, request.topics[0])
+    core.emit(SendResponse(event.token, response))
+
+
+def _snapshot_refusal(core: Core, version: int, topic: FetchSnapshotRequest.TopicSnapshot) -> FetchSnapshotResponse:
+    partition = topic.partitions[0]
+    if topic.name != TOPIC_NAME or partition.partition != 0:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        error = leader_error(core, partition.current_leader_epoch)
+        if error is ErrorCode.NONE:
+            error = ErrorCode.SNAPSHOT_NOT_FOUND
+    return messages.fetch_snapshot_response(core, topic.name, partition, version, error)

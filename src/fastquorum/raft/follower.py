@@ -1,0 +1,202 @@
+"""Follower: copies the leader's log by Fetch, and stands for election when the leader falls silent.
+
+The lane sends the Fetches and takes the steady state in; what it hands up is judged here. An observer follows the
+same way but never
+stands. Sources: KIP-595; kafka-wire 5.6 (reconciliation), 5.7; Kafka `FollowerState`.
+"""
+
+from fastquorum.errors import ProtocolFatal
+from fastquorum.kernels.lane import FollowerTerms
+from fastquorum.raft.core import Core
+from fastquorum.raft.effects import AppendSpan, CommitTo, ConnectLeader, TruncateLog
+from fastquorum.raft.events import RecordSpan
+from fastquorum.raft.role import Role
+from fastquorum.raft.transitions import Cause, RoleName
+from fastquorum.types import Endpoint, Micros, NodeId, Offset
+from fastquorum.wire.fetch import FetchResponse
+
+_RECONNECT_US_MAX = 500_000
+
+FetchedPartition = FetchResponse.FetchableTopicResponse.PartitionData
+
+
+class Follower(Role):
+    """Of one leader in one epoch, at one address."""
+
+    name = RoleName.FOLLOWER
+
+    def __init__(self, core: Core, leader_id: NodeId, endpoint: Endpoint) -> None:
+        self.leader_id = leader_id
+        self.endpoint = endpoint
+        self.has_fetched = False
+        """The leader has answered: from then on pre-votes are refused (KIP-996)."""
+        self._fetch_deadline_us = core.now_us + core.config.fetch_timeout_us
+        self._contact_us: Micros = -1
+        self._is_connected = False
+        self._is_reachable = True
+        """False: the leader's connection is down or answers nothing, so others are asked who leads now."""
+        self._reconnects = 0
+        self._connect_at_us: Micros = core.now_us
+        """When to order the connection (again); -1: it was ordered."""
+        self._fetch_at_us: Micros = -1
+        """When to fetch again after a useless answer; -1: the lane fetches by itself."""
+        self._check_at_us: Micros = -1
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def absorb(self, core: Core) -> None:
+        if core.lane is not None and core.lane.leader_contact_us > self._contact_us:
+            self._heard(core, core.lane.leader_contact_us)
+
+    def _heard(self, core: Core, at_us: Micros) -> None:
+        self.has_fetched = True
+        self._is_reachable = True
+        self._reconnects = 0
+        self._contact_us = at_us
+        self._fetch_deadline_us = at_us + core.config.fetch_timeout_us
+
+    def leader_resigned(self, core: Core, backoff_us: Micros) -> None:
+        """EndQuorumEpoch: stand after this time, unless somebody else does before."""
+        self._fetch_deadline_us = core.now_us + backoff_us
+
+    def grants_pre_vote(self, core: Core, is_up_to_date: bool) -> bool:
+        return not self.has_fetched and is_up_to_date
+
+    def poll(self, core: Core) -> Cause | None:
+        if core.is_voter and not core.is_shutting_down:
+            if core.now_us >= self._fetch_deadline_us:
+                if core.may_stand:
+                    return Cause.FETCH_TIMEOUT
+                self._fetch_deadline_us = core.random_election_deadline()
+            core.wake_at(self._fetch_deadline_us)
+        self._check_fetch(core)
+        if 0 <= self._connect_at_us <= core.now_us or 0 <= self._fetch_at_us <= core.now_us:
+            self._connect(core)
+        for due_us in (self._connect_at_us, self._fetch_at_us, self._check_at_us):
+            if due_us >= 0:
+                core.wake_at(due_us)
+        if not self._is_reachable:
+            core.discover_leader()
+        return None
+
+    # --- the connection that the lane fetches on ----------------------------------------------------------------------
+
+    def _connect(self, core: Core) -> None:
+        """Order the connection and have the lane send a Fetch of its own accord: the one before, if any, is given
+        up."""
+        core.close_lane()
+        core.attempt += 1
+        self._connect_at_us = self._fetch_at_us = -1
+        self._check_at_us = core.now_us + core.config.request_timeout_us
+        core.emit(ConnectLeader(self.leader_id, self.endpoint))
+
+    def _check_fetch(self, core: Core) -> None:
+        """A Fetch without answer for the request timeout is given up; so is a connection that does not come up by
+        then."""
+        if not 0 <= self._check_at_us <= core.now_us:
+            return
+        timeout_us = core.config.request_timeout_us
+        sent_us = core.lane.fetch_sent_us if core.lane is not None else -1
+        if sent_us >= 0 and core.now_us < sent_us + timeout_us:
+            self._check_at_us = sent_us + timeout_us
+        elif sent_us < 0 and self._is_connected:
+            # Nothing to wait for: what came last is being flushed.
+            self._check_at_us = core.now_us + timeout_us
+        else:
+            self._check_at_us = -1
+            self._is_reachable = False
+            self._reconnect_later(core)
+
+    def _reconnect_later(self, core: Core) -> None:
+        backoff_us = min(core.config.retry_backoff_us << min(self._reconnects, 8), _RECONNECT_US_MAX)
+        self._reconnects += 1
+        self._connect_at_us = core.now_us + backoff_us
+
+    def on_connection(self, core: Core, is_connected: bool) -> None:
+        self._is_connected = is_connected
+        if is_connected:
+            self._check_at_us = core.now_us + core.config.request_timeout_us
+        elif self._connect_at_us < 0:
+            self._is_reachable = False
+            self._reconnect_later(core)
+
+    @property
+    def is_fetching(self) -> bool:
+        """False while the next Fetch is held back: no lane is open then."""
+        return self._fetch_at_us < 0
+
+    def fetch_later(self, core: Core) -> None:
+        """The answer was of no use: ask again, but not at once, lest two replicas keep each other busy."""
+        core.close_lane()
+        self._fetch_at_us = core.now_us + core.config.retry_backoff_us
+
+    def _fetch_now(self, core: Core) -> None:
+        core.close_lane()
+        core.attempt += 1
+
+    # --- what the leader says -----------------------------------------------------------------------------------------
+
+    def on_fetched(self, core: Core, fetched: FetchedPartition, span: RecordSpan | None) -> None:
+        """An answer of this epoch's leader, without error, that was not the steady state."""
+        self._heard(core, core.now_us)
+        if fetched.diverging_epoch.epoch >= 0:
+            self._truncate(core, fetched.diverging_epoch.epoch, fetched.diverging_epoch.end_offset)
+            return
+        if fetched.snapshot_id.epoch >= 0 or fetched.snapshot_id.end_offset >= 0:
+            raise ProtocolFatal(
+                f"leader {self.leader_id} has no log from offset {core.log_end} on, only a snapshot that ends at "
+                f"{fetched.snapshot_id.end_offset}; snapshots cannot be loaded yet: copy the leader's log directory"
+            )
+        end = core.log_end
+        if span is not None:
+            core.close_lane()
+            assert span.first_offset == end, f"records at {span.first_offset} do not continue the log at {end}"
+            core.emit(AppendSpan(span))
+            for offset, kraft_version in span.kraft_versions:
+                core.kraft_versions.append(offset, kraft_version)
+            for offset, voters in span.voter_sets:
+                core.voter_sets.append(offset, voters)
+            end = span.next_offset
+        if core.learn_high_watermark(min(end, fetched.high_watermark)):
+            core.emit(CommitTo(core.high_watermark))
+        if span is None:
+            # Nothing that could be used: corrupt records, most likely.
+            self.fetch_later(core)
+        else:
+            self._fetch_now(core)
+
+    def _truncate(self, core: Core, epoch: int, end_offset: int) -> None:
+        """The logs part ways at or before end_offset of `epoch` (kafka-wire 5.6). Several rounds may follow."""
+        keep = min(end_offset, core.log_end)
+        if epoch > 0:
+            own_epoch, own_end = core.log.end_offset_for(epoch)
+            keep = min(own_end, end_offset) if own_epoch == epoch else max(own_end, 0)
+        check_truncation(core, self.leader_id, min(keep, end_offset))
+        if keep >= core.log_end:
+            self.fetch_later(core)
+            return
+        core.close_lane()
+        core.emit(TruncateLog(keep))
+        core.voter_sets.truncate(keep)
+        core.kraft_versions.truncate(keep)
+        self._fetch_now(core)
+
+    def terms(self, core: Core) -> FollowerTerms:
+        return FollowerTerms(
+            epoch=core.epoch,
+            leader_id=self.leader_id,
+            high_watermark=core.high_watermark,
+            attempt=core.attempt,
+            fetch_bytes_max=core.config.fetch_bytes_max,
+            fetch_wait_us_max=core.config.fetch_wait_us_max,
+        )
+
+
+def check_truncation(core: Core, leader_id: NodeId, end_offset: Offset) -> None:
+    """What is committed is never cut away (KAFKA-12460): rather stop, so that somebody looks."""
+    if end_offset < core.high_watermark:
+        raise ProtocolFatal(
+            f"to agree with leader {leader_id} of epoch {core.epoch}, the log would have to be cut at offset "
+            f"{end_offset}, but everything below {core.high_watermark} is committed: keep this directory, and find out which replica "
+            "lost its disk"
+        )

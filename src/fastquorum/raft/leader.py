@@ -1,0 +1,123 @@
+"""Leader: watches that a majority makes progress, and announces itself to voters that do not fetch.
+
+Appends, Fetches and the high watermark are the lane's. Sources: KIP-595; KAFKA-15489 and KAFKA-15911 (check-
+quorum); Kafka
+`LeaderState`.
+"""
+
+from fastquorum.kernels.lane import LaneTimeouts, LeaderTerms, PeerState
+from fastquorum.raft import messages
+from fastquorum.raft.core import Core
+from fastquorum.raft.effects import AppendControl
+from fastquorum.raft.role import Role
+from fastquorum.raft.transitions import Cause, RoleName
+from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Micros, NodeId, Offset, ReplicaKey, Voter, VoterSet
+from fastquorum.wire import Message
+
+
+class Leader(Role):
+    """Created when the election is won; its epoch begins with the control batch that `open_epoch` orders."""
+
+    name = RoleName.LEADER
+
+    def __init__(self, core: Core, granting: tuple[NodeId, ...]) -> None:
+        self.since_us = core.now_us
+        self.epoch_start = core.log_end
+        self.granting = granting
+        self.resign_cause: Cause | None = None
+        self.preferred: NodeId = NO_NODE
+        self._begin_at_us = core.now_us
+
+    def open_epoch(self, core: Core) -> None:
+        """Order the epoch's first batch. At kraft.version 1 it also puts the voter set into the log, if it is not
+        there as it is."""
+        records: list[Message] = [messages.leader_change(core.key.id, core.voters, self.granting)]
+        voters = _with_own_entry(core)
+        if core.kraft_versions.last >= 1 and (core.voter_sets.last_offset < 0 or voters != core.voters):
+            records.append(messages.kraft_version_record(core.kraft_versions.last))
+            core.kraft_versions.append(self.epoch_start + 1, core.kraft_versions.last)
+            records.append(messages.voters_record(voters))
+            core.voter_sets.append(self.epoch_start + 2, voters)
+        core.emit(AppendControl(core.epoch, tuple(records)))
+
+    def resign(self, cause: Cause, preferred: NodeId = NO_NODE) -> None:
+        """At the end of this step; the preferred successor first, if it is a voter."""
+        self.resign_cause = cause
+        self.preferred = preferred
+
+    def poll(self, core: Core) -> Cause | None:
+        if core.is_shutting_down:
+            return Cause.SHUTDOWN
+        if self.resign_cause is not None:
+            return self.resign_cause
+        quorum_deadline = self._quorum_deadline(core)
+        if 0 <= quorum_deadline <= core.now_us:
+            return Cause.QUORUM_LOST
+        if quorum_deadline >= 0:
+            core.wake_at(quorum_deadline)
+        self._announce(core)
+        return None
+
+    def _quorum_deadline(self, core: Core) -> Micros:
+        """When this replica must stop to lead, from the lane's contacts (lane rule 6); -1 never, for a sole voter.
+
+        A voter counts from its last *progress*: one that fetches the same offset for ever is no help (KAFKA-15911).
+        """
+        others = core.voters.majority - (1 if core.is_voter else 0)
+        if others == 0:
+            return -1
+        progress = [max(self._progress_of(core, node_id), self.since_us) for node_id in core.other_voters]
+        return sorted(progress, reverse=True)[others - 1] + core.config.check_quorum_us
+
+    def _progress_of(self, core: Core, node_id: NodeId) -> Micros:
+        return max((each.last_progress_us for each in voters_among(core) if each.key.id == node_id), default=-1)
+
+    def _announce(self, core: Core) -> None:
+        """BeginQuorumEpoch, at once and then every half fetch timeout, to voters that have not fetched within it."""
+        period = core.config.fetch_timeout_us // 2
+        if core.now_us >= self._begin_at_us:
+            self._begin_at_us = core.now_us + period
+            core.ask_voters(self._silent_voters(core, period), messages.begin_quorum_epoch_request(core))
+        core.wake_at(self._begin_at_us)
+
+    def _silent_voters(self, core: Core, period: Micros) -> list[NodeId]:
+        heard = [
+            each.key.id
+            for each in voters_among(core)
+            if each.last_contact_us >= 0 and core.now_us - each.last_contact_us < period
+        ]
+        return [node_id for node_id in core.other_voters if node_id not in heard]
+
+    def successors(self, core: Core) -> list[ReplicaKey]:
+        """The other voters, the preferred one first, then by how much of the log they have; ids break ties."""
+        ends = {each.key.id: each.end_offset for each in voters_among(core)}
+        others = [voter.key for voter in core.voters if voter.key.id != core.key.id]
+        return sorted(others, key=lambda key: (key.id != self.preferred, -ends.get(key.id, UNKNOWN_OFFSET), key.id))
+
+    def high_watermark(self, core: Core) -> Offset:
+        """This epoch's own, which begins unknown."""
+        return core.lane.high_watermark if core.lane is not None else UNKNOWN_OFFSET
+
+    def terms(self, core: Core) -> LeaderTerms:
+        return LeaderTerms(
+            epoch=core.epoch,
+            voters=tuple(voter.key for voter in core.voters),
+            epoch_start=self.epoch_start,
+            high_watermark=UNKNOWN_OFFSET,
+            timeouts=LaneTimeouts(core.config.fetch_wait_us_max),
+            endpoint=core.endpoint_of(core.key.id),
+        )
+
+
+def voters_among(core: Core) -> list[PeerState]:
+    """The admitted peers that are voters."""
+    return [peer for peer in core.peers if core.voters.is_voter(peer.key)]
+
+
+def _with_own_entry(core: Core) -> VoterSet:
+    """The voter set with this replica's own, current endpoints and versions."""
+    own = core.voters.get(core.key.id)
+    if own is None or not core.listeners:
+        return core.voters
+    mine = Voter(own.key, core.listeners)
+    return VoterSet([mine if voter.key.id == core.key.id else voter for voter in core.voters])

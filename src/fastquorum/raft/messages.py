@@ -1,0 +1,277 @@
+"""How raft's requests and answers look: from what a replica knows to wire messages. Decides nothing.
+
+Sources: kafka-wire 1.2-1.7; KIP-595, KIP-853, KIP-996.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from fastquorum.config import MS
+from fastquorum.types import (
+    METADATA_TOPIC_ID,
+    TOPIC_NAME,
+    Endpoint,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+    VoterSet,
+)
+from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire.control_messages import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.quorum import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+
+if TYPE_CHECKING:
+    from fastquorum.raft.core import Core
+
+ForVoter = Callable[[ReplicaKey], Message]
+"""A request to one voter, made from the voter's key."""
+Node = TypeVar("Node")
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+def vote_request(core: "Core", *, pre_vote: bool) -> ForVoter:
+    """Ask for the vote, or whether it would be given, in the current epoch."""
+
+    def build(voter: ReplicaKey) -> Message:
+        topic = VoteRequest.TopicData
+        partition = topic.PartitionData(
+            replica_epoch=core.epoch,
+            replica_id=core.key.id,
+            replica_directory_id=core.key.directory_id,
+            voter_directory_id=voter.directory_id,
+            last_offset_epoch=core.log.last_epoch,
+            last_offset=core.log_end,
+            pre_vote=pre_vote,
+        )
+        return VoteRequest(
+            cluster_id=core.cluster_id,
+            voter_id=voter.id,
+            topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])],
+        )
+
+    return build
+
+
+def begin_quorum_epoch_request(core: "Core") -> ForVoter:
+    """This replica leads."""
+
+    def build(voter: ReplicaKey) -> Message:
+        topic = BeginQuorumEpochRequest.TopicData
+        partition = topic.PartitionData(
+            voter_directory_id=voter.directory_id, leader_id=core.key.id, leader_epoch=core.epoch
+        )
+        return BeginQuorumEpochRequest(
+            cluster_id=core.cluster_id,
+            voter_id=voter.id,
+            topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])],
+            leader_endpoints=[
+                BeginQuorumEpochRequest.LeaderEndpoint(name=each.name, host=each.host, port=each.port)
+                for each in core.listeners
+            ],
+        )
+
+    return build
+
+
+def end_quorum_epoch_request(core: "Core", candidates: Sequence[ReplicaKey]) -> ForVoter:
+    """This replica led and does no more; who should stand next, best first."""
+
+    def build(_: ReplicaKey) -> Message:
+        topic = EndQuorumEpochRequest.TopicData
+        partition = topic.PartitionData(
+            leader_id=core.key.id,
+            leader_epoch=core.epoch,
+            preferred_successors=[candidate.id for candidate in candidates],
+            preferred_candidates=[
+                topic.PartitionData.ReplicaInfo(
+                    candidate_id=candidate.id, candidate_directory_id=candidate.directory_id
+                )
+                for candidate in candidates
+            ],
+        )
+        return EndQuorumEpochRequest(
+            cluster_id=core.cluster_id, topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])]
+        )
+
+    return build
+
+
+def discovery_fetch(core: "Core") -> FetchRequest:
+    """A Fetch (15+) that asks who leads. It claims flushed bytes only; it does not wait, since its records are not
+    used."""
+    end = core.log.flushed_end
+    partition = FetchRequest.FetchTopic.FetchPartition(
+        current_leader_epoch=core.epoch,
+        fetch_offset=end,
+        last_fetched_epoch=max(core.log.epoch_for(end - 1), 0) if end > 0 else 0,
+        replica_directory_id=core.key.directory_id,
+        high_watermark=core.high_watermark,
+    )
+    topic = FetchRequest.FetchTopic(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])
+    return FetchRequest(
+        cluster_id=core.cluster_id,
+        replica_state=FetchRequest.ReplicaState(replica_id=core.key.id),
+        max_bytes=core.config.fetch_bytes_max,
+        topics=[topic],
+    )
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _leader_endpoint(core: "Core") -> Endpoint | None:
+    return core.endpoint_of(core.leader_id) if core.leader_id >= 0 else None
+
+
+def _node_endpoints(core: "Core", node: Callable[[NodeId, Endpoint], Node]) -> list[Node]:
+    """Where the leader listens, for receivers whose voter set may be old."""
+    endpoint = _leader_endpoint(core)
+    return [] if endpoint is None else [node(core.leader_id, endpoint)]
+
+
+def vote_response(core: "Core", version: int, error: ErrorCode, *, granted: bool = False) -> VoteResponse:
+    topic = VoteResponse.TopicData
+    partition = topic.PartitionData(
+        error_code=error, leader_id=core.leader_id, leader_epoch=core.epoch, vote_granted=granted
+    )
+    response = VoteResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
+    if version >= 1:
+        response.node_endpoints = _node_endpoints(
+            core, lambda node_id, at: VoteResponse.NodeEndpoint(node_id=node_id, host=at.host, port=at.port)
+        )
+    return response
+
+
+def begin_quorum_epoch_response(core: "Core", version: int, error: ErrorCode) -> BeginQuorumEpochResponse:
+    topic = BeginQuorumEpochResponse.TopicData
+    partition = topic.PartitionData(error_code=error, leader_id=core.leader_id, leader_epoch=core.epoch)
+    response = BeginQuorumEpochResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
+    if version >= 1:
+        response.node_endpoints = _node_endpoints(
+            core, lambda node_id, at: BeginQuorumEpochResponse.NodeEndpoint(node_id=node_id, host=at.host, port=at.port)
+        )
+    return response
+
+
+def end_quorum_epoch_response(core: "Core", version: int, error: ErrorCode) -> EndQuorumEpochResponse:
+    topic = EndQuorumEpochResponse.TopicData
+    partition = topic.PartitionData(error_code=error, leader_id=core.leader_id, leader_epoch=core.epoch)
+    response = EndQuorumEpochResponse(topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])])
+    if version >= 1:
+        response.node_endpoints = _node_endpoints(
+            core, lambda node_id, at: EndQuorumEpochResponse.NodeEndpoint(node_id=node_id, host=at.host, port=at.port)
+        )
+    return response
+
+
+def fetch_response(
+    core: "Core",
+    version: int,
+    error: ErrorCode,
+    *,
+    high_watermark: Offset = -1,
+    diverging: OffsetAndEpoch | None = None,
+) -> FetchResponse:
+    """An answer without records: an error, or where the logs diverge. Always names the leader."""
+    topic = FetchResponse.FetchableTopicResponse
+    partition = topic.PartitionData(
+        error_code=error,
+        high_watermark=high_watermark,
+        log_start_offset=core.log.start_offset,
+        aborted_transactions=[],
+        records=b"",
+    )
+    if version >= 12:
+        partition.current_leader = topic.PartitionData.LeaderIdAndEpoch(
+            leader_id=core.leader_id, leader_epoch=core.epoch
+        )
+    if diverging is not None:
+        partition.diverging_epoch = topic.PartitionData.EpochEndOffset(
+            epoch=diverging.epoch, end_offset=diverging.offset
+        )
+    response = FetchResponse(responses=[topic(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])])
+    if version >= 17:
+        response.node_endpoints = _node_endpoints(
+            core, lambda node_id, at: FetchResponse.NodeEndpoint(node_id=node_id, host=at.host, port=at.port)
+        )
+    return response
+
+
+def fetch_snapshot_response(
+    core: "Core",
+    topic_name: str,
+    request: FetchSnapshotRequest.TopicSnapshot.PartitionSnapshot,
+    version: int,
+    error: ErrorCode,
+) -> FetchSnapshotResponse:
+    """A refusal, with empty records: Kafka 4.3.0's null ones cannot be encoded (kafka-wire 1.7)."""
+    topic = FetchSnapshotResponse.TopicSnapshot
+    partition = topic.PartitionSnapshot(
+        index=request.partition,
+        error_code=error,
+        snapshot_id=topic.PartitionSnapshot.SnapshotId(
+            end_offset=request.snapshot_id.end_offset, epoch=request.snapshot_id.epoch
+        ),
+        position=request.position,
+    )
+    if error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        partition.current_leader = topic.PartitionSnapshot.LeaderIdAndEpoch(
+            leader_id=core.leader_id, leader_epoch=core.epoch
+        )
+    response = FetchSnapshotResponse(topics=[topic(name=topic_name, partitions=[partition])])
+    if version >= 1:
+        response.node_endpoints = _node_endpoints(
+            core, lambda node_id, at: FetchSnapshotResponse.NodeEndpoint(node_id=node_id, host=at.host, port=at.port)
+        )
+    return response
+
+
+# --- control records --------------------------------------------------------------------------------------------------
+
+
+def leader_change(leader_id: NodeId, voters: VoterSet, granting: Sequence[NodeId]) -> LeaderChangeMessage:
+    voter = LeaderChangeMessage.Voter
+    return LeaderChangeMessage(
+        leader_id=leader_id,
+        voters=[voter(voter_id=node_id) for node_id in voters.ids],
+        granting_voters=[voter(voter_id=node_id) for node_id in granting],
+    )
+
+
+def kraft_version_record(kraft_version: int) -> KRaftVersionRecord:
+    return KRaftVersionRecord(kraft_version=kraft_version)
+
+
+def voters_record(voters: VoterSet) -> VotersRecord:
+    entry = VotersRecord.Voter
+    return VotersRecord(
+        voters=[
+            entry(
+                voter_id=voter.key.id,
+                voter_directory_id=voter.key.directory_id,
+                endpoints=[entry.Endpoint(name=each.name, host=each.host, port=each.port) for each in voter.endpoints],
+                kraft_version_feature=entry.KRaftVersionFeature(
+                    min_supported_version=voter.kraft_version_min, max_supported_version=voter.kraft_version_max
+                ),
+            )
+            for voter in voters
+        ]
+    )
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def wait_us(fetch: FetchRequest) -> int:
+    return fetch.max_wait_ms * MS

@@ -1,0 +1,169 @@
+"""The changes of role: how the next role is made, what is persisted and told on the way. The table itself is in
+`transitions`.
+
+Sources: kafka-wire 5.2; KIP-595; Kafka `QuorumState`.
+"""
+
+from fastquorum.raft.candidate import Candidate
+from fastquorum.raft.core import Core
+from fastquorum.raft.election import ElectionState
+from fastquorum.raft.follower import Follower
+from fastquorum.raft.leader import Leader
+from fastquorum.raft.prospective import Prospective
+from fastquorum.raft.resigned import Resigned
+from fastquorum.raft.role import Role
+from fastquorum.raft.transitions import Cause, RoleName, next_role
+from fastquorum.raft.unattached import Unattached
+from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId
+
+
+def run(core: Core) -> None:
+    """Do everything that is due, through as many roles as it takes."""
+    while True:
+        core.wake_at_us = -1
+        cause = core.role.poll(core)
+        if cause is None:
+            return
+        _leave(core, cause)
+
+
+def _leave(core: Core, cause: Cause) -> None:
+    """The role ended by itself."""
+    target = next_role(core.role.name, cause)
+    if target is RoleName.PROSPECTIVE:
+        _become(core, cause, Prospective(core, core.random_election_deadline()))
+    elif target is RoleName.CANDIDATE:
+        _to_candidate(core, cause)
+    elif target is RoleName.LEADER:
+        _to_leader(core, cause)
+    elif target is RoleName.RESIGNED:
+        _to_resigned(core, cause)
+    elif target is RoleName.FOLLOWER:
+        to_follower(core, cause, core.epoch, core.leader_id, core.endpoints_of(core.leader_id))
+    elif cause is Cause.PRE_VOTES_LOST_LEADERLESS:
+        to_unattached(core, cause, core.epoch, core.leader_id)
+    else:
+        to_unattached(core, cause, core.epoch + 1, NO_NODE)
+
+
+def begin(core: Core) -> None:
+    """The first step: timers start now. The only voter has nobody to wait for, whatever it was."""
+    core.role = _first_role(core)
+    if core.is_only_voter and core.role.name in (RoleName.FOLLOWER, RoleName.RESIGNED):
+        _leave(core, Cause.SOLE_VOTER)
+
+
+def _become(core: Core, cause: Cause, role: Role) -> None:
+    assert role.name is next_role(core.role.name, cause)
+    core.close_lane()
+    core.requests.reset()
+    core.role = role
+    core.lane = None
+
+
+def to_unattached(core: Core, cause: Cause, epoch: Epoch, leader_id: NodeId) -> None:
+    """Within the epoch the vote is kept; elections that were coming up are not put off by a new epoch."""
+    deadline = core.random_election_deadline()
+    if core.role.election_deadline_us >= 0 and not _was_rejected(core.role):
+        deadline = core.role.election_deadline_us
+    voted_key = core.election.voted_key if epoch == core.epoch else None
+    core.close_lane()
+    core.elect(ElectionState(epoch, leader_id, voted_key))
+    _become(core, cause, Unattached(deadline))
+
+
+def _was_rejected(role: Role) -> bool:
+    return isinstance(role, Prospective) and role.ballots.is_lost
+
+
+def to_follower(core: Core, cause: Cause, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint, ...]) -> None:
+    """Epoch and leader are durable before the first Fetch."""
+    voted_key = core.election.voted_key if epoch == core.epoch else None
+    core.close_lane()
+    core.elect(ElectionState(epoch, leader_id, voted_key))
+    core.leader_endpoints = endpoints
+    endpoint = core.endpoint_of(leader_id)
+    assert endpoint is not None, f"leader {leader_id} has no endpoint"
+    _become(core, cause, Follower(core, leader_id, endpoint))
+
+
+def _to_candidate(core: Core, cause: Cause) -> None:
+    core.close_lane()
+    core.elect(ElectionState(core.epoch + 1, NO_NODE, core.key))
+    _become(core, cause, Candidate(core, core.random_election_deadline()))
+
+
+def _to_leader(core: Core, cause: Cause) -> None:
+    assert isinstance(core.role, Candidate)
+    leader = Leader(core, core.role.ballots.granting)
+    core.elect(ElectionState(core.epoch, core.key.id, None))
+    _become(core, cause, leader)
+    leader.open_epoch(core)
+
+
+def _to_resigned(core: Core, cause: Cause) -> None:
+    assert isinstance(core.role, Leader)
+    _become(core, cause, Resigned(core, core.random_election_deadline(), core.role.successors(core)))
+
+
+def adopt(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint, ...] = ()) -> bool:
+    """A peer says who leads which epoch. True if that changed this replica's role.
+
+    A leader whose address nobody knows cannot be followed: a higher epoch is taken over, and its leader looked for.
+    A second leader
+    of one epoch is a lie or a disaster that stopping would not undo: this replica keeps to the one it knows
+    (`contradicts`).
+    """
+    if epoch > core.epoch:
+        known = endpoints or core.endpoints_of(leader_id)
+        if leader_id in (NO_NODE, core.key.id):
+            to_unattached(core, Cause.HIGHER_EPOCH, epoch, leader_id)
+        elif known:
+            to_follower(core, Cause.LEADER_OF_HIGHER_EPOCH, epoch, leader_id, known)
+        else:
+            to_unattached(core, Cause.HIGHER_EPOCH, epoch, leader_id)
+        return True
+    if epoch < core.epoch or leader_id == NO_NODE or contradicts(core, epoch, leader_id):
+        return False
+    known = endpoints or core.endpoints_of(leader_id)
+    if not known or core.role.name in (RoleName.LEADER, RoleName.RESIGNED) or leader_id == core.key.id:
+        return False
+    if core.leader_id == NO_NODE or len(known) > len(core.leader_endpoints):
+        to_follower(core, Cause.LEADER_OF_THIS_EPOCH, epoch, leader_id, known)
+        return True
+    return False
+
+
+def contradicts(core: Core, epoch: Epoch, leader_id: NodeId) -> bool:
+    """Would this be a second leader of the epoch, or this replica in an epoch that it does not lead?"""
+    if epoch != core.epoch or leader_id == NO_NODE:
+        return False
+    if core.leader_id != NO_NODE:
+        return leader_id != core.leader_id
+    return leader_id == core.key.id
+
+
+def initial_role(core: Core, stored: ElectionState | None) -> None:
+    """Start-up from any persisted state (kafka-wire 5.2). An election older than the log cannot say who voted in
+    the log's epoch."""
+    election = stored if stored is not None else ElectionState()
+    core.election = election
+    if election.epoch < core.log.last_epoch:
+        core.elect(ElectionState(core.log.last_epoch))
+    core.role = _first_role(core)
+
+
+def _first_role(core: Core) -> Role:
+    """What the persisted election makes of a replica that starts."""
+    voted_key, leader_id = core.election.voted_key, core.leader_id
+    if leader_id == core.key.id:
+        return Resigned(core, core.random_election_deadline(), ())
+    if leader_id == NO_NODE:
+        if voted_key is not None and core.is_voter and core.is_same_replica(voted_key, core.key):
+            return Candidate(core, core.random_election_deadline())
+        return Unattached(core.random_election_deadline())
+    endpoint = core.endpoint_of(leader_id)
+    if endpoint is None:
+        return Unattached(core.random_election_deadline())
+    core.leader_endpoints = core.endpoints_of(leader_id)
+    return Follower(core, leader_id, endpoint)

@@ -1,0 +1,287 @@
+"""One replica's consensus, sans-IO: an event and what the frozen lane knows go in, effects as values come out, in
+order.
+
+This is the facade; the roles have modules of their own (`unattached`, `prospective`, `candidate`, `leader`, `follower`,
+`resigned`), `transitions` is the table that leads from one to the next. No clock, no threads, no randomness but the
+injected generator's. Sources: KIP-595, KIP-853 (voter keys), KIP-996 (pre-vote).
+"""
+
+from typing import NamedTuple
+
+from fastquorum.config import QuorumConfig
+from fastquorum.errors import FatalError
+from fastquorum.kernels.lane import FollowerTerms, LaneState, LeaderTerms
+from fastquorum.raft import answers, describe, fetches, moves, requests
+from fastquorum.raft.core import Core
+from fastquorum.raft.effects import Effect, Halt, LeadershipChanged, ShutdownComplete
+from fastquorum.raft.election import ElectionState
+from fastquorum.raft.events import (
+    DiskRecovered,
+    DiskStalled,
+    EndpointsChanged,
+    Event,
+    FetchResponseReceived,
+    LeaderConnection,
+    RequestFailed,
+    RequestReceived,
+    ResignRequested,
+    ResponseReceived,
+    ShutdownRequested,
+    Started,
+    TimerFired,
+)
+from fastquorum.raft.follower import Follower
+from fastquorum.raft.leader import Leader
+from fastquorum.raft.ports import LogView, Random
+from fastquorum.raft.transitions import Cause, RoleName
+from fastquorum.raft.voters import LogHistory, VoterSetHistory
+from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset, ReplicaKey, VoterSet
+from fastquorum.wire.fetch import FetchRequest
+from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
+from fastquorum.wire.quorum_admin import DescribeQuorumRequest
+from fastquorum.wire.snapshot import FetchSnapshotRequest
+
+SHUTDOWN_US_MAX: Micros = 3_000_000
+"""A graceful stop ends after this long, whether or not another leader is known."""
+
+
+class Description(NamedTuple):
+    """A replica's state for status displays."""
+
+    node_id: NodeId
+    role: str
+    is_voter: bool
+    epoch: Epoch
+    leader_id: NodeId
+    voted_key: ReplicaKey | None
+    voters: VoterSet
+    kraft_version: int
+    high_watermark: Offset
+
+
+class Raft:
+    """See the module."""
+
+    def __init__(
+        self,
+        *,
+        key: ReplicaKey,
+        cluster_id: str,
+        config: QuorumConfig,
+        log: LogView,
+        random: Random,
+        election: ElectionState | None,
+        voters: VoterSet,
+        voters_offset: Offset = -1,
+        kraft_version: int = 0,
+        later_voter_sets: tuple[tuple[Offset, VoterSet], ...] = (),
+        bootstrap: tuple[Endpoint, ...] = (),
+        listeners: tuple[Endpoint, ...] = (),
+    ) -> None:
+        """
+        Args:
+            election: what was last persisted; None if nothing ever was.
+            voters: the static voter set, or the one of the (0, 0) checkpoint.
+            voters_offset: offset of the record that `voters` comes from; -1 if it does not come from the log.
+            later_voter_sets: the voter sets that recovery found in the log, by offset.
+            bootstrap: servers to ask for the leader; empty: the voters.
+            listeners: where this replica itself can be reached.
+        """
+        voter_sets = VoterSetHistory(voters, voters_offset)
+        for offset, later in later_voter_sets:
+            voter_sets.append(offset, later)
+        self._core = Core(
+            key=key,
+            cluster_id=cluster_id,
+            config=config,
+            log=log,
+            random=random,
+            voter_sets=voter_sets,
+            kraft_versions=LogHistory(kraft_version),
+            bootstrap=bootstrap,
+            listeners=listeners,
+        )
+        self._is_started = False
+        self._is_halted = False
+        self._announced: LeadershipChanged | None = None
+        moves.initial_role(self._core, election)
+
+    # --- what may be asked --------------------------------------------------------------------------------------------
+
+    @property
+    def key(self) -> ReplicaKey:
+        return self._core.key
+
+    @property
+    def role(self) -> RoleName:
+        return self._core.role.name
+
+    @property
+    def epoch(self) -> Epoch:
+        return self._core.epoch
+
+    @property
+    def leader_id(self) -> NodeId:
+        """Leader of this epoch, -1 unknown. A resigned leader still names itself."""
+        return self._core.leader_id
+
+    @property
+    def voters(self) -> VoterSet:
+        return self._core.voters
+
+    @property
+    def is_voter(self) -> bool:
+        return self._core.is_voter
+
+    @property
+    def high_watermark(self) -> Offset:
+        """The highest that raft/ has learned in this life; the lane's own may be ahead of it."""
+        return self._core.high_watermark
+
+    @property
+    def election(self) -> ElectionState:
+        return self._core.election
+
+    @property
+    def deadline_us(self) -> Micros:
+        """When TimerFired is due; -1 never."""
+        return -1 if self._is_over else self._core.wake_at_us
+
+    def endpoint_of(self, node_id: NodeId) -> Endpoint | None:
+        """Where a replica can be reached, if that is known."""
+        return self._core.endpoint_of(node_id)
+
+    def describe(self) -> Description:
+        core = self._core
+        return Description(
+            node_id=core.key.id,
+            role=str(core.role.name) if core.is_voter else "observer",
+            is_voter=core.is_voter,
+            epoch=core.epoch,
+            leader_id=core.leader_id,
+            voted_key=core.election.voted_key,
+            voters=core.voters,
+            kraft_version=core.kraft_versions.last,
+            high_watermark=core.high_watermark,
+        )
+
+    def lane_terms(self) -> LeaderTerms | FollowerTerms | None:
+        """What the lane is to be opened with once the step's effects are carried out; None: it stays closed."""
+        role = self._core.role
+        if self._is_over or not self._is_started:
+            return None
+        if isinstance(role, Leader):
+            return role.terms(self._core)
+        return role.terms(self._core) if isinstance(role, Follower) and role.is_fetching else None
+
+    # --- the step -----------------------------------------------------------------------------------------------------
+
+    def step(self, event: Event, lane: LaneState | None, now_us: Micros) -> list[Effect]:
+        """Decide what follows from the event. `lane` is the frozen lane's state, None if none was open."""
+        if self._is_over:
+            return []
+        core = self._core
+        before = self.lane_terms()
+        core.had_terms = before is not None
+        core.begin(lane, now_us)
+        try:
+            self._handle(event)
+            moves.run(core)
+        except FatalError as error:
+            self._is_halted = True
+            core.close_lane()
+            return [*core.abandon(), Halt(error)]
+        self._announce_leadership()
+        self._complete_shutdown()
+        after = self.lane_terms()
+        assert core.is_lane_closed or _same_terms(before, after), "the lane's terms changed without CloseLane"
+        return core.take_effects()
+
+    @property
+    def _is_over(self) -> bool:
+        return self._is_halted or self._core.is_shut_down
+
+    def _handle(self, event: Event) -> None:
+        core = self._core
+        match event:
+            case RequestReceived():
+                self._on_request(event)
+            case ResponseReceived():
+                answers.on_response(core, event)
+            case FetchResponseReceived():
+                answers.on_fetch_response(core, event)
+            case RequestFailed():
+                answers.on_failure(core, event)
+            case LeaderConnection(node_id, is_connected):
+                if isinstance(core.role, Follower) and core.role.leader_id == node_id:
+                    core.role.on_connection(core, is_connected)
+            case TimerFired():
+                pass  # what is due is done after every event
+            case Started():
+                self._is_started = True
+                moves.begin(core)
+            case DiskStalled():
+                core.disk_stalled()
+                if isinstance(core.role, Leader):
+                    core.role.resign(Cause.DISK_STALLED)
+            case DiskRecovered():
+                core.disk_recovered()
+            case ResignRequested(preferred, epoch):
+                if isinstance(core.role, Leader) and epoch == core.epoch:
+                    core.role.resign(Cause.RESIGN_REQUESTED, preferred)
+            case ShutdownRequested():
+                if not core.is_shutting_down:
+                    core.shutdown_deadline_us = core.now_us + SHUTDOWN_US_MAX
+            case EndpointsChanged(node_id, endpoints):
+                core.learn_endpoints(node_id, endpoints)
+
+    def _on_request(self, event: RequestReceived) -> None:
+        core, message = self._core, event.message
+        asked = requests.Asked(event.token, event.api_version)
+        match message:
+            case VoteRequest():
+                requests.on_vote(core, asked, message)
+            case BeginQuorumEpochRequest():
+                requests.on_begin_quorum_epoch(core, asked, message)
+            case EndQuorumEpochRequest():
+                requests.on_end_quorum_epoch(core, asked, message)
+            case FetchRequest():
+                fetches.on_fetch(core, event, message)
+            case FetchSnapshotRequest():
+                fetches.on_fetch_snapshot(core, event, message)
+            case DescribeQuorumRequest():
+                describe.on_describe_quorum(core, event, message)
+            case _:
+                raise AssertionError(f"{type(message).__name__} is not a request of the quorum")
+
+    def _announce_leadership(self) -> None:
+        """Users hear of every change, of their own replica's lead only while it may append."""
+        core = self._core
+        is_self = isinstance(core.role, Leader)
+        leader_id = core.leader_id if is_self or core.leader_id != core.key.id else NO_NODE
+        endpoint = core.endpoint_of(leader_id) if leader_id != NO_NODE else None
+        now = LeadershipChanged(core.epoch, leader_id, endpoint, is_self)
+        if now != self._announced:
+            self._announced = now
+            core.emit(now)
+
+    def _complete_shutdown(self) -> None:
+        """Done when others can go on without this replica, or at the deadline (kafka-wire 5.8)."""
+        core = self._core
+        if not core.is_shutting_down:
+            return
+        has_other_leader = isinstance(core.role, Follower)
+        is_needless = not core.is_voter or core.is_only_voter
+        if has_other_leader or is_needless or core.now_us >= core.shutdown_deadline_us:
+            core.close_lane()
+            core.is_shut_down = True
+            core.emit(ShutdownComplete())
+        else:
+            core.wake_at(core.shutdown_deadline_us)
+
+
+def _same_terms(a: LeaderTerms | FollowerTerms | None, b: LeaderTerms | FollowerTerms | None) -> bool:
+    """Equal but for the high watermark, which moves inside the lane."""
+    if a is None or b is None:
+        return a is b
+    return type(a) is type(b) and a._replace(high_watermark=0) == b._replace(high_watermark=0)

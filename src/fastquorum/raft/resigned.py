@@ -1,0 +1,37 @@
+"""Resigned: led this epoch and does not any more, nor ever again in it. Tells the voters who should stand.
+
+Also what a restarted leader is: it cannot know which of its last records survived elsewhere (KAFKA-10527).
+Source: KIP-595; Kafka `ResignedState`.
+"""
+
+from collections.abc import Sequence
+
+from fastquorum.raft import messages
+from fastquorum.raft.core import Core
+from fastquorum.raft.role import Role
+from fastquorum.raft.transitions import Cause, RoleName
+from fastquorum.types import Micros, NodeId, ReplicaKey
+
+
+class Resigned(Role):
+    """Sends EndQuorumEpoch until every voter has heard it, or the next epoch begins."""
+
+    name = RoleName.RESIGNED
+
+    def __init__(self, core: Core, election_deadline_us: Micros, candidates: Sequence[ReplicaKey]) -> None:
+        self.election_deadline_us = election_deadline_us
+        self.candidates = tuple(candidates)
+        """Who should stand next, best first."""
+        self._unacked: list[NodeId] = list(core.other_voters)
+
+    def acked(self, voter_id: NodeId) -> None:
+        if voter_id in self._unacked:
+            self._unacked.remove(voter_id)
+
+    def poll(self, core: Core) -> Cause | None:
+        if not core.is_shutting_down:
+            if core.now_us >= self.election_deadline_us:
+                return Cause.ELECTION_TIMEOUT
+            core.wake_at(self.election_deadline_us)
+        core.ask_voters(self._unacked, messages.end_quorum_epoch_request(core, self.candidates))
+        return None
