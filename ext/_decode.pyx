@@ -4,10 +4,12 @@ The GIL is released for checking and parsing. The buffer is exported meanwhile, 
 writes into it, the result is garbage within its bounds, never an access outside them.
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport int16_t, int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
+
+cimport cython
 
 from fastquorum.kernels.native._faults cimport batch_info, raise_fault
 from fastquorum.kernels.native.core cimport (
@@ -37,12 +39,15 @@ cdef object _Columns = Columns
 cdef object _Record = Record
 cdef object _Header = Header
 
+cdef tuple _NO_HEADERS = (np.empty(0, np.int64),) * 4
+
 # Columns of one row per record, and of one row per header.
 cdef enum:
     _RECORD_COLUMNS = 7
     _HEADER_COLUMNS = 4
 
 
+@cython.final
 cdef class _Section:
     """A batch whose header is good, its records section decompressed if need be, and the columns it is parsed into."""
 
@@ -148,12 +153,12 @@ cdef class _Section:
         return 0
 
 
-def _allocate(int64_t rows):
-    return _empty(rows, _int64)
-
-
-cdef int64_t *_rows_of(int64_t[::1] array) except? NULL:
-    return &array[0] if array.shape[0] else NULL
+cdef int64_t *_rows_of(array) except? NULL:
+    """Where a new array's numbers are; good for as long as the array lives."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(array, &view, PyBUF_WRITABLE)
+    PyBuffer_Release(&view)
+    return <int64_t *>view.buf
 
 
 def decode_batch(buffer, position=0, *, verify_crc=True, decompressed_bytes_max=DECOMPRESSED_BYTES_MAX):
@@ -164,9 +169,12 @@ def decode_batch(buffer, position=0, *, verify_crc=True, decompressed_bytes_max=
     records = _empty(_RECORD_COLUMNS * n + 1, _int64)
     section.parse(_rows_of(records))
     h = section.headers_total
-    headers = _empty(_HEADER_COLUMNS * h, _int64)
     if h:
+        headers = _empty(_HEADER_COLUMNS * h, _int64)
         section.parse_headers(_rows_of(headers))
+        header_columns = headers[:h], headers[h:2 * h], headers[2 * h:3 * h], headers[3 * h:]
+    else:
+        header_columns = _NO_HEADERS
     return _new_tuple(_Columns, (
         batch_info(section.header, section.position, True if verify_crc else None),
         section.data,
@@ -177,10 +185,7 @@ def decode_batch(buffer, position=0, *, verify_crc=True, decompressed_bytes_max=
         records[4 * n:5 * n],
         records[5 * n:6 * n],
         records[6 * n:],
-        headers[:h],
-        headers[h:2 * h],
-        headers[2 * h:3 * h],
-        headers[3 * h:],
+        *header_columns,
     ))
 
 
@@ -192,6 +197,8 @@ cdef object _slice(const uint8_t *origin, int64_t start, int64_t length):
 
 cdef tuple _headers(_Section section, int64_t begin, int64_t end):
     cdef const uint8_t *origin = section.origin
+    if begin == end:
+        return ()
     found = []
     for row in range(begin, end):
         # Kafka replaces bytes that are no UTF-8 as well: one client's bad header must not stop every reader of the log.
@@ -208,8 +215,8 @@ def decode_records(buffer, position=0, *, verify_crc=True, decompressed_bytes_ma
     cdef int64_t i
     rows = _empty(_RECORD_COLUMNS * section.header.records_count + 1, _int64)
     section.parse(_rows_of(rows))
-    header_rows = _empty(_HEADER_COLUMNS * section.headers_total, _int64)
     if section.headers_total:
+        header_rows = _empty(_HEADER_COLUMNS * section.headers_total, _int64)
         section.parse_headers(_rows_of(header_rows))
     found = []
     for i in range(section.header.records_count):

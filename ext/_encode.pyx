@@ -13,13 +13,18 @@ from libc.string cimport memcpy
 cimport cython
 
 from fastquorum.kernels.native cimport core
-from fastquorum.kernels.native._values cimport Values, to_slice
+from fastquorum.kernels.native._values cimport Source, Values, to_slice
 from fastquorum.kernels.native.core cimport BatchHeader, HeaderSlices, RecordSlices, Slice
 
 import numpy as np
 
 from fastquorum.errors import RecordTooLarge, UsageError
 from fastquorum.kernels.compression import compress
+
+# Up to here handing over the GIL would cost more than the work.
+cdef enum:
+    _GIL_HELD_RECORDS_MAX = 64
+    _GIL_HELD_BYTES_MAX = 16384
 
 
 cdef extern from "Python.h":
@@ -67,29 +72,8 @@ cdef int _count(BatchHeader *header, int64_t records_count, int64_t last_offset_
     return 0
 
 
-cdef class _Source:
-    """What is encoded: knows its size, and writes itself."""
-
-    cdef int64_t size(self) noexcept nogil:
-        return 0
-
-    cdef void write(self, uint8_t *out) noexcept nogil:
-        pass
-
-
 @cython.final
-cdef class _ValuesSource(_Source):
-    cdef Values values
-
-    cdef int64_t size(self) noexcept nogil:
-        return core.values_size(self.values.slices, self.values.count, 0)
-
-    cdef void write(self, uint8_t *out) noexcept nogil:
-        core.write_values(out, self.values.slices, self.values.count, 0)
-
-
-@cython.final
-cdef class _ColumnsSource(_Source):
+cdef class _ColumnsSource(Source):
     cdef const uint8_t *data
     cdef const int64_t *bounds
     cdef int64_t count
@@ -102,7 +86,7 @@ cdef class _ColumnsSource(_Source):
 
 
 @cython.final
-cdef class _RecordsSource(_Source):
+cdef class _RecordsSource(Source):
     cdef RecordSlices *records
     cdef HeaderSlices *headers
     cdef int64_t count
@@ -127,13 +111,16 @@ cdef class _RecordsSource(_Source):
         core.write_records(out, self.records, self.count, self.headers)
 
 
-cdef bytes _build(_Source source, BatchHeader *header, int64_t count, int64_t last_offset_delta):
+cdef bytes _build(Source source, BatchHeader *header, int64_t count, int64_t last_offset_delta):
     """The batch: records written (and compressed), header in front."""
     cdef int64_t section_bytes
     cdef uint8_t *out
     cdef bytes batch
-    with nogil:
+    if count <= _GIL_HELD_RECORDS_MAX:
         section_bytes = source.size()
+    else:
+        with nogil:
+            section_bytes = source.size()
     _refuse_too_large(section_bytes)
     if header.attributes & core.compression_mask:
         return _build_compressed(source, header, section_bytes, count, last_offset_delta)
@@ -141,13 +128,17 @@ cdef bytes _build(_Source source, BatchHeader *header, int64_t count, int64_t la
     header.size_bytes = core.header_bytes + section_bytes
     batch = PyBytes_FromStringAndSize(NULL, header.size_bytes)
     out = <uint8_t *>PyBytes_AS_STRING(batch)
-    with nogil:
+    if count <= _GIL_HELD_RECORDS_MAX and section_bytes <= _GIL_HELD_BYTES_MAX:
         source.write(out + core.header_bytes)
         core.seal(out, header[0])
+    else:
+        with nogil:
+            source.write(out + core.header_bytes)
+            core.seal(out, header[0])
     return batch
 
 
-cdef bytes _build_compressed(_Source source, BatchHeader *header, int64_t section_bytes, int64_t count,
+cdef bytes _build_compressed(Source source, BatchHeader *header, int64_t section_bytes, int64_t count,
                              int64_t last_offset_delta):
     cdef uint8_t *out
     cdef bytes batch
@@ -171,12 +162,12 @@ def encode_values(values, *, base_offset, leader_epoch, timestamp_ms, attributes
                   base_sequence=-1):
     """One batch of values: null keys, no headers, every timestamp delta 0 (KRaft's shape)."""
     cdef BatchHeader header
-    cdef _ValuesSource source = _ValuesSource()
+    cdef Values source
     _describe(&header, base_offset, leader_epoch, timestamp_ms, attributes, producer_id, producer_epoch, base_sequence)
-    source.values = Values(values)
-    if source.values.count == 0:
+    source = Values(values)
+    if source.count == 0:
         raise UsageError("a batch needs at least one record")
-    return _build(source, &header, source.values.count, source.values.count - 1)
+    return _build(source, &header, source.count, source.count - 1)
 
 
 def encode_columns(data, offsets, *, base_offset, leader_epoch, timestamp_ms, attributes=0, producer_id=-1,

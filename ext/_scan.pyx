@@ -5,6 +5,8 @@ from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t
 from libcpp.pair cimport pair
 from libcpp.vector cimport vector
 
+cimport cython
+
 from fastquorum.kernels.native cimport core
 from fastquorum.kernels.native._faults cimport batch_info, fault_reason, raise_fault
 from fastquorum.kernels.native.core cimport BatchHeader, Expectation, Fault, ScanResult, Status
@@ -14,6 +16,7 @@ from fastquorum.kernels import Fault as ScanFault
 from fastquorum.kernels import Scan
 
 
+@cython.final
 cdef class _View:
     """A caller's buffer, exported for as long as this lives: it cannot be resized meanwhile."""
 

@@ -1,6 +1,6 @@
 """Python's buffers as slices that C++ can read without the GIL."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 from fastquorum.kernels.native.core cimport Slice
 
@@ -9,8 +9,15 @@ from fastquorum.kernels.native.core cimport Slice
 cdef int to_slice(object item, Slice *slice, list holders) except -1
 
 
-cdef class Values:
-    """Every item of a sequence as a slice. Holds references, so the slices stay good without the GIL, whatever the caller does."""
+cdef class Source:
+    """What a batch is encoded from: knows its size, and writes itself."""
+
+    cdef int64_t size(self) noexcept nogil
+    cdef void write(self, uint8_t *out) noexcept nogil
+
+
+cdef class Values(Source):
+    """Every item of a sequence as a slice: records of KRaft's shape. Holds references, so the slices stay good without the GIL, whatever the caller does."""
 
     cdef Slice *slices  # `count` of them
     cdef int64_t count

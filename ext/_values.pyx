@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 cimport cython
 
+from fastquorum.kernels.native cimport core
 from fastquorum.kernels.native.core cimport Slice
 
 
@@ -19,8 +20,16 @@ cdef int to_slice(object item, Slice *slice, list holders) except -1:
     return 0
 
 
+cdef class Source:
+    cdef int64_t size(self) noexcept nogil:
+        return 0
+
+    cdef void write(self, uint8_t *out) noexcept nogil:
+        pass
+
+
 @cython.final
-cdef class Values:
+cdef class Values(Source):
     def __cinit__(self, values):
         cdef int64_t i
         self._items = tuple(values)
@@ -34,3 +43,9 @@ cdef class Values:
 
     def __dealloc__(self):
         PyMem_Free(self.slices)
+
+    cdef int64_t size(self) noexcept nogil:
+        return core.values_size(self.slices, self.count, 0)
+
+    cdef void write(self, uint8_t *out) noexcept nogil:
+        core.write_values(out, self.slices, self.count, 0)

@@ -1,0 +1,1 @@
+"""Internal: shared by the other modules through cimport. Offers nothing to Python."""
