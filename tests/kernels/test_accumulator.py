@@ -72,6 +72,19 @@ def test_misuse(kernels: Kernels) -> None:
             kernels.Accumulator(limit)
 
 
+def test_offsets_do_not_run_over(kernels: Kernels) -> None:
+    """The largest next offset is 2^63 - 1; a value that would move it further is refused and changes nothing."""
+    accumulator = kernels.Accumulator()
+    accumulator.open(2**63 - 3, 0, 0)
+    with pytest.raises(UsageError):
+        accumulator.append_many([b"x"] * 3)
+    assert accumulator.append_many([b"x"] * 2) == 2**63 - 3
+    with pytest.raises(UsageError):
+        accumulator.append(b"x")
+    assert (accumulator.next_offset, accumulator.record_count) == (2**63 - 1, 2)
+    assert kernels.scan(accumulator.seal()).next_offset == 2**63 - 1
+
+
 def test_what_does_not_fit_changes_nothing(kernels: Kernels) -> None:
     limit = len(kernels.encode_values([b"x" * 20, b"y" * 20], **PLACE))
     accumulator = kernels.Accumulator(limit)

@@ -3,6 +3,8 @@
 import errno
 import os
 import select
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +83,51 @@ def test_a_closed_file_is_a_failure(flusher: Flusher, files: list[SegmentFile]) 
     flusher.submit(7, files)
     assert wait_for(flusher, 1) == [(7, errno.EBADF)]
     assert flusher.failed
+
+
+def test_a_file_closed_after_it_was_submitted_is_still_synced(flusher: Flusher, files: list[SegmentFile]) -> None:
+    for token in range(30):
+        flusher.submit(token, files)
+    for file in files:
+        file.close()
+    assert wait_for(flusher, 30) == [(token, 0) for token in range(30)]
+    assert not any(file.failed for file in files)
+
+
+def test_only_segment_files_are_taken(flusher: Flusher, files: list[SegmentFile]) -> None:
+    with pytest.raises(TypeError):
+        flusher.submit(1, [files[0], open])  # type: ignore[list-item]
+    flusher.submit(2, files)
+    assert wait_for(flusher, 1) == [(2, 0)]
+
+
+FORK = """
+import os, sys
+from fastquorum.errors import ClosedError
+from fastquorum.kernels import load
+
+kernels = load(sys.argv[1])
+file = kernels.SegmentFile(sys.argv[2], "create")
+flusher = kernels.Flusher()
+child = os.fork()
+if child == 0:
+    for call in (lambda: flusher.submit(1, [file]), flusher.completions):
+        try:
+            call()
+        except ClosedError:
+            continue
+        os._exit(1)
+    flusher.close()
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+flusher.submit(1, [file])
+flusher.close()
+sys.exit(status or flusher.completions() != [(1, 0)])
+"""
+
+
+def test_a_forked_child_cannot_use_it(kernels: Kernels, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", FORK, kernels.NAME, str(tmp_path / "log")], check=True, timeout=60)
 
 
 def test_close_finishes_what_was_submitted(kernels: Kernels, files: list[SegmentFile]) -> None:

@@ -78,6 +78,8 @@ class Accumulator:
         if alone > self._batch_bytes_max:
             raise RecordTooLarge(size_bytes=alone, limit_bytes=self._batch_bytes_max)
         first = len(self._records)
+        if self.next_offset > INT64_MAX - len(views):
+            raise UsageError(f"base_offset {self._base_offset} leaves no room for {first + len(views)} offsets")
         grown = self._size_bytes + sum(value_size(delta, len(view)) for delta, view in enumerate(views, first))
         if grown > self._batch_bytes_max:
             return -1

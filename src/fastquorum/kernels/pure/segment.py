@@ -1,12 +1,14 @@
 """One segment's file: positioned reads and writes, one fdatasync per flush, fail-stop after a failed one.
 
 Knows nothing of batches. Nothing is retried after an error: what a failed sync left in the page cache may differ from
-what the disk holds.
+what the disk holds. A file's descriptor is shared with the flusher: closing the file while a sync is still queued lets
+that sync finish first.
 """
 
 import errno
 import mmap
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Literal
@@ -21,7 +23,39 @@ _FLAGS: Final = {
     "read": os.O_RDONLY | os.O_CLOEXEC,
 }
 _ZEROS: Final = bytes(1024 * 1024)
-_CLOSED: Final = -1
+
+
+class Descriptor:
+    """A file descriptor, closed by the last of its holders to let go: the SegmentFile, or a flusher after it."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.sync_errno = 0
+        """Of the first sync that failed; 0 if none has."""
+        self._holders = 1
+        self._lock = threading.Lock()
+
+    def hold(self) -> None:
+        """One more holder, who must `release`."""
+        with self._lock:
+            self._holders += 1
+
+    def release(self) -> None:
+        """Let go. OSError if this closed the descriptor and that failed."""
+        with self._lock:
+            self._holders -= 1
+            last = self._holders == 0
+        if last:
+            os.close(self.fd)
+
+    def sync(self) -> int:
+        """One fdatasync, none once one has failed; the errno, 0 = synced."""
+        if not self.sync_errno:
+            try:
+                os.fdatasync(self.fd)
+            except OSError as error:
+                self.sync_errno = error.errno or errno.EIO
+        return self.sync_errno
 
 
 class SegmentFile:
@@ -31,14 +65,14 @@ class SegmentFile:
         if mode not in _FLAGS:
             raise UsageError(f"mode is 'create', 'open' or 'read', not {mode!r}")
         self._path = path
-        self._fd = _CLOSED
+        self._descriptor: Descriptor | None = None
         self._sync_errno = 0
         with self._mapped_errors("open"):
-            self._fd = os.open(path, _FLAGS[mode], 0o644)
+            self._descriptor = Descriptor(os.open(path, _FLAGS[mode], 0o644))
 
     def __del__(self) -> None:
-        if getattr(self, "_fd", _CLOSED) != _CLOSED:
-            os.close(self._fd)
+        if getattr(self, "_descriptor", None) is not None:
+            self.close()
 
     @property
     def path(self) -> str:
@@ -52,8 +86,8 @@ class SegmentFile:
 
     @property
     def failed(self) -> bool:
-        """True once a sync has failed."""
-        return self._sync_errno != 0
+        """True once a sync has failed, be it through a flusher."""
+        return self._failed_errno() != 0
 
     def write(self, position: int, data: Buffer) -> None:
         """Write all of data at position."""
@@ -90,11 +124,11 @@ class SegmentFile:
     def sync(self) -> None:
         """One fdatasync."""
         self._refuse_failed("sync", FsyncFailed)
-        try:
-            os.fdatasync(self._open_fd())
-        except OSError as error:
-            self._sync_errno = error.errno or errno.EIO
-            raise self._failure("sync", self._sync_errno, FsyncFailed) from error
+        if self._descriptor is None:
+            self._sync_errno = errno.EBADF
+        else:
+            self._descriptor.sync()
+        self._refuse_failed("sync", FsyncFailed)
 
     def map(self) -> memoryview:
         """The whole file, read-only, memory-mapped; empty view for an empty file."""
@@ -107,19 +141,30 @@ class SegmentFile:
 
     def fileno(self) -> int:
         """The file descriptor; -1 once closed."""
-        return self._fd
+        return -1 if self._descriptor is None else self._descriptor.fd
 
     def close(self) -> None:
-        """Close the file; views of `map` stay valid. Idempotent."""
-        fd, self._fd = self._fd, _CLOSED
-        if fd != _CLOSED:
-            with self._mapped_errors("close"):
-                os.close(fd)
+        """Close the file, or leave that to a flusher that still syncs it; views of `map` stay valid. Idempotent."""
+        if self._descriptor is None:
+            return
+        self._sync_errno = self._failed_errno()
+        descriptor, self._descriptor = self._descriptor, None
+        with self._mapped_errors("close"):
+            descriptor.release()
+
+    def share(self) -> Descriptor | None:
+        """The descriptor, held once more on behalf of a flusher; None once closed."""
+        if self._descriptor is not None:
+            self._descriptor.hold()
+        return self._descriptor
 
     def _open_fd(self) -> int:
-        if self._fd == _CLOSED:
+        if self._descriptor is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        return self._fd
+        return self._descriptor.fd
+
+    def _failed_errno(self) -> int:
+        return self._sync_errno or (self._descriptor.sync_errno if self._descriptor else 0)
 
     def _write(self, operation: str, position: int, view: memoryview) -> None:
         _refuse_negative(position)
@@ -132,8 +177,9 @@ class SegmentFile:
                 view = view[written:]
 
     def _refuse_failed(self, operation: str, error: type[StorageFailed]) -> None:
-        if self._sync_errno:
-            raise self._failure(operation, self._sync_errno, error)
+        code = self._failed_errno()
+        if code:
+            raise self._failure(operation, code, error)
 
     @contextmanager
     def _mapped_errors(self, operation: str) -> Iterator[None]:
