@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fastquorum.types import Uuid
 from fastquorum.wire import API, Message, RequestHeader, ResponseHeader, Struct
+from fastquorum.wire.cluster import DefaultPrincipalData
 from fastquorum.wire.control_records import CONTROL_MESSAGES
 from fastquorum.wire.metadata_records import METADATA_RECORDS
 from fastquorum.wire.types import Field, Shape, WireType
@@ -17,6 +18,7 @@ MESSAGES: tuple[type[Message], ...] = (
     *(cls for api in API.values() for cls in (api.request, api.response)),
     *METADATA_RECORDS.values(),
     *CONTROL_MESSAGES.values(),
+    DefaultPrincipalData,
 )
 VERSIONED = [
     (cls, version) for cls in MESSAGES for version in range(cls.__wire__.versions.first, cls.__wire__.versions.last + 1)

@@ -76,3 +76,11 @@ class EnvelopeResponse(Message, api_key=58, kind="response", versions="0", flexi
 
     response_data: bytes | None = field(BYTES, "0+", nullable="0+", default=None)
     error_code: int = field(INT16, "0+")
+
+
+class DefaultPrincipalData(Message, kind="data", versions="0", flexible="0+"):
+    """Who the client is, inside an envelope: behind an int16 with this message's version."""
+
+    type: str = field(STRING, "0+")
+    name: str = field(STRING, "0+")
+    token_authenticated: bool = field(BOOL, "0+")

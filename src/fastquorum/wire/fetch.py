@@ -21,10 +21,11 @@ class FetchRequest(Message, api_key=1, kind="request", versions="4-18", flexible
             partition: int = field(INT32, "0+")
             current_leader_epoch: int = field(INT32, "9+", default=-1, ignorable=True)
             fetch_offset: int = field(INT64, "0+")
-            last_fetched_epoch: int = field(INT32, "12+", default=-1)
+            last_fetched_epoch: int = field(INT32, "12+", default=-1)  # of the record before fetch_offset
             log_start_offset: int = field(INT64, "5+", default=-1, ignorable=True)
             partition_max_bytes: int = field(INT32, "0+")
             replica_directory_id: Uuid = field(UUID, "17+", tag=0, ignorable=True)
+            # The default, of senders that know no better: no high watermark is news to them.
             high_watermark: int = field(INT64, "18+", default=0x7FFF_FFFF_FFFF_FFFF, tag=1, ignorable=True)
 
         topic: str = field(STRING, "0-12", ignorable=True)
@@ -56,6 +57,8 @@ class FetchResponse(Message, api_key=1, kind="response", versions="4-18", flexib
     class FetchableTopicResponse(Struct):
         class PartitionData(Struct):
             class EpochEndOffset(Struct):
+                """The last epoch not above the fetcher's, and where it ends: truncate to there."""
+
                 epoch: int = field(INT32, "12+", default=-1)
                 end_offset: int = field(INT64, "12+", default=-1)
 
@@ -64,6 +67,8 @@ class FetchResponse(Message, api_key=1, kind="response", versions="4-18", flexib
                 leader_epoch: int = field(INT32, "12+", default=-1)
 
             class SnapshotId(Struct):
+                """Fetch this snapshot first: the log no longer begins where the fetcher ends."""
+
                 end_offset: int = field(INT64, "0+", default=-1)
                 epoch: int = field(INT32, "0+", default=-1)
 
@@ -83,13 +88,15 @@ class FetchResponse(Message, api_key=1, kind="response", versions="4-18", flexib
                 array(AbortedTransaction), "4+", nullable="4+", ignorable=True
             )
             preferred_read_replica: int = field(INT32, "11+", default=-1)
-            records: bytes | None = field(RECORDS, "0+", nullable="0+")
+            records: bytes | None = field(RECORDS, "0+", nullable="0+")  # whole batches; the last may be cut
 
         topic: str = field(STRING, "0-12", ignorable=True)
         topic_id: Uuid = field(UUID, "13+", ignorable=True)
         partitions: list[PartitionData] = field(array(PartitionData), "0+")
 
     class NodeEndpoint(Struct):
+        """The leader's endpoint on the listener the request came in by."""
+
         node_id: int = field(INT32, "16+")
         host: str = field(STRING, "16+")
         port: int = field(INT32, "16+")

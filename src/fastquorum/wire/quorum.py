@@ -17,16 +17,16 @@ class VoteRequest(Message, api_key=52, kind="request", versions="0-2", flexible=
             replica_epoch: int = field(INT32, "0+")
             replica_id: int = field(INT32, "0+")
             replica_directory_id: Uuid = field(UUID, "1+", ignorable=True)
-            voter_directory_id: Uuid = field(UUID, "1+", ignorable=True)
+            voter_directory_id: Uuid = field(UUID, "1+", ignorable=True)  # the receiver's; zero: not said
             last_offset_epoch: int = field(INT32, "0+")
-            last_offset: int = field(INT64, "0+")
+            last_offset: int = field(INT64, "0+")  # the end of the log: exclusive, in spite of its name
             pre_vote: bool = field(BOOL, "2+")
 
         topic_name: str = field(STRING, "0+")
         partitions: list[PartitionData] = field(array(PartitionData), "0+")
 
     cluster_id: str | None = field(STRING, "0+", nullable="0+", default=None)
-    voter_id: int = field(INT32, "1+", default=-1, ignorable=True)
+    voter_id: int = field(INT32, "1+", default=-1, ignorable=True)  # the receiver; -1: not said
     topics: list[TopicData] = field(array(TopicData), "0+")
 
 
@@ -37,7 +37,7 @@ class VoteResponse(Message, api_key=52, kind="response", versions="0-2", flexibl
         class PartitionData(Struct):
             partition_index: int = field(INT32, "0+")
             error_code: int = field(INT16, "0+")
-            leader_id: int = field(INT32, "0+")
+            leader_id: int = field(INT32, "0+")  # -1: none known
             leader_epoch: int = field(INT32, "0+")
             vote_granted: bool = field(BOOL, "0+")
 
@@ -62,7 +62,7 @@ class BeginQuorumEpochRequest(Message, api_key=53, kind="request", versions="0-1
     class TopicData(Struct):
         class PartitionData(Struct):
             partition_index: int = field(INT32, "0+")
-            voter_directory_id: Uuid = field(UUID, "1+", ignorable=True)
+            voter_directory_id: Uuid = field(UUID, "1+", ignorable=True)  # the receiver's; zero: not said
             leader_id: int = field(INT32, "0+")
             leader_epoch: int = field(INT32, "0+")
 
@@ -77,7 +77,7 @@ class BeginQuorumEpochRequest(Message, api_key=53, kind="request", versions="0-1
         port: int = field(UINT16, "1+")
 
     cluster_id: str | None = field(STRING, "0+", nullable="0+", default=None)
-    voter_id: int = field(INT32, "1+", default=-1, ignorable=True)
+    voter_id: int = field(INT32, "1+", default=-1, ignorable=True)  # the receiver; -1: not said
     topics: list[TopicData] = field(array(TopicData), "0+")
     leader_endpoints: list[LeaderEndpoint] = field(array(LeaderEndpoint), "1+", ignorable=True)
 
@@ -89,7 +89,7 @@ class BeginQuorumEpochResponse(Message, api_key=53, kind="response", versions="0
         class PartitionData(Struct):
             partition_index: int = field(INT32, "0+")
             error_code: int = field(INT16, "0+")
-            leader_id: int = field(INT32, "0+")
+            leader_id: int = field(INT32, "0+")  # -1: none known
             leader_epoch: int = field(INT32, "0+")
 
         topic_name: str = field(STRING, "0+")
@@ -144,7 +144,7 @@ class EndQuorumEpochResponse(Message, api_key=54, kind="response", versions="0-1
         class PartitionData(Struct):
             partition_index: int = field(INT32, "0+")
             error_code: int = field(INT16, "0+")
-            leader_id: int = field(INT32, "0+")
+            leader_id: int = field(INT32, "0+")  # -1: none known
             leader_epoch: int = field(INT32, "0+")
 
         topic_name: str = field(STRING, "0+")

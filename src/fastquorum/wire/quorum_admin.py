@@ -31,7 +31,7 @@ class DescribeQuorumResponse(Message, api_key=55, kind="response", versions="0-2
 
                 replica_id: int = field(INT32, "0+")
                 replica_directory_id: Uuid = field(UUID, "2+")
-                log_end_offset: int = field(INT64, "0+")
+                log_end_offset: int = field(INT64, "0+")  # -1: unknown
                 last_fetch_timestamp: int = field(INT64, "1+", default=-1, ignorable=True)
                 last_caught_up_timestamp: int = field(INT64, "1+", default=-1, ignorable=True)
 

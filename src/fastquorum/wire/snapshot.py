@@ -20,7 +20,7 @@ class FetchSnapshotRequest(Message, api_key=59, kind="request", versions="0-1", 
             partition: int = field(INT32, "0+")
             current_leader_epoch: int = field(INT32, "0+")
             snapshot_id: SnapshotId = field(struct(SnapshotId), "0+")
-            position: int = field(INT64, "0+")
+            position: int = field(INT64, "0+")  # bytes already held
             replica_directory_id: Uuid = field(UUID, "1+", tag=0, ignorable=True)
 
         name: str = field(STRING, "0+")
@@ -49,9 +49,9 @@ class FetchSnapshotResponse(Message, api_key=59, kind="response", versions="0-1"
             error_code: int = field(INT16, "0+")
             snapshot_id: SnapshotId = field(struct(SnapshotId), "0+")
             current_leader: LeaderIdAndEpoch = field(struct(LeaderIdAndEpoch), "0+", tag=0)
-            size: int = field(INT64, "0+")
+            size: int = field(INT64, "0+")  # of the whole snapshot
             position: int = field(INT64, "0+")
-            unaligned_records: bytes = field(RECORDS, "0+")
+            unaligned_records: bytes = field(RECORDS, "0+")  # cut anywhere, not at batches
 
         name: str = field(STRING, "0+")
         partitions: list[PartitionSnapshot] = field(array(PartitionSnapshot), "0+")

@@ -34,7 +34,7 @@ class PartitionRecord(Message, api_key=3, kind="metadata", versions="0-2", flexi
 
 
 class PartitionChangeRecord(Message, api_key=5, kind="metadata", versions="0-2", flexible="0+"):
-    """What changed in a partition; null and -2 (leader) mean unchanged."""
+    """What changed in a partition; null, -2 (leader) and -1 (recovery state) mean unchanged."""
 
     partition_id: int = field(INT32, "0+", default=-1)
     topic_id: Uuid = field(UUID, "0+")
