@@ -7,7 +7,7 @@ Unknown tagged fields are kept in `unknown_tags` and written back.
 """
 
 import dataclasses
-from typing import Any, ClassVar, Literal, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
 
 from fastquorum.wire.types import IMPLIED, NO_VERSIONS, Field, Shape, Versions
 
@@ -53,7 +53,6 @@ class StructMeta(type):
         namespace["__slots__"] = tuple(each.name for each in fields)
         cls = super().__new__(mcls, name, bases, namespace)
         cls.__wire__ = Declaration(name, fields, kind, api_key, Versions.parse(versions), Versions.parse(flexible))
-        _add_methods(cls)
         return cls
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **_: Any) -> None:
@@ -68,7 +67,10 @@ def _named(name: str, declared: Field) -> Field:
 
 
 def _add_methods(cls: StructMeta) -> None:
-    """Generate `__init__` and `__eq__`, as dataclasses do: written out, they cost what hand-written ones cost."""
+    """Generate `__init__` and `__eq__`, as dataclasses do: written out, they cost what hand-written ones cost.
+
+    Done when a class is first used: a program uses few of the several hundred.
+    """
     fields = cls.__wire__.fields
     scope: dict[str, Any] = {"IMPLIED": IMPLIED}
     parameters, body, equal = [], [], []
@@ -95,7 +97,6 @@ def _add_methods(cls: StructMeta) -> None:
     for name in ("__init__", "__eq__"):
         scope[name].__qualname__ = f"{cls.__qualname__}.{name}"
         setattr(cls, name, scope[name])
-    cls.__hash__ = None  # type: ignore[assignment]
 
 
 class Struct(metaclass=StructMeta):
@@ -105,6 +106,16 @@ class Struct(metaclass=StructMeta):
     """Tagged fields that the declaration does not know, by ascending tag; kept and written back."""
 
     __hash__: ClassVar[None]  # type: ignore[assignment]  # mutable, so without a hash
+
+    if not TYPE_CHECKING:  # checkers derive the constructor from the declarations
+
+        def __init__(self, **fields: Any) -> None:
+            _add_methods(type(self))
+            type(self).__init__(self, **fields)
+
+    def __eq__(self, other: object) -> bool:
+        _add_methods(type(self))
+        return type(self).__eq__(self, other)
 
     def __repr__(self) -> str:
         values = [f"{each.name}={getattr(self, each.name)!r}" for each in type(self).__wire__.fields]
