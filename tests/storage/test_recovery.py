@@ -248,13 +248,13 @@ def test_what_is_kept_above_the_mark_is_written_again_before_it_counts(kernels: 
     """After a failed sync the page cache shows bytes that the disk lacks: only a new write makes them durable."""
     rig = Rig(kernels)
     rig.append(1, b"a")
-    rig.append(1, b"b")
     inode = rig.disk.entries[FIRST]
     inode.dirty.clear()  # the kernel has marked the pages clean; nothing reached the disk
     again = rig.reopen()
-    assert again.log.flushed_end == 2
-    survivor = rig.disk.crash(random.Random(1))
-    assert again.reopen(survivor).values() == [(0, 1, b"a"), (1, 1, b"b")]
+    assert again.log.flushed_end == 1
+    for seed in range(10):
+        survivor = rig.disk.crash(random.Random(seed))
+        assert again.reopen(survivor).values() == [(0, 1, b"a")]
 
 
 def test_a_crash_at_any_step_of_recovery_recovers_to_the_same_log(kernels: Kernels) -> None:
