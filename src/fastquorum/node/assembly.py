@@ -7,7 +7,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane, LaneIdentity
 from fastquorum.node import control
-from fastquorum.node.door import Door, LogKind
+from fastquorum.node.door import Door
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.lane_shell import LaneShell
 from fastquorum.node.peers import Peers
@@ -15,6 +15,7 @@ from fastquorum.node.ports import LaneLock, Listener, Transport, WallClock
 from fastquorum.node.replica import Replica
 from fastquorum.raft.ports import Random
 from fastquorum.raft.raft import Raft
+from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log import Log
 from fastquorum.storage.ports import FlushPort, StateStore
 from fastquorum.types import METADATA_TOPIC_ID, Endpoint, ReplicaKey, VoterSet

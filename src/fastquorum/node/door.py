@@ -8,7 +8,6 @@ clients expect.
 Must not know how records get committed. Source: the Kafka protocol guide; KIP-951 (a follower names the leader).
 """
 
-import enum
 import hashlib
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,6 +17,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.node import door_fetch, door_produce
 from fastquorum.node.inbound import Request
+from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log import Log
 from fastquorum.types import METADATA_TOPIC_ID, NO_NODE, TOPIC_NAME, Endpoint, Epoch, Micros, NodeId, Uuid
 from fastquorum.wire import API, ApiKey, ErrorCode, Message
@@ -46,13 +46,6 @@ SERVED: Final = (
     ApiKey.DESCRIBE_QUORUM,
     ApiKey.FETCH_SNAPSHOT,
 )
-
-
-class LogKind(enum.StrEnum):
-    """What a log was formatted for; never both."""
-
-    USER = "user"
-    METADATA = "metadata"
 
 
 class Leader(NamedTuple):

@@ -9,10 +9,13 @@ import heapq
 from typing import TYPE_CHECKING
 
 from fastquorum.config import MS
-from fastquorum.errors import CorruptionError, FastQuorumError, NotLeader, Overloaded, RecordTooLarge
+from fastquorum.errors import CorruptionError, FastQuorumError, NotLeader, Overloaded, RecordTooLarge, WireError
+from fastquorum.kernels import Record
 from fastquorum.node.inbound import Request
+from fastquorum.storage.identity import LogKind
 from fastquorum.types import Micros, Offset
 from fastquorum.wire import ErrorCode
+from fastquorum.wire.metadata_records import decode_metadata_record
 from fastquorum.wire.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
@@ -84,18 +87,34 @@ class Produce:
             raise _Refused(
                 ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"magic {records[16]}: only batches of magic 2 are taken"
             )
+        batch = bytearray(records)
         try:
-            columns = door.kernels.decode_batch(records)
+            # A producer knows neither its offset nor the epoch, and may say so with -1: no flaw of the batch.
+            door.kernels.stamp_batch(batch, 0, 0)
+            columns = door.kernels.decode_batch(batch)
         except CorruptionError as error:
             raise _Refused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
         info = columns.info
-        if info.size_bytes != len(records):
-            raise _Refused(ErrorCode.INVALID_RECORD, "more than one batch for a partition")
         if info.is_control or info.is_transactional or info.producer_id >= 0:
             raise _Refused(ErrorCode.INVALID_RECORD, "control, transactional and idempotent batches are not taken")
         if info.last_offset - info.base_offset + 1 != info.records_count:
             raise _Refused(ErrorCode.INVALID_RECORD, "offsets inside the batch have gaps")
-        return bytearray(records), info.records_count
+        if door.kind is LogKind.METADATA:
+            self._check_metadata(door.kernels.decode_records(batch, verify_crc=False))
+        return batch, info.records_count
+
+    @staticmethod
+    def _check_metadata(records: list[Record]) -> None:
+        """A metadata log holds metadata records and nothing else: Kafka's readers stop at anything else. Raises _Refused."""
+        for number, record in enumerate(records):
+            if record.key is not None or record.headers or record.value is None:
+                raise _Refused(
+                    ErrorCode.INVALID_RECORD, f"record {number}: a metadata record has a value, no key, no headers"
+                )
+            try:
+                decode_metadata_record(record.value)
+            except WireError as error:
+                raise _Refused(ErrorCode.INVALID_RECORD, f"record {number}: {error}") from error
 
     def committed(self, answer: Partition, base_offset: Offset) -> None:
         answer.base_offset = base_offset
