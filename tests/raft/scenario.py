@@ -1,0 +1,636 @@
+"""One replica's raft/ on a fake log and lane, and a short language to set it up and talk to it.
+
+`replica(1).voters(1, 2, 3).leader(epoch=5).log("1:10 5:3")` is replica 1 of three, which leads epoch 5 and whose log
+has ten records of epoch 1 and three of epoch 5. Nothing is built before the first question to it.
+"""
+
+import random
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
+
+from fastquorum.config import MS, QuorumConfig
+from fastquorum.kernels.lane import FollowerTerms, LaneMode, LaneState, LeaderTerms, PeerState
+from fastquorum.raft import effects as fx
+from fastquorum.raft import events as ev
+from fastquorum.raft.election import ElectionState
+from fastquorum.raft.raft import Raft
+from fastquorum.raft.transitions import RoleName
+from fastquorum.types import (
+    METADATA_TOPIC_ID,
+    NO_NODE,
+    TOPIC_NAME,
+    ZERO_UUID,
+    Endpoint,
+    Epoch,
+    Micros,
+    NodeId,
+    Offset,
+    ReplicaKey,
+    Uuid,
+    Voter,
+    VoterSet,
+)
+from fastquorum.wire import Message
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.quorum import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
+
+CLUSTER = "nR4bhG2JR8mYNL7GDwOfYA"
+CONFIG = QuorumConfig()
+START_US = 10_000 * MS
+EPOCH_MS = 1_700_000_000_000
+M = TypeVar("M", bound=Message)
+
+
+def directory(node_id: NodeId) -> Uuid:
+    return Uuid(bytes([0x40] * 15 + [node_id]))
+
+
+def key(node_id: NodeId) -> ReplicaKey:
+    return ReplicaKey(node_id, directory(node_id))
+
+
+def endpoint(node_id: NodeId) -> Endpoint:
+    return Endpoint("CONTROLLER", f"host{node_id}", 9000 + node_id)
+
+
+def voter_set(*ids: NodeId, with_directories: bool = True) -> VoterSet:
+    return VoterSet([Voter(key(i) if with_directories else ReplicaKey(i), (endpoint(i),)) for i in ids])
+
+
+def epochs_of(text: str) -> list[Epoch]:
+    """ "1:10 5:3" is ten records of epoch 1, then three of epoch 5."""
+    return [int(epoch) for epoch, count in (part.split(":") for part in text.split()) for _ in range(int(count))]
+
+
+class FakeLog:
+    """A log of epochs only. Everything is flushed at once unless `unflushed` says otherwise."""
+
+    def __init__(self, epochs: list[Epoch]) -> None:
+        self.epochs = epochs
+        self.unflushed = 0
+
+    start_offset = 0
+
+    @property
+    def end_offset(self) -> Offset:
+        return len(self.epochs)
+
+    @property
+    def flushed_end(self) -> Offset:
+        return len(self.epochs) - self.unflushed
+
+    @property
+    def last_epoch(self) -> Epoch:
+        return self.epochs[-1] if self.epochs else 0
+
+    def end_offset_for(self, epoch: Epoch) -> tuple[Epoch, Offset]:
+        if not self.epochs:
+            return -1, -1
+        if epoch >= self.last_epoch:
+            return self.last_epoch, self.end_offset
+        below = [each for each in self.epochs if each <= epoch]
+        return (below[-1], len(below)) if below else (epoch, 0)
+
+    def epoch_for(self, offset: Offset) -> Epoch:
+        return self.epochs[offset] if 0 <= offset < len(self.epochs) else -1
+
+    def __str__(self) -> str:
+        counts: dict[Epoch, int] = {}
+        for epoch in self.epochs:
+            counts[epoch] = counts.get(epoch, 0) + 1
+        return " ".join(f"{epoch}:{count}" for epoch, count in counts.items())
+
+
+@dataclass
+class FakeLane:
+    """What the frozen lane would tell."""
+
+    terms: LeaderTerms | FollowerTerms | None = None
+    high_watermark: Offset = -1
+    leader_contact_us: Micros = -1
+    fetch_sent_us: Micros = -1
+    peers: dict[ReplicaKey, PeerState] = field(default_factory=dict)
+
+    def state(self, log: FakeLog) -> LaneState | None:
+        if self.terms is None:
+            return None
+        leads = isinstance(self.terms, LeaderTerms)
+        return LaneState(
+            mode=LaneMode.LEADER if leads else LaneMode.FOLLOWER,
+            epoch=self.terms.epoch,
+            log_end=log.end_offset,
+            flushed_end=log.flushed_end,
+            high_watermark=self.high_watermark,
+            peers=tuple(self.peers[each] for each in sorted(self.peers)),
+            leader_contact_us=self.leader_contact_us,
+            fetch_sent_us=self.fetch_sent_us,
+        )
+
+    def settle(self, terms: LeaderTerms | FollowerTerms | None) -> None:
+        """As the replica does: go on, or open anew."""
+        if terms is not None and type(terms) is type(self.terms):
+            assert self.terms is not None
+            if terms._replace(high_watermark=0) == self.terms._replace(high_watermark=0):
+                return
+        assert self.terms is None, "terms changed without CloseLane"
+        if terms is not None:
+            self.__init__(terms, terms.high_watermark)  # type: ignore[misc]
+
+
+class Replica:
+    """The builder until it is first asked something, then the driver: carries effects out and keeps them for the test."""
+
+    def __init__(self, node_id: NodeId) -> None:
+        self.id = node_id
+        self.key = key(node_id)
+        self.config = CONFIG
+        self.now_us = START_US
+        self.fake_log = FakeLog([])
+        self.lane = FakeLane()
+        self.stored: ElectionState | None = None
+        self.effects: list[fx.Effect] = []
+        """Everything ordered since the set-up, or the last `forget`."""
+        self._voters = voter_set(1, 2, 3)
+        self._later_voters: tuple[tuple[Offset, VoterSet], ...] = ()
+        self._voters_offset = 0
+        self._kraft_version = 1
+        self._bootstrap: tuple[Endpoint, ...] = ()
+        self._target = ""
+        self._target_epoch = 0
+        self._target_leader = NO_NODE
+        self._raft: Raft | None = None
+        self._last_requests: dict[NodeId, fx.SendRequest] = {}
+        self._tokens = 0
+        self._seed = 0
+
+    # --- the set-up ---------------------------------------------------------------------------------------------------
+
+    def voters(self, *ids: NodeId) -> Self:
+        """kraft.version 1, the voter set being in the log."""
+        self._voters = voter_set(*ids)
+        return self
+
+    def static_voters(self, *ids: NodeId) -> Self:
+        """kraft.version 0: no directory ids."""
+        self._voters = voter_set(*ids, with_directories=False)
+        self._voters_offset = -1
+        self._kraft_version = 0
+        return self
+
+    def checkpoint_voters(self, *ids: NodeId) -> Self:
+        """kraft.version 1, and no KRAFT_VOTERS record in the log yet."""
+        self._voters_offset = -1
+        return self.voters(*ids)
+
+    def voters_at(self, offset: Offset, *ids: NodeId) -> Self:
+        """A KRAFT_VOTERS record that recovery found."""
+        self._later_voters = (*self._later_voters, (offset, voter_set(*ids)))
+        return self
+
+    def bootstrap(self, *endpoints: Endpoint) -> Self:
+        self._bootstrap = endpoints
+        return self
+
+    def configured(self, config: QuorumConfig) -> Self:
+        self.config = config
+        return self
+
+    def seeded(self, seed: int) -> Self:
+        self._seed = seed
+        return self
+
+    def log(self, text: str) -> Self:
+        self.fake_log = FakeLog(epochs_of(text))
+        return self
+
+    def persisted(self, epoch: Epoch, *, leader: NodeId = NO_NODE, voted: ReplicaKey | None = None) -> Self:
+        self.stored = ElectionState(epoch, leader, voted)
+        return self
+
+    def unattached(self, epoch: Epoch, *, leader: NodeId = NO_NODE, voted: NodeId = NO_NODE) -> Self:
+        return self._aim("unattached", epoch, leader, voted)
+
+    def prospective(self, epoch: Epoch, *, leader: NodeId = NO_NODE, voted: NodeId = NO_NODE) -> Self:
+        return self._aim("prospective", epoch, leader, voted)
+
+    def candidate(self, epoch: Epoch) -> Self:
+        return self._aim("candidate", epoch, NO_NODE, self.id)
+
+    def follower(self, epoch: Epoch, *, of: NodeId, voted: NodeId = NO_NODE) -> Self:
+        return self._aim("follower", epoch, of, voted)
+
+    def leader(self, epoch: Epoch) -> Self:
+        return self._aim("leader", epoch, NO_NODE, NO_NODE)
+
+    def resigned(self, epoch: Epoch) -> Self:
+        return self._aim("resigned", epoch, NO_NODE, NO_NODE)
+
+    def _aim(self, target: str, epoch: Epoch, leader: NodeId, voted: NodeId) -> Self:
+        self._target, self._target_epoch, self._target_leader = target, epoch, leader
+        self.stored = ElectionState(epoch, leader, key(voted) if voted >= 0 else None)
+        if target == "leader":
+            self.stored = ElectionState(epoch - 1)
+        elif target == "resigned":
+            self.stored = ElectionState(epoch, self.id)
+        elif target == "prospective" and leader < 0 and voted < 0:
+            self.stored = ElectionState(epoch)
+        return self
+
+    # --- its life -----------------------------------------------------------------------------------------------------
+
+    @property
+    def raft(self) -> Raft:
+        if self._raft is None:
+            epochs = self.fake_log.epochs
+            own = epochs.count(self._target_epoch) if self._target == "leader" else 0
+            del epochs[len(epochs) - own :]
+            self._start()
+            self._reach()
+            epochs += [self._target_epoch] * (own - 1)
+            self.forget()
+        assert self._raft is not None
+        return self._raft
+
+    def starts(self) -> Self:
+        """Start from what is persisted, and keep the effects."""
+        self._start()
+        return self
+
+    def _start(self) -> None:
+        self._raft = Raft(
+            key=self.key,
+            cluster_id=CLUSTER,
+            config=self.config,
+            log=self.fake_log,
+            random=random.Random(self._seed),
+            election=self.stored,
+            voters=self._voters,
+            voters_offset=self._voters_offset,
+            kraft_version=self._kraft_version,
+            later_voter_sets=self._later_voters,
+            bootstrap=self._bootstrap,
+            listeners=(endpoint(self.id),),
+        )
+        self.step(ev.Started())
+
+    def restarts(self) -> Self:
+        """A crash: what is in memory is gone, what is durable stays."""
+        self.lane = FakeLane()
+        self.effects = []
+        later = tuple((offset, voters) for offset, voters in self._later_voters if offset < self.fake_log.end_offset)
+        self._later_voters = later
+        return self.starts()
+
+    def _reach(self) -> None:
+        """Drive a started replica to the role that the set-up names."""
+        if self._target == "leader":
+            self.elect_itself()
+        elif self._target == "prospective":
+            self.pass_deadline(until=RoleName.PROSPECTIVE)
+        if self._target:
+            assert self.role == self._target, f"set up as {self.role}, not {self._target}"
+            assert self.epoch == self._target_epoch
+
+    def elect_itself(self) -> None:
+        self.pass_deadline(until=RoleName.PROSPECTIVE)
+        for asked in (RoleName.CANDIDATE, RoleName.LEADER):
+            for other in self.raft.voters.ids:
+                if other != self.id and self.role != asked and self.role != RoleName.LEADER:
+                    self.answer_vote(other, granted=True)
+        assert self.role == RoleName.LEADER
+
+    def pass_deadline(self, until: RoleName) -> None:
+        for _ in range(100):
+            if self.role == until:
+                return
+            self.elapse_to_deadline()
+        raise AssertionError(f"still {self.role}, not {until}")
+
+    def step(self, event: ev.Event) -> list[fx.Effect]:
+        assert self._raft is not None
+        ordered = self._raft.step(event, self.lane.state(self.fake_log), self.now_us)
+        for effect in ordered:
+            self._carry_out(effect)
+        self.effects += ordered
+        if not any(isinstance(each, fx.Halt) for each in ordered):
+            self.lane.settle(self._raft.lane_terms())
+        return ordered
+
+    def _carry_out(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.PersistElection(state):
+                self.stored = state
+            case fx.CloseLane():
+                self.lane = FakeLane()
+            case fx.AppendControl(epoch, records):
+                self.fake_log.epochs += [epoch] * len(records)
+            case fx.AppendSpan(span):
+                self.fake_log.epochs += [span.last_epoch] * (span.next_offset - span.first_offset)
+            case fx.TruncateLog(end_offset):
+                del self.fake_log.epochs[end_offset:]
+            case fx.SendRequest(destination):
+                self._last_requests[destination] = effect
+            case _:
+                pass
+
+    def forget(self) -> None:
+        self.effects = []
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def elapse(self, ms: int) -> Self:
+        """Time passes; timers fire when they are due."""
+        end_us = self.now_us + ms * MS
+        while 0 <= self.raft.deadline_us <= end_us:
+            self.now_us = max(self.raft.deadline_us, self.now_us)
+            self.step(ev.TimerFired())
+        self.now_us = end_us
+        return self
+
+    def elapse_to_deadline(self) -> None:
+        assert self.raft.deadline_us >= 0, "no timer is set"
+        self.now_us = max(self.raft.deadline_us, self.now_us)
+        self.step(ev.TimerFired())
+
+    # --- talking to it ------------------------------------------------------------------------------------------------
+
+    def receives(self, message: Message, version: int = -1) -> Message:
+        """The answer to a request."""
+        _ = self.raft
+        self._tokens += 1
+        latest = type(message).__wire__.versions.last
+        ordered = self.step(
+            ev.RequestReceived(
+                token=self._tokens,
+                api_version=latest if version < 0 else version,
+                message=message,
+                connection=7,
+                correlation_id=70,
+                wall_clock_ms=EPOCH_MS,
+            )
+        )
+        answers = [each for each in ordered if isinstance(each, fx.SendResponse) and each.token == self._tokens]
+        assert len(answers) == 1, f"{len(answers)} answers"
+        return answers[0].message
+
+    def admits(self, message: FetchRequest, version: int = 18) -> fx.AdmitFetch:
+        """The Fetch goes to the lane."""
+        _ = self.raft
+        self._tokens += 1
+        ordered = self.step(ev.RequestReceived(self._tokens, version, message, 7, 70, EPOCH_MS))
+        (admitted,) = [each for each in ordered if isinstance(each, fx.AdmitFetch)]
+        return admitted
+
+    def ordered(self, kind: type[Any]) -> list[Any]:
+        """Effects of this kind since the last `forget`."""
+        _ = self.raft
+        return [each for each in self.effects if isinstance(each, kind)]
+
+    def requests(self, kind: type[M]) -> list[tuple[NodeId, M]]:
+        """Requests of this kind since the last `forget`, with whom they went to."""
+        return [(each.destination, each.message) for each in self.ordered(fx.SendRequest) if type(each.message) is kind]
+
+    def last_request(self, node_id: NodeId) -> fx.SendRequest:
+        """What the peer would answer now."""
+        return self._last_requests[node_id]
+
+    def answers(self, node_id: NodeId, message: Message, *, correlation_id: int = -1) -> list[fx.Effect]:
+        """The peer answers the last request it got."""
+        _ = self.raft
+        if correlation_id < 0:
+            correlation_id = self.last_request(node_id).correlation_id
+        if isinstance(message, FetchResponse):
+            return self.step(ev.FetchResponseReceived(node_id, correlation_id, message, None))
+        return self.step(ev.ResponseReceived(node_id, correlation_id, message))
+
+    def answer_vote(
+        self, node_id: NodeId, *, granted: bool, epoch: Epoch = -1, leader: NodeId = -1, error: int = 0
+    ) -> list[fx.Effect]:
+        epoch = self.raft.epoch if epoch < 0 else epoch
+        return self.answers(node_id, vote_response(epoch, granted=granted, leader=leader, error=error))
+
+    def fails(self, node_id: NodeId, *, unsupported: bool = False) -> list[fx.Effect]:
+        _ = self.raft
+        return self.step(ev.RequestFailed(node_id, self.last_request(node_id).correlation_id, unsupported))
+
+    def lane_hands_up(self, message: FetchResponse, span: ev.RecordSpan | None = None) -> list[fx.Effect]:
+        """The lane's Fetch was answered with something that is not the steady state."""
+        source = self.raft.leader_id
+        return self.step(ev.FetchResponseReceived(source, -1, message, span))
+
+    # --- what its lane sees -------------------------------------------------------------------------------------------
+
+    def hears_leader(self) -> Self:
+        """Good Fetch answers have come, up to now; raft/ is not told."""
+        _ = self.raft
+        self.lane.leader_contact_us = self.now_us
+        return self
+
+    def fetched_by(self, *ids: NodeId, end: Offset = -1, progress: bool = True, caught_up: bool = True) -> Self:
+        """These peers' Fetches came in just now; raft/ is not told."""
+        _ = self.raft
+        for node_id in ids:
+            before = self.lane.peers.get(key(node_id))
+            self.lane.peers[key(node_id)] = PeerState(
+                key=key(node_id),
+                is_voter=self.raft.voters.is_voter(key(node_id)),
+                connection=100 + node_id,
+                end_offset=self.fake_log.end_offset if end < 0 else end,
+                last_contact_us=self.now_us,
+                last_progress_us=self.now_us if progress else (before.last_progress_us if before else -1),
+                last_caught_up_us=self.now_us if caught_up else -1,
+            )
+        return self
+
+    def committed(self, high_watermark: Offset) -> Self:
+        """The lane's high watermark moved."""
+        _ = self.raft
+        self.lane.high_watermark = high_watermark
+        return self
+
+    # --- what it is ---------------------------------------------------------------------------------------------------
+
+    @property
+    def role(self) -> RoleName:
+        return self.raft.role
+
+    @property
+    def epoch(self) -> Epoch:
+        return self.raft.epoch
+
+    @property
+    def leader_id(self) -> NodeId:
+        return self.raft.leader_id
+
+    @property
+    def voted(self) -> NodeId:
+        """Whom the vote of this epoch went to, as persisted."""
+        _ = self.raft
+        return self.stored.voted_key.id if self.stored and self.stored.voted_key else NO_NODE
+
+
+def replica(node_id: NodeId) -> Replica:
+    return Replica(node_id)
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def vote_request(
+    epoch: Epoch,
+    *,
+    by: NodeId = 2,
+    log: tuple[Epoch, Offset] = (0, 0),
+    pre_vote: bool = False,
+    to: ReplicaKey | None = None,
+    cluster: str | None = CLUSTER,
+    topic: str = TOPIC_NAME,
+    directory_id: Uuid | None = None,
+) -> VoteRequest:
+    """`log` is the candidate's last epoch and end offset."""
+    data = VoteRequest.TopicData
+    partition = data.PartitionData(
+        replica_epoch=epoch,
+        replica_id=by,
+        replica_directory_id=directory(by & 0xFF) if directory_id is None else directory_id,
+        voter_directory_id=to.directory_id if to else ZERO_UUID,
+        last_offset_epoch=log[0],
+        last_offset=log[1],
+        pre_vote=pre_vote,
+    )
+    return VoteRequest(
+        cluster_id=cluster, voter_id=to.id if to else -1, topics=[data(topic_name=topic, partitions=[partition])]
+    )
+
+
+def vote_response(epoch: Epoch, *, granted: bool, leader: NodeId = -1, error: int = 0) -> VoteResponse:
+    data = VoteResponse.TopicData
+    partition = data.PartitionData(leader_epoch=epoch, leader_id=leader, vote_granted=granted, error_code=error)
+    return VoteResponse(topics=[data(topic_name=TOPIC_NAME, partitions=[partition])])
+
+
+def begin_request(
+    epoch: Epoch,
+    *,
+    by: NodeId = 2,
+    to: ReplicaKey | None = None,
+    cluster: str | None = CLUSTER,
+    topic: str = TOPIC_NAME,
+    endpoints: tuple[Endpoint, ...] = (),
+) -> BeginQuorumEpochRequest:
+    data = BeginQuorumEpochRequest.TopicData
+    partition = data.PartitionData(
+        voter_directory_id=to.directory_id if to else ZERO_UUID, leader_id=by, leader_epoch=epoch
+    )
+    return BeginQuorumEpochRequest(
+        cluster_id=cluster,
+        voter_id=to.id if to else -1,
+        topics=[data(topic_name=topic, partitions=[partition])],
+        leader_endpoints=[
+            BeginQuorumEpochRequest.LeaderEndpoint(name=each.name, host=each.host, port=each.port) for each in endpoints
+        ],
+    )
+
+
+def begin_response(epoch: Epoch, *, leader: NodeId = -1, error: int = 0) -> BeginQuorumEpochResponse:
+    data = BeginQuorumEpochResponse.TopicData
+    partition = data.PartitionData(leader_epoch=epoch, leader_id=leader, error_code=error)
+    return BeginQuorumEpochResponse(topics=[data(topic_name=TOPIC_NAME, partitions=[partition])])
+
+
+def end_request(
+    epoch: Epoch,
+    *,
+    by: NodeId = 2,
+    candidates: tuple[NodeId, ...] = (),
+    cluster: str | None = CLUSTER,
+    topic: str = TOPIC_NAME,
+) -> EndQuorumEpochRequest:
+    data = EndQuorumEpochRequest.TopicData
+    info = data.PartitionData.ReplicaInfo
+    partition = data.PartitionData(
+        leader_id=by,
+        leader_epoch=epoch,
+        preferred_successors=list(candidates),
+        preferred_candidates=[info(candidate_id=i, candidate_directory_id=directory(i)) for i in candidates],
+    )
+    return EndQuorumEpochRequest(cluster_id=cluster, topics=[data(topic_name=topic, partitions=[partition])])
+
+
+def end_response(epoch: Epoch, *, leader: NodeId = -1, error: int = 0) -> EndQuorumEpochResponse:
+    data = EndQuorumEpochResponse.TopicData
+    partition = data.PartitionData(leader_epoch=epoch, leader_id=leader, error_code=error)
+    return EndQuorumEpochResponse(topics=[data(topic_name=TOPIC_NAME, partitions=[partition])])
+
+
+def fetch_request(
+    epoch: Epoch,
+    *,
+    by: NodeId = 2,
+    at: Offset = 0,
+    last_epoch: Epoch = 0,
+    wait_ms: int = 500,
+    cluster: str | None = CLUSTER,
+    topic_id: Uuid = METADATA_TOPIC_ID,
+    topic: str = TOPIC_NAME,
+    directory_id: Uuid | None = None,
+) -> FetchRequest:
+    partition = FetchRequest.FetchTopic.FetchPartition(
+        current_leader_epoch=epoch,
+        fetch_offset=at,
+        last_fetched_epoch=last_epoch,
+        replica_directory_id=directory(by & 0xFF) if directory_id is None else directory_id,
+        high_watermark=-1,
+    )
+    return FetchRequest(
+        cluster_id=cluster,
+        replica_id=by,
+        replica_state=FetchRequest.ReplicaState(replica_id=by),
+        max_wait_ms=wait_ms,
+        max_bytes=1024,
+        topics=[FetchRequest.FetchTopic(topic=topic, topic_id=topic_id, partitions=[partition])],
+    )
+
+
+def fetch_response(
+    epoch: Epoch,
+    *,
+    leader: NodeId = -1,
+    error: int = 0,
+    high_watermark: Offset = -1,
+    diverging: tuple[Epoch, Offset] | None = None,
+    at: Endpoint | None = None,
+) -> FetchResponse:
+    data = FetchResponse.FetchableTopicResponse
+    partition = data.PartitionData(
+        error_code=error,
+        high_watermark=high_watermark,
+        current_leader=data.PartitionData.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch),
+        records=b"",
+    )
+    if diverging is not None:
+        partition.diverging_epoch = data.PartitionData.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+    nodes = [FetchResponse.NodeEndpoint(node_id=leader, host=at.host, port=at.port)] if at is not None else []
+    return FetchResponse(
+        responses=[data(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])], node_endpoints=nodes
+    )
+
+
+def error_of(message: Any) -> int:
+    """The partition's error, or the top-level one."""
+    if message.error_code:
+        return int(message.error_code)
+    topics = message.responses if isinstance(message, FetchResponse) else message.topics
+    return int(topics[0].partitions[0].error_code)
+
+
+def is_granted(message: Message) -> bool:
+    assert isinstance(message, VoteResponse)
+    return message.topics[0].partitions[0].vote_granted
