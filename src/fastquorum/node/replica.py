@@ -391,6 +391,10 @@ class Replica:
 
         self.shell.tell(on_committed)
 
+    def halt(self, error: FastQuorumError | None, now_us: Micros) -> None:
+        """End at once, without a word to the peers: the embedding program waited long enough, or something broke."""
+        self._stop(error, now_us)
+
     def _stop(self, error: FastQuorumError | None, now_us: Micros) -> None:
         """Nothing is sent, written or acknowledged after this. Every caller that waits is told."""
         if self._stopped:

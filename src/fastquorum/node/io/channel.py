@@ -1,6 +1,7 @@
 """One TCP connection: its frames in, its bytes out, and since when it owes us something.
 
-Reading belongs to the replica's thread. `outbox` and everything about sending is guarded by the lane lock (one writer per socket).
+Reading belongs to the replica's thread. `outbox` and everything about sending is guarded by the lane lock (one writer
+per socket).
 """
 
 import socket

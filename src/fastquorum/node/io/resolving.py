@@ -7,7 +7,7 @@ import queue
 import socket
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fastquorum.kernels.lane import Connection
 
@@ -16,7 +16,7 @@ class Address(NamedTuple):
     """What connect(2) takes."""
 
     family: int
-    address: tuple[str | int, ...]
+    address: Any
 
 
 def literal(host: str, port: int) -> Address | None:

@@ -1,14 +1,18 @@
 """The Transport port over non-blocking TCP sockets and one epoll instance. No thread of its own.
 
-`connect`, `send` and `close` are called with the lane lock held, by whichever thread holds it; so is every method here that touches an
-outbox. `send` gives the socket what it takes at once - the steady state needs no other thread's turn - and leaves the rest to the
-replica's thread, which is told by epoll. A socket that fails is shut down, so that epoll reports it where it can be handled.
+`connect`, `send` and `close` are called with the lane lock held, by whichever thread holds it; so is every method
+here that touches an
+outbox. `send` gives the socket what it takes at once - the steady state needs no other thread's turn - and leaves the
+rest to the
+replica's thread, which is told by epoll. A socket that fails is shut down, so that epoll reports it where it can be
+handled.
 """
 
 import errno
 import os
 import select
 import socket
+import threading
 from collections import deque
 from typing import Final
 
@@ -47,6 +51,7 @@ class SocketTransport:
         self._channels: dict[Connection, Channel] = {}
         self._next_number: Connection = 1
         self._resolver = Resolver(self._on_resolved)
+        self._wake_guard = threading.Lock()
         self._closed = False
 
     # --- the port -----------------------------------------------------------------------------------------------------
@@ -98,8 +103,9 @@ class SocketTransport:
 
     def wake(self) -> None:
         """Have the replica's thread look around soon. From any thread."""
-        if not self._closed:
-            os.eventfd_write(self.wake_fd, 1)
+        with self._wake_guard:  # lest the number be written to after it was closed, and perhaps reused
+            if not self._closed:
+                os.eventfd_write(self.wake_fd, 1)
 
     # --- for the reactor, on the replica's thread ---------------------------------------------------------------------
 
@@ -184,14 +190,34 @@ class SocketTransport:
             channel.unsent_since_us = NEVER
         self._set_interest(channel)
 
+    def break_off(self, connection: Connection) -> None:
+        """Lock held. Give a connection up and have its end reported."""
+        channel = self._channels.get(connection)
+        if channel is not None:
+            self._break(channel)
+
     def close_all(self) -> None:
         """Lock held. The end: sockets, epoll, eventfd."""
-        if self._closed:
-            return
-        self._closed = True
+        with self._wake_guard:
+            if self._closed:
+                return
+            self._closed = True
+            os.close(self.wake_fd)
         for channel in self.channels():
             self.close(channel.number)
         self._resolver.close()
+        self.epoll.close()
+
+    def abandon_in_child(self) -> None:
+        """After fork, in the child: let go of the descriptors, so that no port and no connection outlives the parent.
+
+        Closing sends nothing: the parent still holds every socket. No lock is taken, a thread that is gone may hold it.
+        """
+        self._closed = True
+        for channel in self.channels():
+            channel.broken = True
+            if channel.sock is not None:
+                channel.sock.close()
         self.epoll.close()
         os.close(self.wake_fd)
 

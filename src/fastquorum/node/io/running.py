@@ -1,0 +1,377 @@
+"""A running node: a data directory, a replica over it, and the thread it lives in. What the public API and the
+command line drive.
+
+Methods may be called from any thread, unless they say otherwise. An `Observer` hears on the replica's thread and must
+not block.
+"""
+
+import random
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from fastquorum.config import QuorumConfig
+from fastquorum.errors import ClosedError, ConfigError, FastQuorumError, FatalError, UsageError
+from fastquorum.kernels import Buffer, Kernels, load
+from fastquorum.kernels.lane import load_lane
+from fastquorum.node.assembly import Member, Ports, assemble
+from fastquorum.node.io import directory as directories
+from fastquorum.node.io import forks
+from fastquorum.node.io.clock import now_us, wall_clock_ms
+from fastquorum.node.io.failpoints import failpoint
+from fastquorum.node.io.injected import InjectedTransport
+from fastquorum.node.io.listening import bound_endpoint, listen
+from fastquorum.node.io.reactor import Reactor
+from fastquorum.node.io.transport import SocketTransport
+from fastquorum.node.ports import AppendTicket, BarrierTicket
+from fastquorum.node.replica import Replica
+from fastquorum.node.settings import NodeSettings
+from fastquorum.raft import events as ev
+from fastquorum.raft.raft import Description
+from fastquorum.storage.identity import Identity
+from fastquorum.types import LISTENER_NAME, NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset
+
+GRACE_S: Final = 3.5
+"""What a graceful stop may take before the replica is halted; the whole stays under 5 s."""
+HALT_S: Final = 1.0
+LOOPBACK: Final = Endpoint(LISTENER_NAME, "127.0.0.1", 0)
+_EVERYWHERE: Final = ("", "0.0.0.0", "::")
+
+
+class Leadership(NamedTuple):
+    """Who leads which epoch. `leader_id` is -1 while nobody is known to; `is_self`: appends are accepted here."""
+
+    epoch: Epoch
+    leader_id: NodeId
+    endpoint: Endpoint | None
+    is_self: bool
+
+
+class Observer(Protocol):
+    """Who is told what happens, on the replica's thread, without the lane lock. Must not block."""
+
+    def on_committed(self, high_watermark: Offset) -> None: ...
+    def on_leadership(self, leadership: Leadership) -> None: ...
+    def on_ready(self) -> None:
+        """`is_ready` became true."""
+
+    def on_stopped(self, error: FastQuorumError | None) -> None: ...
+
+
+class PeerDescription(NamedTuple):
+    """What a leader knows of one replica that fetches from it. Times are how long ago, in microseconds; -1 never."""
+
+    node_id: NodeId
+    directory_id: str
+    is_voter: bool
+    end_offset: Offset
+    lag: int
+    since_contact_us: Micros
+    since_caught_up_us: Micros
+
+
+@dataclass(slots=True)
+class _Stopping:
+    """Where the end has got to."""
+
+    asked: bool = False
+    over: bool = False
+    error: FastQuorumError | None = None
+
+
+class RunningNode:
+    """Made by `start_node`."""
+
+    def __init__(
+        self,
+        *,
+        config: QuorumConfig,
+        kernels: Kernels,
+        opened: directories.OpenDirectory,
+        transport: SocketTransport,
+        listening: socket.socket,
+        advertised: Endpoint,
+        bootstrap: tuple[Endpoint, ...],
+    ) -> None:
+        identity = opened.identity
+        self.config = config
+        self.kernels = kernels
+        self.identity: Identity = identity
+        self.advertised = advertised
+        self.leadership = Leadership(-1, NO_NODE, None, False)
+        self.is_ready = False
+        self._opened = opened
+        self._observer: Observer | None = None
+        self._lock = threading.Lock()
+        self._stopping = _Stopping()
+        self._is_forked = False
+        self._listening = listening
+        self._transport = transport
+        self._ready_epoch: Epoch = -1
+        self._reactor = Reactor(
+            config=config,
+            transport=transport,
+            flusher=opened.flusher,
+            lock=self._lock,
+            listening=listening,
+            name=f"fastquorum-{identity.node_id}",
+            on_end=self._on_end,
+        )
+        member = Member(
+            key=identity.key,
+            cluster_id=identity.cluster_id,
+            voters=opened.voters,
+            kraft_version=opened.kraft_version,
+            log_kind=identity.log_kind,
+            topic_name=identity.topic_name,
+            listeners=(advertised,),
+            bootstrap=bootstrap,
+        )
+        ports = Ports(
+            transport=transport,
+            lock=self._lock,
+            flusher=opened.flusher,
+            states=opened.states,
+            listener=self,
+            clock_ms=wall_clock_ms,
+            random=random.Random(secrets.randbits(64)),
+        )
+        self._replica: Replica = assemble(member, config, kernels, load_lane(), opened.log, ports)
+        self._shell = self._replica.shell
+        self.log = opened.log
+        """Offsets may be looked at from any thread; everything else goes through `read`."""
+
+    def start(self, observer: Observer) -> None:
+        """Set it going. Once."""
+        self._observer = observer
+        forks.watch(self)
+        self._reactor.start(self._replica)
+
+    # --- appends and reads --------------------------------------------------------------------------------------------
+
+    def append(self, values: Sequence[Buffer], ticket: AppendTicket) -> None:
+        """Append the values in one batch. Raises, with nothing appended: NotLeader, Overloaded, RecordTooLarge,
+        ClosedError, FatalError.
+        """
+        if self._is_forked or self._stopping.asked:
+            self._refuse()
+        self._shell.append(values, ticket, now_us())
+
+    def begin_barrier(self, ticket: BarrierTicket) -> None:
+        """Begin a linearizable read. Raises NotLeader, ClosedError, FatalError."""
+        self.check_open()
+        self._shell.begin_barrier(ticket, now_us())
+
+    def read(self, offset: Offset, bytes_max: int, end_offset: Offset) -> bytes:
+        """Whole batches from `offset` on, below end_offset. OffsetOutOfRange, CorruptionError."""
+        self.check_open()
+        return self._shell.read(offset, bytes_max, end_offset)
+
+    @property
+    def high_watermark(self) -> Offset:
+        return self._shell.high_watermark
+
+    @property
+    def is_leader(self) -> bool:
+        """True while appends are accepted here."""
+        return self._shell.is_leader
+
+    @property
+    def error(self) -> FastQuorumError | None:
+        """What stopped it; None while it runs, and after a graceful stop."""
+        return self._stopping.error or self._shell.error
+
+    def not_leader(self) -> FastQuorumError:
+        return self._replica.not_leader()
+
+    # --- asking the replica's thread ----------------------------------------------------------------------------------
+
+    def describe(self, done: Callable[[Description, tuple[PeerDescription, ...]], None]) -> None:
+        """Have `done` called on the replica's thread with what it knows."""
+        self.check_open()
+
+        def command(replica: Replica, now: Micros) -> None:
+            with self._lock:
+                state = self._shell.freeze(now)
+                self._shell.resume(now)
+            end_offset = state.log_end if state is not None else 0
+            peers = tuple(
+                PeerDescription(
+                    peer.key.id,
+                    str(peer.key.directory_id),
+                    peer.is_voter,
+                    peer.end_offset,
+                    max(end_offset - peer.end_offset, 0),
+                    now - peer.last_contact_us if peer.last_contact_us >= 0 else -1,
+                    now - peer.last_caught_up_us if peer.last_caught_up_us >= 0 else -1,
+                )
+                for peer in (state.peers if state is not None else ())
+            )
+            done(replica.raft.describe(), peers)
+
+        self._reactor.post(command)
+
+    def resign(self, preferred: NodeId, epoch: Epoch) -> None:
+        """Give up the lead of this epoch in favour of `preferred` (NO_NODE: anybody)."""
+        self.check_open()
+        if preferred != NO_NODE and preferred not in self._replica.raft.voters.ids:
+            raise UsageError(f"node {preferred} is not among the voters {list(self._replica.raft.voters.ids)}")
+        self._reactor.post(lambda replica, now: replica.request(ev.ResignRequested(preferred, epoch), now))
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def request_stop(self) -> None:
+        """Begin a graceful stop; `on_stopped` follows. Idempotent."""
+        if not self._stopping.asked and not self._is_forked:
+            self._stopping.asked = True
+            self._reactor.post(lambda replica, now: replica.request(ev.ShutdownRequested(), now))
+
+    def stop(self, grace_s: float = GRACE_S) -> None:
+        """Stop, gracefully within `grace_s`, else at once. Blocks until the directory is closed.
+
+        Raises FatalError if the disk does not answer: the directory then stays locked until the process ends.
+        """
+        if self._is_forked:
+            return
+        self.request_stop()
+        if self._reactor.join(grace_s):
+            return
+        self._reactor.post(lambda replica, now: replica.halt(None, now))
+        if not self._reactor.join(HALT_S):
+            raise FatalError(
+                f"node {self.identity.node_id} does not stop, as its disk does not answer: its directory stays locked "
+                "until the process ends"
+            )
+
+    def abort(self) -> None:
+        """Stop without a word to the peers, as a crash would, but release what is held. For tests and last resorts."""
+        self._stopping.asked = True
+        self._reactor.post(lambda replica, now: replica.halt(None, now))
+        self._reactor.join(HALT_S)
+
+    def check_open(self) -> None:
+        """ClosedError if it was closed or forked, or the error that stopped it."""
+        if self._is_forked or self._stopping.asked or self._stopping.over:
+            self._refuse()
+
+    def _refuse(self) -> None:
+        if self._is_forked:
+            raise ClosedError(
+                "this handle was opened before fork and cannot work in the child",
+                "open the directory in one process only",
+            )
+        error = self.error
+        if error is not None:
+            raise error
+        raise ClosedError("the quorum is closed", "open it again")
+
+    def poison_in_child(self) -> None:
+        """After fork, in the child."""
+        self._is_forked = True
+        self._transport.abandon_in_child()
+        self._listening.close()
+
+    # --- the replica's listener, on its thread ------------------------------------------------------------------------
+
+    def on_committed(self, high_watermark: Offset) -> None:
+        observer = self._observer
+        assert observer is not None
+        if self._ready_epoch != self.leadership.epoch:
+            self._look_ready()
+        observer.on_committed(high_watermark)
+
+    def on_leadership(self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool) -> None:
+        observer = self._observer
+        assert observer is not None
+        self.leadership = Leadership(epoch, leader_id, endpoint, is_self)
+        self.is_ready = False
+        self._ready_epoch = -1
+        self._look_ready()
+        observer.on_leadership(self.leadership)
+
+    def on_stopped(self, error: FastQuorumError | None) -> None:
+        """The observer hears of it when everything is closed."""
+        self._reactor.on_stopped(error)
+
+    def _look_ready(self) -> None:
+        """Ready: a leader is known, and the last committed record is of its epoch - so the high watermark is valid in
+        it.
+        """
+        high_watermark = self._shell.high_watermark
+        if self.leadership.leader_id == NO_NODE or high_watermark <= 0:
+            return
+        with self._lock:
+            epoch = self.log.epoch_for(high_watermark - 1)
+        if epoch == self.leadership.epoch:
+            self._ready_epoch = epoch
+            self.is_ready = True
+            assert self._observer is not None
+            self._observer.on_ready()
+
+    def _on_end(self, error: FastQuorumError | None) -> None:
+        """Nothing runs any more: close the directory, then tell."""
+        self._stopping.error = error
+        try:
+            self._opened.finish_flushing()
+            self._opened.close(error)
+        except FastQuorumError as failed:
+            self._stopping.error = self._stopping.error or failed
+        self._stopping.over = True
+        assert self._observer is not None
+        self._observer.on_stopped(self._stopping.error)
+
+
+def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
+    """Open the directory, bind, and set a replica going. Raises ConfigError, DirectoryError, UsageError,
+    CorruptionError, FatalError.
+    """
+    if settings.path is None:
+        raise ConfigError("a node needs a data directory", "give it", "path")
+    kernels = load("pure" if settings.kernels == "pure" else "native")
+    with ExitStack() as resources:
+        disk, lock = directories.lock_directory(settings.path, kernels, resources)
+        early, bound = None, LOOPBACK
+        if directories.is_empty(disk) and settings.voters is None:
+            # Its only voter is to be reached where it listens, so it must listen first.
+            early, bound = _listen(resources, settings.listen or LOOPBACK)
+        identity = directories.identify(disk, kernels, settings, bound)
+        own = identity.voters.get(identity.node_id)
+        own_endpoint = own.endpoints[0] if own is not None else None
+        listening = early
+        if listening is None:
+            listening, bound = _listen(resources, settings.listen or own_endpoint or LOOPBACK)
+        advertised = settings.advertise or _reachable(bound, own_endpoint)
+        opened = directories.open_log(disk, lock, kernels, settings, identity, resources)
+        transport = (InjectedTransport if failpoint.are_armed else SocketTransport)(settings.quorum, kernels)
+        resources.callback(transport.close_all)
+        node = RunningNode(
+            config=settings.quorum,
+            kernels=kernels,
+            opened=opened,
+            transport=transport,
+            listening=listening,
+            advertised=advertised,
+            bootstrap=settings.bootstrap,
+        )
+        opened.resources = resources.pop_all()
+    node.start(observer)
+    return node
+
+
+def _listen(resources: ExitStack, wanted: Endpoint) -> tuple[socket.socket, Endpoint]:
+    sock = listen(wanted)
+    resources.callback(sock.close)
+    return sock, bound_endpoint(sock, wanted)
+
+
+def _reachable(bound: Endpoint, own: Endpoint | None) -> Endpoint:
+    """What to advertise if nothing was said: where it listens, or where the voters are told to find it."""
+    if bound.host not in _EVERYWHERE:
+        return bound
+    if own is not None:
+        return own._replace(name=bound.name)
+    raise ConfigError("an address that others can reach is not known", "advertise one", "advertise")

@@ -1,0 +1,49 @@
+"""Settings from a file and from the environment. The first that has a setting decides it: arguments, file,
+environment.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+
+from fastquorum.errors import ConfigError
+from fastquorum.node.settings import NodeSettings, Source, combine, from_arguments, from_environment, from_file
+from fastquorum.storage.properties import parse_properties
+
+
+def read_settings(
+    arguments: Mapping[str, object], file: str | None = None, environment: Mapping[str, str] | None = None
+) -> NodeSettings:
+    """All settings of a node. ConfigError names the key, where it was said, and the nearest key there is."""
+    return combine(
+        from_arguments(arguments),
+        from_file(read_file(file)) if file is not None else {},
+        from_environment(Source("environment", os.environ if environment is None else environment)),
+    )
+
+
+def read_file(path: str) -> Source:
+    """A TOML file (`.toml`; tables are joined by dots), else a properties file."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot be read: {error.strerror}", "check the path", source=path, key="config file"
+        ) from error
+    try:
+        if path.endswith(".toml"):
+            return Source(path, _flattened(tomllib.loads(data.decode("utf-8"))))
+        return Source(path, parse_properties(data))
+    except ValueError as error:
+        raise ConfigError(f"is not valid: {error}", "", "config file", path) from error
+
+
+def _flattened(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flattened(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat

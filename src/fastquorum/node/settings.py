@@ -1,0 +1,299 @@
+"""What a node is started with, and how it is written in arguments, files and the environment. Pure: text in, values
+out.
+
+Each setting is declared once: its argument's name, the keys that mean it in a file (Kafka's `controller.quorum.*`,
+KIP-595's `quorum.*`,
+ours), and how its text is read. An environment variable is FASTQUORUM_ and a key or argument in capitals, everything
+but letters and digits
+as `_`. Reading files and the environment is `node.io.sources`' business.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Final, NamedTuple
+
+from fastquorum.config import MS, QuorumConfig
+from fastquorum.errors import ConfigError
+from fastquorum.storage.identity import LogKind, parse_voters
+from fastquorum.types import LISTENER_NAME, Endpoint, NodeId, VoterSet
+
+VARIABLE_PREFIX: Final = "FASTQUORUM_"
+
+Value = object
+Parse = Callable[[object], Value]
+
+
+class Source(NamedTuple):
+    """Where settings come from, by name, and what it says: key to text, or to a value of the right type already."""
+
+    name: str
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """Everything a node may be told; None where the formatted directory decides, or a default does."""
+
+    path: str | None = None
+    node_id: NodeId | None = None
+    voters: VoterSet | None = None
+    cluster_id: str | None = None
+    listen: Endpoint | None = None
+    """Where to bind; an empty host means every address."""
+    advertise: Endpoint | None = None
+    bootstrap: tuple[Endpoint, ...] = ()
+    log: LogKind | None = None
+    topic: str | None = None
+    kernels: str = "native"
+    quorum: QuorumConfig = field(default_factory=QuorumConfig)
+
+
+class Setting(NamedTuple):
+    """One setting. `name` is the argument; a field of QuorumConfig if `is_quorum`."""
+
+    name: str
+    keys: tuple[str, ...]
+    parse: Parse
+    is_quorum: bool = False
+
+
+# --- reading values ---------------------------------------------------------------------------------------------------
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("expected text")
+    return value.strip()
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, str):
+        value = int(value.strip().replace("_", ""))
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("expected a whole number")
+    return value
+
+
+def _node_id(value: object) -> int:
+    number = _whole(value)
+    if not 0 <= number < 2**31:
+        raise ValueError(f"expected 0..{2**31 - 1}")
+    return number
+
+
+def _positive(value: object) -> int:
+    number = _whole(value)
+    if number <= 0:
+        raise ValueError("expected a whole number above 0")
+    return number
+
+
+def _milliseconds(value: object) -> int:
+    return _positive(value) * MS
+
+
+def _voters(value: object) -> VoterSet:
+    if isinstance(value, VoterSet):
+        return value
+    parts = list(value) if isinstance(value, list | tuple) else [value]
+    return parse_voters(",".join(_text(part) for part in parts))
+
+
+def _endpoint(value: object) -> Endpoint:
+    """HOST:PORT or NAME://HOST:PORT; the host may be empty or in brackets."""
+    if isinstance(value, Endpoint):
+        return value
+    text = _text(value)
+    name, scheme, address = text.rpartition("://")
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or not int(port) < 65536:
+        raise ValueError("expected HOST:PORT")
+    return Endpoint(name if scheme else LISTENER_NAME, host.strip("[]"), int(port))
+
+
+def _listener(value: object) -> Endpoint:
+    """The CONTROLLER listener of Kafka's list, or the only one."""
+    if isinstance(value, Endpoint):
+        return value
+    listed = [_endpoint(part) for part in _text(value).split(",")]
+    for each in listed:
+        if each.name == LISTENER_NAME or len(listed) == 1:
+            return each
+    raise ValueError(f"expected one listener named {LISTENER_NAME}")
+
+
+def _endpoints(value: object) -> tuple[Endpoint, ...]:
+    parts = list(value) if isinstance(value, list | tuple) else _text(value).split(",")
+    return tuple(_endpoint(part) for part in parts)
+
+
+def _directory(value: object) -> str:
+    text = _text(value)
+    if "," in text:
+        raise ValueError("expected one directory: a quorum's log has no second place")
+    return text
+
+
+def _log_kind(value: object) -> LogKind:
+    return LogKind(_text(value))
+
+
+def _kernels(value: object) -> str:
+    text = _text(value)
+    if text not in ("native", "pure"):
+        raise ValueError("expected native or pure")
+    return text
+
+
+def _quorum(name: str, keys: Sequence[str], parse: Parse, *, both: bool = True) -> Setting:
+    """`quorum.*` of KIP-595 and `controller.quorum.*` of Kafka."""
+    named = [f"{prefix}quorum.{key}" for key in keys for prefix in ("controller.", "")] if both else list(keys)
+    return Setting(name, tuple(named), parse, is_quorum=True)
+
+
+SETTINGS: Final = (
+    Setting("path", ("metadata.log.dir", "log.dirs", "log.dir"), _directory),
+    Setting("node_id", ("node.id", "broker.id"), _node_id),
+    Setting("voters", ("controller.quorum.voters", "quorum.voters"), _voters),
+    Setting("cluster_id", ("cluster.id",), _text),
+    Setting("listen", ("listeners",), _listener),
+    Setting("advertise", ("advertised.listeners",), _listener),
+    Setting("bootstrap", ("controller.quorum.bootstrap.servers", "quorum.bootstrap.servers"), _endpoints),
+    Setting("log", ("log.kind",), _log_kind),
+    Setting("topic", ("topic.name",), _text),
+    Setting("kernels", ("kernels",), _kernels),
+    _quorum("election_timeout_us", ["election.timeout.ms"], _milliseconds),
+    _quorum("fetch_timeout_us", ["fetch.timeout.ms"], _milliseconds),
+    _quorum("election_backoff_us_max", ["election.backoff.max.ms"], _milliseconds),
+    _quorum("request_timeout_us", ["request.timeout.ms"], _milliseconds),
+    _quorum("retry_backoff_us", ["retry.backoff.ms"], _milliseconds),
+    _quorum("fetch_wait_us_max", ["fetch.wait.max.ms"], _milliseconds),
+    _quorum("fetch_bytes_max", ["fetch.max.bytes"], _positive),
+    _quorum("observer_expiry_us", ["observer.expiry.ms"], _milliseconds),
+    _quorum("batch_bytes_max", ["batch.max.bytes"], _positive),
+    _quorum("segment_bytes", ["metadata.log.segment.bytes", "log.segment.bytes"], _positive, both=False),
+    _quorum("preallocate_bytes", ["log.preallocate.bytes"], _positive, both=False),
+    _quorum("mark_interval_us", ["log.mark.interval.ms"], _milliseconds, both=False),
+    _quorum("frame_bytes_max", ["socket.request.max.bytes"], _positive, both=False),
+    _quorum("connections_max", ["max.connections"], _positive, both=False),
+    _quorum("connection_idle_us_max", ["connections.max.idle.ms"], _milliseconds, both=False),
+    _quorum("partial_frame_us_max", ["partial.frame.max.ms"], _milliseconds, both=False),
+    _quorum("append_queue_records_max", ["append.queue.max.records"], _positive, both=False),
+    _quorum("append_queue_bytes_max", ["append.queue.max.bytes"], _positive, both=False),
+    _quorum("disk_stall_us_max", ["disk.stall.max.ms"], _milliseconds, both=False),
+)
+
+WITHOUT_EFFECT: Final = frozenset(
+    (
+        # Of Kafka's files for controllers: right there, and decided otherwise here.
+        "process.roles",
+        "controller.listener.names",
+        "listener.security.protocol.map",
+        "inter.broker.listener.name",
+        "num.partitions",
+        "num.network.threads",
+        "num.io.threads",
+        # KIP-595 names a maximum; the backoff here is constant, as Kafka's is.
+        "quorum.retry.backoff.max.ms",
+        "controller.quorum.retry.backoff.max.ms",
+    )
+)
+_BY_KEY: Final = {key: setting for setting in SETTINGS for key in setting.keys}
+_BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
+
+
+def variable(key: str) -> str:
+    """The environment variable that means this key or argument."""
+    return VARIABLE_PREFIX + "".join(char if char.isalnum() else "_" for char in key).upper()
+
+
+_BY_VARIABLE: Final = {variable(key): setting for key, setting in (_BY_KEY | _BY_NAME).items()}
+_OTHER_VARIABLES: Final = frozenset((VARIABLE_PREFIX + "FAILPOINTS",))
+
+
+# --- putting sources together -----------------------------------------------------------------------------------------
+
+
+def from_arguments(values: Mapping[str, object]) -> dict[str, Value]:
+    """Settings by name. None means not given. Times are in microseconds here, as the fields' names say."""
+    source = Source("argument", {name: value for name, value in values.items() if value is not None})
+    found: dict[str, Value] = {}
+    for name, value in source.values.items():
+        setting = _BY_NAME.get(name)
+        if setting is None:
+            raise _unknown(name, source.name, _BY_NAME)
+        parse = _positive if setting.parse is _milliseconds else setting.parse
+        found[name] = _parsed(parse, name, value, source.name)
+    return found
+
+
+def from_file(source: Source) -> dict[str, Value]:
+    """Settings by name, from the dotted keys of a properties or TOML file."""
+    return _collect(source, _BY_KEY, WITHOUT_EFFECT)
+
+
+def from_environment(source: Source) -> dict[str, Value]:
+    """Settings by name, from variables that begin with FASTQUORUM_."""
+    mine = {name: value for name, value in source.values.items() if name.startswith(VARIABLE_PREFIX)}
+    return _collect(Source(source.name, mine), _BY_VARIABLE, _OTHER_VARIABLES)
+
+
+def combine(*layers: Mapping[str, Value]) -> NodeSettings:
+    """The first layer that has a setting decides it."""
+    merged: dict[str, Value] = {}
+    for layer in reversed(layers):
+        merged |= layer
+    quorum = {name: merged.pop(name) for name in [each.name for each in fields(QuorumConfig)] if name in merged}
+    config = QuorumConfig(**quorum)  # type: ignore[arg-type]
+    if "fetch_wait_us_max" not in quorum:
+        config = replace(config, fetch_wait_us_max=min(config.fetch_wait_us_max, config.fetch_timeout_us // 4))
+    _check(config)
+    return NodeSettings(**merged, quorum=config)  # type: ignore[arg-type]
+
+
+def _collect(source: Source, known: Mapping[str, Setting], ignored: frozenset[str]) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    said: dict[str, str] = {}
+    for key, text in source.values.items():
+        if key in ignored:
+            continue
+        setting = known.get(key)
+        if setting is None:
+            raise _unknown(key, source.name, known)
+        value = _parsed(setting.parse, key, text, source.name)
+        if setting.name in found and found[setting.name] != value:
+            raise ConfigError(f"contradicts {said[setting.name]}", "keep one of the two", key, source.name)
+        found[setting.name] = value
+        said[setting.name] = key
+    return found
+
+
+def _parsed(parse: Parse, key: str, value: object, source: str) -> Value:
+    try:
+        return parse(value)
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise ConfigError(f"{value!r} cannot be used: {error}", "", key, source) from error
+
+
+def _unknown(key: str, source: str, known: Mapping[str, object]) -> ConfigError:
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    return ConfigError("there is no such setting", f"did you mean {near[0]}?" if near else "", key, source)
+
+
+def _check(config: QuorumConfig) -> None:
+    if config.batch_bytes_max > config.frame_bytes_max:
+        raise ConfigError(
+            f"{config.batch_bytes_max} bytes do not fit into a frame of {config.frame_bytes_max}",
+            "raise frame_bytes_max with it",
+            "batch_bytes_max",
+        )
+    if config.fetch_wait_us_max >= config.fetch_timeout_us:
+        raise ConfigError(
+            f"a Fetch parked for {config.fetch_wait_us_max} us would exceed the fetch timeout of "
+            f"{config.fetch_timeout_us} us",
+            "keep it well below, so that a quiet leader is not taken for a dead one",
+            "fetch_wait_us_max",
+        )
