@@ -26,7 +26,12 @@ class Inode:
         self.dirty.update(range(start // SECTOR, (end + SECTOR - 1) // SECTOR))
 
     def sync(self) -> None:
-        self.durable = bytearray(self.volatile)
+        """Only dirty sectors are written: what was marked clean without reaching the disk never does."""
+        del self.durable[len(self.volatile) :]
+        self.durable.extend(bytes(len(self.volatile) - len(self.durable)))
+        for sector in self.dirty:
+            piece = self.volatile[sector * SECTOR : (sector + 1) * SECTOR]
+            self.durable[sector * SECTOR : sector * SECTOR + len(piece)] = piece
         self.dirty.clear()
 
     def crash(self, chance: random.Random) -> None:
@@ -37,7 +42,7 @@ class Inode:
         for sector in sorted(self.dirty):
             if chance.random() < 0.5:
                 piece = self.volatile[sector * SECTOR : (sector + 1) * SECTOR]
-                end = min(sector * SECTOR + len(piece), len(survivor))
+                end = max(min(sector * SECTOR + len(piece), len(survivor)), sector * SECTOR)
                 survivor[sector * SECTOR : end] = piece[: end - sector * SECTOR]
         self.durable = survivor
         self.volatile = bytearray(survivor)
@@ -84,6 +89,7 @@ class FakeFile:
     def truncate(self, size_bytes: int) -> None:
         assert self._mode != "read", f"truncation of {self._path}"
         content = self.inode.volatile
+        self.inode.touch(size_bytes, len(content))
         del content[size_bytes:]
         content.extend(bytes(size_bytes - len(content)))
 

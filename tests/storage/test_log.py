@@ -183,6 +183,20 @@ def test_reads_from_disk_find_every_offset(kernels: Kernels) -> None:
         assert rig.log.read(offset, 3_000)[: len(data)] == data
 
 
+def test_the_index_forgets_what_was_truncated(kernels: Kernels) -> None:
+    rig = Rig(kernels, config=QuorumConfig(segment_bytes=100_000, preallocate_bytes=4096))
+    for number in range(40):
+        rig.append(1, b"%d" % number * 300)
+    rig.log.truncate_to(10)
+    for number in range(10, 60):
+        rig.append(2, b"n%d" % number * 77)
+    expected = rig.values()
+    rig.log._tail.clear()
+    assert rig.values() == expected
+    for offset in range(60):
+        assert kernels.decode_values(rig.log.read(offset, 1)) == [expected[offset][2]]
+
+
 def test_records_are_found_by_timestamp(kernels: Kernels) -> None:
     rig = Rig(kernels)
     for number in range(12):

@@ -1,7 +1,7 @@
 """A log directory that nobody runs, ours or Apache Kafka's: its batches, whether it is sound, closing it after a crash.
 
-Reading changes nothing and needs no lock; a directory in use may be read too, up to where its batches end for the moment.
-Only `trim_log` writes.
+Reading changes nothing and needs no lock; a directory in use may be read too, up to where its batches
+end for the moment. Only `trim_log` writes.
 """
 
 from collections.abc import Iterator

@@ -1,0 +1,390 @@
+"""What touches the system: real files, the directory lock, the quorum state in LMDB."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fastquorum.config import QuorumConfig
+from fastquorum.errors import (
+    ClosedError,
+    CorruptionError,
+    DirectoryError,
+    FastQuorumError,
+    StateStoreFailed,
+    StorageFailed,
+)
+from fastquorum.kernels import Kernels
+from fastquorum.raft.election import ElectionState
+from fastquorum.storage.format import create_log
+from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_lock import DirectoryLock
+from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.log import Log
+from fastquorum.storage.names import LOG_DIRECTORY, QUORUM_STATE
+from fastquorum.storage.state_value import StateOwner, decode_state, encode_state
+from fastquorum.types import ReplicaKey, Uuid
+
+from .fake_disk import FakeFlusher
+
+OWNER = StateOwner("usACA5tBSrKS64DhDt4jig", 1, Uuid(bytes(range(16))))
+STATES = [
+    ElectionState(),
+    ElectionState(7, 2),
+    ElectionState(2**31 - 1, -1, ReplicaKey(3, Uuid(b"v" * 16))),
+    ElectionState(4, 1, ReplicaKey(0)),
+]
+SMALL = QuorumConfig(segment_bytes=200_000, preallocate_bytes=16 * 1024)
+
+FORKS = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+"""Python warns of forks while other threads run; that is what these tests are about."""
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_log_on_real_files_survives_reopening(kernels: Kernels, tmp_path: Path) -> None:
+    disk = RealDisk.open_directory(str(tmp_path / "n1"), kernels, create=True)
+    create_log(disk, kernels)
+    flusher = kernels.Flusher()
+    log = Log.open(disk, kernels, SMALL, flusher)
+    for number in range(300):
+        batch = kernels.encode_values([b"%d" % number * 300], base_offset=number, leader_epoch=1, timestamp_ms=number)
+        log.append_batch(batch, base_offset=number, next_offset=number + 1, epoch=1, timestamp_ms=number)
+        log.request_flush()
+        for token, errno in flusher.completions():
+            log.flush_done(token, errno)
+        log.maintain(number)
+    log.truncate_to(290)
+    # Not closed: as if killed. Everything written is in the page cache, so it is all found again.
+    flusher.close()
+    again = Log.open(disk, kernels, SMALL, FakeFlusher())
+    assert again.end_offset == again.flushed_end == 290
+    assert len([name for name in disk.list(LOG_DIRECTORY) if name.endswith(".log")]) > 1
+    assert kernels.decode_values(again.read(123, 1)) == [b"123" * 300]
+    again.close()
+    log._segments.clear()
+
+
+def test_disk_operations(kernels: Kernels, tmp_path: Path) -> None:
+    disk = RealDisk.open_directory(str(tmp_path), kernels)
+    disk.make_directory("a")
+    disk.replace_file("a/x", b"one")
+    disk.replace_file("a/x", b"two")
+    assert (disk.read_file("a/x"), disk.list("a"), disk.list("nothing")) == (b"two", ["x"], [])
+    disk.rename("a/x", "a/y")
+    assert (disk.exists("a/x"), disk.exists("a/y")) == (False, True)
+    disk.remove("a/y")
+    with pytest.raises(StorageFailed) as caught:
+        disk.read_file("a/y")
+    assert (caught.value.operation, caught.value.path, caught.value.errno_code) == ("read", str(tmp_path / "a/y"), 2)
+    with pytest.raises(StorageFailed):
+        disk.open("a/y")
+
+
+def test_a_path_that_is_no_directory_is_refused(kernels: Kernels, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(DirectoryError, match="is not a directory"):
+        RealDisk.open_directory(str(tmp_path / "file"), kernels)
+    with pytest.raises(DirectoryError, match="cannot be created"):
+        RealDisk.open_directory(str(tmp_path / "file" / "below"), kernels, create=True)
+
+
+@pytest.fixture
+def tmpfs(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a tmpfs")
+    mount = tmp_path / "tmpfs"
+    mount.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(mount)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a tmpfs is not permitted here")
+    yield mount
+    subprocess.run(["umount", "-l", str(mount)], check=True)
+
+
+def test_a_read_only_file_system_is_refused(kernels: Kernels, tmpfs: Path) -> None:
+    disk = RealDisk.open_directory(str(tmpfs), kernels)
+    create_log(disk, kernels)
+    subprocess.run(["mount", "-o", "remount,ro", str(tmpfs)], check=True)
+    with pytest.raises(DirectoryError, match="read-only"):
+        RealDisk.open_directory(str(tmpfs), kernels)
+    with pytest.raises(DirectoryError, match=r"\.lock cannot be opened"):
+        DirectoryLock.acquire(str(tmpfs))
+    with pytest.raises(DirectoryError):
+        Log.open(disk, kernels, SMALL, FakeFlusher())
+    with pytest.raises(FastQuorumError):
+        LmdbStateStore(str(tmpfs), OWNER, kernels)
+
+
+def test_a_full_disk_stops_the_log_and_loses_nothing(kernels: Kernels, tmpfs: Path) -> None:
+    disk = RealDisk.open_directory(str(tmpfs), kernels)
+    create_log(disk, kernels)
+    config = QuorumConfig(preallocate_bytes=64 * 1024)
+    log = Log.open(disk, kernels, config, FakeFlusher())
+    flushed = 0
+
+    def append_until_full() -> None:
+        nonlocal flushed
+        for number in range(1_000):
+            batch = kernels.encode_values([bytes(5_000)], base_offset=number, leader_epoch=1, timestamp_ms=0)
+            log.append_batch(batch, base_offset=number, next_offset=number + 1, epoch=1, timestamp_ms=0)
+            log._segments[-1].file.sync()
+            flushed = number + 1
+
+    with pytest.raises(StorageFailed) as caught:
+        append_until_full()
+    assert caught.value.errno_code == 28
+    assert log.failed
+    with pytest.raises(StorageFailed):
+        log.request_flush()
+    log.close()
+    subprocess.run(["mount", "-o", "remount,size=4m", str(tmpfs)], check=True)
+    again = Log.open(disk, kernels, config, FakeFlusher())
+    assert again.end_offset >= flushed > 50
+    again.close()
+
+
+# --- the lock ---------------------------------------------------------------------------------------------------------
+
+
+def test_one_handle_in_a_process(tmp_path: Path) -> None:
+    lock = DirectoryLock.acquire(str(tmp_path))
+    with pytest.raises(DirectoryError, match="open in this process already"):
+        DirectoryLock.acquire(str(tmp_path / "."))
+    lock.release()
+    lock.release()
+    DirectoryLock.acquire(str(tmp_path)).release()
+
+
+def test_two_processes_exclude_each_other(tmp_path: Path) -> None:
+    program = (
+        "import sys\nfrom fastquorum.storage.io_lock import DirectoryLock\n"
+        "lock = DirectoryLock.acquire(sys.argv[1])\nprint('held', flush=True)\nsys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(DirectoryError, match="another process"):
+            DirectoryLock.acquire(str(tmp_path))
+        other.communicate("")
+    DirectoryLock.acquire(str(tmp_path)).release()
+
+
+def test_a_condemned_directory_stays_shut_in_this_process(tmp_path: Path) -> None:
+    lock = DirectoryLock.acquire(str(tmp_path))
+    lock.condemn("fdatasync: EIO")
+    lock.release()
+    with pytest.raises(DirectoryError, match=r"fdatasync: EIO.*restart the process"):
+        DirectoryLock.acquire(str(tmp_path))
+    program = f"from fastquorum.storage.io_lock import DirectoryLock\nDirectoryLock.acquire({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def in_child(check: Callable[[], int]) -> int:
+    """Run in a forked child; its exit status."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            status = check()
+        finally:
+            os._exit(status)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    return -9
+
+
+@FORKS
+def test_a_forked_child_holds_no_lock_and_gets_none(tmp_path: Path) -> None:
+    lock = DirectoryLock.acquire(str(tmp_path))
+
+    def check() -> int:
+        lock.release()  # must not drop the parent's
+        try:
+            DirectoryLock.acquire(str(tmp_path))
+        except DirectoryError as error:
+            return 0 if "another process" in str(error) and not lock.is_held else 2
+        return 3
+
+    assert in_child(check) == 0
+    assert lock.is_held
+    lock.release()
+
+
+# --- the quorum state -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_state_is_kept(kernels: Kernels, tmp_path: Path, state: ElectionState) -> None:
+    store = LmdbStateStore(str(tmp_path), OWNER, kernels)
+    assert store.load() is None
+    store.save(ElectionState(1, 1))
+    store.save(state)
+    store.close()
+    again = LmdbStateStore(str(tmp_path), OWNER, kernels)
+    assert again.load() == state
+    again.close()
+
+
+def test_every_flipped_bit_of_a_state_is_seen(kernels: Kernels) -> None:
+    value = encode_state(kernels, OWNER, STATES[2])
+    assert decode_state(kernels, OWNER, value) == STATES[2]
+    for at in range(len(value)):
+        for bit in range(8):
+            bad = bytearray(value)
+            bad[at] ^= 1 << bit
+            with pytest.raises(CorruptionError):
+                decode_state(kernels, OWNER, bytes(bad))
+        with pytest.raises(CorruptionError):
+            decode_state(kernels, OWNER, value[:at])
+    with pytest.raises(CorruptionError):
+        decode_state(kernels, OWNER, value + b"\0")
+
+
+@pytest.mark.parametrize(
+    "other", [OWNER._replace(cluster_id="x"), OWNER._replace(node_id=2), OWNER._replace(directory_id=Uuid())]
+)
+def test_the_state_of_another_replica_is_refused(kernels: Kernels, other: StateOwner) -> None:
+    with pytest.raises(CorruptionError) as caught:
+        decode_state(kernels, other, encode_state(kernels, OWNER, STATES[1]))
+    assert caught.value.reason == "foreign_state"
+
+
+def test_a_newer_state_is_refused(kernels: Kernels) -> None:
+    value = bytearray(encode_state(kernels, OWNER, STATES[1])[:-4])
+    value[9] = 2
+    with pytest.raises(DirectoryError, match="format version 2"):
+        decode_state(kernels, OWNER, bytes(value) + kernels.crc32c(value).to_bytes(4, "big"))
+
+
+def test_a_value_damaged_in_the_file_is_refused(kernels: Kernels, tmp_path: Path) -> None:
+    store = LmdbStateStore(str(tmp_path), OWNER, kernels)
+    store.save(STATES[2])
+    store.close()
+    path = tmp_path / QUORUM_STATE
+    data = path.read_bytes()
+    value = encode_state(kernels, OWNER, STATES[2])
+    start = data.index(value)
+    assert data.count(value) == 1
+    for at in range(start, start + len(value)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        again = LmdbStateStore(str(tmp_path), OWNER, kernels)
+        with pytest.raises(CorruptionError) as caught:
+            again.load()
+        assert caught.value.path == str(path)
+        again.close()
+
+
+def test_a_file_that_is_no_lmdb_is_refused(kernels: Kernels, tmp_path: Path) -> None:
+    (tmp_path / QUORUM_STATE).write_bytes(b"x" * 8192)
+    with pytest.raises(CorruptionError):
+        LmdbStateStore(str(tmp_path), OWNER, kernels)
+
+
+def test_an_environment_is_opened_once(kernels: Kernels, tmp_path: Path) -> None:
+    store = LmdbStateStore(str(tmp_path), OWNER, kernels)
+    with pytest.raises(DirectoryError, match="open in this process already"):
+        LmdbStateStore(str(tmp_path), OWNER, kernels)
+    store.close()
+    store.close()
+    with pytest.raises(ClosedError):
+        store.load()
+    LmdbStateStore(str(tmp_path), OWNER, kernels).close()
+
+
+def test_after_a_failure_nothing_is_tried_again(kernels: Kernels, tmp_path: Path) -> None:
+    store = LmdbStateStore(str(tmp_path), OWNER, kernels)
+    assert store._env is not None
+    store._env.set_mapsize(4096 * 2)  # too small for a single page of data
+
+    def save_until_full() -> None:
+        for epoch in range(1, 100):
+            store.save(ElectionState(epoch))
+
+    with pytest.raises(StateStoreFailed) as caught:
+        save_until_full()
+    assert caught.value.path == store.path
+    store._env.set_mapsize(4 * 1024 * 1024)
+    with pytest.raises(StateStoreFailed):
+        store.save(ElectionState(100))
+    with pytest.raises(StateStoreFailed):
+        store.load()
+    store.close()
+
+
+@FORKS
+def test_a_store_is_dead_in_a_forked_child(kernels: Kernels, tmp_path: Path) -> None:
+    store = LmdbStateStore(str(tmp_path), OWNER, kernels)
+    store.save(STATES[1])
+
+    def check() -> int:
+        for use in (store.load, lambda: store.save(STATES[2])):
+            try:
+                use()
+            except ClosedError:
+                continue
+            return 2
+        store.close()
+        return 0
+
+    assert in_child(check) == 0
+    assert store.load() == STATES[1]
+    store.close()
+
+
+def test_a_failed_sync_of_lmdb_is_fatal(tmp_path: Path) -> None:
+    """A failed fdatasync, injected under LMDB: the save raises, and the store never tries again."""
+    program = """
+import sys
+from fastquorum.errors import StateStoreFailed
+from fastquorum.kernels import load
+from fastquorum.raft.election import ElectionState
+from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.state_value import StateOwner
+from fastquorum.types import Uuid
+store = LmdbStateStore(sys.argv[1], StateOwner("c", 1, Uuid(b"d" * 16)), load("pure"))
+seen = []
+for epoch in range(1, 6):
+    try:
+        store.save(ElectionState(epoch))
+        seen.append("saved")
+    except StateStoreFailed:
+        seen.append("failed")
+print(",".join(seen))
+"""
+    strace = [
+        "strace",
+        "-f",
+        "-qq",
+        "-e",
+        "trace=fdatasync",
+        "-e",
+        "inject=fdatasync:error=EIO:when=2",
+        "-o",
+        "/dev/null",
+    ]
+    try:
+        done = subprocess.run(
+            [*strace, sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        pytest.skip("strace is not installed")
+    if "ptrace" in done.stderr:
+        pytest.skip("strace may not trace here")
+    outcomes = done.stdout.strip().split(",")
+    assert "failed" in outcomes, done.stderr
+    first = outcomes.index("failed")
+    assert set(outcomes[first:]) == {"failed"}
