@@ -145,7 +145,7 @@ class FakeLane:
 
 
 class Replica:
-    """The builder until it is first asked something, then the driver: carries effects out and keeps them for the test."""
+    """The builder until it is first asked something; then the driver, which carries effects out and keeps them."""
 
     def __init__(self, node_id: NodeId) -> None:
         self.id = node_id
@@ -399,6 +399,7 @@ class Replica:
 
     def last_request(self, node_id: NodeId) -> fx.SendRequest:
         """What the peer would answer now."""
+        _ = self.raft
         return self._last_requests[node_id]
 
     def answers(self, node_id: NodeId, message: Message, *, correlation_id: int = -1) -> list[fx.Effect]:
