@@ -113,15 +113,19 @@ cdef class Accumulator:
 
     cdef int64_t _append(self, const Slice *slices, int64_t count) except -2:
         cdef int64_t grown = self._size_bytes + core.values_size(slices, count, self._record_count)
+        cdef int64_t first = self._header.base_offset + self._record_count
         cdef int64_t alone
-        cdef int64_t first
         if grown > self._batch_bytes_max:
             alone = core.header_bytes + core.values_size(slices, count, 0)
             if alone > self._batch_bytes_max:
                 raise RecordTooLarge(size_bytes=alone, limit_bytes=self._batch_bytes_max)
+        if first > INT64_MAX - count:
+            raise UsageError(
+                f"base_offset {self._header.base_offset} leaves no room for {self._record_count + count} offsets"
+            )
+        if grown > self._batch_bytes_max:
             return -1
         core.write_values(self._buffer + self._size_bytes, slices, count, self._record_count)
-        first = self._header.base_offset + self._record_count
         self._size_bytes = grown
         self._record_count += count
         return first
@@ -133,10 +137,6 @@ cdef class Accumulator:
         cdef uint8_t *out
         if self._record_count == 0:
             raise UsageError("there is nothing to seal", "append a value first")
-        if self._header.base_offset >= INT64_MAX - (self._record_count - 1):
-            raise UsageError(
-                f"base_offset {self._header.base_offset} leaves no room for {self._record_count} offsets"
-            )
         header = self._header
         header.size_bytes = self._size_bytes
         header.records_count = <int>self._record_count

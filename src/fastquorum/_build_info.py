@@ -1,11 +1,10 @@
-"""What is installed: versions, which kernels can run, how the native ones were built. For `doctor`, bug reports, benchmarks.
+"""What is installed: versions, which kernels can run, how the native ones were built. For `doctor` and bug reports.
 
 Looks, never judges: a missing native kernel set is reported here and complained about by whoever needs it.
 """
 
 import importlib
-import platform
-from importlib.metadata import version
+from types import ModuleType
 from typing import NamedTuple
 
 
@@ -40,12 +39,17 @@ class BuildInfo(NamedTuple):
 
 def build_info() -> BuildInfo:
     """Describe this installation. Loads the native kernels, never raises because they are missing."""
+    # Slow to import, and `import fastquorum` must not pay for it.
+    import platform
+    from importlib.metadata import version
+
+    native: ModuleType | None = None
+    build: ModuleType | None = None
+    native_error = ""
     try:
         native = importlib.import_module("fastquorum.kernels.native")
         build = importlib.import_module("fastquorum.kernels.native._build")
-        native_error = ""
     except ImportError as error:
-        native = build = None
         native_error = str(error)
     return BuildInfo(
         version=version("fastquorum"),

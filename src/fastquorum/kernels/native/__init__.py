@@ -1,4 +1,4 @@
-"""The native kernel set: Cython over C++, compiled from `ext/`. Every name here is explained in `fastquorum.kernels`."""
+"""The native kernel set: Cython over C++, compiled from `ext/`. `fastquorum.kernels` explains every name."""
 
 from typing import Final
 

@@ -1,0 +1,1 @@
+"""To Cython, this directory is the package fastquorum.kernels.native: its modules cimport each other by that name."""

@@ -1,0 +1,62 @@
+"""The house rules that a machine can check: lint, format, types, and who may import whom."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
+
+
+def run(*command: str) -> str:
+    """Run a tool of this environment on the checkout's sources; its output, which is also the failure's message."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "NO_COLOR": "1", "COLUMNS": "120"}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_ruff_finds_nothing() -> None:
+    run("-m", "ruff", "check", "--no-cache", "src", "tests", "bench")
+
+
+def test_everything_is_formatted_by_ruff() -> None:
+    run("-m", "ruff", "format", "--no-cache", "--check", "--diff", "src", "tests", "bench")
+
+
+def test_mypy_strict_finds_nothing_in_the_sources() -> None:
+    run("-m", "mypy", "--strict")
+
+
+def test_the_import_contracts_hold() -> None:
+    lint_imports = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    assert "0 broken" in run("-c", lint_imports, "--no-cache", "--config", "pyproject.toml")
+
+
+@pytest.mark.parametrize("room", ["node", "storage"])
+def test_a_rooms_core_reaches_the_system_only_through_its_io(room: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(SOURCE))
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    forbidden = next(contract["forbidden_modules"] for contract in contracts if "asyncio" in str(contract))
+    graph = grimp.build_graph("fastquorum", include_external_packages=True, cache_dir=None)
+    package = f"fastquorum.{room}"
+    cores = [
+        module
+        for module in sorted({package} | graph.find_descendants(package))
+        if not module.removeprefix(f"{package}.").startswith("io")
+    ]
+    assert len(cores) > 2
+    chains = [
+        " -> ".join(chain)
+        for core in cores
+        for target in forbidden
+        if target in graph.modules and (chain := graph.find_shortest_chain(core, target))
+    ]
+    assert not chains, "\n".join(chains)
