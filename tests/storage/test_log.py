@@ -59,6 +59,22 @@ def test_segments_roll_and_old_ones_are_trimmed(kernels: Kernels) -> None:
     assert [value for _, _, value in rig.reopen().values()] == [b"%d" % number for number in range(20)]
 
 
+def test_the_next_segment_is_made_ready_before_it_is_needed(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    name = f"{LOG_DIRECTORY}/next-segment.tmp"
+    while name not in rig.disk.entries:
+        rig.append(1, b"x" * 40)
+        rig.log.maintain(0)
+    spare = rig.disk.entries[name]
+    while len(rig.log._segments) == 1:
+        rig.append(1, b"x" * 40)
+    assert rig.disk.entries[f"{LOG_DIRECTORY}/{rig.log._bases[1]:020d}.log"] is spare
+    assert len(rig.reopen().values()) == rig.log.end_offset
+    rig.log.maintain(0)
+    rig.log.close()
+    assert name not in rig.disk.entries
+
+
 def test_a_closed_log_has_no_zero_tail_and_a_mark_at_its_end(kernels: Kernels) -> None:
     rig = Rig(kernels)
     batches = rig.append(1, b"a") + rig.append(3, b"b")
@@ -128,6 +144,16 @@ def test_a_failed_flush_latches_the_log(kernels: Kernels) -> None:
     for refused in (lambda: rig.append(1, b"b"), rig.log.request_flush, lambda: rig.log.truncate_to(0)):
         with pytest.raises(StorageFailed):
             refused()
+
+
+def test_nothing_is_written_once_the_flusher_has_failed_though_nobody_has_said_so_yet(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    rig.append(1, b"a")
+    rig.log.request_flush()
+    rig.flusher.failed = True
+    with pytest.raises(StorageFailed):
+        rig.append(1, b"b")
+    assert rig.log.end_offset == 1
 
 
 @pytest.mark.parametrize("end", range(13))

@@ -1,5 +1,6 @@
 """What touches the system: real files, the directory lock, the quorum state in LMDB."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -14,13 +15,14 @@ from fastquorum.errors import (
     ClosedError,
     CorruptionError,
     DirectoryError,
-    FastQuorumError,
     StateStoreFailed,
     StorageFailed,
 )
-from fastquorum.kernels import Kernels
+from fastquorum.kernels import Kernels, load
 from fastquorum.raft.election import ElectionState
-from fastquorum.storage.format import create_log
+from fastquorum.storage.format import FormatOptions, create_log, format_directory
+from fastquorum.storage.identity import parse_voters
+from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.io_state import LmdbStateStore
@@ -117,8 +119,19 @@ def test_a_read_only_file_system_is_refused(kernels: Kernels, tmpfs: Path) -> No
         DirectoryLock.acquire(str(tmpfs))
     with pytest.raises(DirectoryError):
         Log.open(disk, kernels, SMALL, FakeFlusher())
-    with pytest.raises(FastQuorumError):
+    with pytest.raises(DirectoryError, match="quorum state cannot be written"):
         LmdbStateStore(str(tmpfs), OWNER, kernels)
+
+
+def test_a_vote_fits_on_a_full_disk(kernels: Kernels, tmpfs: Path) -> None:
+    store = LmdbStateStore(str(tmpfs), OWNER, kernels)
+    with (tmpfs / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(bytes(1024))
+    for epoch in range(1, 50):
+        store.save(ElectionState(epoch, voted_key=ReplicaKey(2)))
+    assert store.load() == ElectionState(49, voted_key=ReplicaKey(2))
+    store.close()
 
 
 def test_a_full_disk_stops_the_log_and_loses_nothing(kernels: Kernels, tmpfs: Path) -> None:
@@ -147,6 +160,63 @@ def test_a_full_disk_stops_the_log_and_loses_nothing(kernels: Kernels, tmpfs: Pa
     again = Log.open(disk, kernels, config, FakeFlusher())
     assert again.end_offset >= flushed > 50
     again.close()
+
+
+# --- a whole directory ------------------------------------------------------------------------------------------------
+
+
+def formatted(path: Path, kernels: Kernels) -> FormatOptions:
+    options = FormatOptions("c", 1, Uuid(b"d" * 16), parse_voters("1@h:1,2@h:2"))
+    format_directory(RealDisk.open_directory(str(path), kernels, create=True), kernels, options, now_ms=5)
+    return options
+
+
+def append_one(data: DataDirectory, kernels: Kernels, epoch: int) -> None:
+    base = data.log.end_offset
+    batch = kernels.encode_values([b"x"], base_offset=base, leader_epoch=epoch, timestamp_ms=0)
+    data.log.append_batch(batch, base_offset=base, next_offset=base + 1, epoch=epoch, timestamp_ms=0)
+
+
+def test_a_directory_is_opened_as_a_whole(kernels: Kernels, tmp_path: Path) -> None:
+    options = formatted(tmp_path, kernels)
+    with DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher(), cluster_id="c", node_id=1) as data:
+        assert (data.identity.key, data.voters, data.kraft_version) == (
+            ReplicaKey(1, options.directory_id),
+            options.voters,
+            0,
+        )
+        assert data.election == ElectionState()
+        data.states.save(ElectionState(3, 1))
+        append_one(data, kernels, 3)
+        with pytest.raises(DirectoryError, match="open in this process already"):
+            DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
+    with DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher()) as data:
+        assert (data.election, data.log.end_offset) == (ElectionState(3, 1), 1)
+
+
+def test_log_and_quorum_state_must_belong_together(kernels: Kernels, tmp_path: Path) -> None:
+    formatted(tmp_path, kernels)
+    with DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher()) as data:
+        data.states.save(ElectionState(3, 1))
+        append_one(data, kernels, 4)
+    with pytest.raises(CorruptionError, match="stale_state"):
+        DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
+    (tmp_path / QUORUM_STATE).unlink()
+    for _ in range(2):  # the attempt leaves no state behind
+        with pytest.raises(DirectoryError, match="quorum state is missing"):
+            DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
+
+
+def test_after_a_fatal_error_a_directory_stays_shut(kernels: Kernels, tmp_path: Path) -> None:
+    formatted(tmp_path, kernels)
+    data = DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
+    data.states.save(ElectionState(1, 1))
+    append_one(data, kernels, 1)
+    before = (tmp_path / LOG_DIRECTORY / f"{0:020d}.log").read_bytes()
+    data.close(StorageFailed(detail="EIO", operation="sync", path="x", errno_code=5))
+    assert (tmp_path / LOG_DIRECTORY / f"{0:020d}.log").read_bytes() == before
+    with pytest.raises(DirectoryError, match="restart the process"):
+        DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
 
 
 # --- the lock ---------------------------------------------------------------------------------------------------------
@@ -306,9 +376,9 @@ def test_an_environment_is_opened_once(kernels: Kernels, tmp_path: Path) -> None
 
 
 def test_after_a_failure_nothing_is_tried_again(kernels: Kernels, tmp_path: Path) -> None:
-    store = LmdbStateStore(str(tmp_path), OWNER, kernels)
+    store = LmdbStateStore(str(tmp_path), OWNER._replace(cluster_id="x" * 60_000), kernels)
     assert store._env is not None
-    store._env.set_mapsize(4096 * 2)  # too small for a single page of data
+    store._env.set_mapsize(4096 * 30)  # too small for a copy of so large a value
 
     def save_until_full() -> None:
         for epoch in range(1, 100):
@@ -347,6 +417,7 @@ def test_a_store_is_dead_in_a_forked_child(kernels: Kernels, tmp_path: Path) -> 
 
 def test_a_failed_sync_of_lmdb_is_fatal(tmp_path: Path) -> None:
     """A failed fdatasync, injected under LMDB: the save raises, and the store never tries again."""
+    LmdbStateStore(str(tmp_path), StateOwner("c", 1, Uuid(b"d" * 16)), load("pure")).close()
     program = """
 import sys
 from fastquorum.errors import StateStoreFailed

@@ -39,6 +39,11 @@ class Flushing:
         self.ticket: FlushTicket | None = None
         self.wanted = False
 
+    @property
+    def has_failed(self) -> bool:
+        """A sync has failed, though its end may not be reported yet."""
+        return self._port.failed
+
     def submit(self, generation: int, at: LogPosition, files: Sequence[SegmentFile]) -> None:
         assert self.ticket is None, "one sync at a time"
         self.ticket = FlushTicket(self._next_token, generation, at)

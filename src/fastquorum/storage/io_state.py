@@ -19,7 +19,9 @@ from fastquorum.storage.state_value import StateOwner, decode_state, encode_stat
 
 MAP_BYTES: Final = 4 * 1024 * 1024
 """The value has about 100 bytes: a full map is a bug."""
+RESERVE_BYTES: Final = 64 * 1024
 _KEY: Final = b"election"
+_RESERVE: Final = b"reserve"
 
 _open_stores: "dict[str, LmdbStateStore]" = {}
 """By real path. LMDB forbids opening one environment twice in a process."""
@@ -39,10 +41,13 @@ class LmdbStateStore:
         if self._path in _open_stores:
             raise DirectoryError("the quorum state is open in this process already", "close the other handle", root)
         is_new = not os.path.exists(self._path)
+        if not os.access(os.path.dirname(self._path) if is_new else self._path, os.W_OK):
+            raise DirectoryError("the quorum state cannot be written", "make it writable", self._path)
         try:
             self._env = lmdb.open(self._path, map_size=MAP_BYTES, subdir=False, max_dbs=0, max_readers=4)
             self._env.reader_check()
             if is_new:
+                self._reserve(self._env)
                 _sync_directory(os.path.dirname(self._path))  # LMDB syncs its file, never the directory
         except (lmdb.CorruptedError, lmdb.InvalidError, lmdb.VersionMismatchError) as error:
             raise CorruptionError("state_file", path=self._path) from error
@@ -53,6 +58,13 @@ class LmdbStateStore:
     @property
     def path(self) -> str:
         return self._path
+
+    @staticmethod
+    def _reserve(env: lmdb.Environment) -> None:
+        """Grow the file once and free the pages again: a vote then fits even when the disk is full."""
+        for value in (bytes(RESERVE_BYTES), b"", b"", b""):  # freed pages are used again two transactions later
+            with env.begin(write=True) as transaction:
+                transaction.put(_RESERVE, value)
 
     def load(self) -> ElectionState | None:
         """None if nothing was ever saved."""

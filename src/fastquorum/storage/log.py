@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Final, Self
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import CorruptionError, OffsetOutOfRange, StorageFailed
+from fastquorum.errors import CorruptionError, FsyncFailed, OffsetOutOfRange, StorageFailed
 from fastquorum.kernels import Buffer, EpochCache, Fault, Kernels, Scan
 from fastquorum.storage import names
 from fastquorum.storage.epochs import format_epochs
@@ -26,11 +26,14 @@ from fastquorum.storage.ports import Disk, FlushPort
 from fastquorum.storage.reading import TimestampOffset, batch_start, first_at_or_after, read_batches
 from fastquorum.storage.recovery import Recovered, recover
 from fastquorum.storage.segment import Segment, create_segment
+from fastquorum.storage.spare import SpareSegment
 from fastquorum.storage.tail import RecentTail
 from fastquorum.types import Epoch, Micros, Offset
 
 PREPARE_STEP_BYTES: Final = 256 * 1024
 """Zeros written ahead at once while running: little enough to ride along with an ordinary sync."""
+SEGMENT_BYTES_MAX: Final = 2**31 - 1
+"""Positions in Kafka's index files are int32."""
 
 
 class Log:
@@ -47,7 +50,9 @@ class Log:
     ) -> None:
         self._disk = disk
         self._kernels = kernels
-        self._config = config
+        self._mark_interval_us = config.mark_interval_us
+        self._segment_bytes = min(config.segment_bytes, SEGMENT_BYTES_MAX)
+        self._prepare_bytes = min(config.preallocate_bytes, self._segment_bytes)
         self._directory = directory
         self._segments: list[Segment] = found.segments
         self._bases: list[Offset] = [segment.base_offset for segment in found.segments]
@@ -62,6 +67,7 @@ class Log:
         self._mark_due_us: Micros = -1
         self._maintained_bytes = 0
         """Size of the active segment at the last `maintain`: zeros are prepared as fast as they are used."""
+        self._spare = SpareSegment(disk, directory, self._prepare_bytes)
         self._tail = RecentTail(kernels)
         self._failed = False
         self._closed = False
@@ -161,7 +167,10 @@ class Log:
         self._end_offset = next_offset
 
     def append_scanned(self, data: Buffer, scan: Scan) -> None:
-        """Write the good prefix of `data` as `scan` found it: a follower's span, which may cross epochs."""
+        """Write the good prefix of `data` as `scan` found it: a follower's span, which may cross epochs.
+
+        The scan is of all of `data`, from its first byte.
+        """
         assert scan.batch_count > 0, "nothing to append"
         base_offset, epoch = scan.first_offset, scan.first_epoch
         assert base_offset == self._end_offset, f"append at {base_offset}, the log ends at {self._end_offset}"
@@ -182,7 +191,7 @@ class Log:
         with self._latched():
             segment = self._segments[-1]
             beyond_index = next_offset - segment.base_offset > RELATIVE_OFFSET_MAX
-            if segment.size_bytes and (segment.size_bytes + len(span) > self._config.segment_bytes or beyond_index):
+            if segment.size_bytes and (segment.size_bytes + len(span) > self._segment_bytes or beyond_index):
                 segment = self._roll()
             position = segment.size_bytes
             segment.file.write(position, span)
@@ -201,7 +210,9 @@ class Log:
         old.trim()
         if not self.is_flushing:
             self._flushed = self._written_end()
-        new = create_segment(self._disk, self._directory, self._end_offset, self._prepare_bytes)
+        new = self._spare.take(self._end_offset) or create_segment(
+            self._disk, self._directory, self._end_offset, self._prepare_bytes
+        )
         self._segments.append(new)
         self._bases.append(new.base_offset)
         self._save_mark()
@@ -232,8 +243,13 @@ class Log:
 
         FsyncFailed if it failed: the log is latched, and the replica must stop.
         """
-        with self._latched():
+        if self._failed:
+            self._refuse_failed()
+        try:
             ticket = self._flushing.take(token, errno)
+        except FsyncFailed:
+            self._failed = True
+            raise
         result = None
         if ticket.generation == self._generation:
             if ticket.at.offset > self._flushed.offset:
@@ -332,25 +348,30 @@ class Log:
         with self._latched():
             self._prepare_ahead()
             if now_us >= self._mark_due_us:
-                self._mark_due_us = now_us + self._config.mark_interval_us
+                self._mark_due_us = now_us + self._mark_interval_us
                 self._save_mark()
                 self._save_epochs()
 
     def _prepare_ahead(self) -> None:
-        """Keep half a preallocation of zeros in front of the end, in steps that the next sync hardly notices."""
+        """Keep half a preallocation of zeros in front of the end, in steps that the next sync hardly notices.
+
+        In the second half of a segment, the next one.
+        """
         segment = self._segments[-1]
         appended = max(segment.size_bytes - self._maintained_bytes, 0)
         self._maintained_bytes = segment.size_bytes
         if segment.prepared_bytes - segment.size_bytes < self._prepare_bytes // 2:
             segment.prepare(self._prepare_end(segment, max(PREPARE_STEP_BYTES, 2 * appended)))
-
-    @property
-    def _prepare_bytes(self) -> int:
-        return min(self._config.preallocate_bytes, self._config.segment_bytes)
+        if segment.size_bytes > self._segment_bytes // 2:
+            self._spare.grow()
 
     def _prepare_end(self, segment: Segment, step_bytes: int) -> int:
         ahead = min(step_bytes, self._prepare_bytes)
-        return max(min(segment.prepared_bytes + ahead, self._config.segment_bytes), segment.prepared_bytes)
+        return max(min(segment.prepared_bytes + ahead, self._segment_bytes), segment.prepared_bytes)
+
+    def abandon(self) -> None:
+        """The replica has failed elsewhere: write nothing any more, `close` included."""
+        self._failed = True
 
     def close(self) -> None:
         """Sync, trim and mark, and leave a directory that Kafka's tools read. The flush port must be idle or closed.
@@ -372,6 +393,7 @@ class Log:
             for segment in self._unflushed_segments() or self._segments[-1:]:
                 segment.trim()
             self._flushed = self._written_end()
+            self._spare.discard()
             self._save_mark()
             self._save_epochs()
             for segment in self._segments:
@@ -397,6 +419,7 @@ class Log:
             self._epochs_saved = entries
 
     def _refuse_failed(self) -> None:
+        self._failed = self._failed or self._flushing.has_failed
         if self._failed or self._closed:
             why = "an earlier operation failed" if self._failed else "the log is closed"
             raise StorageFailed(detail=why, operation="use", path=f"{self._disk.root}/{self._directory}")

@@ -22,6 +22,7 @@ DURABLE_MARK: Final = "durable-mark"
 ZERO_CHECKPOINT: Final = f"{LOG_DIRECTORY}/{0:020d}-{0:010d}.checkpoint"
 """The first voters, where a quorum begins at kraft.version 1 (KIP-853)."""
 TEMPORARY_SUFFIX: Final = ".tmp"
+SPARE_SEGMENT: Final = "next-segment.tmp"
 
 STALE_SUFFIXES: Final = (TEMPORARY_SUFFIX, ".deleted", ".checkpoint.part")
 """Left by a crash in the middle of writing or deleting; they hold nothing that counts."""

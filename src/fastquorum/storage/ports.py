@@ -13,7 +13,9 @@ FileMode = Literal["create", "open", "read"]
 
 
 class Disk(Protocol):
-    """One data directory. Names are relative, `/`-separated. Every failure raises StorageFailed (or FsyncFailed), which stops the replica.
+    """One data directory. Names are relative, `/`-separated.
+
+    Every failure raises StorageFailed (or FsyncFailed), which stops the replica.
 
     A created, renamed or removed name is durable only after `sync_directory` of its parent.
     """
@@ -26,8 +28,10 @@ class Disk(Protocol):
     def exists(self, name: str) -> bool: ...
     def list(self, directory: str = "") -> list[str]:
         """Names in the directory, sorted; empty if it does not exist."""
+
     def make_directory(self, directory: str) -> None:
         """Create it if missing and sync its parent."""
+
     def rename(self, source: str, target: str) -> None: ...
     def remove(self, name: str) -> None: ...
     def sync_directory(self, directory: str = "") -> None: ...
@@ -52,4 +56,5 @@ class StateStore(Protocol):
 
     def load(self) -> ElectionState | None:
         """None if nothing was ever saved. CorruptionError if the value is damaged or belongs to another replica."""
+
     def save(self, state: ElectionState) -> None: ...

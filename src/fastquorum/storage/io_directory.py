@@ -1,0 +1,110 @@
+"""A data directory opened for a replica: lock, identity, log and quorum state, in an order where every check counts."""
+
+from types import TracebackType
+from typing import Self
+
+from fastquorum.config import QuorumConfig
+from fastquorum.errors import FatalError
+from fastquorum.kernels import Kernels
+from fastquorum.raft.election import ElectionState
+from fastquorum.storage.identity import Identity, read_identity
+from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_lock import DirectoryLock
+from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.log import Log
+from fastquorum.storage.names import QUORUM_STATE
+from fastquorum.storage.ports import FlushPort
+from fastquorum.storage.startup import check_state, first_voters
+from fastquorum.types import NodeId, VoterSet
+
+
+class DataDirectory:
+    """What a replica runs on. Close it, with the error that ended the replica if there was one."""
+
+    def __init__(
+        self,
+        lock: DirectoryLock,
+        disk: RealDisk,
+        identity: Identity,
+        first: tuple[VoterSet, int],
+        log: Log,
+        states: LmdbStateStore,
+        election: ElectionState,
+    ) -> None:
+        self._lock = lock
+        self.disk = disk
+        self.identity = identity
+        self.voters, self.kraft_version = first
+        """Before any record of the log says otherwise."""
+        self.log = log
+        self.states = states
+        self.election = election
+        """As saved; the initial one if nothing was ever saved."""
+
+    @classmethod
+    def open(
+        cls,
+        path: str,
+        kernels: Kernels,
+        config: QuorumConfig,
+        flush_port: FlushPort,
+        *,
+        cluster_id: str | None = None,
+        node_id: NodeId | None = None,
+    ) -> Self:
+        """Lock a formatted directory, recover its log, and check that log and quorum state belong together.
+
+        Raises:
+            DirectoryError: in use, not formatted, foreign (`cluster_id`, `node_id`), read-only, newer, or incomplete.
+            CorruptionError: what had been synced is damaged.
+            StorageFailed: the disk failed; this process cannot open the directory again.
+        """
+        disk = RealDisk.open_directory(path, kernels)
+        lock = DirectoryLock.acquire(disk.root)
+        log: Log | None = None
+        states: LmdbStateStore | None = None
+        try:
+            identity = read_identity(disk, cluster_id=cluster_id, node_id=node_id)
+            first = first_voters(disk, kernels, identity)
+            log = Log.open(disk, kernels, config, flush_port)
+            state_path = f"{disk.root}/{QUORUM_STATE}"
+            ends = (log.end_offset, log.last_epoch)
+            if not disk.exists(QUORUM_STATE):
+                check_state(None, end_offset=ends[0], last_epoch=ends[1], path=state_path)
+            states = LmdbStateStore(disk.root, identity.owner, kernels)
+            election = check_state(states.load(), end_offset=ends[0], last_epoch=ends[1], path=state_path)
+        except BaseException as error:
+            if isinstance(error, FatalError):
+                lock.condemn(str(error))
+            if states is not None:
+                states.close()
+            if log is not None:
+                log.close()
+            lock.release()
+            raise
+        return cls(lock, disk, identity, first, log, states, election)
+
+    def close(self, error: FatalError | None = None) -> None:
+        """Close log and state, release the lock. Idempotent. The flush port is closed already.
+
+        After a fatal error nothing is written any more, and this process cannot open the directory again.
+        """
+        if error is not None:
+            self._lock.condemn(str(error))
+            self.log.abandon()
+        try:
+            self.log.close()
+        except FatalError as failure:
+            self._lock.condemn(str(failure))
+            raise
+        finally:
+            self.states.close()
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close(error if isinstance(error, FatalError) else None)
