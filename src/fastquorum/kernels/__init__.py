@@ -157,7 +157,7 @@ class Scan(NamedTuple):
     max_timestamp_ms: int
     epoch_starts: tuple[tuple[int, int], ...]
     """(epoch, base offset) of each batch whose epoch differs from the one before it (the first batch's included)."""
-    index: tuple[tuple[int, int], ...]
+    index: tuple[tuple[int, int], ...]  # type: ignore[assignment]
     """(base offset, absolute position) of a batch at least every INDEX_INTERVAL_BYTES; the first batch is not
     listed."""
     fault: Fault | None

@@ -105,7 +105,8 @@ class Produce:
 
     @staticmethod
     def _check_metadata(records: list[Record]) -> None:
-        """A metadata log holds metadata records and nothing else: Kafka's readers stop at anything else. Raises _Refused."""
+        """A metadata log holds metadata records and nothing else: Kafka's readers stop at anything else. Raises
+        _Refused."""
         for number, record in enumerate(records):
             if record.key is not None or record.headers or record.value is None:
                 raise _Refused(
