@@ -151,7 +151,7 @@ class Replica:
         self.id = node_id
         self.key = key(node_id)
         self.config = CONFIG
-        self.now_us = START_US
+        self._now_us = START_US
         self.fake_log = FakeLog([])
         self.lane = FakeLane()
         self.stored: ElectionState | None = None
@@ -188,6 +188,11 @@ class Replica:
         """kraft.version 1, and no KRAFT_VOTERS record in the log yet."""
         self._voters_offset = -1
         return self.voters(*ids)
+
+    def with_endpoints(self, node_id: NodeId, *endpoints: Endpoint) -> Self:
+        """What the voter set says of one voter's addresses."""
+        self._voters = VoterSet([v._replace(endpoints=endpoints) if v.key.id == node_id else v for v in self._voters])
+        return self
 
     def voters_at(self, offset: Offset, *ids: NodeId) -> Self:
         """A KRAFT_VOTERS record that recovery found."""
@@ -299,6 +304,8 @@ class Replica:
             assert self.epoch == self._target_epoch
 
     def elect_itself(self) -> None:
+        if self.role == RoleName.LEADER:
+            return
         self.pass_deadline(until=RoleName.PROSPECTIVE)
         for asked in (RoleName.CANDIDATE, RoleName.LEADER):
             for other in self.raft.voters.ids:
@@ -314,13 +321,13 @@ class Replica:
         raise AssertionError(f"still {self.role}, not {until}")
 
     def step(self, event: ev.Event) -> list[fx.Effect]:
-        assert self._raft is not None
-        ordered = self._raft.step(event, self.lane.state(self.fake_log), self.now_us)
+        raft = self._raft if self._raft is not None else self.raft
+        ordered = raft.step(event, self.lane.state(self.fake_log), self._now_us)
         for effect in ordered:
             self._carry_out(effect)
         self.effects += ordered
         if not any(isinstance(each, fx.Halt) for each in ordered):
-            self.lane.settle(self._raft.lane_terms())
+            self.lane.settle(raft.lane_terms())
         return ordered
 
     def _carry_out(self, effect: fx.Effect) -> None:
@@ -343,27 +350,37 @@ class Replica:
     def forget(self) -> None:
         self.effects = []
 
+    @property
+    def now_us(self) -> Micros:
+        _ = self.raft
+        return self._now_us
+
+    @now_us.setter
+    def now_us(self, now_us: Micros) -> None:
+        """Time passes, and the process does not notice: no timer fires."""
+        _ = self.raft
+        self._now_us = now_us
+
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def elapse(self, ms: int) -> Self:
         """Time passes; timers fire when they are due."""
         end_us = self.now_us + ms * MS
         while 0 <= self.raft.deadline_us <= end_us:
-            self.now_us = max(self.raft.deadline_us, self.now_us)
+            self._now_us = max(self.raft.deadline_us, self._now_us)
             self.step(ev.TimerFired())
-        self.now_us = end_us
+        self._now_us = end_us
         return self
 
     def elapse_to_deadline(self) -> None:
         assert self.raft.deadline_us >= 0, "no timer is set"
-        self.now_us = max(self.raft.deadline_us, self.now_us)
+        self._now_us = max(self.raft.deadline_us, self._now_us)
         self.step(ev.TimerFired())
 
     # --- talking to it ------------------------------------------------------------------------------------------------
 
     def receives(self, message: Message, version: int = -1) -> Message:
         """The answer to a request."""
-        _ = self.raft
         self._tokens += 1
         latest = type(message).__wire__.versions.last
         ordered = self.step(
@@ -382,7 +399,6 @@ class Replica:
 
     def admits(self, message: FetchRequest, version: int = 18) -> fx.AdmitFetch:
         """The Fetch goes to the lane."""
-        _ = self.raft
         self._tokens += 1
         ordered = self.step(ev.RequestReceived(self._tokens, version, message, 7, 70, EPOCH_MS))
         (admitted,) = [each for each in ordered if isinstance(each, fx.AdmitFetch)]
@@ -431,7 +447,7 @@ class Replica:
     def hears_leader(self) -> Self:
         """Good Fetch answers have come, up to now; raft/ is not told."""
         _ = self.raft
-        self.lane.leader_contact_us = self.now_us
+        self.lane.leader_contact_us = self._now_us
         return self
 
     def fetched_by(self, *ids: NodeId, end: Offset = -1, progress: bool = True, caught_up: bool = True) -> Self:
@@ -444,9 +460,9 @@ class Replica:
                 is_voter=self.raft.voters.is_voter(key(node_id)),
                 connection=100 + node_id,
                 end_offset=self.fake_log.end_offset if end < 0 else end,
-                last_contact_us=self.now_us,
-                last_progress_us=self.now_us if progress else (before.last_progress_us if before else -1),
-                last_caught_up_us=self.now_us if caught_up else -1,
+                last_contact_us=self._now_us,
+                last_progress_us=self._now_us if progress else (before.last_progress_us if before else -1),
+                last_caught_up_us=self._now_us if caught_up else -1,
             )
         return self
 

@@ -4,6 +4,7 @@ import pytest
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.raft import effects as fx
+from fastquorum.raft import events as ev
 from fastquorum.raft.election import ElectionState
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.quorum import VoteRequest
@@ -192,7 +193,7 @@ def test_a_higher_epoch_does_not_put_off_a_coming_election() -> None:
     voter = replica(1).prospective(epoch=5)
     deadline = voter.raft.deadline_us
     voter.elapse(500)
-    voter.receives(vote_request(9, by=2, log=(-1 + 1, 0), to=key(3)))
+    voter.receives(vote_request(9, by=2, log=(0, 0), to=key(3)))
     assert voter.role == "unattached"
     voter.elapse((deadline - voter.now_us) // MS + 1)
     assert voter.role == "prospective"
@@ -214,18 +215,15 @@ def test_an_observer_never_stands() -> None:
 
 
 def test_a_voter_without_known_address_is_not_asked() -> None:
-    voter = replica(1).unattached(epoch=5)
-    voter._voters = type(voter._voters)([v._replace(endpoints=()) if v.key.id == 3 else v for v in voter._voters])
+    voter = replica(1).with_endpoints(3).unattached(epoch=5)
     voter.pass_deadline(until=voter.raft.role.PROSPECTIVE)
     assert [to for to, _ in voter.requests(VoteRequest)] == [2]
     assert endpoint(2) == voter.last_request(2).endpoint
 
 
 def test_a_replica_whose_disk_stalls_does_not_stand_until_it_syncs_again() -> None:
-    from fastquorum.raft import events as ev
-
     voter = replica(1).unattached(epoch=5)
-    voter.raft.step(ev.DiskStalled(), None, voter.now_us)
+    voter.step(ev.DiskStalled())
     voter.elapse(60_000)
     assert voter.role == "unattached"
     voter.step(ev.DiskRecovered())

@@ -2,14 +2,16 @@
 
 import pytest
 
+from fastquorum.config import QuorumConfig
 from fastquorum.kernels.lane import FollowerTerms, LeaderTerms
 from fastquorum.raft import effects as fx
 from fastquorum.raft.election import ElectionState
+from fastquorum.raft.raft import Raft
 from fastquorum.types import ZERO_UUID, ReplicaKey
 from fastquorum.wire.control_messages import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 from fastquorum.wire.quorum import EndQuorumEpochRequest, VoteRequest
 
-from .scenario import Replica, directory, endpoint, key, replica, voter_set
+from .scenario import CLUSTER, FakeLog, Replica, directory, endpoint, key, replica, voter_set
 
 
 def test_without_anything_persisted_a_replica_is_unattached_in_epoch_0() -> None:
@@ -100,11 +102,6 @@ def test_the_only_voter_leads_at_once_from_any_state(stored: ElectionState | Non
 
 
 def test_nothing_is_opened_before_the_replica_has_started() -> None:
-    from fastquorum.config import QuorumConfig
-    from fastquorum.raft.raft import Raft
-
-    from .scenario import CLUSTER, FakeLog
-
     class NoRandom:
         def randrange(self, stop: int, /) -> int:
             return 0
@@ -155,10 +152,7 @@ def test_the_first_leader_puts_the_checkpoints_voters_into_the_log() -> None:
 
 
 def test_a_leader_that_moved_puts_its_new_address_into_the_log() -> None:
-    leader = replica(1).voters(1).log("1:5")
-    leader._voters = voter_set(2, 1)  # the set says host1 for 1
-    leader._voters = type(leader._voters)([leader._voters[0]._replace(endpoints=(endpoint(77),))])
-    leader.starts()
+    leader = replica(1).voters(1).with_endpoints(1, endpoint(77)).log("1:5").starts()
     assert len(first_batch(leader)) == 3
     assert leader.raft.voters[0].endpoints == (endpoint(1),)
 

@@ -197,6 +197,6 @@ def check_truncation(core: Core, leader_id: NodeId, end_offset: Offset) -> None:
     if end_offset < core.high_watermark:
         raise ProtocolFatal(
             f"to agree with leader {leader_id} of epoch {core.epoch}, the log would have to be cut at offset "
-            f"{end_offset}, but everything below {core.high_watermark} is committed: keep this directory, and find out which replica "
-            "lost its disk"
+            f"{end_offset}, but everything below {core.high_watermark} is committed: keep this directory, and find out "
+            "which replica lost its disk"
         )

@@ -49,7 +49,7 @@ class InFlight:
     def answered(self, node_id: NodeId, correlation_id: int) -> bool:
         """Take an answer in; False if it is not the one awaited."""
         node = self._nodes.get(node_id)
-        if node is None or node.awaited != correlation_id:
+        if node is None or node.awaited < 0 or node.awaited != correlation_id:
             return False
         del self._nodes[node_id]
         return True

@@ -49,7 +49,7 @@ def _leave(core: Core, cause: Cause) -> None:
 def begin(core: Core) -> None:
     """The first step: timers start now. The only voter has nobody to wait for, whatever it was."""
     core.role = _first_role(core)
-    if core.is_only_voter and core.role.name in (RoleName.FOLLOWER, RoleName.RESIGNED):
+    if core.is_only_voter and core.role.name is RoleName.RESIGNED:
         _leave(core, Cause.SOLE_VOTER)
 
 

@@ -46,7 +46,6 @@ TABLE: Final[dict[tuple[RoleName, Cause], RoleName]] = {
     (_U, Cause.ELECTION_TIMEOUT): _P,
     (_U, Cause.SOLE_VOTER): _P,
     (_F, Cause.FETCH_TIMEOUT): _P,
-    (_F, Cause.SOLE_VOTER): _P,
     (_R, Cause.SOLE_VOTER): _P,
     (_P, Cause.PRE_VOTES_WON): _C,
     (_P, Cause.PRE_VOTES_LOST): _F,

@@ -1,0 +1,328 @@
+"""The follower and the observer: what the lane hands up, lost connections, finding the leader (kafka-wire 5.6, 5.7)."""
+
+from typing import Any
+
+import pytest
+
+from fastquorum.config import MS, QuorumConfig
+from fastquorum.kernels.lane import FollowerTerms
+from fastquorum.raft import effects as fx
+from fastquorum.raft import events as ev
+from fastquorum.raft.election import ElectionState
+from fastquorum.types import Endpoint
+from fastquorum.wire import ErrorCode
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
+
+from .scenario import Replica, begin_request, endpoint, fetch_response, replica, voter_set
+
+
+def follower(log: str = "1:10 3:5") -> Replica:
+    """Connected, and its last Fetch has just been handed up."""
+    ready = replica(1).follower(epoch=5, of=3).log(log)
+    ready.step(ev.LeaderConnection(3, True))
+    ready.forget()
+    return ready
+
+
+def attempt(asked: Replica) -> int:
+    terms = asked.raft.lane_terms()
+    assert isinstance(terms, FollowerTerms)
+    return terms.attempt
+
+
+def span(first: int, end: int, epoch: int = 5, **more: Any) -> ev.RecordSpan:
+    return ev.RecordSpan(1, first, end, epoch, epoch, **more)
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def test_records_that_raft_had_to_see_are_appended_and_the_lane_fetches_on() -> None:
+    asked = follower()
+    before = attempt(asked)
+    asked.lane_hands_up(fetch_response(5, leader=3, high_watermark=16), span(15, 18))
+    kinds = [type(each) for each in asked.effects]
+    assert kinds == [fx.CloseLane, fx.AppendSpan, fx.CommitTo]
+    assert asked.ordered(fx.CommitTo) == [fx.CommitTo(16)]
+    assert attempt(asked) == before + 1
+
+
+@pytest.mark.parametrize(("told", "known"), [(99, 18), (17, 17), (-1, -1)])
+def test_the_high_watermark_is_never_beyond_the_own_log(told: int, known: int) -> None:
+    asked = follower()
+    asked.lane_hands_up(fetch_response(5, leader=3, high_watermark=told), span(15, 18))
+    assert asked.raft.high_watermark == known
+
+
+def test_a_lower_high_watermark_is_not_believed() -> None:
+    asked = follower().committed(14)
+    asked.lane_hands_up(fetch_response(5, leader=3, high_watermark=12), span(15, 18))
+    assert not asked.ordered(fx.CommitTo)
+    assert asked.raft.high_watermark == 14
+
+
+def test_a_voter_set_takes_effect_when_it_is_appended_and_is_undone_when_it_is_truncated() -> None:
+    asked = follower()
+    asked.lane_hands_up(
+        fetch_response(5, leader=3), span(15, 18, voter_sets=((16, voter_set(2, 3)),), kraft_versions=((15, 1),))
+    )
+    assert asked.raft.voters.ids == (2, 3)
+    assert asked.raft.describe().role == "observer"
+    asked.lane_hands_up(fetch_response(5, leader=3, diverging=(5, 16)))
+    assert asked.raft.voters.ids == (1, 2, 3)
+    assert asked.raft.is_voter
+
+
+def test_an_answer_of_no_use_is_not_repeated_at_once() -> None:
+    asked = follower()
+    before = attempt(asked)
+    asked.lane_hands_up(fetch_response(5, leader=3))
+    assert asked.raft.lane_terms() is None
+    asked.elapse(20)
+    assert attempt(asked) == before + 1
+
+
+# --- diverging logs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("log", "diverging", "left"),
+    [
+        ("1:10 3:5", (1, 8), "1:8"),
+        ("1:10 3:5", (2, 12), "1:10"),  # no epoch 2 here: to the end of epoch 1
+        ("1:10 3:5", (3, 12), "1:10 3:2"),
+        ("1:10 3:5", (0, 4), "1:4"),
+        ("1:10 3:5", (0, 0), ""),
+        ("3:5", (1, 3), ""),
+        ("1:10 3:5", (4, 14), "1:10 3:5"),  # already shorter than that: nothing to cut
+    ],
+)
+def test_a_diverging_log_is_cut_to_where_it_may_agree(log: str, diverging: tuple[int, int], left: str) -> None:
+    asked = follower(log)
+    asked.lane_hands_up(fetch_response(5, leader=3, diverging=diverging))
+    assert str(asked.fake_log) == left
+    asked.elapse(20)
+    assert asked.raft.lane_terms() is not None
+
+
+def test_what_is_committed_is_never_cut() -> None:
+    """KAFKA-12460."""
+    asked = follower().committed(12)
+    (*_, halt) = asked.lane_hands_up(fetch_response(5, leader=3, diverging=(3, 11)))
+    assert isinstance(halt, fx.Halt)
+    assert "12" in str(halt.error)
+    assert not asked.ordered(fx.TruncateLog)
+
+
+def test_not_even_if_only_the_own_log_says_so() -> None:
+    asked = follower().committed(12)
+    (*_, halt) = asked.lane_hands_up(fetch_response(5, leader=3, diverging=(2, 13)))
+    assert isinstance(halt, fx.Halt), "the leader's end is above the high watermark, the common prefix is not"
+    assert not asked.ordered(fx.TruncateLog)
+
+
+def test_the_high_watermark_outlives_a_change_of_leader() -> None:
+    asked = follower().committed(12)
+    asked.receives(begin_request(6, by=2))
+    assert asked.raft.high_watermark == 12
+    (*_, halt) = asked.lane_hands_up(fetch_response(6, leader=2, diverging=(1, 3)))
+    assert isinstance(halt, fx.Halt)
+
+
+def test_a_snapshot_instead_of_a_log_cannot_be_loaded_yet_and_is_said_so() -> None:
+    asked = follower()
+    offered = fetch_response(5, leader=3)
+    data = FetchResponse.FetchableTopicResponse.PartitionData
+    offered.responses[0].partitions[0].snapshot_id = data.SnapshotId(end_offset=100, epoch=4)
+    (*_, halt) = asked.lane_hands_up(offered)
+    assert isinstance(halt, fx.Halt)
+    assert "snapshot" in str(halt.error)
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def test_not_leader_with_a_newer_leader_is_followed() -> None:
+    asked = follower()
+    asked.lane_hands_up(fetch_response(7, leader=2, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    assert (asked.role, asked.stored) == ("follower", ElectionState(7, 2))
+
+
+def test_fenced_without_a_leader_moves_the_epoch() -> None:
+    asked = follower()
+    asked.lane_hands_up(fetch_response(7, error=ErrorCode.FENCED_LEADER_EPOCH))
+    assert (asked.role, asked.stored) == ("unattached", ElectionState(7))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ],
+)
+def test_other_errors_are_backed_off_from_and_are_no_sign_of_life(error: ErrorCode) -> None:
+    asked = follower()
+    for _ in range(50):
+        if asked.role == "follower" and asked.raft.lane_terms():
+            asked.lane_hands_up(fetch_response(5, leader=3, error=error))
+        asked.elapse(50)
+    assert asked.role != "follower"
+
+
+def test_a_top_level_error_is_backed_off_from() -> None:
+    asked = follower()
+    asked.lane_hands_up(FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
+    assert asked.raft.lane_terms() is None
+    asked.elapse(20)
+    assert asked.raft.lane_terms() is not None
+
+
+def test_a_partition_level_invalid_request_stops_the_replica() -> None:
+    (*_, halt) = follower().lane_hands_up(fetch_response(5, leader=3, error=ErrorCode.INVALID_REQUEST))
+    assert isinstance(halt, fx.Halt)
+
+
+def test_an_answer_of_somebody_who_is_not_the_leader_is_dropped() -> None:
+    asked = follower()
+    asked.step(ev.FetchResponseReceived(2, -1, fetch_response(9, leader=2), None))
+    assert (asked.epoch, asked.effects) == (5, [])
+
+
+# --- silence ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_voter_stands_when_its_leader_is_silent_for_the_fetch_timeout() -> None:
+    asked = follower()
+    asked.elapse(1999)
+    assert asked.role == "follower"
+    asked.elapse(1)
+    assert asked.role == "prospective"
+
+
+def test_an_overdue_timer_is_checked_against_the_lanes_contacts() -> None:
+    """Lane rule 6: Python stood still for 9 s, the lane did not."""
+    asked = follower()
+    asked.now_us += 8_000 * MS
+    asked.hears_leader()
+    asked.now_us += 1_000 * MS
+    asked.step(ev.TimerFired())
+    assert asked.role == "follower"
+    asked.elapse(1000)
+    assert asked.role == "prospective"
+
+
+def test_an_observer_never_stands_but_looks_for_a_leader_elsewhere() -> None:
+    observer = replica(9).follower(epoch=5, of=3)
+    observer.elapse(30_000)
+    assert observer.role == "follower"
+    assert {to for to, _ in observer.requests(FetchRequest)} == {1, 2, 3}
+
+
+def test_a_lost_connection_is_ordered_again_and_others_are_asked_meanwhile() -> None:
+    asked = follower()
+    asked.step(ev.LeaderConnection(3, False))
+    assert len(asked.requests(FetchRequest)) == 1
+    asked.forget()
+    asked.elapse(20)
+    assert asked.ordered(fx.ConnectLeader) == [fx.ConnectLeader(3, endpoint(3))]
+
+
+def test_reconnecting_slows_down() -> None:
+    observer = replica(9).follower(epoch=5, of=3)
+    for _ in range(40):
+        observer.elapse(100)
+        observer.step(ev.LeaderConnection(3, False))
+    assert len(observer.ordered(fx.ConnectLeader)) < 20
+
+
+def test_a_new_leader_learned_from_others_is_followed() -> None:
+    asked = follower()
+    asked.step(ev.LeaderConnection(3, False))
+    (asked_whom,) = [to for to, _ in asked.requests(FetchRequest)]
+    asked.answers(asked_whom, fetch_response(6, leader=2, error=ErrorCode.NOT_LEADER_OR_FOLLOWER, at=endpoint(2)))
+    assert (asked.leader_id, asked.epoch) == (2, 6)
+
+
+def test_a_fetch_without_answer_is_given_up_after_the_request_timeout() -> None:
+    patient = QuorumConfig(fetch_timeout_us=60_000 * MS)
+    asked = replica(1).configured(patient).follower(epoch=5, of=3)
+    asked.step(ev.LeaderConnection(3, True))
+    asked.lane.fetch_sent_us = asked.now_us
+    before = attempt(asked)
+    asked.elapse(2100)
+    assert attempt(asked) == before + 1
+
+
+def test_a_follower_that_is_flushing_is_left_alone() -> None:
+    patient = QuorumConfig(fetch_timeout_us=60_000 * MS)
+    asked = replica(1).configured(patient).follower(epoch=5, of=3)
+    asked.step(ev.LeaderConnection(3, True))
+    asked.forget()
+    asked.elapse(10_000)
+    assert asked.effects == []
+
+
+# --- finding the leader -----------------------------------------------------------------------------------------------
+
+
+def test_who_knows_no_leader_asks_the_voters_in_turn() -> None:
+    lost = replica(9).unattached(epoch=5).starts()
+    for _ in range(6):
+        to, _fetch = lost.requests(FetchRequest)[-1]
+        lost.fails(to)
+        lost.elapse(20)
+    asked = [to for to, _ in lost.requests(FetchRequest)]
+    assert sorted(asked[:3]) == [1, 2, 3]
+    assert asked[:3] == asked[3:6]
+
+
+def test_the_question_claims_what_is_flushed_and_no_more() -> None:
+    lost = replica(9).unattached(epoch=5).log("1:4 5:3")
+    lost.fake_log.unflushed = 4
+    lost.starts()
+    (_, fetch) = lost.requests(FetchRequest)[0]
+    partition = fetch.topics[0].partitions[0]
+    assert (partition.fetch_offset, partition.last_fetched_epoch, partition.current_leader_epoch) == (3, 1, 5)
+    assert (fetch.replica_state.replica_id, fetch.max_wait_ms) == (9, 0)
+
+
+def test_bootstrap_servers_are_asked_under_negative_ids() -> None:
+    servers = (Endpoint("CONTROLLER", "a", 1), Endpoint("CONTROLLER", "b", 2))
+    lost = replica(9).bootstrap(*servers).starts()
+    (request,) = lost.ordered(fx.SendRequest)
+    assert (request.destination, request.endpoint) in [(-2, servers[0]), (-3, servers[1])]
+
+
+def test_the_answer_names_the_leader_and_where_it_listens() -> None:
+    lost = replica(9).bootstrap(Endpoint("CONTROLLER", "a", 1)).starts()
+    lost.answers(-2, fetch_response(4, leader=42, error=ErrorCode.FENCED_LEADER_EPOCH, at=endpoint(42)))
+    assert (lost.role, lost.stored) == ("follower", ElectionState(4, 42))
+    assert lost.ordered(fx.ConnectLeader) == [fx.ConnectLeader(42, endpoint(42))]
+
+
+def test_a_leader_that_answers_itself_is_followed_and_its_records_are_fetched_by_the_lane() -> None:
+    lost = replica(1).unattached(epoch=5).starts()
+    ((to, _),) = lost.requests(FetchRequest)
+    lost.answers(to, fetch_response(5, leader=to, high_watermark=3))
+    assert (lost.role, lost.leader_id) == ("follower", to)
+    assert not lost.ordered(fx.AppendSpan)
+
+
+def test_a_server_that_knows_nothing_new_is_asked_again_after_a_moment() -> None:
+    lost = replica(9).bootstrap(Endpoint("CONTROLLER", "a", 1)).starts()
+    lost.answers(-2, fetch_response(0, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    lost.forget()
+    assert lost.requests(FetchRequest) == []
+    lost.elapse(20)
+    assert len(lost.requests(FetchRequest)) == 1
+
+
+def test_addresses_learned_from_configuration_are_used() -> None:
+    lost = replica(1).unattached(epoch=5).starts()
+    lost.step(ev.EndpointsChanged(42, (endpoint(42),)))
+    ((to, _),) = lost.requests(FetchRequest)
+    lost.answers(to, fetch_response(6, leader=42, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    assert (lost.role, lost.leader_id) == ("follower", 42)
