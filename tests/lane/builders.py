@@ -48,14 +48,17 @@ class Batch(NamedTuple):
 
 
 class MemoryLog:
-    """LaneLog in memory: what is written, what is synced, and one sync at a time whose end was sampled when it began."""
+    """LaneLog in memory: what is written, what is synced; one sync at a time, its end sampled when it began."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
         self.start_offset = 0
         self.flushed_end = 0
+        """What the log says is synced; `durable_end` is what a crash leaves, whatever it says."""
+        self.durable_end = 0
         self.generation = 0
         self.syncing: tuple[int, int] | None = None
+        self.begun = (0, 0)
         self.sync_again = False
 
     @property
@@ -70,9 +73,7 @@ class MemoryLog:
     def is_flushing(self) -> bool:
         return self.syncing is not None
 
-    def append_batch(
-        self, batch: Buffer, *, base_offset: int, next_offset: int, epoch: int, timestamp_ms: int
-    ) -> None:
+    def append_batch(self, batch: Buffer, *, base_offset: int, next_offset: int, epoch: int, timestamp_ms: int) -> None:
         assert base_offset == self.end_offset, f"written at {base_offset}, the log ends at {self.end_offset}"
         assert epoch >= self.last_epoch
         data = bytes(batch)
@@ -93,7 +94,7 @@ class MemoryLog:
 
     def request_flush(self) -> None:
         if self.syncing is None:
-            self.syncing = (self.generation, self.end_offset)
+            self.syncing = self.begun = (self.generation, self.end_offset)
         else:
             self.sync_again = True
 
@@ -101,6 +102,8 @@ class MemoryLog:
         """The sync under way ends well; what the log then tells the lane."""
         assert self.syncing is not None
         generation, end = self.syncing
+        if self.begun[0] == self.generation:
+            self.durable_end = max(self.durable_end, self.begun[1])
         self.note_synced(generation, end)
         self.syncing = None
         if self.sync_again:
@@ -116,10 +119,12 @@ class MemoryLog:
         self.generation += 1
         self.batches = [batch for batch in self.batches if batch.next_offset <= end_offset]
         self.flushed_end = min(self.flushed_end, self.end_offset)
+        self.durable_end = min(self.durable_end, self.end_offset)
 
     def crash(self) -> None:
         """Lose what was not synced."""
-        self.truncate(self.flushed_end)
+        self.truncate(self.durable_end)
+        self.flushed_end = self.durable_end
         self.syncing, self.sync_again = None, False
 
     # --- contents, for scenarios ------------------------------------------------------------------------------------
@@ -142,7 +147,7 @@ class MemoryLog:
             epoch=header.leader_epoch,
             timestamp_ms=header.max_timestamp_ms,
         )
-        self.flushed_end = self.end_offset
+        self.flushed_end = self.durable_end = self.end_offset
 
     @property
     def bytes(self) -> bytes:
@@ -366,7 +371,9 @@ class Leading:
 class Following:
     """Replica 2 follows replica 1 in epoch 5; its log holds the leader's first control batch, synced."""
 
-    def __init__(self, make: LaneMaker, *, log: MemoryLog | None = None, attach: bool = True, version: int = 18) -> None:
+    def __init__(
+        self, make: LaneMaker, *, log: MemoryLog | None = None, attach: bool = True, version: int = 18
+    ) -> None:
         self.log = MemoryLog().control(5) if log is None else log
         self.now_us = 1_000
         self.version = version

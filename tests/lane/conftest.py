@@ -9,7 +9,9 @@ from tests.lane.builders import Make
 TWINS = {"pure": PureLane}
 
 
-@pytest.fixture(scope="session", params=[(twin, kernels) for twin in TWINS for kernels in ("pure", "native")], ids="-".join)
+@pytest.fixture(
+    scope="session", params=[(twin, kernels) for twin in TWINS for kernels in ("pure", "native")], ids="-".join
+)
 def make(request: pytest.FixtureRequest) -> Make:
     """Makes lanes: (lane twin)-(kernel set)."""
     twin, kernels = request.param

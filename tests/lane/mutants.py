@@ -163,7 +163,9 @@ class CountsItsUnflushedEnd(Lane):
 
         def eager(out: list[Output]) -> None:
             advance(out)
-            ends = [self._log.end_offset if index == leader._own_index else end for index, end in enumerate(leader._ends)]
+            ends = [
+                self._log.end_offset if index == leader._own_index else end for index, end in enumerate(leader._ends)
+            ]
             reached = self._context.kernels.high_watermark(ends, terms.epoch_start)
             leader.high_watermark = max(leader.high_watermark, reached)
 
@@ -217,9 +219,7 @@ MUTANTS = (
     Mutant(7, scenarios.a_fetch_that_was_under_way_when_a_barrier_began_does_not_count, CountsFetchesUnderWay),
     Mutant(7, scenarios.a_parked_fetch_is_answered_empty_to_provoke_one_that_counts, LeavesParkedFetchesAlone),
     Mutant(7, scenarios.a_barrier_needs_a_majority_of_voters, CountsObservers),
-    Mutant(
-        7, scenarios.a_barrier_waits_for_the_high_watermark_to_pass_the_epochs_start, ConfirmsBeforeTheEpochsStart
-    ),
+    Mutant(7, scenarios.a_barrier_waits_for_the_high_watermark_to_pass_the_epochs_start, ConfirmsBeforeTheEpochsStart),
     Mutant(0, scenarios.a_leader_counts_only_what_it_has_synced_itself, CountsItsUnflushedEnd),
     Mutant(0, scenarios.a_fetch_claims_only_what_is_synced, FetchesPastWhatIsSynced),
 )

@@ -1,4 +1,4 @@
-"""The seven rules of the lane as scenarios. Each holds on the real lane; `mutants` breaks each rule, and its scenario fails.
+"""The seven rules of the lane as scenarios. Each holds on the real lane; where `mutants` breaks a rule, its one fails.
 
 A scenario gets a `World`: how lanes are made, which log they work on, how a shell opens a lane after an election.
 """

@@ -1,4 +1,4 @@
-"""A follower's lane, told in scenarios: a Fetch says what is on this disk, an answer is checked before it is written."""
+"""A follower's lane, told in scenarios: a Fetch says what is on this disk, an answer is checked, then written."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The lane's Fetch layouts against wire/, which declares Fetch: same bytes, same values, and None for everything unusual."""
+"""The lane's Fetch layouts against wire/, which declares Fetch: same bytes, same values, None for all that is unusual."""
 
 import gzip
 import json
@@ -376,14 +376,20 @@ def test_kafkas_own_steady_state_frames_parse_and_are_encoded_alike() -> None:
         asked, answered = REQUEST_PARSERS[version](request), RESPONSE_PARSERS[version](response)
         assert asked is not None
         assert answered is not None
-        correlation_id, cluster_id, replica_id, wait, max_bytes, topic_id, epoch, offset, last_epoch, directory, hw = asked
+        correlation_id, cluster_id, replica_id, wait, max_bytes, topic_id, epoch, offset, last_epoch, directory, hw = (
+            asked
+        )
         assert topic_id is not None
         assert directory is not None
         client = pair["request_header"]["clientId"].encode()
-        encode = REQUEST_ENCODERS[version](version, client, cluster_id, replica_id, wait, max_bytes, topic_id, directory)
+        encode = REQUEST_ENCODERS[version](
+            version, client, cluster_id, replica_id, wait, max_bytes, topic_id, directory
+        )
         assert encode(correlation_id, epoch, offset, last_epoch, hw) == request
         endpoint = pair["response_json"]["nodeEndpoints"][0]
-        maker = RESPONSE_ENCODERS[version](topic_id, answered[4], answered[5], endpoint["host"].encode(), endpoint["port"])
+        maker = RESPONSE_ENCODERS[version](
+            topic_id, answered[4], answered[5], endpoint["host"].encode(), endpoint["port"]
+        )
         assert maker(answered[0], answered[2], answered[3], response[answered[6] : answered[7]]) == response
 
 

@@ -224,7 +224,7 @@ class EncoderSource:
     def __init__(self, roles: Roles, parts: tuple[Part, ...]) -> None:
         self.roles = roles
         self.parts: list[tuple[str, str | bytes]] = []
-        """What stands one after another: ("fixed", bytes or an expression of them), (code, a name), ("bytes", a name)."""
+        """What stands one after another: ("fixed", bytes or an expression), (code, a name), ("bytes", a name)."""
         for cls, self.version in parts:
             self.write_struct(cls, "")
 

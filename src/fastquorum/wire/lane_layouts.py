@@ -1,8 +1,8 @@
 """Generates the Fetch layouts of the lane: `python -m fastquorum.wire.lane_layouts` prints the module.
 
-The lane lies below this room and may not import it; what it knows of Fetch is `kernels/pure/fetch_layout.py`, written by
-this module from the declarations in `wire.fetch` and checked in. A test compares the two. Only the steady state has a
-layout: one topic, one partition, no session, no error, no tag that the declarations lack; a parser answers None to
+The lane lies below this room and may not import it; what it knows of Fetch is `kernels/pure/fetch_layout.py`, written
+by this module from the declarations in `wire.fetch` and checked in. A test compares the two. Only the steady state has
+a layout: one topic, one partition, no session, no error, no tag that the declarations lack; a parser answers None to
 everything else, and raft/ gets the frame.
 
 `REQUEST` and `RESPONSE` say, field by field, what the steady state is; types, order, versions and tags are declared.

@@ -119,6 +119,8 @@ class Lane:
 
     def resume(self, now_us: Micros) -> list[Output]:
         self._is_frozen = False
+        if self.mode is not LaneMode.CLOSED and not self._context.has_failed:
+            self._context.flush_rest()
         return self._go_on(now_us)
 
     def close(self, now_us: Micros) -> tuple[LaneState, list[Output]]:
@@ -139,7 +141,6 @@ class Lane:
         if self._leader is not None:
             self._leader.settle(now_us, out)
         elif self._follower is not None:
-            self._context.flush_rest()
             self._follower.fetch(now_us, out)
         return out
 

@@ -22,7 +22,7 @@ _BATCH_HEAD: Final = struct.Struct(">qii7xi")
 
 
 def correlation_of(frame: bytes) -> int:
-    """The first four bytes: a response's correlation id. A request has API key and version there: below CORRELATION_FIRST."""
+    """The first four bytes: a response's correlation id (a request's API key and version: below CORRELATION_FIRST)."""
     value: int = _CORRELATION.unpack_from(frame)[0] if len(frame) >= 4 else -1
     return value
 
@@ -84,7 +84,6 @@ class LaneContext:
             raise
 
     def flush_rest(self) -> None:
-        """Have synced what somebody else wrote, if nobody does."""
-        log = self.log
-        if log.flushed_end < log.end_offset and not log.is_flushing:
-            log.request_flush()
+        """Have synced what somebody else wrote, or what a sync from before a truncation does not count for."""
+        if self.log.flushed_end < self.log.end_offset:
+            self.log.request_flush()

@@ -1,7 +1,8 @@
 """The lane of a leader: appends, the Fetches that continue, the high watermark from flushed ends, read barriers.
 
-Group commit: a batch is written when the flusher is idle or a voter's Fetch waits for it; otherwise appends gather until
-the sync is reported, a voter fetches, or the batch is full. A written batch goes out to parked Fetches before it is synced.
+Group commit: a batch is written when the flusher is idle or a voter's Fetch waits for it; otherwise appends gather
+until the sync is reported, a voter fetches, or the batch is full. A written batch goes out to parked Fetches before it
+is synced here.
 Source: KIP-595 "Fetch"; KIP-1166 (answers when the high watermark moves).
 """
 
@@ -146,7 +147,7 @@ class LeaderLane:
         return True
 
     def admit(self, fetch: FetchAdmission, now_us: Micros) -> None:
-        """Take over this peer and its Fetch, parked; `settle` answers it. One of its that is parked already is forgotten."""
+        """Take over this peer and its Fetch, parked; `settle` answers it. An earlier one that is parked is forgotten."""
         assert fetch.api_version in REQUEST_PARSERS, f"Fetch {fetch.api_version} has no last fetched epoch"
         peer = self._peers.get(fetch.peer)
         if peer is None:
@@ -165,9 +166,7 @@ class LeaderLane:
         peer.sent_end = fetch.fetch_offset
         peer.sent_epoch = self._log.last_epoch  # counts only after an empty answer: then the peer is at the log's end
         peer.fetched(fetch.fetch_offset, self._log.end_offset, now_us)
-        self._park(
-            peer, fetch.correlation_id, fetch.request_high_watermark, fetch.max_wait_us, fetch.bytes_max, now_us
-        )
+        self._park(peer, fetch.correlation_id, fetch.request_high_watermark, fetch.max_wait_us, fetch.bytes_max, now_us)
         self._count(peer)
 
     def detach(self, connection: Connection, keep: Peer | None = None) -> None:
