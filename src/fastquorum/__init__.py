@@ -1,7 +1,118 @@
-"""A Kafka-KRaft-compatible metadata quorum, embeddable in Python. See README.md."""
+"""A Kafka-KRaft-compatible metadata quorum, embeddable in Python. See README.md.
 
-from fastquorum._build_info import BuildInfo, build_info
+`open` (asyncio) and `sync.open` (threads) run a node; `log.open` reads a log offline; `sim` is the simulator.
+Everything is loaded when it
+is first used, so that importing this package costs next to nothing.
+"""
 
-__all__ = ["BuildInfo", "build_info"]
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from fastquorum import log as log
+    from fastquorum import sim as sim
+    from fastquorum import sync as sync
+    from fastquorum._build_info import BuildInfo, build_info
+    from fastquorum.api.committed import Batch, Committed, CommittedRecord, Progress, SnapshotLoaded
+    from fastquorum.api.description import QuorumDescription
+    from fastquorum.api.quorum import Pending, Quorum, open
+    from fastquorum.config import QuorumConfig
+    from fastquorum.errors import (
+        AppendTimeout,
+        ClosedError,
+        ConfigError,
+        CorruptionError,
+        DirectoryError,
+        FastQuorumError,
+        FatalError,
+        NotLeader,
+        NotReady,
+        OffsetOutOfRange,
+        Overloaded,
+        RecordTooLarge,
+        RetriableError,
+        UsageError,
+    )
+    from fastquorum.node.io.running import Leadership
 
 __version__ = "0.1.0"
+
+_EXPORTS: Final = {
+    "BuildInfo": "_build_info",
+    "build_info": "_build_info",
+    "Batch": "api.committed",
+    "Committed": "api.committed",
+    "CommittedRecord": "api.committed",
+    "Progress": "api.committed",
+    "SnapshotLoaded": "api.committed",
+    "QuorumDescription": "api.description",
+    "Leadership": "node.io.running",
+    "Pending": "api.quorum",
+    "Quorum": "api.quorum",
+    "open": "api.quorum",
+    "QuorumConfig": "config",
+    "AppendTimeout": "errors",
+    "ClosedError": "errors",
+    "ConfigError": "errors",
+    "CorruptionError": "errors",
+    "DirectoryError": "errors",
+    "FastQuorumError": "errors",
+    "FatalError": "errors",
+    "NotLeader": "errors",
+    "NotReady": "errors",
+    "OffsetOutOfRange": "errors",
+    "Overloaded": "errors",
+    "RecordTooLarge": "errors",
+    "RetriableError": "errors",
+    "UsageError": "errors",
+}
+_MODULES: Final = ("errors", "log", "sim", "sync")
+
+__all__ = [
+    "AppendTimeout",
+    "Batch",
+    "BuildInfo",
+    "ClosedError",
+    "Committed",
+    "CommittedRecord",
+    "ConfigError",
+    "CorruptionError",
+    "DirectoryError",
+    "FastQuorumError",
+    "FatalError",
+    "Leadership",
+    "NotLeader",
+    "NotReady",
+    "OffsetOutOfRange",
+    "Overloaded",
+    "Pending",
+    "Progress",
+    "Quorum",
+    "QuorumConfig",
+    "QuorumDescription",
+    "RecordTooLarge",
+    "RetriableError",
+    "SnapshotLoaded",
+    "UsageError",
+    "build_info",
+    "errors",
+    "log",
+    "open",
+    "sim",
+    "sync",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for; once."""
+    if name in _MODULES:
+        return importlib.import_module(f"fastquorum.{name}")
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'fastquorum' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"fastquorum.{_EXPORTS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -71,6 +71,7 @@ class Replica:
         self._clock_ms = clock_ms
         self._inbox: deque[ev.Event | Waiting] = deque()
         self._spans: dict[int, control.Span] = {}
+        self._leaderships: list[fx.LeadershipChanged] = []
         self._stopped = False
         shell.not_leader = self.not_leader
 
@@ -235,6 +236,10 @@ class Replica:
         unparked, self.shell.unparked = self.shell.unparked, []
         for each in unparked:
             self.send(each.connection, self._inbound.not_leader_fetch(each, self.raft.leader_id, self.raft.epoch))
+        # Only now does a new leader's lane take appends, which is what its users will try next.
+        leaderships, self._leaderships = self._leaderships, []
+        for now in leaderships:
+            self._listener.on_leadership(now.epoch, now.leader_id, now.endpoint, now.is_self)
 
     def _carry_out(self, effect: fx.Effect, now_us: Micros) -> None:
         match effect:
@@ -271,8 +276,8 @@ class Replica:
             case fx.CommitTo(high_watermark):
                 with self._lock:
                     self.shell.advance(high_watermark)
-            case fx.LeadershipChanged(epoch, leader_id, endpoint, is_self):
-                self._listener.on_leadership(epoch, leader_id, endpoint, is_self)
+            case fx.LeadershipChanged():
+                self._leaderships.append(effect)
             case fx.ShutdownComplete():
                 self._stop(None, now_us)
             case fx.Halt(error):

@@ -1,5 +1,6 @@
 """A data directory opened for a replica: lock, identity, log and quorum state, in an order where every check counts."""
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -13,9 +14,13 @@ from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.io_state import LmdbStateStore
 from fastquorum.storage.log import Log
 from fastquorum.storage.names import QUORUM_STATE
-from fastquorum.storage.ports import FlushPort
+from fastquorum.storage.ports import Disk, FlushPort
 from fastquorum.storage.startup import check_state, first_voters
 from fastquorum.types import NodeId, VoterSet
+
+
+def _as_it_is(disk: Disk) -> Disk:
+    return disk
 
 
 class DataDirectory:
@@ -51,8 +56,11 @@ class DataDirectory:
         *,
         cluster_id: str | None = None,
         node_id: NodeId | None = None,
+        wrap: Callable[[Disk], Disk] = _as_it_is,
     ) -> Self:
         """Lock a formatted directory, recover its log, and check that log and quorum state belong together.
+
+        `wrap` may put something around the disk that the log is recovered and written through.
 
         Raises:
             DirectoryError: in use, not formatted, foreign (`cluster_id`, `node_id`), read-only, newer, or incomplete.
@@ -66,7 +74,7 @@ class DataDirectory:
         try:
             identity = read_identity(disk, cluster_id=cluster_id, node_id=node_id)
             first = first_voters(disk, kernels, identity)
-            log = Log.open(disk, kernels, config, flush_port)
+            log = Log.open(wrap(disk), kernels, config, flush_port)
             state_path = f"{disk.root}/{QUORUM_STATE}"
             ends = (log.end_offset, log.last_epoch)
             if not disk.exists(QUORUM_STATE):

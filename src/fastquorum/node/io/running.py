@@ -185,7 +185,14 @@ class RunningNode:
         """What stopped it; None while it runs, and after a graceful stop."""
         return self._stopping.error or self._shell.error
 
+    @property
+    def role(self) -> str:
+        """Of the moment; it may have changed when this returns."""
+        raft = self._replica.raft
+        return str(raft.role) if raft.is_voter else "observer"
+
     def not_leader(self) -> FastQuorumError:
+        """The error that names who leads."""
         return self._replica.not_leader()
 
     # --- asking the replica's thread ----------------------------------------------------------------------------------
@@ -316,7 +323,6 @@ class RunningNode:
         """Nothing runs any more: close the directory, then tell."""
         self._stopping.error = error
         try:
-            self._opened.finish_flushing()
             self._opened.close(error)
         except FastQuorumError as failed:
             self._stopping.error = self._stopping.error or failed
@@ -333,19 +339,19 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
         raise ConfigError("a node needs a data directory", "give it", "path")
     kernels = load("pure" if settings.kernels == "pure" else "native")
     with ExitStack() as resources:
-        disk, lock = directories.lock_directory(settings.path, kernels, resources)
-        early, bound = None, LOOPBACK
-        if directories.is_empty(disk) and settings.voters is None:
-            # Its only voter is to be reached where it listens, so it must listen first.
-            early, bound = _listen(resources, settings.listen or LOOPBACK)
-        identity = directories.identify(disk, kernels, settings, bound)
-        own = identity.voters.get(identity.node_id)
+        listening: socket.socket | None = None
+        bound = LOOPBACK
+        if directories.is_unformatted(settings.path, kernels):
+            if settings.voters is None:
+                # Its only voter is to be reached where it listens, so it must listen first.
+                listening, bound = _listen(resources, settings.listen or LOOPBACK)
+            directories.format_for(settings.path, kernels, settings, bound)
+        opened = directories.OpenDirectory(settings.path, kernels, settings.quorum, settings)
+        resources.callback(opened.close, None)
+        own = opened.voters.get(opened.identity.node_id)
         own_endpoint = own.endpoints[0] if own is not None else None
-        listening = early
         if listening is None:
             listening, bound = _listen(resources, settings.listen or own_endpoint or LOOPBACK)
-        advertised = settings.advertise or _reachable(bound, own_endpoint)
-        opened = directories.open_log(disk, lock, kernels, settings, identity, resources)
         transport = (InjectedTransport if failpoint.are_armed else SocketTransport)(settings.quorum, kernels)
         resources.callback(transport.close_all)
         node = RunningNode(
@@ -354,10 +360,10 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
             opened=opened,
             transport=transport,
             listening=listening,
-            advertised=advertised,
+            advertised=settings.advertise or _reachable(bound, own_endpoint),
             bootstrap=settings.bootstrap,
         )
-        opened.resources = resources.pop_all()
+        resources.pop_all()  # from here on the node closes them
     node.start(observer)
     return node
 

@@ -1,0 +1,66 @@
+"""What `open` takes, for both twins: declared once, checked by the type checker as well as at run time."""
+
+from collections.abc import Sequence
+from typing import Literal, TypedDict
+
+from fastquorum.node.io.sources import read_settings
+from fastquorum.node.settings import NodeSettings
+from fastquorum.types import Endpoint, VoterSet
+
+
+class QuorumOptions(TypedDict, total=False):
+    """Any field of `QuorumConfig`: times in microseconds, sizes in bytes. See there for what they mean."""
+
+    election_timeout_us: int
+    fetch_timeout_us: int
+    election_backoff_us_max: int
+    request_timeout_us: int
+    retry_backoff_us: int
+    fetch_wait_us_max: int
+    fetch_bytes_max: int
+    observer_expiry_us: int
+    batch_bytes_max: int
+    segment_bytes: int
+    preallocate_bytes: int
+    mark_interval_us: int
+    frame_bytes_max: int
+    connections_max: int
+    connection_idle_us_max: int
+    partial_frame_us_max: int
+    append_queue_records_max: int
+    append_queue_bytes_max: int
+    disk_stall_us_max: int
+
+
+class OpenOptions(QuorumOptions, total=False):
+    """Everything `open` takes beside the path. What is not given comes from `config_file`, else from the environment
+    (FASTQUORUM_*), else from the formatted directory or a default.
+    """
+
+    node_id: int | None
+    """This node's id, 0 or above. Needed for an empty directory; a formatted one knows it."""
+    voters: str | Sequence[str] | VoterSet | None
+    """ID@HOST:PORT[:DIRECTORY_ID],... for every voter, this node included. Not given: a quorum of one."""
+    cluster_id: str | None
+    """The same for every node. Needed for an empty directory unless it is a quorum of one."""
+    listen: str | Endpoint | None
+    """HOST:PORT to bind. Not given: this node's address among the voters; for a quorum of one, a free loopback port."""
+    advertise: str | Endpoint | None
+    """HOST:PORT that others are told. Not given: where it listens."""
+    bootstrap: str | Sequence[str] | None
+    """HOST:PORT,... of nodes to ask who leads, for a node that knows no voters."""
+    log: Literal["user", "metadata"] | None
+    """What an empty directory is formatted for: the user's records (default), or Kafka's metadata records."""
+    topic: str | None
+    """The topic that Kafka clients see a user log as; "quorum" by default."""
+    kernels: Literal["native", "pure"] | None
+    """Which kernels run; "native" by default. There is no fallback."""
+    config_file: str | None
+    """A properties file with Kafka's keys, or a TOML file."""
+
+
+def settings_of(path: str, options: OpenOptions) -> NodeSettings:
+    """Arguments, file and environment put together. ConfigError names what is wrong and where."""
+    arguments: dict[str, object] = {"path": path, **options}
+    file = arguments.pop("config_file", None)
+    return read_settings(arguments, file if isinstance(file, str) else None)

@@ -1,0 +1,436 @@
+"""The asyncio API: `fastquorum.open` and the `Quorum` it returns."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, Unpack
+
+from fastquorum.api.bridge import AppendFuture, BarrierFuture, Bridge
+from fastquorum.api.committed import Batch, Committed, Progress, check_from_offset, read_committed
+from fastquorum.api.description import QuorumDescription, description_of
+from fastquorum.api.options import OpenOptions, settings_of
+from fastquorum.api.values import Values, as_values, split
+from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, Overloaded, UsageError
+from fastquorum.kernels import Buffer
+from fastquorum.node.io.running import Leadership, RunningNode, start_node
+from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
+
+BARRIER_RETRY_S: Final = 0.002
+"""A leader in the middle of a decision refuses a barrier; this much later it has decided."""
+
+_T = TypeVar("_T")
+
+
+async def open(path: str, **options: Unpack[OpenOptions]) -> "Quorum":
+    """Open a data directory and run a replica of the quorum in it, in a thread of its own.
+
+    An empty (or missing) directory is formatted, a foreign one refused. See `OpenOptions` for what may be given.
+
+    >>> async def main():
+    ...     async with await open(directory, node_id=1) as quorum:  # a quorum of one; voters="1@h1:9093,..." for more
+    ...         await quorum.wait_ready(timeout=5)
+    ...         return await quorum.append(b"value") >= 0
+    >>> asyncio.run(main())
+    True
+
+    Raises:
+        ConfigError: a setting is unknown or its value cannot be used, or the address to listen on cannot be had.
+        DirectoryError: the directory is foreign, in use, read-only or of a newer format.
+        CorruptionError: what was synced is damaged.
+        FatalError: the disk failed.
+    """
+    loop = asyncio.get_running_loop()
+    bridge = Bridge(loop)
+    settings = settings_of(path, options)
+    # Recovery reads the log: not on the loop.
+    starting = loop.run_in_executor(None, start_node, settings, bridge)
+    try:
+        node = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(_stop_unwanted)
+        raise
+    return Quorum(node, bridge)
+
+
+class Pending:
+    """An append that was accepted. Await it for the offset of its first record; it need not be awaited."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self, future: "asyncio.Future[Offset]") -> None:
+        self._future = future
+
+    def __await__(self) -> Generator[Any, None, Offset]:
+        return asyncio.shield(self._future).__await__()
+
+    def done(self) -> bool:
+        """Is its fate known?"""
+        return self._future.done()
+
+    def result(self) -> Offset:
+        """The offset, or the error raised. asyncio.InvalidStateError while its fate is not known."""
+        return self._future.result()
+
+    def add_done_callback(self, callback: "Callable[[Pending], object]") -> None:
+        """Have it called in the event loop once the fate is known."""
+        self._future.add_done_callback(lambda _: callback(self))
+
+
+class Quorum:
+    """One node of a quorum. Use it in the event loop it was opened in. Made by `open`.
+
+    Results arrive in that loop; nothing of the user's runs in the replica's thread.
+    """
+
+    def __init__(self, node: RunningNode, bridge: Bridge) -> None:
+        self._node = node
+        self._bridge = bridge
+        self._loop = bridge.loop
+
+    # --- where things stand -------------------------------------------------------------------------------------------
+
+    @property
+    def node_id(self) -> NodeId:
+        return self._node.identity.node_id
+
+    @property
+    def leader(self) -> NodeId:
+        """Who leads as far as this node knows; -1 while nobody is known to."""
+        return self._node.leadership.leader_id
+
+    @property
+    def is_leader(self) -> bool:
+        """True while appends are accepted here."""
+        return self._node.is_leader
+
+    @property
+    def epoch(self) -> Epoch:
+        return self._node.leadership.epoch
+
+    @property
+    def high_watermark(self) -> Offset:
+        """Exclusive end of what is committed, as far as this node knows; -1 unknown."""
+        return self._node.high_watermark
+
+    @property
+    def end_offset(self) -> Offset:
+        """Exclusive end of this node's log; beyond the high watermark nothing is promised."""
+        return self._node.log.end_offset
+
+    @property
+    def role(self) -> str:
+        """unattached, prospective, candidate, leader, follower, resigned or observer."""
+        return self._node.role
+
+    @property
+    def endpoint(self) -> str:
+        """HOST:PORT that this node tells others to reach it at."""
+        return f"{self._node.advertised.host}:{self._node.advertised.port}"
+
+    async def describe(self) -> QuorumDescription:
+        """Everything this node knows about the quorum, at one moment.
+
+        >>> (await quorum.describe()).role
+        'leader'
+        """
+        self._check_loop()
+        future: asyncio.Future[QuorumDescription] = self._loop.create_future()
+        node, bridge = self._node, self._bridge
+        node.describe(lambda state, peers: bridge.resolve(future, description_of(node, state, peers)))
+        return await self._or_over(future)
+
+    # --- being ready, and who leads -----------------------------------------------------------------------------------
+
+    async def wait_ready(self, timeout: float | None = None) -> Leadership:
+        """Wait until a leader is known and the high watermark is valid in its epoch: the quorum works, as seen from
+        here.
+
+        >>> (await quorum.wait_ready(timeout=5)).leader_id
+        1
+
+        Raises:
+            NotReady: not within `timeout` seconds.
+        """
+        self._check_loop()
+        node = self._node
+        node.check_open()
+        await self._within(timeout, self._bridge.change(lambda: node.is_ready), self._not_ready)
+        if not node.is_ready:
+            node.check_open()
+        return node.leadership
+
+    async def leadership(self) -> AsyncIterator[Leadership]:
+        """Who leads, now and after every change. Latest wins: a slow reader misses what is over already.
+
+        >>> async for event in quorum.leadership():
+        ...     print(event.leader_id, event.is_self)
+        ...     break
+        1 True
+        """
+        self._check_loop()
+        node = self._node
+        last: Leadership | None = None
+        while not self._bridge.over:
+            now = node.leadership
+            if now.epoch >= 0 and now != last:
+                last = now
+                yield now
+            else:
+                await self._bridge.change(lambda last=last: node.leadership != last and node.leadership.epoch >= 0)  # type: ignore[misc]
+        self._raise_if_failed()
+
+    async def transfer_leadership(self, node_id: NodeId, timeout: float | None = None) -> Leadership:
+        """Have this leader resign in favour of another voter, and wait for the next leader.
+
+        >>> (await quorum.transfer_leadership(1)).leader_id  # it leads already
+        1
+
+        Raises:
+            NotLeader: this node does not lead.
+            NotReady: nobody, or somebody else, was elected; the quorum goes on without the transfer.
+            UsageError: there is no such voter.
+        """
+        self._check_loop()
+        node = self._node
+        node.check_open()
+        before = node.leadership
+        if not before.is_self or not node.is_leader:
+            raise node.not_leader()
+        if node_id == self.node_id:
+            return before
+        node.resign(node_id, before.epoch)
+
+        def is_elected() -> bool:
+            return node.leadership.epoch > before.epoch and node.leadership.leader_id != NO_NODE
+
+        await self._within(timeout, self._bridge.change(is_elected), self._not_ready)
+        after = node.leadership
+        if after.leader_id != node_id:
+            node.check_open()
+            raise NotReady(f"node {after.leader_id} was elected instead of node {node_id}")
+        return after
+
+    # --- appending ----------------------------------------------------------------------------------------------------
+
+    async def append(self, value: Values, *, atomic: bool = True, timeout: float | None = None) -> Offset:
+        """Append one value, or several, and wait until they are on a majority's disks.
+
+        Several are one batch: all or none of them are ever committed, at consecutive offsets. With `atomic=False`
+        they may
+        be split into several batches, between which other appends may come to lie.
+
+        >>> first = await quorum.append(b"one")
+        >>> await quorum.append([b"two", b"three"], timeout=5) == first + 1
+        True
+
+        Returns:
+            The offset of the first value.
+        Raises:
+            NotLeader: another node leads; it is named, with its endpoint. Nothing was appended unless
+            `maybe_committed`.
+            Overloaded: too much waits already; nothing was appended (with `atomic=False`: waited for instead).
+            RecordTooLarge: it does not fit into one batch; nothing was appended.
+            AppendTimeout: not committed within `timeout` seconds. It may still commit, as it may if the task is
+            cancelled.
+        """
+        values = as_values(value)
+        if not atomic:
+            return await self._within(timeout, self._append_parts(values), self._append_timeout)
+        future = self._submit(values)
+        if timeout is None:
+            return await future
+        timer = self._loop.call_later(timeout, _expire, future, timeout)
+        try:
+            return await future
+        finally:
+            timer.cancel()
+
+    def append_nowait(self, batch: Values) -> Pending:
+        """Append and return at once; await the result, now or later, for the first offset.
+
+        >>> pending = [quorum.append_nowait(b"%d" % number) for number in range(3)]
+        >>> offsets = [await each for each in pending]
+        >>> offsets[2] - offsets[0]
+        2
+
+        Raises:
+            Overloaded: too much waits already; retry after `retry_after_s`.
+            NotLeader, RecordTooLarge: as `append`.
+        """
+        return Pending(self._submit(as_values(batch)))
+
+    async def read_barrier(self, timeout: float | None = None) -> Offset:
+        """Return once this node is known to lead still, with everything committed before this call known to it.
+
+        A reader that has then consumed `committed()` up to the offset returned reads linearizably.
+
+        >>> offset = await quorum.append(b"seen by every later barrier")
+        >>> await quorum.read_barrier(timeout=5) > offset
+        True
+
+        Raises:
+            NotLeader: another node leads.
+            NotReady: no majority answered within `timeout` seconds.
+        """
+        self._check_loop()
+        return await self._within(timeout, self._barrier(), self._barrier_timeout)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    async def committed(
+        self, from_offset: Offset = 0, *, follow: bool = True, progress: bool = False
+    ) -> AsyncIterator[Committed]:
+        """Committed batches from an offset on, in order, each exactly once; then those to come, as they are committed.
+
+        Works on every node; a follower may be behind. To resume, remember an item's `next_offset`. Control batches
+        are left
+        out; `progress=True` reports past them. `follow=False` ends at the high watermark of the moment.
+
+        >>> offset = await quorum.append([b"a", b"b"])
+        >>> async for batch in quorum.committed(from_offset=offset + 1, follow=False):
+        ...     print([record.value for record in batch.records], batch.next_offset == offset + 2)
+        [b'b'] True
+
+        Raises:
+            OffsetOutOfRange: records that old are gone, or never were.
+        """
+        self._check_loop()
+        node = self._node
+        node.check_open()
+        check_from_offset(node, from_offset)
+        position = from_offset
+        last_end = node.high_watermark if not follow else None
+        while not self._bridge.over:
+            end_offset = node.high_watermark if last_end is None else last_end
+            if position < end_offset:
+                try:
+                    batches, position = read_committed(node, position, end_offset)
+                except ClosedError:
+                    break
+                for batch in batches:
+                    yield batch
+                await asyncio.sleep(0)  # a long log must not hold up the loop
+                continue
+            if progress:
+                yield Progress(position, node.high_watermark)
+            if last_end is not None:
+                return
+            await self._bridge.commit(lambda position=position: node.high_watermark > position)  # type: ignore[misc]
+        self._raise_if_failed()
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Stop gracefully, in under 5 s even if no peer answers: a leader resigns first. Idempotent.
+
+        Appends that wait fail with `NotLeader(maybe_committed=True)`.
+        """
+        self._check_loop()
+        await asyncio.shield(self._loop.run_in_executor(None, self._node.stop))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # --- inner --------------------------------------------------------------------------------------------------------
+
+    def _submit(self, values: Sequence[Buffer]) -> "asyncio.Future[Offset]":
+        future: asyncio.Future[Offset] = self._loop.create_future()
+        self._node.append(values, AppendFuture(self._bridge, future))
+        return future
+
+    async def _append_parts(self, values: Sequence[Buffer]) -> Offset:
+        waiting: list[asyncio.Future[Offset]] = []
+        first: asyncio.Future[Offset] | None = None
+        for part in split(values, self._node.config.batch_bytes_max):
+            while True:
+                try:
+                    future = self._submit(part)
+                    break
+                except Overloaded as error:
+                    if waiting:
+                        await waiting.pop(0)
+                    else:
+                        await asyncio.sleep(error.retry_after_s)
+            first = first or future
+            waiting.append(future)
+        for each in waiting:
+            await each
+        assert first is not None
+        return await first
+
+    async def _barrier(self) -> Offset:
+        while True:
+            future: asyncio.Future[Offset] = self._loop.create_future()
+            try:
+                self._node.begin_barrier(BarrierFuture(self._bridge, future))
+            except NotLeader as error:
+                if error.leader_id != self.node_id:
+                    raise
+                await asyncio.sleep(BARRIER_RETRY_S)
+                continue
+            return await future
+
+    async def _within(self, timeout: float | None, work: Awaitable[_T], failure: Callable[[float], Exception]) -> _T:
+        if timeout is None:
+            return await work
+        try:
+            async with asyncio.timeout(timeout):
+                return await work
+        except TimeoutError as error:
+            if isinstance(error, AppendTimeout | NotReady):
+                raise
+            raise failure(timeout) from None
+
+    async def _or_over(self, future: "asyncio.Future[_T]") -> _T:
+        """What the replica's thread was asked for, or why it will never answer."""
+        over = asyncio.ensure_future(self._bridge.change(future.done))
+        try:
+            await asyncio.wait((future, over), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over.cancel()
+        if not future.done():
+            self._node.check_open()
+        return await future
+
+    def _not_ready(self, timeout: float) -> NotReady:
+        who = (
+            "no leader is known"
+            if self.leader == NO_NODE
+            else f"node {self.leader} has committed nothing in its epoch yet"
+        )
+        return NotReady(f"after {timeout} s, {who} (epoch {self.epoch})")
+
+    @staticmethod
+    def _append_timeout(timeout: float) -> AppendTimeout:
+        return AppendTimeout(timeout, True)
+
+    @staticmethod
+    def _barrier_timeout(timeout: float) -> NotReady:
+        return NotReady(f"no majority answered the read barrier within {timeout} s")
+
+    def _check_loop(self) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            raise UsageError("this quorum belongs to another event loop", "open it in the loop it is used in")
+
+    def _raise_if_failed(self) -> None:
+        if self._node.error is not None:
+            raise self._node.error
+
+
+def _expire(future: "asyncio.Future[Offset]", timeout: float) -> None:
+    if not future.done():
+        future.set_exception(AppendTimeout(timeout, True))
+
+
+def _stop_unwanted(starting: "asyncio.Future[RunningNode]") -> None:
+    """The task that was opening it was cancelled: nobody will ever close it."""
+    if not starting.cancelled() and starting.exception() is None:
+        starting.get_loop().run_in_executor(None, starting.result().stop)
+
+
+__all__ = ["Batch", "Pending", "Quorum", "open"]

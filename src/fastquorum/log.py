@@ -1,0 +1,83 @@
+"""A log directory that nobody runs, opened offline and read-only: ours, or Apache Kafka's `__cluster_metadata-0`."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from fastquorum.api.committed import CommittedRecord
+from fastquorum.kernels import Kernels, load
+from fastquorum.storage.io_open import open_offline
+from fastquorum.storage.offline import Finding, OfflineLog, Severity, StoredBatch, Verification
+from fastquorum.types import Offset
+
+__all__ = ["Finding", "Log", "Severity", "StoredBatch", "Verification", "open"]
+
+
+def open(path: str, *, kernels: Literal["native", "pure"] = "native") -> "Log":
+    """The log at a data directory, or at a log directory. Nothing is changed, no lock is taken.
+
+    >>> log = fastquorum.log.open(directory)
+    >>> [record.value for record in log.records()]
+    [b'one', b'two']
+    >>> log.verify().is_sound
+    True
+
+    Raises:
+        DirectoryError: there is no log.
+    """
+    kernel_set = load(kernels)
+    return Log(open_offline(path, kernel_set), kernel_set)
+
+
+class Log:
+    """An offline log. Reads go to the disk each time; there is nothing to close.
+
+    Beyond what `verify` calls the end nothing is known: a crash may have left records that were never committed, so a
+    single
+    directory cannot tell which of the last ones were.
+    """
+
+    def __init__(self, offline: OfflineLog, kernels: Kernels) -> None:
+        self._offline = offline
+        self._kernels = kernels
+
+    @property
+    def path(self) -> str:
+        """The log directory."""
+        return self._offline.path
+
+    def batches(self, from_offset: Offset = 0) -> Iterator[StoredBatch]:
+        """Every batch from the one that holds the offset on, control batches included, as it lies in its file.
+
+        >>> [batch.info.records_count for batch in fastquorum.log.open(directory).batches() if not
+        batch.info.is_control]
+        [1, 1]
+
+        Raises:
+            CorruptionError: at the first bytes that are neither a good batch that continues the log nor zeros.
+        """
+        return self._offline.batches(from_offset)
+
+    def records(self, from_offset: Offset = 0) -> Iterator[CommittedRecord]:
+        """Every record of a data batch from the offset on. CorruptionError as `batches`, and for a record that does
+        not parse.
+
+        >>> [record.offset for record in fastquorum.log.open(directory).records(from_offset=2)]
+        [2]
+        """
+        for batch in self._offline.batches(from_offset):
+            if batch.info.is_control:
+                continue
+            for record in self._kernels.decode_records(batch.data, verify_crc=False):
+                if record.offset >= from_offset:
+                    yield CommittedRecord(
+                        record.offset,
+                        batch.info.leader_epoch,
+                        record.timestamp_ms,
+                        record.value,
+                        record.key,
+                        record.headers,
+                    )
+
+    def verify(self) -> Verification:
+        """Check every byte that can be checked. Damage is reported in the result, not raised."""
+        return self._offline.verify()

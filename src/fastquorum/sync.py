@@ -1,0 +1,395 @@
+"""The blocking twin of the asyncio API: the same names, the same errors, for threads. No event loop inside.
+
+Every method may be called from any thread, and from several at once.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Final, Self, Unpack
+
+from fastquorum.api.committed import Committed, Progress, check_from_offset, read_committed
+from fastquorum.api.description import QuorumDescription, description_of
+from fastquorum.api.options import OpenOptions, settings_of
+from fastquorum.api.values import Values, as_values, split
+from fastquorum.errors import AppendTimeout, ClosedError, FastQuorumError, NotLeader, NotReady, Overloaded
+from fastquorum.kernels import Buffer
+from fastquorum.node.io.running import Leadership, RunningNode, start_node
+from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
+
+BARRIER_RETRY_S: Final = 0.002
+"""A leader in the middle of a decision refuses a barrier; this much later it has decided."""
+
+
+def open(path: str, **options: Unpack[OpenOptions]) -> "Quorum":
+    """Open a data directory and run a replica of the quorum in it, in a thread of its own. As `fastquorum.open`.
+
+    >>> with fastquorum.sync.open(directory, node_id=1) as quorum:
+    ...     leadership = quorum.wait_ready(timeout=5)
+    ...     quorum.append(b"value") >= 0
+    True
+    """
+    watch = _Watch()
+    return Quorum(start_node(settings_of(path, options), watch), watch)
+
+
+class _Result:
+    """A ticket that one thread waits for. A lock that is held until the fate is known is the cheapest such thing
+    there is.
+    """
+
+    __slots__ = ("_known", "_value")
+
+    def __init__(self) -> None:
+        self._known = threading.Lock()
+        self._known.acquire()
+        self._value: Offset | FastQuorumError | None = None
+
+    def committed(self, base_offset: Offset) -> None:
+        self._value = base_offset
+        self._known.release()
+
+    passed = committed
+
+    def failed(self, error: FastQuorumError) -> None:
+        self._value = error
+        self._known.release()
+
+    def is_known(self) -> bool:
+        return self._value is not None
+
+    def wait(self, timeout: float | None, failure: Callable[[float], FastQuorumError]) -> Offset:
+        if self._value is None:
+            if self._known.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+                self._known.release()  # for the next who waits
+            elif self._value is None:
+                assert timeout is not None
+                raise failure(timeout)
+        value = self._value
+        assert value is not None
+        if isinstance(value, FastQuorumError):
+            raise value
+        return value
+
+
+class Pending:
+    """An append that was accepted."""
+
+    __slots__ = ("_result",)
+
+    def __init__(self, result: _Result) -> None:
+        self._result = result
+
+    def done(self) -> bool:
+        """Is its fate known?"""
+        return self._result.is_known()
+
+    def result(self, timeout: float | None = None) -> Offset:
+        """Wait for the offset of its first record. AppendTimeout: not within `timeout` seconds; it may still commit."""
+        return self._result.wait(timeout, _append_timeout)
+
+
+class _Watch:
+    """The Observer of one node: a condition that threads wait on for commits and changes."""
+
+    def __init__(self) -> None:
+        self.over = False
+        self._changed = threading.Condition(threading.Lock())
+        self._waiting = 0
+
+    # On the replica's thread.
+
+    def on_committed(self, high_watermark: Offset) -> None:
+        if self._waiting:
+            self._notify()
+
+    def on_leadership(self, leadership: Leadership) -> None:
+        self._notify()
+
+    def on_ready(self) -> None:
+        self._notify()
+
+    def on_stopped(self, error: FastQuorumError | None) -> None:
+        self.over = True
+        self._notify()
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    # In the user's threads.
+
+    def until(self, is_done: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Wait until is_done or the node is over; False if the time ran out first."""
+        with self._changed:
+            self._waiting += 1  # before looking: whatever is committed after the look notifies
+            try:
+                return self._changed.wait_for(lambda: self.over or is_done(), timeout)
+            finally:
+                self._waiting -= 1
+
+
+class Quorum:
+    """One node of a quorum, for threads. Made by `open`; see `fastquorum.Quorum` for the details of each method."""
+
+    def __init__(self, node: RunningNode, watch: _Watch) -> None:
+        self._node = node
+        self._watch = watch
+
+    # --- where things stand -------------------------------------------------------------------------------------------
+
+    @property
+    def node_id(self) -> NodeId:
+        return self._node.identity.node_id
+
+    @property
+    def leader(self) -> NodeId:
+        """Who leads as far as this node knows; -1 while nobody is known to."""
+        return self._node.leadership.leader_id
+
+    @property
+    def is_leader(self) -> bool:
+        """True while appends are accepted here."""
+        return self._node.is_leader
+
+    @property
+    def epoch(self) -> Epoch:
+        return self._node.leadership.epoch
+
+    @property
+    def high_watermark(self) -> Offset:
+        """Exclusive end of what is committed, as far as this node knows; -1 unknown."""
+        return self._node.high_watermark
+
+    @property
+    def end_offset(self) -> Offset:
+        """Exclusive end of this node's log; beyond the high watermark nothing is promised."""
+        return self._node.log.end_offset
+
+    @property
+    def role(self) -> str:
+        """unattached, prospective, candidate, leader, follower, resigned or observer."""
+        return self._node.role
+
+    @property
+    def endpoint(self) -> str:
+        """HOST:PORT that this node tells others to reach it at."""
+        return f"{self._node.advertised.host}:{self._node.advertised.port}"
+
+    def describe(self) -> QuorumDescription:
+        """Everything this node knows about the quorum, at one moment.
+
+        >>> quorum.describe().role
+        'leader'
+        """
+        node, watch = self._node, self._watch
+        found: list[QuorumDescription] = []
+
+        def done(*state: object) -> None:
+            found.append(description_of(node, *state))  # type: ignore[arg-type]
+            watch.on_ready()
+
+        node.describe(done)
+        watch.until(lambda: bool(found))
+        if not found:
+            node.check_open()
+        return found[0]
+
+    # --- being ready, and who leads -----------------------------------------------------------------------------------
+
+    def wait_ready(self, timeout: float | None = None) -> Leadership:
+        """Wait until a leader is known and the high watermark is valid in its epoch. NotReady: not in time.
+
+        >>> quorum.wait_ready(timeout=5).leader_id
+        1
+        """
+        node = self._node
+        node.check_open()
+        if not self._watch.until(lambda: node.is_ready, timeout):
+            who = f"node {self.leader} has committed nothing yet" if self.leader != NO_NODE else "no leader is known"
+            raise NotReady(f"after {timeout} s, {who} (epoch {self.epoch})")
+        if not node.is_ready:
+            node.check_open()
+        return node.leadership
+
+    def leadership(self) -> Iterator[Leadership]:
+        """Who leads, now and after every change; blocks between changes. Latest wins.
+
+        >>> next(quorum.leadership()).is_self
+        True
+        """
+        node = self._node
+        last: Leadership | None = None
+        while not self._watch.over:
+            now = node.leadership
+            if now.epoch >= 0 and now != last:
+                last = now
+                yield now
+            else:
+                self._watch.until(lambda seen=last: node.leadership != seen and node.leadership.epoch >= 0)  # type: ignore[misc]
+        self._raise_if_failed()
+
+    def transfer_leadership(self, node_id: NodeId, timeout: float | None = None) -> Leadership:
+        """Have this leader resign in favour of another voter. NotLeader, UsageError; NotReady: it was not elected in
+        time.
+
+        >>> quorum.transfer_leadership(1).leader_id  # it leads already
+        1
+        """
+        node = self._node
+        node.check_open()
+        before = node.leadership
+        if not before.is_self or not node.is_leader:
+            raise node.not_leader()
+        if node_id == self.node_id:
+            return before
+        node.resign(node_id, before.epoch)
+
+        def is_elected() -> bool:
+            return node.leadership.epoch > before.epoch and node.leadership.leader_id != NO_NODE
+
+        if not self._watch.until(is_elected, timeout):
+            raise NotReady(f"nobody was elected within {timeout} s")
+        after = node.leadership
+        if after.leader_id != node_id:
+            node.check_open()
+            raise NotReady(f"node {after.leader_id} was elected instead of node {node_id}")
+        return after
+
+    # --- appending ----------------------------------------------------------------------------------------------------
+
+    def append(self, value: Values, *, atomic: bool = True, timeout: float | None = None) -> Offset:
+        """Append one value, or several in one batch, and wait until they are on a majority's disks.
+
+        >>> first = quorum.append(b"one")
+        >>> quorum.append([b"two", b"three"], timeout=5) == first + 1
+        True
+
+        Raises NotLeader, Overloaded, RecordTooLarge, AppendTimeout (it may still commit).
+        """
+        values = as_values(value)
+        if not atomic:
+            return self._append_parts(values, timeout)
+        result = _Result()
+        self._node.append(values, result)
+        return result.wait(timeout, _append_timeout)
+
+    def append_nowait(self, batch: Values) -> Pending:
+        """Append and return at once; ask for the result later. Raises NotLeader, Overloaded, RecordTooLarge.
+
+        >>> pending = [quorum.append_nowait(b"%d" % number) for number in range(3)]
+        >>> offsets = [each.result(timeout=5) for each in pending]
+        >>> offsets[2] - offsets[0]
+        2
+        """
+        result = _Result()
+        self._node.append(as_values(batch), result)
+        return Pending(result)
+
+    def read_barrier(self, timeout: float | None = None) -> Offset:
+        """Return once this node is known to lead still, with everything committed before this call known to it.
+
+        >>> offset = quorum.append(b"seen by every later barrier")
+        >>> quorum.read_barrier(timeout=5) > offset
+        True
+
+        Raises NotLeader; NotReady: no majority answered within `timeout` seconds.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            result = _Result()
+            try:
+                self._node.begin_barrier(result)
+            except NotLeader as error:
+                if error.leader_id != self.node_id or (deadline is not None and time.monotonic() > deadline):
+                    raise
+                time.sleep(BARRIER_RETRY_S)
+                continue
+            return result.wait(timeout, _barrier_timeout)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def committed(self, from_offset: Offset = 0, *, follow: bool = True, progress: bool = False) -> Iterator[Committed]:
+        """Committed batches from an offset on, in order; blocks for those to come, unless `follow=False`.
+
+        >>> offset = quorum.append([b"a", b"b"])
+        >>> for batch in quorum.committed(from_offset=offset + 1, follow=False):
+        ...     print([record.value for record in batch.records], batch.next_offset == offset + 2)
+        [b'b'] True
+
+        Raises OffsetOutOfRange.
+        """
+        node = self._node
+        node.check_open()
+        check_from_offset(node, from_offset)
+        position = from_offset
+        last_end = node.high_watermark if not follow else None
+        while not self._watch.over:
+            end_offset = node.high_watermark if last_end is None else last_end
+            if position < end_offset:
+                try:
+                    batches, position = read_committed(node, position, end_offset)
+                except ClosedError:
+                    break
+                yield from batches
+                continue
+            if progress:
+                yield Progress(position, node.high_watermark)
+            if last_end is not None:
+                return
+            self._watch.until(lambda seen=position: node.high_watermark > seen)  # type: ignore[misc]
+        self._raise_if_failed()
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Stop gracefully, in under 5 s even if no peer answers. Idempotent."""
+        self._node.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- inner --------------------------------------------------------------------------------------------------------
+
+    def _append_parts(self, values: Sequence[Buffer], timeout: float | None) -> Offset:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        waiting: list[Pending] = []
+        unsettled = 0
+        for part in split(values, self._node.config.batch_bytes_max):
+            while True:
+                try:
+                    waiting.append(self.append_nowait(part))
+                    break
+                except Overloaded as error:
+                    if deadline is not None and time.monotonic() > deadline:
+                        raise
+                    if unsettled < len(waiting):
+                        waiting[unsettled].result(_left(deadline))
+                        unsettled += 1
+                    else:
+                        time.sleep(error.retry_after_s)
+        for each in waiting[unsettled:]:
+            each.result(_left(deadline))
+        return waiting[0].result()
+
+    def _raise_if_failed(self) -> None:
+        if self._node.error is not None:
+            raise self._node.error
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(deadline - time.monotonic(), 0)
+
+
+def _append_timeout(timeout: float) -> AppendTimeout:
+    return AppendTimeout(timeout, True)
+
+
+def _barrier_timeout(timeout: float) -> NotReady:
+    return NotReady(f"no majority answered the read barrier within {timeout} s")
