@@ -5,7 +5,7 @@ import pytest
 from fastquorum.kernels import Kernels, load
 
 
-@pytest.fixture(scope="session", params=["pure"])
+@pytest.fixture(scope="session", params=["pure", "native"])
 def kernels(request: pytest.FixtureRequest) -> Kernels:
     """Each kernel set in turn."""
     return load(request.param)

@@ -70,7 +70,7 @@ def format_directory(disk: Disk, kernels: Kernels, options: FormatOptions, *, no
         UsageError: the options contradict themselves or each other.
         DirectoryError: it is formatted as something else, or holds a log.
     """
-    _check(options)
+    check_options(options)
     wanted = _identity(options)
     if is_formatted(disk):
         found = read_identity(disk)
@@ -84,7 +84,9 @@ def format_directory(disk: Disk, kernels: Kernels, options: FormatOptions, *, no
     times = CheckpointTimes.at(now_ms)
     disk.replace_file(names.BOOTSTRAP_CHECKPOINT, bootstrap_checkpoint(kernels, times, options.log_kind))
     if wanted.kraft_version:
-        first = encode_checkpoint(kernels, times, kraft_version=wanted.kraft_version, voters=options.voters)
+        first = encode_checkpoint(
+            kernels, times._replace(last_contained_ms=now_ms), kraft_version=wanted.kraft_version, voters=options.voters
+        )
         disk.replace_file(names.ZERO_CHECKPOINT, first)
     create_log(disk, kernels)
     disk.replace_file(names.OWN_PROPERTIES, _own_properties(wanted))
@@ -155,7 +157,8 @@ def _identity(options: FormatOptions) -> Identity:
     )
 
 
-def _check(options: FormatOptions) -> None:
+def check_options(options: FormatOptions) -> None:
+    """UsageError if the options contradict themselves or each other. Touches nothing."""
     voters = options.voters
     if not 1 <= len(voters) <= VOTERS_MAX:
         raise VoterCountError(f"{len(voters)} voters were given, a quorum has 1 to {VOTERS_MAX}", count=len(voters))

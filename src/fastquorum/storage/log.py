@@ -23,15 +23,13 @@ from fastquorum.storage.flushing import Flushing, FlushResult
 from fastquorum.storage.index import RELATIVE_OFFSET_MAX
 from fastquorum.storage.mark import LogPosition, Mark, write_mark
 from fastquorum.storage.ports import Disk, FlushPort
+from fastquorum.storage.preparing import Preparation
 from fastquorum.storage.reading import TimestampOffset, batch_start, first_at_or_after, read_batches
 from fastquorum.storage.recovery import Recovered, recover
-from fastquorum.storage.segment import Segment, create_segment
-from fastquorum.storage.spare import SpareSegment
+from fastquorum.storage.segment import Segment
 from fastquorum.storage.tail import RecentTail
 from fastquorum.types import Epoch, Micros, Offset
 
-PREPARE_STEP_BYTES: Final = 256 * 1024
-"""Zeros written ahead at once while running: little enough to ride along with an ordinary sync."""
 SEGMENT_BYTES_MAX: Final = 2**31 - 1
 """Positions in Kafka's index files are int32."""
 
@@ -52,7 +50,6 @@ class Log:
         self._kernels = kernels
         self._mark_interval_us = config.mark_interval_us
         self._segment_bytes = min(config.segment_bytes, SEGMENT_BYTES_MAX)
-        self._prepare_bytes = min(config.preallocate_bytes, self._segment_bytes)
         self._directory = directory
         self._segments: list[Segment] = found.segments
         self._bases: list[Offset] = [segment.base_offset for segment in found.segments]
@@ -65,9 +62,9 @@ class Log:
         self._flushed = self._written_end()
         self._mark = found.mark
         self._mark_due_us: Micros = -1
-        self._maintained_bytes = 0
-        """Size of the active segment at the last `maintain`: zeros are prepared as fast as they are used."""
-        self._spare = SpareSegment(disk, directory, self._prepare_bytes)
+        self._preparation = Preparation(
+            disk, directory, preallocate_bytes=config.preallocate_bytes, segment_bytes=self._segment_bytes
+        )
         self._tail = RecentTail(kernels)
         self._failed = False
         self._closed = False
@@ -197,9 +194,7 @@ class Log:
             segment.file.write(position, span)
             segment.size_bytes = position + len(span)
             if segment.size_bytes > segment.prepared_bytes:
-                # The prepared space ran out between two calls of `maintain`.
-                segment.prepared_bytes = segment.size_bytes
-                segment.prepare(self._prepare_end(segment, PREPARE_STEP_BYTES))
+                self._preparation.outrun(segment)
         self._tail.append(self._end_offset, span)
         return segment, position
 
@@ -210,9 +205,7 @@ class Log:
         old.trim()
         if not self.is_flushing:
             self._flushed = self._written_end()
-        new = self._spare.take(self._end_offset) or create_segment(
-            self._disk, self._directory, self._end_offset, self._prepare_bytes
-        )
+        new = self._preparation.next_segment(self._end_offset)
         self._segments.append(new)
         self._bases.append(new.base_offset)
         self._save_mark()
@@ -346,28 +339,11 @@ class Log:
         """Prepare zeros ahead, renew the durable mark when it is due. To be called between commits."""
         self._refuse_failed()
         with self._latched():
-            self._prepare_ahead()
+            self._preparation.maintain(self._segments[-1])
             if now_us >= self._mark_due_us:
                 self._mark_due_us = now_us + self._mark_interval_us
                 self._save_mark()
                 self._save_epochs()
-
-    def _prepare_ahead(self) -> None:
-        """Keep half a preallocation of zeros in front of the end, in steps that the next sync hardly notices.
-
-        In the second half of a segment, the next one.
-        """
-        segment = self._segments[-1]
-        appended = max(segment.size_bytes - self._maintained_bytes, 0)
-        self._maintained_bytes = segment.size_bytes
-        if segment.prepared_bytes - segment.size_bytes < self._prepare_bytes // 2:
-            segment.prepare(self._prepare_end(segment, max(PREPARE_STEP_BYTES, 2 * appended)))
-        if segment.size_bytes > self._segment_bytes // 2:
-            self._spare.grow()
-
-    def _prepare_end(self, segment: Segment, step_bytes: int) -> int:
-        ahead = min(step_bytes, self._prepare_bytes)
-        return max(min(segment.prepared_bytes + ahead, self._segment_bytes), segment.prepared_bytes)
 
     def abandon(self) -> None:
         """The replica has failed elsewhere: write nothing any more, `close` included."""
@@ -393,7 +369,7 @@ class Log:
             for segment in self._unflushed_segments() or self._segments[-1:]:
                 segment.trim()
             self._flushed = self._written_end()
-            self._spare.discard()
+            self._preparation.discard()
             self._save_mark()
             self._save_epochs()
             for segment in self._segments:

@@ -10,7 +10,8 @@ from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, Fault, Kernels, S
 from fastquorum.storage.index import OffsetIndex
 from fastquorum.types import Epoch, Offset
 
-WINDOW_BYTES: Final = 8 * 1024 * 1024
+WINDOW_BYTES: Final = 2 * 1024 * 1024
+"""Small enough to stay in the cache between the read and the check."""
 BATCH_SCAN_BYTES_MAX: Final = 128 * 1024 * 1024
 """A longer batch is taken for a damaged length: no peer can send one in a frame."""
 _LENGTH: Final = struct.Struct(">i")

@@ -1,0 +1,76 @@
+"""Zeros ahead of the writer: a sync of a file that need not grow is a quarter to a third faster (architecture
+decision 5).
+
+All of it happens between commits, in steps that an ordinary sync hardly notices; an append that outruns the preparation
+prepares a step of its own. In the second half of a segment the next one is made ready beside it, so that a roll
+renames a file
+instead of writing megabytes.
+"""
+
+from typing import Final
+
+from fastquorum.storage import names
+from fastquorum.storage.ports import Disk
+from fastquorum.storage.segment import Segment, create_segment
+from fastquorum.types import Offset
+
+AHEAD_STEP_BYTES: Final = 256 * 1024
+"""Written into the segment in use; the next sync of it covers them."""
+SPARE_STEP_BYTES: Final = 1024 * 1024
+"""Written into the next segment, and synced at once."""
+
+
+class Preparation:
+    """What is zero-filled, and what comes next. The spare lies under a name that recovery sweeps away."""
+
+    def __init__(self, disk: Disk, directory: str, *, preallocate_bytes: int, segment_bytes: int) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._segment_bytes = segment_bytes
+        self._ahead_bytes = min(preallocate_bytes, segment_bytes)
+        self._seen_bytes = 0
+        """Size of the active segment at the last `maintain`: zeros are prepared as fast as they are used."""
+        self._spare: Segment | None = None
+
+    def maintain(self, segment: Segment) -> None:
+        """Keep half a preallocation of zeros in front of the writer, and get the next segment ready."""
+        appended = max(segment.size_bytes - self._seen_bytes, 0)
+        self._seen_bytes = segment.size_bytes
+        if segment.prepared_bytes - segment.size_bytes < self._ahead_bytes // 2:
+            self._extend(segment, max(AHEAD_STEP_BYTES, 2 * appended))
+        if segment.size_bytes > self._segment_bytes // 2:
+            self._grow_spare()
+
+    def outrun(self, segment: Segment) -> None:
+        """The writer has passed the prepared end: give it a step more."""
+        segment.prepared_bytes = segment.size_bytes
+        self._extend(segment, AHEAD_STEP_BYTES)
+
+    def next_segment(self, base_offset: Offset) -> Segment:
+        """The segment to go on with; its zeros and its name are durable."""
+        spare, self._spare = self._spare, None
+        if spare is None:
+            return create_segment(self._disk, self._directory, base_offset, self._ahead_bytes)
+        spare.file.close()
+        name = names.join(self._directory, names.segment_name(base_offset))
+        self._disk.rename(names.join(self._directory, names.SPARE_SEGMENT), name)
+        self._disk.sync_directory(self._directory)
+        return Segment(base_offset, self._disk.open(name, "open"), prepared_bytes=spare.prepared_bytes)
+
+    def discard(self) -> None:
+        """Remove the spare, as a closed directory has none."""
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare.file.close()
+            self._disk.remove(names.join(self._directory, names.SPARE_SEGMENT))
+
+    def _extend(self, segment: Segment, step_bytes: int) -> None:
+        segment.prepare(min(segment.prepared_bytes + min(step_bytes, self._ahead_bytes), self._segment_bytes))
+
+    def _grow_spare(self) -> None:
+        if self._spare is None:
+            self._spare = Segment(-1, self._disk.open(names.join(self._directory, names.SPARE_SEGMENT), "create"))
+        elif self._spare.prepared_bytes == self._ahead_bytes:
+            return
+        self._spare.prepare(min(self._spare.prepared_bytes + SPARE_STEP_BYTES, self._ahead_bytes))
+        self._spare.file.sync()
