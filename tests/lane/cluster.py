@@ -213,7 +213,7 @@ class Cluster:
         self.perform(node, node.lane.detach(connection, self.now_us))
 
     def elect(self, candidate: int, supporter: int) -> bool:
-        """The candidate leads a new epoch if the supporter's log is not ahead; the third learns of it later, or never."""
+        """The candidate leads a new epoch if the supporter's log is not ahead; the third learns of it later."""
         node, other = self.nodes[candidate], self.nodes[supporter]
         mine, theirs = ((each.log.last_epoch, each.log.end_offset) for each in (node, other))
         if mine < theirs or node is other:

@@ -3,10 +3,10 @@
 import pytest
 
 from fastquorum.kernels import load
-from fastquorum.kernels.pure.lane import Lane as PureLane
+from fastquorum.kernels.lane import Lane, load_lane
 from tests.lane.builders import Make
 
-TWINS = {"pure": PureLane}
+TWINS: dict[str, type[Lane]] = {"pure": load_lane("pure")}
 
 
 @pytest.fixture(

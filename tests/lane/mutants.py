@@ -192,7 +192,8 @@ class Mutant(NamedTuple):
     @property
     def name(self) -> str:
         broken = (self.lane, self.log, self.elect)
-        return next(part.__name__ for part in broken if part not in (Lane, MemoryLog, scenarios.elect))  # type: ignore[attr-defined]
+        (part,) = (part for part in broken if part not in (Lane, MemoryLog, scenarios.elect))
+        return str(getattr(part, "__name__", part))
 
 
 MUTANTS = (

@@ -36,7 +36,7 @@ class World:
 
 
 def done(out: list[Output]) -> list[tuple[int, Offset]]:
-    return [tuple(output) for output in out if isinstance(output, BarrierDone)]
+    return [(output.barrier, output.high_watermark) for output in out if isinstance(output, BarrierDone)]
 
 
 # --- rule 1 -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fastquorum.kernels.lane import NO_CONNECTION, AppendVerdict, HandUp, LaneMode
+from fastquorum.kernels.lane import NO_CONNECTION, AppendVerdict, HandUp, LaneMode, Send
 from fastquorum.types import Uuid
 from fastquorum.wire import decode_request
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
@@ -36,6 +36,7 @@ def test_the_first_fetch_goes_out_when_the_leader_is_reached(make: Make) -> None
 def test_a_fetch_has_the_fields_that_kafkas_raft_client_sends(make: Make) -> None:
     follower = Following(make, attach=False)
     (send,) = follower.lane.attach_leader(70, 18, follower.now_us)
+    assert isinstance(send, Send)
     header, message = decode_request(bytes(send.frame))
     assert (header.request_api_key, header.request_api_version, header.client_id) == (1, 18, "raft-client-2")
     assert isinstance(message, FetchRequest)

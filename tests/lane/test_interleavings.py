@@ -5,6 +5,7 @@ The state machine finds short stories and tells them well; the walks go deep, an
 
 from collections.abc import Callable
 from random import Random
+from typing import Literal
 
 import pytest
 from hypothesis import settings
@@ -31,7 +32,7 @@ class Interleavings(RuleBasedStateMachine):
     @initialize(
         kernels=st.lists(st.sampled_from(["pure", "native"]), min_size=3, max_size=3), twin=st.sampled_from([*TWINS])
     )
-    def start(self, kernels: list[str], twin: str) -> None:
+    def start(self, kernels: list[Literal["pure", "native"]], twin: str) -> None:
         self.cluster = Cluster([Make(TWINS[twin], load(name)) for name in kernels])
         assert self.cluster.elect(1, 2)
         self.cluster.follow(3)
@@ -106,6 +107,7 @@ TestInterleavings.settings = settings(max_examples=60, stateful_step_count=60, d
 
 # --- walks ------------------------------------------------------------------------------------------------------------
 
+KERNELS: tuple[Literal["pure", "native"], ...] = ("pure", "native")
 Action = Callable[[Cluster, Node, Random], object]
 DELIVER: Action = lambda cluster, node, _: cluster.deliver(node)  # noqa: E731
 RARE = 30
@@ -147,7 +149,7 @@ def walk(makes: list[Make], seed: int, steps: int = 800, log: type[MemoryLog] = 
 
 @pytest.mark.parametrize("seed", range(100))
 def test_a_walk_loses_nothing(seed: int) -> None:
-    twins, names = list(TWINS.values()), ("pure", "native")
+    twins, names = list(TWINS.values()), KERNELS
     walk([Make(twins[seed % len(twins)], load(names[(seed >> index) & 1])) for index in range(3)], seed)
 
 

@@ -1,4 +1,4 @@
-"""The lane's Fetch layouts against wire/, which declares Fetch: same bytes, same values, None for all that is unusual."""
+"""The lane's Fetch layouts against wire/, which declares Fetch: same bytes, same values, None for the unusual."""
 
 import gzip
 import json

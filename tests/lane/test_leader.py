@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fastquorum.errors import RecordTooLarge, StorageFailed, UsageError
-from fastquorum.kernels.lane import Advanced, AppendVerdict, LaneMode, Unparked
+from fastquorum.kernels.lane import Advanced, AppendVerdict, LaneMode, Send, Unparked
 from fastquorum.kernels.pure.fetch_layout import RESPONSE_ENCODERS
 from fastquorum.types import METADATA_TOPIC_ID, Uuid
 from fastquorum.wire import encode_request, request_header
@@ -164,6 +164,15 @@ def test_an_answer_names_the_leader_its_endpoint_and_the_log_start(make: Make) -
     (send,) = leader.append(b"a")[1]
     encode = RESPONSE_ENCODERS[18](METADATA_TOPIC_ID, 1, 5, b"localhost", 9093)
     assert send == (20, encode(1, 1, 0, leader.log.batches[-1].data))
+
+
+@pytest.mark.parametrize("version", [16, 17])
+def test_the_endpoint_is_named_from_version_17_on_as_kafkas_leader_does(make: Make, version: int) -> None:
+    leader = Leading(make)
+    leader.admit(2, version=version)
+    (send,) = leader.append(b"a")[1]
+    assert isinstance(send, Send)
+    assert (b"localhost" in bytes(send.frame)) == (version == 17)
 
 
 UNUSUAL: dict[str, Callable[[Leading], Any]] = {

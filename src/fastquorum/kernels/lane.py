@@ -249,25 +249,40 @@ class Lane(Protocol):
         """When `on_tick` is next due (a parked Fetch's end); -1 never."""
 
     # raft's side
-    def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]: ...
-    def open_follower(self, terms: FollowerTerms, now_us: Micros) -> list[Output]: ...
+    #
+    # A lane that opens is not frozen. `close` leaves it frozen, as `freeze` does: the shell ends every decision of raft/
+    # with `open_...` or with `resume`, which does nothing on a closed lane but unfreeze it.
+
+    def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:
+        """Lead (rule 1: asserts that the log ends in a record of the epoch). The lane must be closed."""
+
+    def open_follower(self, terms: FollowerTerms, now_us: Micros) -> list[Output]:
+        """Follow; `attach_leader` comes next. Allowed on an open lane for the same epoch and leader: it keeps its
+        connection, and a new attempt sends another Fetch."""
+
     def attach_leader(self, connection: Connection, api_version: int, now_us: Micros) -> list[Output]:
-        """Follower: the leader is reachable on this connection; the lane fetches as soon as all is flushed."""
+        """Follower: the leader is reachable on this connection (Fetch 12 or newer); the lane fetches as soon as all
+        is flushed. Nothing happens unless it follows."""
 
     def detach(self, connection: Connection, now_us: Micros) -> list[Output]:
         """A connection is gone: its parked Fetch is dropped, its peer is no longer served (its offset is kept)."""
 
     def admit(self, fetch: FetchAdmission, now_us: Micros) -> list[Output]:
-        """Leader: serve this Fetch (answer or park) and, from now on, its peer on that connection. Allowed while
-        frozen:
-        the answer then waits for `resume`."""
+        """Leader: serve this Fetch (answer or park) and, from now on, its peer on that connection; Fetch 12 or newer.
+
+        Allowed while frozen: the answer then waits for `resume`. A Fetch of the same peer that is parked is forgotten.
+        """
 
     def freeze(self, now_us: Micros) -> LaneState:
         """Stop (rule 2); idempotent. An open batch of accepted appends is sealed and written first, so that log_end is
         whole."""
 
     def resume(self, now_us: Micros) -> list[Output]:
-        """raft/ has decided and the terms stand: go on with what waited."""
+        """raft/ has decided and the terms stand: go on with what waited.
+
+        A follower that handed up the answer to its Fetch sends the next one at once: to back off, raft/ closes the lane
+        or the connection is detached.
+        """
 
     def close(self, now_us: Micros) -> tuple[LaneState, list[Output]]:
         """The terms end. Outputs are only Unparked and failed BarrierDone: nothing of the epoch is sent after this."""
@@ -279,9 +294,11 @@ class Lane(Protocol):
         Must not be called while frozen: the shell queues frames then."""
 
     def on_flushed(self, generation: int, end: Offset, now_us: Micros) -> list[Output]:
-        """A sync ended; `log.flushed_end` is updated already (rule 4). While frozen it is only noted."""
+        """A sync ended; `log.flushed_end` is updated already (rule 4). While frozen it only counts at `resume`."""
 
-    def on_flush_failed(self) -> None: ...
+    def on_flush_failed(self) -> None:
+        """A sync failed (rule 5): from now on the lane neither sends nor accepts anything; frames vanish."""
+
     def on_tick(self, now_us: Micros) -> list[Output]:
         """Answer parked Fetches whose wait is over. No-op while frozen."""
 

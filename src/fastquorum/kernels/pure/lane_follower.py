@@ -126,7 +126,7 @@ class FollowerLane:
         return True
 
     def _store(self, records: memoryview) -> bool:
-        """Check and write the records, but an incomplete last batch. False, and nothing written: raft/ must see them."""
+        """Check and write the records, but an incomplete last batch. False, nothing written: raft/ must see them."""
         log = self._log
         last_epoch = log.last_epoch
         scan: Scan = self._context.kernels.scan(

@@ -28,6 +28,8 @@ from fastquorum.kernels.pure.lane_peer import Peer
 from fastquorum.types import ZERO_UUID, Micros, Offset, ReplicaKey
 
 FETCH_KEY: Final = 1
+ENDPOINTS_VERSION_MIN: Final = 17
+"""Kafka's leader names its endpoint from here on, though version 16 could."""
 US_PER_MS: Final = 1_000
 
 
@@ -147,7 +149,7 @@ class LeaderLane:
         return True
 
     def admit(self, fetch: FetchAdmission, now_us: Micros) -> None:
-        """Take over this peer and its Fetch, parked; `settle` answers it. An earlier one that is parked is forgotten."""
+        """Take over this peer and its Fetch, parked; `settle` answers it. An earlier one, if parked, is forgotten."""
         assert fetch.api_version in REQUEST_PARSERS, f"Fetch {fetch.api_version} has no last fetched epoch"
         peer = self._peers.get(fetch.peer)
         if peer is None:
@@ -303,7 +305,9 @@ class LeaderLane:
         encoder = self._encoders.get(api_version)
         if encoder is None:
             endpoint = self._terms.endpoint
-            host, port = (endpoint.host.encode(), endpoint.port) if endpoint else (None, -1)
+            host, port = None, -1
+            if endpoint is not None and api_version >= ENDPOINTS_VERSION_MIN:
+                host, port = endpoint.host.encode(), endpoint.port
             context = self._context
             encoder = self._encoders[api_version] = RESPONSE_ENCODERS[api_version](
                 context.topic_id, context.identity.key.id, self.epoch, host, port
