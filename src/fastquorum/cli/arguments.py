@@ -1,0 +1,86 @@
+"""Arguments that several subcommands share, and how their text is read."""
+
+import argparse
+from typing import Final, Literal
+
+from fastquorum.errors import UsageError
+from fastquorum.kernels import Kernels, load
+from fastquorum.types import LISTENER_NAME, Endpoint
+
+DEFAULT_TIMEOUT_S: Final = 30.0
+
+
+def explain(parser: argparse.ArgumentParser, description: str, *examples: str) -> None:
+    """What `--help` says: a description and examples that work."""
+    parser.description = description
+    parser.epilog = "\n".join(("examples:" if len(examples) > 1 else "example:", *(f"  {each}" for each in examples)))
+
+
+def add_format(parser: argparse.ArgumentParser, *others: str) -> None:
+    parser.add_argument(
+        "--format", choices=("table", "json", *others), default="table", help="how to print (default: table)"
+    )
+
+
+def add_kernels(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kernels", choices=("native", "pure"), default="native", help="which kernels to use (default: native)"
+    )
+
+
+def add_bootstrap(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT,...",
+        required=True,
+        help="any nodes of the quorum; the leader is found through them",
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=positive_seconds,
+        default=DEFAULT_TIMEOUT_S,
+        help=f"give up after this long (default: {DEFAULT_TIMEOUT_S:g})",
+    )
+
+
+def load_kernels(name: Literal["native", "pure"]) -> Kernels:
+    """The kernel set asked for. UsageError if it is not installed: there is no fallback."""
+    try:
+        return load(name)
+    except ImportError as error:
+        raise UsageError(str(error)) from error
+
+
+def parse_bootstrap(text: str) -> tuple[Endpoint, ...]:
+    """`HOST:PORT,...`; an IPv6 host stands in brackets. UsageError naming the part."""
+    found = []
+    for part in text.split(","):
+        host, colon, port = part.strip().rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not (colon and host and port.isdecimal() and 0 < int(port) < 65536):
+            raise UsageError(f"--bootstrap: {part.strip()!r} is not HOST:PORT")
+        found.append(Endpoint(LISTENER_NAME, host, int(port)))
+    return tuple(found)
+
+
+def positive_seconds(text: str) -> float:
+    """An argparse type."""
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return value
+
+
+def natural(text: str) -> int:
+    """An argparse type: 0 and up."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """An argparse type: 1 and up."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)

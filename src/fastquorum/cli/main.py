@@ -1,0 +1,146 @@
+"""Entry point: finds the subcommand, runs it, and turns what it raises into one line and an exit code.
+
+Exit codes: 0 done, 1 the verdict is bad, 2 wrong usage, 3 try again, 4 corrupt bytes, 5 the replica must stop,
+130 interrupted. Errors bring theirs along (`FastQuorumError.exit_code`).
+"""
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from fastquorum.errors import FastQuorumError
+
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+EXIT_CODES: Final = (
+    "exit codes: 0 done, 1 the verdict is bad, 2 wrong usage, 3 try again later, 4 corrupt bytes, "
+    "5 the replica must stop, 130 interrupted"
+)
+
+
+class Command(NamedTuple):
+    """One subcommand; `words` as typed."""
+
+    words: tuple[str, ...]
+    module: str
+    summary: str
+
+
+GROUPS: Final = {
+    "quorum": "the quorum as its leader sees it",
+    "log": "read, check and close a log that nobody runs",
+    "wire": "Kafka's frames to JSON and back",
+    "sim": "whole quorums in simulated time, by seed",
+}
+COMMANDS: Final = tuple(
+    Command(tuple(words.split()), f"fastquorum.cli.{module}", summary)
+    for words, module, summary in (
+        ("demo", "demo", "three processes, a real Kafka metadata log, two kill -9, nothing lost"),
+        ("random-uuid", "random_uuid", "draw a cluster id or directory id"),
+        ("format", "format_directory", "make a data directory for one node"),
+        ("run", "run_node", "run one node in the foreground"),
+        ("append", "append", "append records through the quorum"),
+        ("read", "read", "read committed records"),
+        ("quorum describe", "quorum_describe", "leader, high watermark, voters, lag"),
+        ("log dump", "log_dump", "print a log's batches and records"),
+        ("log verify", "log_verify", "check every byte of a log directory"),
+        ("log trim", "log_trim", "close a log after a crash, for Kafka's tools"),
+        ("wire decode", "wire_decode", "frames in hex to JSON"),
+        ("wire encode", "wire_encode", "JSON to frames in hex"),
+        ("sim run", "sim_run", "simulate one seed"),
+        ("sim sweep", "sim_sweep", "simulate many seeds"),
+        ("sim replay", "sim_replay", "simulate a seed again, with its trace"),
+        ("doctor", "doctor", "what is installed here, how fast it syncs, what is wrong"),
+    )
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; its exit code. Never raises for a user's mistake."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    arguments = _parse(words)
+    try:
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except FastQuorumError as error:
+        if arguments.debug:
+            traceback.print_exc()
+        print(f"fastquorum {arguments.command}: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+
+
+def _parse(words: list[str]) -> argparse.Namespace:
+    parser = _new_parser("fastquorum", "A Kafka-KRaft-compatible metadata quorum.", EXIT_CODES)
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parsers = {(): parser}
+    choices = {(): parser.add_subparsers(metavar="COMMAND", title="commands")}
+    for group, summary in GROUPS.items():
+        parsers[(group,)] = _add_parser(choices[()], group, summary)
+        choices[(group,)] = parsers[(group,)].add_subparsers(metavar="COMMAND", title="commands")
+    chosen = _chosen(words)
+    for command in COMMANDS:
+        added = _add_parser(choices[command.words[:-1]], command.words[-1], command.summary)
+        if command is chosen:
+            module = importlib.import_module(command.module)
+            module.configure(added)
+            _add_debug(added)
+            added.set_defaults(run=module.run, command=" ".join(command.words))
+    arguments = parser.parse_args(words)
+    if arguments.version:
+        from fastquorum import __version__
+
+        print(f"fastquorum {__version__}")
+        parser.exit(0)
+    if not hasattr(arguments, "run"):
+        group = tuple(word for word in words if not word.startswith("-"))[:1]
+        parsers.get(group, parser).error("which command? See --help")
+    return arguments
+
+
+def _chosen(words: list[str]) -> Command | None:
+    """The subcommand that is meant: only its module is imported."""
+    typed = tuple(word for word in words if word not in ("--debug", "--version"))
+    for command in COMMANDS:
+        if typed[: len(command.words)] == command.words:
+            return command
+    return None
+
+
+def _new_parser(program: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return parser
+
+
+def _add_parser(
+    choices: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, summary: str
+) -> argparse.ArgumentParser:
+    return choices.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def _add_debug(parser: argparse.ArgumentParser) -> None:
+    # Suppressed, not False: a default here would overwrite what was said in front of the subcommand.
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error")
