@@ -211,6 +211,16 @@ def test_anything_unusual_is_handed_up_untouched_and_freezes_the_lane(make: Make
     assert leader.lane.freeze(leader.now_us) == before
 
 
+def test_a_fetch_below_a_log_start_that_has_moved_is_handed_up(make: Make) -> None:
+    leader = Leading(make)
+    leader.admit(2)
+    leader.append(b"a")
+    leader.append(b"b")
+    leader.sync()
+    leader.log.start_offset = 3
+    assert handed_up(leader.fetch(2, 2))
+
+
 def test_a_fetch_with_a_null_cluster_id_is_accepted(make: Make) -> None:
     leader = Leading(make)
     leader.admit(2, max_wait_us=0)

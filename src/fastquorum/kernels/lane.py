@@ -250,8 +250,8 @@ class Lane(Protocol):
 
     # raft's side
     #
-    # A lane that opens is not frozen. `close` leaves it frozen, as `freeze` does: the shell ends every decision of raft/
-    # with `open_...` or with `resume`, which does nothing on a closed lane but unfreeze it.
+    # A lane that opens is not frozen. `close` leaves it frozen, as `freeze` does: the shell ends every decision of
+    # raft/ with `open_...` or with `resume`, which does nothing on a closed lane but unfreeze it.
 
     def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:
         """Lead (rule 1: asserts that the log ends in a record of the epoch). The lane must be closed."""
@@ -261,8 +261,8 @@ class Lane(Protocol):
         connection, and a new attempt sends another Fetch."""
 
     def attach_leader(self, connection: Connection, api_version: int, now_us: Micros) -> list[Output]:
-        """Follower: the leader is reachable on this connection (Fetch 12 or newer); the lane fetches as soon as all
-        is flushed. Nothing happens unless it follows."""
+        """Follower: the leader is reachable on this connection (Fetch 12 or newer); the lane fetches once all is
+        flushed. Nothing happens unless it follows."""
 
     def detach(self, connection: Connection, now_us: Micros) -> list[Output]:
         """A connection is gone: its parked Fetch is dropped, its peer is no longer served (its offset is kept)."""

@@ -135,6 +135,7 @@ class LeaderLane:
             epoch != self.epoch
             or offset != peer.sent_end
             or last_fetched_epoch != peer.sent_epoch
+            or offset < self._log.start_offset
             or replica_id != peer.key.id
             or max_wait_ms < 0
             or (directory_id is not None and directory_id != peer.key.directory_id)
