@@ -1,0 +1,1 @@
+"""Benchmarks: ratios against yardsticks of the same run, taking turns. `python -m bench`; see README.md."""

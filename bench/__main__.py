@@ -1,0 +1,65 @@
+"""`python -m bench [kernels] [commit]`: measure, and print a table or JSON."""
+
+import argparse
+import json
+import sys
+import tempfile
+from typing import Any
+
+from bench import floors
+from bench.cases import Setting, kernel_cases
+from bench.facts import facts
+from bench.measure import Outcome, measure
+from bench.report import facts_lines, kernel_table, outcome_json
+
+ROUNDS, ROUND_MS = 7, 20.0
+QUICK_ROUNDS, QUICK_ROUND_MS = 5, 0.4
+SUITES = ("kernels",)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    unknown = set(options.suite) - set(SUITES)
+    if unknown:
+        raise SystemExit(f"bench: no suite {sorted(unknown)[0]!r}; there are {', '.join(SUITES)}")
+    setting = Setting(options.directory, options.quick, floors.has_compiler())
+    report: dict[str, Any] = {"facts": facts(options.directory), "quick": options.quick}
+    lines = facts_lines(report["facts"])
+    for suite in options.suite or SUITES:
+        results, table = RUN[suite](setting, options.only)
+        report[suite] = results
+        lines += ["", *table]
+    print(json.dumps(report, indent=1) if options.format == "json" else "\n".join(lines))
+    return 0
+
+
+def _kernels(setting: Setting, only: str) -> tuple[list[dict[str, Any]], list[str]]:
+    rounds, round_ms = (QUICK_ROUNDS, QUICK_ROUND_MS) if setting.is_quick else (ROUNDS, ROUND_MS)
+    outcomes: list[Outcome] = []
+    for case in kernel_cases(setting):
+        if only not in f"{case.group}, {case.name}":
+            continue
+        print(f"{case.group}, {case.name} ...", file=sys.stderr, flush=True)
+        outcomes.append(measure(case, rounds, round_ms))
+    return [outcome_json(outcome) for outcome in outcomes], kernel_table(outcomes)
+
+
+RUN = {"kernels": _kernels}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Ratios against yardsticks of the same run.")
+    parser.add_argument("suite", nargs="*", help=f"{', '.join(SUITES)}; all if none is named")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--quick", action="store_true", help="small and short: shows that it runs, says little")
+    parser.add_argument("--only", default="", metavar="TEXT", help="kernel cases whose name contains this")
+    parser.add_argument(
+        "--directory",
+        default=tempfile.gettempdir(),
+        help="where files are written; take a disk, not a tmpfs (default: %(default)s)",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

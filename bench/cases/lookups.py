@@ -1,0 +1,44 @@
+"""What the steady state asks on every Fetch: the epoch's end, the high watermark, where a frame ends."""
+
+import struct
+from collections.abc import Iterator
+
+from bench.cases.setting import Setting
+from bench.measure import GB_PER_S, NANOSECONDS, Case, Goal, Role, python
+
+EPOCHS = [(epoch, epoch * 1000) for epoch in range(1, 1001)]
+LOG_END = 1_001_000
+QUICK_ENOUGH = [Goal(at_most=150.0), Goal(against=("pure",), at_least=20.0)]
+ENDS = {3: (1000, 998, 990), 5: (1000, 998, 990, 1000, 7), 7: (1000, 998, 990, 1000, 7, 999, -1)}
+
+
+def cases(setting: Setting) -> Iterator[Case]:
+    caches = [(kernels.NAME, kernels.EpochCache(EPOCHS)) for kernels in setting.kernels]
+    for name, text in (("epoch_for", "cache.epoch_for(517_300)"), ("end_offset_for", "cache.end_offset_for(517, end)")):
+        contenders = [python(each, Role(each), text, cache=cache, end=LOG_END) for each, cache in caches]
+        yield Case("leader epochs, 1,000 of them", name, NANOSECONDS, contenders, QUICK_ENOUGH)
+    for voters, ends in ENDS.items():
+        contenders = [
+            python(
+                kernels.NAME,
+                Role(kernels.NAME),
+                "high_watermark(ends, 10)",
+                high_watermark=kernels.high_watermark,
+                ends=ends,
+            )
+            for kernels in setting.kernels
+        ]
+        yield Case("high watermark", f"{voters} voters", NANOSECONDS, contenders, QUICK_ENOUGH)
+    for size, count in ((200, 320), (16_000, 4)):
+        stream = b"".join(struct.pack(">i", size) + bytes(size) for _ in range(count))
+        contenders = [
+            python(
+                kernels.NAME,
+                Role(kernels.NAME),
+                "feed(stream)",
+                feed=kernels.FrameSplitter(1 << 20).feed,
+                stream=stream,
+            )
+            for kernels in setting.kernels
+        ]
+        yield Case("split frames", f"{size} B x {count}", GB_PER_S, contenders, amount=len(stream))
