@@ -5,6 +5,7 @@ length prefix) has exactly that shape: one topic, one partition, no session, no 
 no tag that Kafka 4.3 does not know. Source: KIP-595, KIP-853, KIP-1166.
 """
 # ruff: noqa: E501
+# fmt: off
 
 import struct
 from collections.abc import Callable
