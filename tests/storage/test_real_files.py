@@ -1,6 +1,7 @@
 """What touches the system: real files, the directory lock, the quorum state in LMDB."""
 
 import contextlib
+import errno
 import os
 import subprocess
 import sys
@@ -117,7 +118,7 @@ def test_a_read_only_file_system_is_refused(kernels: Kernels, tmpfs: Path) -> No
         RealDisk.open_directory(str(tmpfs), kernels)
     with pytest.raises(DirectoryError, match=r"\.lock cannot be opened"):
         DirectoryLock.acquire(str(tmpfs))
-    with pytest.raises(DirectoryError):
+    with pytest.raises(StorageFailed):  # where it happens to a replica that runs
         Log.open(disk, kernels, SMALL, FakeFlusher())
     with pytest.raises(DirectoryError, match="quorum state cannot be written"):
         LmdbStateStore(str(tmpfs), OWNER, kernels)
@@ -217,6 +218,21 @@ def test_after_a_fatal_error_a_directory_stays_shut(kernels: Kernels, tmp_path: 
     assert (tmp_path / LOG_DIRECTORY / f"{0:020d}.log").read_bytes() == before
     with pytest.raises(DirectoryError, match="restart the process"):
         DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
+
+
+def test_a_file_of_another_owner_is_a_refusal_not_a_failing_disk(
+    kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    formatted(tmp_path, kernels)
+
+    def refuse(self: RealDisk, name: str, mode: str = "open") -> None:
+        raise StorageFailed(detail="Permission denied", operation="open", path=name, errno_code=errno.EACCES)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RealDisk, "open", refuse)
+        with pytest.raises(DirectoryError, match=r"Permission denied.*check owner"):
+            DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
+    DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher()).close()  # not condemned
 
 
 # --- the lock ---------------------------------------------------------------------------------------------------------

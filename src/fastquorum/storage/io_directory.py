@@ -1,11 +1,12 @@
 """A data directory opened for a replica: lock, identity, log and quorum state, in an order where every check counts."""
 
+import errno
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import FatalError
+from fastquorum.errors import DirectoryError, FatalError, StorageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.identity import Identity, read_identity
@@ -17,6 +18,9 @@ from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.ports import Disk, FlushPort
 from fastquorum.storage.startup import check_state, first_voters
 from fastquorum.types import NodeId, VoterSet
+
+_REFUSALS: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Before anything was written these are a mistake of whoever set the directory up, not a failing disk."""
 
 
 def _as_it_is(disk: Disk) -> Disk:
@@ -82,13 +86,17 @@ class DataDirectory:
             states = LmdbStateStore(disk.root, identity.owner, kernels)
             election = check_state(states.load(), end_offset=ends[0], last_epoch=ends[1], path=state_path)
         except BaseException as error:
-            if isinstance(error, FatalError):
+            is_refused = isinstance(error, StorageFailed) and error.errno_code in _REFUSALS
+            if isinstance(error, FatalError) and not is_refused:
                 lock.condemn(str(error))
             if states is not None:
                 states.close()
             if log is not None:
                 log.close()
             lock.release()
+            if is_refused:
+                detail = f"a file in it is not ours to use: {error}"
+                raise DirectoryError(detail, "check owner, permissions and mount options", disk.root) from error
             raise
         return cls(lock, disk, identity, first, log, states, election)
 

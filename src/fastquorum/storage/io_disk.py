@@ -8,14 +8,11 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from fastquorum.errors import DirectoryError, FsyncFailed, StorageFailed
 from fastquorum.kernels import Kernels, SegmentFile
 from fastquorum.storage.names import TEMPORARY_SUFFIX
 from fastquorum.storage.ports import FileMode
-
-_REFUSALS: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class RealDisk:
@@ -48,16 +45,7 @@ class RealDisk:
         return self._root
 
     def open(self, name: str, mode: FileMode = "open") -> SegmentFile:
-        try:
-            return self._kernels.SegmentFile(self._path(name), mode)
-        except StorageFailed as error:
-            if error.errno_code in _REFUSALS:
-                raise DirectoryError(
-                    f"{name} cannot be opened for {'reading' if mode == 'read' else 'writing'}: {error.detail}",
-                    "check owner, permissions and mount options",
-                    self._root,
-                ) from error
-            raise
+        return self._kernels.SegmentFile(self._path(name), mode)
 
     def exists(self, name: str) -> bool:
         return os.path.exists(self._path(name))
@@ -119,9 +107,6 @@ class RealDisk:
             raise
         except OSError as error:
             code = error.errno or errno.EIO
-            if code in _REFUSALS:
-                detail = f"{operation} of {name or 'the directory'} is not permitted: {error.strerror}"
-                raise DirectoryError(detail, "check owner, permissions and mount options", self._root) from error
             raise kind(detail=os.strerror(code), operation=operation, path=self._path(name), errno_code=code) from error
 
 

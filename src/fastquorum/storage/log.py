@@ -199,8 +199,7 @@ class Log:
         return segment, position
 
     def _roll(self) -> Segment:
-        """Begin a new segment: the old one synced and trimmed, the new one and its name durable, before it is
-        written."""
+        """Begin a new segment: old one synced and trimmed, new one and its name durable, before it is written."""
         old = self._segments[-1]
         old.trim()
         if not self.is_flushing:
