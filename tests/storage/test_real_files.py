@@ -58,8 +58,8 @@ def test_a_log_on_real_files_survives_reopening(kernels: Kernels, tmp_path: Path
         batch = kernels.encode_values([b"%d" % number * 300], base_offset=number, leader_epoch=1, timestamp_ms=number)
         log.append_batch(batch, base_offset=number, next_offset=number + 1, epoch=1, timestamp_ms=number)
         log.request_flush()
-        for token, errno in flusher.completions():
-            log.flush_done(token, errno)
+        for token, code in flusher.completions():
+            log.flush_done(token, code)
         log.maintain(number)
     log.truncate_to(290)
     # Not closed: as if killed. Everything written is in the page cache, so it is all found again.
