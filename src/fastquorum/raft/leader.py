@@ -45,6 +45,9 @@ class Leader(Role):
         self.resign_cause = cause
         self.preferred = preferred
 
+    def grants_pre_vote(self, core: Core, is_up_to_date: bool) -> bool:
+        return False
+
     def poll(self, core: Core) -> Cause | None:
         if core.is_shutting_down:
             return Cause.SHUTDOWN
