@@ -339,6 +339,7 @@ class Quorum:
     # --- inner --------------------------------------------------------------------------------------------------------
 
     def _submit(self, values: Sequence[Buffer]) -> "asyncio.Future[Offset]":
+        self._check_loop()
         future: asyncio.Future[Offset] = self._loop.create_future()
         self._node.append(values, AppendFuture(self._bridge, future))
         return future
@@ -414,8 +415,14 @@ class Quorum:
         return NotReady(f"no majority answered the read barrier within {timeout} s")
 
     def _check_loop(self) -> None:
-        if asyncio.get_running_loop() is not self._loop:
-            raise UsageError("this quorum belongs to another event loop", "open it in the loop it is used in")
+        try:
+            is_ours = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            is_ours = False
+        if not is_ours:
+            raise UsageError(
+                "this is not the event loop that the quorum belongs to", "use it in the loop it was opened in"
+            )
 
     def _raise_if_failed(self) -> None:
         if self._node.error is not None:

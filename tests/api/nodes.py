@@ -1,0 +1,116 @@
+"""Builders: real nodes on loopback ports, over temporary directories, with small timeouts."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from fastquorum import sync
+from fastquorum.api.options import OpenOptions
+from fastquorum.errors import NotLeader
+
+CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+WAIT_S = 20.0
+"""Bound of waits that end at once when all is well: a loaded machine is no failure."""
+
+QUICK: OpenOptions = {
+    "election_timeout_us": 150_000,
+    "fetch_timeout_us": 400_000,
+    "request_timeout_us": 400_000,
+    "preallocate_bytes": 256 * 1024,
+}
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports nobody listens on, all different."""
+    with ExitStack() as held:
+        socks = [held.enter_context(socket.socket()) for _ in range(count)]
+        for sock in socks:
+            sock.bind(("127.0.0.1", 0))
+        return [sock.getsockname()[1] for sock in socks]
+
+
+def voters(ports: list[int]) -> str:
+    return ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in enumerate(ports, start=1))
+
+
+class Trio:
+    """Three nodes, opened one by one or all together, with the blocking API."""
+
+    def __init__(self, root: Path, **options: object) -> None:
+        self.root = root
+        self.ports = free_ports(3)
+        self.voters = voters(self.ports)
+        self.options: OpenOptions = {**QUICK, **options}  # type: ignore[typeddict-item]
+        self.nodes: dict[int, sync.Quorum] = {}
+
+    def open_options(self, node_id: int) -> OpenOptions:
+        return {**self.options, "node_id": node_id, "voters": self.voters, "cluster_id": CLUSTER_ID}
+
+    def path(self, node_id: int) -> str:
+        return str(self.root / str(node_id))
+
+    def open(self, *node_ids: int) -> None:
+        for node_id in node_ids:
+            self.nodes[node_id] = sync.open(self.path(node_id), **self.open_options(node_id))
+
+    def crash(self, node_id: int) -> None:
+        """It vanishes without a word to its peers."""
+        self.nodes.pop(node_id)._node.abort()
+
+    def close(self) -> None:
+        for node in self.nodes.values():
+            node._node.request_stop()
+        for node_id in list(self.nodes):
+            self.nodes.pop(node_id)._node.stop(grace_s=0.2)
+
+    def ready(self) -> None:
+        for node in self.nodes.values():
+            node.wait_ready(WAIT_S)
+
+    @property
+    def leader(self) -> sync.Quorum:
+        """Whoever leads now; waits for an election."""
+        while True:
+            for node in list(self.nodes.values()):
+                node.wait_ready(WAIT_S)
+                if node.is_leader:
+                    return node
+
+    @property
+    def followers(self) -> list[sync.Quorum]:
+        leader = self.leader
+        return [node for node in self.nodes.values() if node is not leader]
+
+    def append(self, value: bytes) -> int:
+        """To whoever leads; not to be used where an append of unknown fate may not be repeated."""
+        while True:
+            try:
+                return self.leader.append(value, timeout=WAIT_S)
+            except NotLeader:
+                continue
+
+
+@contextmanager
+def trio(root: Path, **options: object) -> Iterator[Trio]:
+    """Three open nodes that know their leader."""
+    nodes = Trio(root, **options)
+    try:
+        nodes.open(1, 2, 3)
+        nodes.ready()
+        yield nodes
+    finally:
+        nodes.close()
+
+
+def values_of(node: sync.Quorum, from_offset: int = 0) -> list[bytes | None]:
+    return [record.value for item in node.committed(from_offset, follow=False) for record in item.records]
+
+
+def caught_up(node: sync.Quorum, end_offset: int) -> None:
+    """Return once the node knows that everything below end_offset is committed."""
+    if node.high_watermark >= end_offset:
+        return
+    for item in node.committed(from_offset=max(node.high_watermark, 0), progress=True):
+        if item.next_offset >= end_offset or node.high_watermark >= end_offset:
+            return

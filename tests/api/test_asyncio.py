@@ -1,0 +1,179 @@
+"""The asyncio API: its own ways of ending, waiting and failing, and that its twin has the same face."""
+
+import asyncio
+import inspect
+import threading
+from pathlib import Path
+
+import pytest
+
+import fastquorum as fq
+from fastquorum import sync
+from fastquorum.api import quorum as asynchronous
+from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, RecordTooLarge, UsageError
+from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, free_ports, voters
+
+
+async def open_one(path: Path, **options: object) -> fq.Quorum:
+    quorum = await fq.open(str(path), **{**QUICK, "node_id": 1, **options})  # type: ignore[arg-type]
+    await quorum.wait_ready(WAIT_S)
+    return quorum
+
+
+def test_many_appends_in_flight_are_all_answered_in_order(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await open_one(tmp_path) as quorum:
+            offsets = await asyncio.gather(*(quorum.append(b"%d" % number) for number in range(500)))
+            assert offsets == sorted(set(offsets))
+            values = [record.value async for item in quorum.committed(follow=False) for record in item.records]
+            assert values == [b"%d" % number for number in range(500)]
+
+    asyncio.run(main())
+
+
+def test_a_watcher_sees_what_is_committed_after_it_began_to_wait(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await open_one(tmp_path) as quorum:
+            seen: list[bytes | None] = []
+            waiting = asyncio.Event()
+
+            async def watch() -> None:
+                async for item in quorum.committed(progress=True):
+                    seen.extend(record.value for record in item.records)
+                    waiting.set()
+                    if len(seen) == 3:
+                        return
+
+            watcher = asyncio.create_task(watch())
+            await waiting.wait()
+            for value in (b"a", b"b", b"c"):
+                await quorum.append(value)
+            await asyncio.wait_for(watcher, WAIT_S)
+            assert seen == [b"a", b"b", b"c"]
+
+    asyncio.run(main())
+
+
+def test_closing_ends_watchers_and_fails_what_comes_after(tmp_path: Path) -> None:
+    async def main() -> None:
+        quorum = await open_one(tmp_path)
+
+        async def watch_commits() -> int:
+            return len([item async for item in quorum.committed()])
+
+        async def watch_leaders() -> int:
+            return len([event async for event in quorum.leadership()])
+
+        watchers = [asyncio.create_task(watch_commits()), asyncio.create_task(watch_leaders())]
+        await quorum.append(b"x")
+        await quorum.close()
+        await quorum.close()
+        commits, leaders = await asyncio.wait_for(asyncio.gather(*watchers), WAIT_S)
+        assert commits <= 1
+        assert leaders >= 1
+        with pytest.raises(ClosedError):
+            await quorum.append(b"x")
+        with pytest.raises(ClosedError):
+            await quorum.wait_ready(1)
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_append_leaves_the_quorum_well(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await open_one(tmp_path) as quorum:
+            task = asyncio.create_task(quorum.append(b"perhaps"))
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await quorum.append(b"surely") >= 1
+
+    asyncio.run(main())
+
+
+def test_a_pending_append_can_be_looked_at_and_awaited_twice(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await open_one(tmp_path, batch_bytes_max=4096) as quorum:
+            told: list[int] = []
+            pending = quorum.append_nowait([b"a", b"b"])
+            pending.add_done_callback(lambda done: told.append(done.result()))
+            offset = await pending
+            assert (await pending, pending.done(), pending.result()) == (offset, True, offset)
+            assert told == [offset]
+            with pytest.raises(RecordTooLarge):
+                quorum.append_nowait(b"x" * 5000)
+            assert await quorum.append([b"y" * 1000] * 20, atomic=False) == offset + 2
+
+    asyncio.run(main())
+
+
+def test_without_a_majority_waits_end_when_asked_to(tmp_path: Path) -> None:
+    async def main() -> None:
+        ports = free_ports(3)
+        async with await fq.open(
+            str(tmp_path), **QUICK, node_id=1, voters=voters(ports), cluster_id=CLUSTER_ID
+        ) as quorum:
+            with pytest.raises(NotReady, match="no leader"):
+                await quorum.wait_ready(timeout=0.3)
+            with pytest.raises(NotLeader):
+                await quorum.append(b"x", timeout=1)
+            with pytest.raises(NotLeader):
+                await quorum.read_barrier(timeout=1)
+
+    asyncio.run(main())
+
+
+def test_an_append_times_out_with_its_fate_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with await open_one(tmp_path) as quorum:
+            flusher = quorum._node._opened.flusher
+            with monkeypatch.context() as patched:
+                patched.setattr(flusher, "completions", list)  # no sync is ever reported
+                with pytest.raises(AppendTimeout) as timeout:
+                    await quorum.append(b"x", timeout=0.05)
+            assert timeout.value.maybe_committed
+            await quorum.append(b"y")
+            values = [record.value async for item in quorum.committed(follow=False) for record in item.records]
+            assert values == [b"x", b"y"]
+
+    asyncio.run(main())
+
+
+def test_another_loop_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await open_one(tmp_path) as quorum:
+            errors: list[BaseException] = []
+
+            def elsewhere() -> None:
+                try:
+                    asyncio.run(quorum.append(b"x", timeout=1))
+                except BaseException as error:
+                    errors.append(error)
+
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            await asyncio.get_running_loop().run_in_executor(None, thread.join)
+            assert isinstance(errors[0], UsageError)
+
+    asyncio.run(main())
+
+
+def test_a_loop_that_ends_without_closing_harms_nobody(tmp_path: Path) -> None:
+    quorum = asyncio.run(open_one(tmp_path))
+    quorum._node.append([b"x"], asynchronous.AppendFuture(quorum._bridge, None))  # type: ignore[arg-type]
+    quorum._node.stop()
+    with sync.open(str(tmp_path), **QUICK) as again:
+        again.wait_ready(WAIT_S)
+
+
+def test_the_twins_have_the_same_names_and_parameters() -> None:
+    def face(cls: type) -> dict[str, list[str]]:
+        public = {name: member for name, member in vars(cls).items() if not name.startswith("_")}
+        return {
+            name: list(inspect.signature(member).parameters) if inspect.isfunction(member) else []
+            for name, member in public.items()
+        }
+
+    assert face(sync.Quorum) == face(asynchronous.Quorum)
+    assert list(inspect.signature(sync.open).parameters) == list(inspect.signature(fq.open).parameters)

@@ -1,0 +1,116 @@
+"""Every example in the public API's docstrings runs, against a real node, and prints what it says."""
+
+import ast
+import asyncio
+import doctest
+import inspect
+import io
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+import pytest
+
+import fastquorum
+from fastquorum import log, sync
+from fastquorum.api import quorum as asynchronous
+from tests.api.nodes import QUICK, WAIT_S
+
+TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+def examples(module: ModuleType) -> list[tuple[str, list[doctest.Example]]]:
+    """(name, examples) of every docstring in the module that has any."""
+    parser = doctest.DocTestParser()
+    found = []
+    for test in doctest.DocTestFinder(parser=parser, recurse=True).find(module):
+        if test.examples:
+            found.append((test.name, test.examples))
+    return found
+
+
+def run(steps: list[doctest.Example], names: dict[str, Any], loop: asyncio.AbstractEventLoop | None) -> None:
+    for step in steps:
+        code = compile(step.source, "<example>", "single", flags=TOP_LEVEL_AWAIT)
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            if loop is None:
+                eval(code, names)
+            else:
+                loop.run_until_complete(step_in_loop(code, names))
+        assert printed.getvalue() == step.want, step.source
+
+
+async def step_in_loop(code: CodeType, names: dict[str, Any]) -> None:
+    result = eval(code, names)
+    if code.co_flags & inspect.CO_COROUTINE:
+        await result
+
+
+def names_of(directory: Path, **more: object) -> dict[str, Any]:
+    return {"fastquorum": fastquorum, "asyncio": asyncio, "directory": str(directory), **vars(asynchronous), **more}
+
+
+def ids(module: ModuleType) -> list[Any]:
+    return [pytest.param(steps, id=name) for name, steps in examples(module)]
+
+
+@pytest.mark.parametrize("steps", ids(asynchronous))
+def test_asyncio_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
+    if any("asyncio.run" in step.source for step in steps):
+        run(steps, names_of(tmp_path), None)
+        return
+    loop = asyncio.new_event_loop()
+    try:
+        quorum = loop.run_until_complete(fastquorum.open(str(tmp_path), **QUICK, node_id=1))
+        loop.run_until_complete(quorum.wait_ready(WAIT_S))
+        run(steps, names_of(tmp_path, quorum=quorum), loop)
+        loop.run_until_complete(quorum.close())
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
+
+
+@pytest.mark.parametrize("steps", ids(sync))
+def test_blocking_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
+    if any("sync.open" in step.source for step in steps):
+        run(steps, names_of(tmp_path), None)
+        return
+    with sync.open(str(tmp_path), **QUICK, node_id=1) as quorum:
+        quorum.wait_ready(WAIT_S)
+        run(steps, names_of(tmp_path, quorum=quorum), None)
+
+
+@pytest.mark.parametrize("steps", ids(log))
+def test_offline_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
+    with sync.open(str(tmp_path), **QUICK, node_id=1) as quorum:
+        quorum.wait_ready(WAIT_S)
+        quorum.append(b"one", timeout=WAIT_S)
+        quorum.append(b"two", timeout=WAIT_S)
+    run(steps, names_of(tmp_path), None)
+
+
+@pytest.mark.parametrize("module", [asynchronous, sync, log])
+def test_every_public_method_has_an_example(module: ModuleType) -> None:
+    shown = {name.rpartition(".")[2] for name, _ in examples(module)}
+    of_quorum = {"open", "append", "append_nowait", "read_barrier", "committed", "leadership", "describe", "wait_ready"}
+    wanted = {"open", "batches", "records"} if module is log else of_quorum
+    assert wanted <= shown
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    code = (
+        "import sys, fastquorum\n"
+        "print([m for m in sys.modules if m.startswith('fastquorum.') or m in ('numpy', 'lmdb', 'asyncio')])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    assert shown == "[]"
+    for name in fastquorum.__all__:
+        if name != "sim":
+            assert getattr(fastquorum, name) is not None
+    with pytest.raises(AttributeError, match="nonsense"):
+        fastquorum.nonsense  # noqa: B018

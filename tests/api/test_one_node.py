@@ -1,0 +1,168 @@
+"""A quorum of one: opening directories, appending, reading, limits."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from fastquorum import log, sync
+from fastquorum.errors import (
+    ClosedError,
+    ConfigError,
+    DirectoryError,
+    OffsetOutOfRange,
+    Overloaded,
+    RecordTooLarge,
+    UsageError,
+)
+from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, values_of
+
+
+def open_one(path: Path, **options: object) -> sync.Quorum:
+    quorum = sync.open(str(path), **{**QUICK, "node_id": 1, **options})  # type: ignore[arg-type]
+    quorum.wait_ready(WAIT_S)
+    return quorum
+
+
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+def test_an_empty_directory_is_formatted_and_opened_again(tmp_path: Path, kernels: str) -> None:
+    with open_one(tmp_path / "new", kernels=kernels) as quorum:
+        assert quorum.append(b"one", timeout=WAIT_S) == 1  # offset 0 is the leader's own record
+        assert quorum.role == "leader"
+    with open_one(tmp_path / "new", kernels=kernels) as quorum:
+        assert values_of(quorum) == [b"one"]
+        assert quorum.epoch == 2
+
+
+def test_a_foreign_directory_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "holiday.jpg").write_bytes(b"...")
+    with pytest.raises(DirectoryError, match="holiday"):
+        sync.open(str(tmp_path), node_id=1)
+    assert os.listdir(tmp_path) == ["holiday.jpg"]
+
+
+def test_another_cluster_or_node_is_refused(tmp_path: Path) -> None:
+    open_one(tmp_path, cluster_id=CLUSTER_ID).close()
+    with pytest.raises(DirectoryError, match=CLUSTER_ID):
+        sync.open(str(tmp_path), cluster_id="BBBBBBBBBBBBBBBBBBBBAQ")
+    with pytest.raises(DirectoryError, match="node"):
+        sync.open(str(tmp_path), node_id=2)
+    open_one(tmp_path, cluster_id=CLUSTER_ID).close()
+
+
+def test_one_directory_has_one_handle(tmp_path: Path) -> None:
+    with open_one(tmp_path), pytest.raises(DirectoryError, match="open in this process"):
+        sync.open(str(tmp_path), node_id=1)
+
+
+def test_a_voter_list_without_the_node_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not among the voters"):
+        sync.open(str(tmp_path / "a"), node_id=3, voters="1@127.0.0.1:9001,2@127.0.0.1:9002", cluster_id=CLUSTER_ID)
+    open_one(tmp_path / "b").close()
+    with pytest.raises(UsageError, match="not among the voters"):
+        sync.open(str(tmp_path / "b"), voters="7@127.0.0.1:9001")
+
+
+def test_several_voters_need_a_cluster_id(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        sync.open(str(tmp_path), node_id=1, voters="1@127.0.0.1:9001,2@127.0.0.1:9002")
+    assert refused.value.key == "cluster_id"
+
+
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ConfigError, match=f"{address} is taken") as refused:
+            sync.open(str(tmp_path), node_id=1, listen=address)
+        assert refused.value.key == "listeners"
+    open_one(tmp_path, listen=address).close()  # nothing stayed locked
+
+
+def test_unknown_options_are_named_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="election_timeout_us") as refused:
+        sync.open(str(tmp_path), node_id=1, election_timout_us=5)  # type: ignore[call-arg]
+    assert (refused.value.key, refused.value.source) == ("election_timout_us", "argument")
+
+
+def test_what_is_no_value_is_refused(tmp_path: Path) -> None:
+    with open_one(tmp_path) as quorum:
+        for bad in ("text", 5, [], ["text"], [b"good", None]):
+            with pytest.raises(UsageError):
+                quorum.append(bad)  # type: ignore[arg-type]
+        assert values_of(quorum) == []
+        assert quorum.append([b"", bytearray(b"ba"), memoryview(b"mv")], timeout=WAIT_S)
+        assert values_of(quorum) == [b"", b"ba", b"mv"]
+
+
+def test_what_exceeds_a_batch_is_refused_or_split(tmp_path: Path) -> None:
+    with open_one(tmp_path, batch_bytes_max=4096) as quorum:
+        many = [b"%04d" % number * 50 for number in range(100)]
+        with pytest.raises(RecordTooLarge):
+            quorum.append(many)
+        with pytest.raises(RecordTooLarge):
+            quorum.append([b"small", b"x" * 5000], atomic=False)
+        assert values_of(quorum) == []
+        first = quorum.append(many, atomic=False, timeout=WAIT_S)
+        assert values_of(quorum, first) == many
+        assert len(list(quorum.committed(follow=False))) > 1
+
+
+def test_beyond_its_bounds_an_append_is_refused_with_a_hint(tmp_path: Path) -> None:
+    with open_one(tmp_path, append_queue_records_max=10) as quorum:
+        # The lane lock held: nothing commits meanwhile.
+        refused = None
+        accepted = []
+        for _ in range(10_000):
+            try:
+                accepted.append(quorum.append_nowait([b"x"] * 5))
+            except Overloaded as error:
+                refused = error
+                break
+        assert refused is not None
+        assert refused.retry_after_s > 0
+        assert "10" in refused.reason
+        for pending in accepted:
+            pending.result(WAIT_S)
+        assert len(values_of(quorum)) == 5 * len(accepted)
+
+
+def test_offsets_out_of_range_are_refused(tmp_path: Path) -> None:
+    with open_one(tmp_path) as quorum:
+        with pytest.raises(OffsetOutOfRange):
+            next(quorum.committed(from_offset=-1))
+        assert list(quorum.committed(from_offset=1_000, follow=False)) == []
+
+
+def test_progress_reports_past_control_records(tmp_path: Path) -> None:
+    with open_one(tmp_path) as quorum:
+        (item,) = quorum.committed(follow=False, progress=True)
+        assert (item.next_offset, item.records) == (1, ())
+
+
+def test_a_closed_handle_says_so(tmp_path: Path) -> None:
+    quorum = open_one(tmp_path)
+    quorum.close()
+    quorum.close()
+    uses = (
+        lambda: quorum.append(b"x"),
+        quorum.read_barrier,
+        quorum.wait_ready,
+        quorum.describe,
+        lambda: next(quorum.committed()),
+    )
+    for use in uses:
+        with pytest.raises(ClosedError):
+            use()
+
+
+def test_offline_the_same_records_are_there(tmp_path: Path) -> None:
+    with open_one(tmp_path) as quorum:
+        quorum.append([b"a", b"b"], timeout=WAIT_S)
+        online = [record for item in quorum.committed(follow=False) for record in item.records]
+    offline = log.open(str(tmp_path))
+    assert list(offline.records()) == online
+    assert [batch.info.is_control for batch in offline.batches()] == [True, False]
+    assert list(offline.records(from_offset=2)) == online[1:]
