@@ -6,7 +6,7 @@ import sys
 import tempfile
 from typing import Any
 
-from bench import floors
+from bench import commit, floors
 from bench.cases import Setting, kernel_cases
 from bench.facts import facts
 from bench.measure import Outcome, measure
@@ -14,7 +14,7 @@ from bench.report import facts_lines, kernel_table, outcome_json
 
 ROUNDS, ROUND_MS = 7, 20.0
 QUICK_ROUNDS, QUICK_ROUND_MS = 5, 0.4
-SUITES = ("kernels",)
+SUITES = ("kernels", "commit")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,7 +44,12 @@ def _kernels(setting: Setting, only: str) -> tuple[list[dict[str, Any]], list[st
     return [outcome_json(outcome) for outcome in outcomes], kernel_table(outcomes)
 
 
-RUN = {"kernels": _kernels}
+def _commit(setting: Setting, only: str) -> tuple[list[dict[str, Any]], list[str]]:
+    results = commit.run(setting)
+    return results, commit.commit_table(results)
+
+
+RUN = {"kernels": _kernels, "commit": _commit}
 
 
 def _parser() -> argparse.ArgumentParser:

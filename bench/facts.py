@@ -11,6 +11,13 @@ from typing import Any
 
 import fastquorum
 
+
+def percentile(values: list[int], percent: int) -> int:
+    """The nearest rank."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
 PEERS = ("aiokafka", "crc32c", "fastcrc", "google-crc32c", "kafka-python", "kio")
 
 
