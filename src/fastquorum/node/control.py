@@ -11,8 +11,9 @@ from typing import NamedTuple
 from fastquorum.errors import CorruptionError, WireError
 from fastquorum.kernels import Attribute, BatchFault, Buffer, Kernels, Record, Scan
 from fastquorum.raft.events import RecordSpan
+from fastquorum.storage.checkpoint import voter_set
 from fastquorum.storage.log import Log
-from fastquorum.types import Endpoint, Epoch, Offset, ReplicaKey, Voter, VoterSet
+from fastquorum.types import Epoch, Offset, VoterSet
 from fastquorum.wire import Message
 from fastquorum.wire.control_messages import KRaftVersionRecord, VotersRecord
 from fastquorum.wire.control_records import (
@@ -129,18 +130,3 @@ def cut_at(kernels: Kernels, data: bytes, end_offset: Offset) -> bytes:
             break
         end = info.position + info.size_bytes
     return data[:end]
-
-
-def voter_set(record: VotersRecord) -> VoterSet:
-    """The voter set that a KRAFT_VOTERS record describes."""
-    return VoterSet(
-        [
-            Voter(
-                ReplicaKey(each.voter_id, each.voter_directory_id),
-                tuple(Endpoint(end.name, end.host, end.port) for end in each.endpoints),
-                each.kraft_version_feature.min_supported_version,
-                each.kraft_version_feature.max_supported_version,
-            )
-            for each in record.voters
-        ]
-    )
