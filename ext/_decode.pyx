@@ -55,7 +55,6 @@ cdef class _Section:
     cdef bint _has_view
     cdef BatchHeader header
     cdef int64_t position
-    cdef bint is_verified
     cdef object data  # what the columns' starts point into
     cdef const uint8_t *origin
     cdef const uint8_t *start
@@ -63,25 +62,25 @@ cdef class _Section:
     cdef ColumnSink columns
     cdef int64_t headers_total
 
-    def __cinit__(self, buffer, int64_t position, bint verify_crc, decompressed_bytes_max):
+    def __cinit__(self, buffer, position, bint verify_crc, decompressed_bytes_max):
         cdef Expectation anything
         cdef Status status
+        cdef int64_t start
         PyObject_GetBuffer(buffer, &self._view, PyBUF_SIMPLE)
         self._has_view = True
         if not 0 <= position <= self._view.len:
             raise UsageError(f"position {position} lies outside a buffer of {self._view.len} bytes")
-        self.position = position
-        self.is_verified = verify_crc
+        self.position = start = position
         self.data = buffer
         self.origin = <const uint8_t *>self._view.buf
         with nogil:
             status = check_batch(
-                self.origin, self._view.len, position, verify_crc, batch_size_max, anything, &self.header
+                self.origin, self._view.len, start, verify_crc, batch_size_max, anything, &self.header
             )
         if status.fault != Fault.none:
             raise_fault(status)
-        self.start = self.origin + position + header_bytes
-        self.end = self.origin + position + self.header.size_bytes
+        self.start = self.origin + start + header_bytes
+        self.end = self.origin + start + self.header.size_bytes
         if self.header.attributes & compression_mask:
             self._decompress(decompressed_bytes_max)
         if not count_is_possible(self.header, self.end - self.start):
@@ -92,9 +91,9 @@ cdef class _Section:
             PyBuffer_Release(&self._view)
 
     cdef int _decompress(self, decompressed_bytes_max) except -1:
-        cdef const uint8_t[::1] section = PyBytes_FromStringAndSize(<const char *>self.start, self.end - self.start)
+        cdef bytes section = PyBytes_FromStringAndSize(<const char *>self.start, self.end - self.start)
         try:
-            self.data = decompress(self.header.attributes & compression_mask, section.base, decompressed_bytes_max)
+            self.data = decompress(self.header.attributes & compression_mask, section, decompressed_bytes_max)
         except DecompressedTooLarge as error:
             raise DecompressedTooLarge(
                 position=self.position, offset=self.header.base_offset, limit_bytes=decompressed_bytes_max
