@@ -1,0 +1,94 @@
+"""`fastquorum log dump`: what is in a log, for people, for programs, and exactly as Kafka's tool prints it."""
+
+import argparse
+import sys
+from typing import Any
+
+from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels
+from fastquorum.cli.output import print_json
+from fastquorum.errors import CorruptionError, UsageError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Print the records of a segment or checkpoint, or of all segments of a directory. Reads only; a log in use may "
+        "be dumped too.\n--format kafka prints what kafka-dump-log --cluster-metadata-decoder prints (for user logs: "
+        "--print-data-log).",
+        "fastquorum log dump --format kafka n1/__cluster_metadata-0/00000000000000000000.log",
+        "fastquorum log dump --format json n1 | jq .type",
+    )
+    parser.add_argument("path", metavar="FILE|DIR")
+    add_format(parser, "kafka")
+    parser.add_argument(
+        "--records",
+        choices=("auto", "metadata", "user"),
+        default="auto",
+        help="what the records are (default: what the directory was formatted for)",
+    )
+    add_kernels(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from fastquorum.cli.kafka_dump import dump_file
+    from fastquorum.cli.stored import files_of, kind_of
+    from fastquorum.storage.identity import LogKind
+
+    kernels = load_kernels(arguments.kernels)
+    if "\0" in arguments.path:
+        raise UsageError("the path holds a zero byte")
+    if arguments.format == "table":
+        print(_ROW.format("OFFSET", "EPOCH", "TIMESTAMP_MS", "RECORD"))
+    for path in files_of(arguments.path):
+        kind = kind_of(path) if arguments.records == "auto" else LogKind(arguments.records)
+        match arguments.format:
+            case "kafka":
+                write = sys.stdout.buffer.write
+                dump_file(
+                    path, kernels, as_metadata=kind is LogKind.METADATA, out=lambda line: write(f"{line}\n".encode())
+                )
+            case "json":
+                for shown in _records(path, kernels, kind):
+                    print_json(shown)
+            case _:
+                for shown in _records(path, kernels, kind):
+                    print(_row(shown))
+    return 0
+
+
+_ROW = "{:>10}  {:>6}  {:>14}  {}"
+
+
+def _records(path: str, kernels: Any, kind: Any) -> Any:
+    from fastquorum.cli.stored import Leftover, describe_record, read_batches
+
+    for found in read_batches(path, kernels):
+        if isinstance(found, Leftover):
+            if not found.is_zero:
+                raise CorruptionError("truncated", found.position, path=path)
+            return
+        info, data = found
+        if not info.crc_valid:
+            raise CorruptionError("crc", info.position, info.base_offset, info.crc, kernels.crc32c(data[21:]), path)
+        try:
+            records = kernels.decode_records(data, verify_crc=False)
+        except CorruptionError as error:
+            raise CorruptionError(error.reason, info.position, info.base_offset, path=path) from error
+        for record in records:
+            yield {
+                "offset": record.offset,
+                "epoch": info.leader_epoch,
+                "timestampMs": record.timestamp_ms,
+                **describe_record(record, is_control=info.is_control, kind=kind),
+            }
+
+
+def _row(shown: dict[str, Any]) -> str:
+    from fastquorum.cli.json_text import jackson_text
+
+    rest = {key: value for key, value in shown.items() if key not in ("offset", "epoch", "timestampMs")}
+    title = rest.get("type") or rest.get("control")
+    text = f"{title} {jackson_text(rest['data'])}" if title else jackson_text(rest)
+    if rest.keys() == {"value"} and isinstance(rest["value"], str):
+        text = jackson_text(rest["value"])
+    return _ROW.format(shown["offset"], shown["epoch"], shown["timestampMs"], text)

@@ -1,0 +1,124 @@
+"""Files of batches as they lie on disk, good or bad: what the dump commands read.
+
+Unlike `storage.offline`, which vouches for what it yields, this shows damaged batches too: one does not look at a log
+only while it is healthy.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from fastquorum.errors import CorruptionError, DirectoryError, StorageFailed, UnsupportedVersion, WireError
+from fastquorum.kernels import BatchFault, BatchInfo, Fault, Kernels, Record
+from fastquorum.storage import names
+from fastquorum.storage.identity import LogKind
+from fastquorum.storage.properties import parse_properties
+from fastquorum.storage.reading import walk
+from fastquorum.storage.scanning import nonzero_end
+from fastquorum.wire import to_json
+from fastquorum.wire.control_records import decode_control_record
+from fastquorum.wire.metadata_records import decode_metadata_record, record_type_name
+
+
+class ShownBatch(NamedTuple):
+    """A whole batch; `info` tells its position in the file, and whether its CRC is right."""
+
+    info: BatchInfo
+    data: bytes
+
+
+class Leftover(NamedTuple):
+    """What follows the last whole batch: the beginning of another, or zeros."""
+
+    position: int
+    size_bytes: int
+    is_zero: bool
+
+
+def read_batches(path: str, kernels: Kernels) -> Iterator[ShownBatch | Leftover]:
+    """Every whole batch, and in the end what is left over, if anything. CorruptionError at bytes that are no batch."""
+    if not os.path.isfile(path):
+        raise DirectoryError("there is no such file", path=path)
+    try:
+        file = kernels.SegmentFile(path, "read")
+    except StorageFailed as error:
+        raise DirectoryError(f"cannot be read: {error.detail}", path=path) from error
+    try:
+        end = file.size_bytes
+        position = 0
+        for window in walk(kernels, file, 0, end, verify_crc=True):
+            for info in window.batches:
+                data = window.data[info.position : info.position + info.size_bytes]
+                yield ShownBatch(info._replace(position=window.position + info.position), data)
+                position = window.position + info.position + info.size_bytes
+        if position == end:
+            return
+        is_zero = nonzero_end(file, position, end) == position
+        if not is_zero:
+            fault = kernels.scan(file.read(position, 1 << 16)).fault
+            if fault is None or fault.reason is not BatchFault.TRUNCATED:
+                fault = fault or Fault(BatchFault.TRUNCATED, 0, -1, -1, -1)
+                raise CorruptionError(*fault._replace(position=position), path=path)
+        yield Leftover(position, end - position, is_zero)
+    finally:
+        file.close()
+
+
+def files_of(path: str) -> list[str]:
+    """The file, or the segments of the data or log directory that `path` names, in order."""
+    if not os.path.isdir(path):
+        return [path]
+    for directory in (os.path.join(path, names.LOG_DIRECTORY), path):
+        if os.path.isdir(directory):
+            found = sorted(name for name in os.listdir(directory) if names.parse_segment(name) is not None)
+            if found:
+                return [os.path.join(directory, name) for name in found]
+    raise DirectoryError("there is no log here", "name a data directory, a log directory or a file", path)
+
+
+def kind_of(path: str) -> LogKind:
+    """What the records of this file are: the data directory around it knows. Kafka's own are metadata."""
+    directory = os.path.dirname(os.path.abspath(path))
+    for root in (directory, os.path.dirname(directory)):
+        try:
+            with open(os.path.join(root, names.OWN_PROPERTIES), "rb") as file:
+                return LogKind(parse_properties(file.read()).get("log.kind", LogKind.METADATA))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            raise DirectoryError(f"{names.OWN_PROPERTIES} cannot be read: {error}", path=root) from error
+    return LogKind.METADATA
+
+
+def describe_record(record: Record, *, is_control: bool, kind: LogKind) -> dict[str, Any]:
+    """What a record holds: metadata and control records decoded, others as text, or base64 where they are not text."""
+    if is_control and record.key is not None and record.value is not None:
+        try:
+            control, message = decode_control_record(record.key, record.value)
+        except WireError as error:
+            return {"error": str(error)}
+        return {"control": control.name, "data": to_json(message, 0)}
+    if kind is LogKind.METADATA and record.value is not None:
+        try:
+            decoded, version = decode_metadata_record(record.value)
+        except (WireError, UnsupportedVersion) as error:
+            return {"error": str(error), "value": readable(record.value)}
+        return {"type": record_type_name(type(decoded)), "version": version, "data": to_json(decoded, version)}
+    shown: dict[str, Any] = {"value": readable(record.value)}
+    if record.key is not None:
+        shown["key"] = readable(record.key)
+    if record.headers:
+        shown["headers"] = [[header.key, readable(header.value)] for header in record.headers]
+    return shown
+
+
+def readable(data: bytes | None) -> Any:
+    """Text if it is UTF-8, else {"base64": ...}."""
+    if data is None:
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        import base64
+
+        return {"base64": base64.b64encode(data).decode("ascii")}
