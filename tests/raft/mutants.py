@@ -1,0 +1,143 @@
+"""Known bugs of other systems, put back into raft/ on purpose: what the tests and the simulator must catch.
+
+Numbers are those of the project's list of known bugs. `MUTANTS[name].apply(monkeypatch)` plants one until the
+monkeypatch is undone.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from fastquorum.kernels.lane import LeaderTerms
+from fastquorum.raft import follower, moves, requests
+from fastquorum.raft.core import Core
+from fastquorum.raft.effects import Effect, PersistElection
+from fastquorum.raft.election import ElectionState
+from fastquorum.raft.leader import Leader, voters_among
+from fastquorum.raft.prospective import Prospective
+from fastquorum.raft.resigned import Resigned
+from fastquorum.raft.role import Role
+from fastquorum.raft.transitions import Cause
+from fastquorum.raft.unattached import Unattached
+from fastquorum.types import NodeId, Offset
+
+
+class Patcher(Protocol):
+    """pytest's MonkeyPatch, or anything that plants and can take back."""
+
+    def setattr(self, target: Any, name: str, value: Any, /) -> None: ...
+
+
+class Mutant(NamedTuple):
+    """One bug: what it is, and how to plant it."""
+
+    story: str
+    apply: Callable[[Patcher], None]
+
+
+def _k1(patcher: Patcher) -> None:
+    def save_without_vote(core: Core) -> None:
+        if core._is_unsaved:
+            core._is_unsaved = False
+            voted = core.election.voted_key
+            kept = voted if voted is not None and voted.id == core.key.id else None
+            core._effects.append(PersistElection(core.election._replace(voted_key=kept)))
+
+    patcher.setattr(Core, "_save", save_without_vote)
+
+
+def _k2(patcher: Patcher) -> None:
+    def initial_role(core: Core, stored: ElectionState | None) -> None:
+        core.election = ElectionState()
+        core.role = Unattached(core.random_election_deadline())
+
+    patcher.setattr(moves, "initial_role", initial_role)
+
+
+def _k4(patcher: Patcher) -> None:
+    def emit(core: Core, effect: Effect) -> None:
+        core._effects.append(effect)
+
+    patcher.setattr(Core, "emit", emit)
+
+
+def _k9(patcher: Patcher) -> None:
+    begin = moves.begin
+
+    def begin_as_before(core: Core) -> None:
+        begin(core)
+        if isinstance(core.role, Resigned):
+            leader = Leader(core, (core.key.id,))
+            core.role = leader
+            leader.open_epoch(core)
+
+    patcher.setattr(moves, "begin", begin_as_before)
+
+
+def _k10(patcher: Patcher) -> None:
+    first_role = moves._first_role
+
+    def forget_the_lead(core: Core) -> Role:
+        if core.leader_id == core.key.id:
+            core.election = ElectionState(core.epoch)
+        return first_role(core)
+
+    patcher.setattr(moves, "_first_role", forget_the_lead)
+
+
+def _k11(patcher: Patcher) -> None:
+    def check_nothing(core: Core, leader_id: NodeId, end_offset: Offset) -> None:
+        pass
+
+    patcher.setattr(follower, "check_truncation", check_nothing)
+
+
+def _k14(patcher: Patcher) -> None:
+    terms = Leader.terms
+
+    def by_count_alone(role: Leader, core: Core) -> LeaderTerms:
+        return terms(role, core)._replace(epoch_start=0)
+
+    patcher.setattr(Leader, "terms", by_count_alone)
+
+
+def _k28(patcher: Patcher) -> None:
+    def longer_is_better(core: Core, vote: Any) -> bool:
+        return (vote.last_offset, vote.last_offset_epoch) >= (core.log_end, core.log.last_epoch)
+
+    patcher.setattr(requests, "_is_up_to_date", longer_is_better)
+
+
+def _k30(patcher: Patcher) -> None:
+    def never(role: Leader, core: Core) -> int:
+        return -1
+
+    patcher.setattr(Leader, "_quorum_deadline", never)
+
+
+def _k31(patcher: Patcher) -> None:
+    def any_contact(role: Leader, core: Core, node_id: NodeId) -> int:
+        return max((each.last_contact_us for each in voters_among(core) if each.key.id == node_id), default=-1)
+
+    patcher.setattr(Leader, "_progress_of", any_contact)
+
+
+def _k32(patcher: Patcher) -> None:
+    def stand_at_once(role: Prospective, core: Core) -> Cause | None:
+        return Cause.PRE_VOTES_WON
+
+    patcher.setattr(Prospective, "poll", stand_at_once)
+
+
+MUTANTS: dict[str, Mutant] = {
+    "K1": Mutant("a vote is told but not persisted", _k1),
+    "K2": Mutant("the epoch is 0 again after a restart", _k2),
+    "K4": Mutant("requests and answers leave before the election is persisted", _k4),
+    "K9": Mutant("a restarted leader goes on leading the same epoch", _k9),
+    "K10": Mutant("a restarted leader votes for another in the epoch it led", _k10),
+    "K11": Mutant("a follower truncates below its high watermark", _k11),
+    "K14": Mutant("records of earlier epochs are committed by count alone", _k14),
+    "K28": Mutant("logs are compared by length before epoch", _k28),
+    "K30": Mutant("an isolated leader never resigns", _k30),
+    "K31": Mutant("followers that fetch without progress keep a leader", _k31),
+    "K32": Mutant("no pre-vote", _k32),
+}
