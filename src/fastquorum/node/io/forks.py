@@ -24,6 +24,11 @@ def watch(handle: Forkable) -> None:
     _alive.add(handle)
 
 
+def forget(handle: Forkable) -> None:
+    """It holds nothing any more."""
+    _alive.discard(handle)
+
+
 def _after_in_child() -> None:
     for handle in list(_alive):
         handle.poison_in_child()

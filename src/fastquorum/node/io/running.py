@@ -327,6 +327,7 @@ class RunningNode:
         except FastQuorumError as failed:
             self._stopping.error = self._stopping.error or failed
         self._stopping.over = True
+        forks.forget(self)
         assert self._observer is not None
         self._observer.on_stopped(self._stopping.error)
 

@@ -213,6 +213,8 @@ class SocketTransport:
 
         Closing sends nothing: the parent still holds every socket. No lock is taken, a thread that is gone may hold it.
         """
+        if self._closed:
+            return  # its numbers may be somebody else's by now
         self._closed = True
         for channel in self.channels():
             channel.broken = True

@@ -1,0 +1,214 @@
+"""Connections that lie, dawdle, never read, or only open: each ends at its deadline, and the node goes on."""
+
+import contextlib
+import os
+import random
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fastquorum import sync
+from fastquorum.wire import decode_response, encode_request, request_header
+from fastquorum.wire.fetch import FetchRequest
+from fastquorum.wire.handshake import ApiVersionsRequest
+from fastquorum.wire.metadata import MetadataRequest
+from tests.api.nodes import QUICK, WAIT_S
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[sync.Quorum]:
+    with sync.open(
+        str(tmp_path),
+        **QUICK,
+        node_id=1,
+        partial_frame_us_max=150_000,
+        connection_idle_us_max=400_000,
+        connections_max=8,
+    ) as quorum:
+        quorum.wait_ready(WAIT_S)
+        yield quorum
+        # Whatever was done to it: it still commits, in the epoch it began with.
+        epoch = quorum.epoch
+        quorum.append(b"still here", timeout=WAIT_S)
+        assert quorum.epoch == epoch == 1
+
+
+def connect(node: sync.Quorum) -> socket.socket:
+    host, _, port = node.endpoint.rpartition(":")
+    sock = socket.create_connection((host, int(port)), timeout=WAIT_S)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def framed(frame: bytes) -> bytes:
+    return len(frame).to_bytes(4, "big") + frame
+
+
+def api_versions_frame(correlation_id: int = 7) -> bytes:
+    body = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    return framed(encode_request(request_header(body, 4, correlation_id, "test"), body))
+
+
+def read_frame(sock: socket.socket) -> bytes:
+    def exactly(size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            part = sock.recv(size - len(data))
+            if not part:
+                raise EOFError
+            data += part
+        return data
+
+    return exactly(int.from_bytes(exactly(4), "big"))
+
+
+def assert_closed_by_peer(sock: socket.socket) -> None:
+    """Blocks until the node hangs up; a reset counts as well."""
+    with contextlib.suppress(ConnectionResetError):
+        while sock.recv(65536):
+            pass
+
+
+@pytest.mark.parametrize("length", [-1, -(2**31), 2**31 - 1, 100 * 1024 * 1024 + 1])
+def test_an_impossible_length_ends_the_connection_from_its_4_bytes(node: sync.Quorum, length: int) -> None:
+    with connect(node) as sock:
+        sock.sendall(length.to_bytes(4, "big", signed=True))
+        assert_closed_by_peer(sock)
+
+
+@pytest.mark.parametrize("frame", [b"", b"\x00", b"\xff" * 8, b"\x00\x12\x00\x63" + bytes(20), b"\x7f\xff" + bytes(30)])
+def test_a_frame_that_is_no_request_ends_the_connection(node: sync.Quorum, frame: bytes) -> None:
+    with connect(node) as sock:
+        sock.sendall(framed(frame))
+        with contextlib.suppress(EOFError, ConnectionResetError):
+            # ApiVersions of an unknown version is answered in version 0's form; everything else is hung up on.
+            assert read_frame(sock)[4:6] == b"\x00\x23"
+
+
+def test_random_bytes_harm_nobody(node: sync.Quorum) -> None:
+    chance = random.Random(7)
+    for _ in range(30):
+        with connect(node) as sock, contextlib.suppress(OSError):
+            body = chance.randbytes(chance.randrange(1, 200))
+            sock.sendall(framed(body) if chance.randrange(2) else body)
+            sock.shutdown(socket.SHUT_WR)
+            assert_closed_by_peer(sock)
+
+
+def test_a_frame_that_dribbles_in_is_given_up_at_its_deadline(node: sync.Quorum) -> None:
+    with connect(node) as sock:
+        sock.sendall((1000).to_bytes(4, "big"))
+        sock.settimeout(0.02)
+        for _ in range(990):  # a byte now and then: always alive, never done
+            try:
+                if not sock.recv(1):
+                    return
+            except TimeoutError:
+                with contextlib.suppress(OSError):
+                    sock.sendall(b"x")
+            except ConnectionResetError:
+                return
+        raise AssertionError("never closed")
+
+
+def test_a_connection_that_says_nothing_is_closed(node: sync.Quorum) -> None:
+    with connect(node) as sock:
+        assert_closed_by_peer(sock)
+
+
+def test_an_idle_connection_is_closed_after_its_time(node: sync.Quorum) -> None:
+    with connect(node) as sock:
+        sock.sendall(api_versions_frame())
+        read_frame(sock)
+        assert_closed_by_peer(sock)
+
+
+def test_a_half_closed_connection_is_let_go(node: sync.Quorum) -> None:
+    with connect(node) as sock:
+        sock.sendall(api_versions_frame())
+        read_frame(sock)
+        sock.sendall(api_versions_frame()[:10])  # in the middle of a frame
+        sock.shutdown(socket.SHUT_WR)
+        assert_closed_by_peer(sock)
+
+
+def test_a_frame_in_pieces_and_two_in_one_are_understood(node: sync.Quorum) -> None:
+    frame = api_versions_frame(1)
+    with connect(node) as sock:
+        for at in range(len(frame)):
+            sock.sendall(frame[at : at + 1])
+        assert read_frame(sock)[:4] == (1).to_bytes(4, "big")
+        sock.sendall(api_versions_frame(2) + api_versions_frame(3))
+        assert [read_frame(sock)[:4] for _ in range(2)] == [(2).to_bytes(4, "big"), (3).to_bytes(4, "big")]
+
+
+def test_a_client_that_never_reads_is_closed_and_owes_nothing_more(tmp_path: Path) -> None:
+    with sync.open(str(tmp_path), **QUICK, node_id=1, partial_frame_us_max=300_000) as node:
+        node.wait_ready(WAIT_S)
+        for _ in range(4):
+            node.append(b"x" * 4_000_000, timeout=WAIT_S)
+        with connect(node) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            metadata = MetadataRequest(topics=None)
+            sock.sendall(framed(encode_request(request_header(metadata, 12, 1, "t"), metadata)))
+            _, answer = decode_response(read_frame(sock), 3, 12)
+            topic = FetchRequest.FetchTopic(
+                topic_id=answer.topics[0].topic_id,
+                partitions=[FetchRequest.FetchTopic.FetchPartition(fetch_offset=1, partition_max_bytes=2**24)],
+            )
+            fetch = FetchRequest(replica_id=-1, max_wait_ms=0, min_bytes=1, max_bytes=2**24, topics=[topic])
+            request = framed(encode_request(request_header(fetch, 16, 2, "t"), fetch))
+            with contextlib.suppress(OSError):
+                for _ in range(50):
+                    sock.sendall(request)
+            # Not read until the node has given up on us: then what is left is cut short.
+            node_side = node._node._transport
+            while any(channel.accepted for channel in node_side.channels()):
+                node.append(b"meanwhile", timeout=WAIT_S)
+
+
+def test_at_the_limit_of_connections_the_silent_make_room(node: sync.Quorum) -> None:
+    with contextlib.ExitStack() as held:
+        idle = [held.enter_context(connect(node)) for _ in range(20)]
+        # Twelve of them wait in the backlog or were let in after others had to go; a client still gets through.
+        with connect(node) as sock:
+            sock.sendall(api_versions_frame())
+            assert read_frame(sock)[:4] == (7).to_bytes(4, "big")
+        assert len(idle) == 20
+
+
+EMFILE = """
+import resource, socket, sys
+from fastquorum import sync
+with sync.open(sys.argv[1], node_id=1, election_timeout_us=150_000, fetch_timeout_us=400_000) as node:
+    node.wait_ready(20)
+    host, _, port = node.endpoint.rpartition(":")
+    used = max(int(fd) for fd in __import__("os").listdir("/proc/self/fd"))
+    outside = [socket.socket() for _ in range(30)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 34, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    for sock in outside:
+        sock.connect((host, int(port)))
+    for number in range(50):
+        node.append(b"x", timeout=20)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    with socket.create_connection((host, int(port)), timeout=20) as late:
+        late.sendall(bytes.fromhex(sys.argv[2]))
+        assert late.recv(4)
+    print("served", node.epoch)
+"""
+
+
+def test_without_descriptors_it_pauses_accepting_and_goes_on_committing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", EMFILE, str(tmp_path / "data"), api_versions_frame().hex()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ,
+        check=False,
+    )
+    assert done.stdout == "served 1\n", done.stderr
