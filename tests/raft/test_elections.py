@@ -207,6 +207,13 @@ def test_election_timeouts_lie_between_one_and_two_of_the_configured() -> None:
         assert 1_000 * MS <= voter.now_us - start < 2_000 * MS
 
 
+def test_after_the_last_epoch_of_int32_there_is_no_election() -> None:
+    voter = replica(1).prospective(epoch=2**31 - 1)
+    (*_, halt) = voter.answer_vote(2, granted=True)
+    assert isinstance(halt, fx.Halt)
+    assert not voter.ordered(fx.PersistElection)
+
+
 def test_an_observer_never_stands() -> None:
     observer = replica(9).unattached(epoch=5)
     observer.elapse(60_000)

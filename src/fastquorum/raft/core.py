@@ -7,6 +7,7 @@ May not know which role follows which (`moves`), nor how requests are judged. So
 from collections.abc import Iterable
 
 from fastquorum.config import QuorumConfig
+from fastquorum.errors import ProtocolFatal
 from fastquorum.kernels.lane import LaneMode, LaneState, PeerState
 from fastquorum.raft import messages
 from fastquorum.raft.effects import CloseLane, Effect, PersistElection, SendRequest
@@ -30,6 +31,7 @@ from fastquorum.types import (
 from fastquorum.wire import Message
 
 _BOOTSTRAP_ID_FIRST = -2
+EPOCH_MAX = 2**31 - 1
 
 
 class Core:
@@ -114,6 +116,11 @@ class Core:
     def elect(self, election: ElectionState) -> None:
         """Decide epoch, leader and vote. Durable before the next effect."""
         assert election.epoch >= self.election.epoch, f"epoch {self.election.epoch} cannot fall to {election.epoch}"
+        if election.epoch > EPOCH_MAX:
+            raise ProtocolFatal(
+                f"epoch {self.election.epoch} is the last one there is: some peer invented it, since no quorum holds "
+                "that many elections; find that peer, and format the quorum anew"
+            )
         if election.epoch > self.election.epoch:
             self.leader_endpoints = ()
         self._is_unsaved = self._is_unsaved or election != self.election
