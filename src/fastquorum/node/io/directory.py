@@ -3,8 +3,10 @@
 Source: product section 3 (an empty directory is formatted, a foreign one refused); KIP-853 (directory ids).
 """
 
+import os
 import secrets
 import select
+from contextlib import ExitStack
 from typing import Final
 
 from fastquorum.config import QuorumConfig
@@ -16,7 +18,7 @@ from fastquorum.node.io.injected import InjectedDisk, InjectedFlusher, InjectedS
 from fastquorum.node.io.watched import WatchedFlusher
 from fastquorum.node.settings import NodeSettings
 from fastquorum.storage import names
-from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, format_directory
+from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
 from fastquorum.storage.identity import Identity, LogKind, format_voters, is_formatted
 from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_disk import RealDisk
@@ -148,9 +150,8 @@ def new_directory_id() -> Uuid:
             return drawn
 
 
-def is_unformatted(path: str, kernels: Kernels) -> bool:
+def is_unformatted(disk: Disk) -> bool:
     """Is there nothing yet? A directory that holds something else is refused, before anything is written into it."""
-    disk = RealDisk.open_directory(path, kernels, create=True)
     if is_formatted(disk):
         return False
     foreign = [name for name in disk.list() if name not in _OURS and not name.endswith(names.STALE_SUFFIXES)]
@@ -161,15 +162,27 @@ def is_unformatted(path: str, kernels: Kernels) -> bool:
     return True
 
 
+def lock_directory(path: str, kernels: Kernels, resources: ExitStack) -> tuple[RealDisk, DirectoryLock]:
+    """The locked directory, made if it is missing. A foreign one is refused. DirectoryError."""
+    disk = RealDisk.open_directory(path, kernels, create=True)
+    is_unformatted(disk)
+    lock = DirectoryLock.acquire(path)
+    resources.callback(lock.release)
+    return disk, lock
+
+
 def format_for(path: str, kernels: Kernels, settings: NodeSettings, listening: Endpoint) -> None:
     """Format an empty directory under its lock. Raises DirectoryError, UsageError, ConfigError."""
     options = _format_options(settings, listening)
-    disk = RealDisk.open_directory(path, kernels)
-    lock = DirectoryLock.acquire(path)
-    try:
+    check_options(options)  # before a directory is made for nothing
+    with ExitStack() as resources:
+        disk, _ = lock_directory(path, kernels, resources)
         format_directory(disk, kernels, options, now_ms=wall_clock_ms())
-    finally:
-        lock.release()
+
+
+def needs_format(path: str, kernels: Kernels) -> bool:
+    """Is the directory missing or empty? Changes nothing. DirectoryError if it is foreign."""
+    return not os.path.exists(path) or is_unformatted(RealDisk.open_directory(path, kernels))
 
 
 def _format_options(settings: NodeSettings, listening: Endpoint) -> FormatOptions:

@@ -166,6 +166,9 @@ class Reactor:
             replica.on_flush(token, code, now)
         if isinstance(self._flusher.inner, InjectedFlusher):
             self._flusher.inner.counted()
+        if self._flusher.has_stalled:
+            self._flusher.has_stalled = False
+            replica.request(ev.DiskRecovered(), now)
 
     def _on_wake(self, replica: Replica, now: Micros) -> None:
         transport = self._transport

@@ -342,7 +342,7 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
     with ExitStack() as resources:
         listening: socket.socket | None = None
         bound = LOOPBACK
-        if directories.is_unformatted(settings.path, kernels):
+        if directories.needs_format(settings.path, kernels):
             if settings.voters is None:
                 # Its only voter is to be reached where it listens, so it must listen first.
                 listening, bound = _listen(resources, settings.listen or LOOPBACK)

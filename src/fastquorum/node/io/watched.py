@@ -14,6 +14,8 @@ class WatchedFlusher:
     def __init__(self, inner: Flusher) -> None:
         self.inner = inner
         self._began_us: Micros = NEVER
+        self.has_stalled = False
+        """The sync under way has been found to last too long."""
 
     def fileno(self) -> int:
         return self.inner.fileno()
@@ -37,6 +39,7 @@ class WatchedFlusher:
         if self._began_us == NEVER or now_us - self._began_us <= stall_us_max:
             return False
         self._began_us = now_us
+        self.has_stalled = True
         return True
 
     def close(self) -> None:
