@@ -1,0 +1,124 @@
+"""`fastquorum append`: lines of stdin, or values, through the quorum from outside."""
+
+import argparse
+import base64
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain, load_kernels, parse_bootstrap
+from fastquorum.cli.output import print_json
+from fastquorum.errors import FastQuorumError, NotReady, Overloaded, UsageError
+
+_READ_BYTES: Final = 1 << 16
+_BATCH_BYTES: Final = 1 << 20
+"""Lines that arrive together are appended together, up to about this much."""
+_ENCODINGS: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "text": lambda line: line,
+    "hex": lambda line: bytes.fromhex(line.decode("ascii")),
+    "base64": lambda line: base64.b64decode(line, validate=True),
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Append each line of stdin, or each --value, as a record. An offset is printed once a majority's disks have "
+        "the record.\nLines that arrive together are appended as one batch, all or none. If it cannot be known whether "
+        "a batch was appended, the command says so and ends with exit code 3; it never sends a record twice.",
+        "fastquorum append --bootstrap h1:9093,h2:9093,h3:9093 --value hello",
+        "tail -f events.jsonl | fastquorum append --bootstrap h1:9093",
+    )
+    add_bootstrap(parser)
+    parser.add_argument("--value", action="append", metavar="TEXT", help="append this and not stdin; may be repeated")
+    parser.add_argument(
+        "--encoding", choices=tuple(_ENCODINGS), default="text", help="how a line says its bytes (default: text)"
+    )
+    add_kernels(parser)
+    add_format(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from fastquorum.cli.client import QuorumClient
+    from fastquorum.cli.connection import Deadline
+
+    decode = _ENCODINGS[arguments.encoding]
+    bootstrap = parse_bootstrap(arguments.bootstrap)
+    lines = _batches_of(arguments.value) if arguments.value is not None else _batches_of_stdin()
+    done = 0
+    with QuorumClient(bootstrap, load_kernels(arguments.kernels)) as client:
+        try:
+            for batch in lines:
+                values = [_decoded(decode, line, done + number) for number, line in enumerate(batch, 1)]
+                offset = _append(client, values, Deadline(arguments.timeout))
+                done += len(values)
+                _report(arguments.format, offset, len(values))
+        except KeyboardInterrupt:
+            print(f"interrupted: {done} records are committed, what was sent after them may be", file=sys.stderr)
+            raise
+        except FastQuorumError:
+            print(f"{done} records are committed", file=sys.stderr)
+            raise
+    return 0
+
+
+def _append(client: "object", values: Sequence[bytes], deadline: "object") -> int:
+    """Append; again only where it is certain that nothing was appended."""
+    import time
+
+    from fastquorum.cli.client import QuorumClient
+    from fastquorum.cli.connection import Deadline, NotSent
+
+    assert isinstance(client, QuorumClient)
+    assert isinstance(deadline, Deadline)
+    while True:
+        try:
+            return client.append(values, deadline)
+        except (NotSent, NotReady, Overloaded):
+            if deadline.left_s <= 0.1:
+                raise
+            time.sleep(0.05)
+
+
+def _decoded(decode: Callable[[bytes], bytes], line: bytes, number: int) -> bytes:
+    try:
+        return decode(line)
+    except ValueError as error:
+        raise UsageError(f"record {number}: {error}", "nothing of its batch was appended") from error
+
+
+def _batches_of(values: Sequence[str]) -> Iterator[list[bytes]]:
+    for value in values:
+        yield [os.fsencode(value)]
+
+
+def _batches_of_stdin() -> Iterator[list[bytes]]:
+    """Whole lines as they arrive: what is there already goes together, what trickles in is not kept waiting."""
+    rest = b""
+    while data := os.read(sys.stdin.fileno(), _READ_BYTES):
+        *lines, rest = (rest + data).split(b"\n")
+        yield from _cut(lines)
+    if rest:
+        yield [rest]
+
+
+def _cut(lines: list[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size = 0
+    for line in lines:
+        if batch and size + len(line) > _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(line)
+        size += len(line)
+    if batch:
+        yield batch
+
+
+def _report(how: str, offset: int, count: int) -> None:
+    if how == "json":
+        print_json({"baseOffset": offset, "records": count})
+    else:
+        print(f"offset {offset}" if count == 1 else f"offsets {offset}..{offset + count - 1} ({count} records)")
+    sys.stdout.flush()

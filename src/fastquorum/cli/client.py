@@ -1,0 +1,343 @@
+"""A small blocking client of the quorum's clients' door: Kafka's Metadata, Produce, Fetch and DescribeQuorum.
+
+It follows the leader and has a deadline on everything. What it never does is send a record twice on its own: whether an
+append that was not answered has happened is for `barrier` and a look at the log to say. One thread at a time.
+Source: the Kafka protocol guide; KIP-595 (DescribeQuorum), KIP-951 (a follower names the leader).
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeVar
+
+from fastquorum.cli.connection import Connection, Deadline, NoAnswer, NotSent
+from fastquorum.errors import (
+    CorruptionError,
+    NotReady,
+    OffsetOutOfRange,
+    Overloaded,
+    PeerProtocolError,
+    RecordTooLarge,
+    RetriableError,
+    UsageError,
+)
+from fastquorum.kernels import BATCH_BYTES_MAX, Kernels, Record
+from fastquorum.types import LISTENER_NAME, TOPIC_NAME, Endpoint, Epoch, NodeId, Offset
+from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
+from fastquorum.wire.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+
+M = TypeVar("M", bound=Message)
+
+METADATA_VERSION: Final = 12
+PRODUCE_VERSION: Final = 12
+FETCH_VERSION: Final = 12
+DESCRIBE_QUORUM_VERSION: Final = 2
+LOOK_AGAIN_S: Final = 0.02
+"""Between two looks for a leader."""
+CONNECT_S: Final = 2.0
+FETCH_BYTES: Final = 4 * 1024 * 1024
+
+Voters = DescribeQuorumResponse.TopicData.PartitionData
+
+
+@dataclass(eq=True)
+class OutcomeUnknown(RetriableError):
+    """An append was sent, and whether it is, or will be, committed is not known."""
+
+    reason: str
+    is_sealed: bool
+    """Nobody will append it any more if nobody has; only then can `barrier` settle it."""
+
+    def __str__(self) -> str:
+        return f"the outcome of the append is unknown ({self.reason}): read the log before sending it again"
+
+    __hash__ = Exception.__hash__
+
+
+class Leader(NamedTuple):
+    """Who leads, as some node told."""
+
+    id: NodeId
+    epoch: Epoch
+    endpoint: Endpoint
+    topic: str
+    cluster_id: str
+
+
+class Committed(NamedTuple):
+    """Records from an offset on, control records left out, and where to go on."""
+
+    records: list[tuple[Epoch, Record]]
+    next_offset: Offset
+    high_watermark: Offset
+
+
+class QuorumClient:
+    """Appends to and reads from a quorum, found through any of its nodes."""
+
+    def __init__(self, bootstrap: Sequence[Endpoint], kernels: Kernels) -> None:
+        self._bootstrap = list(bootstrap)
+        self._kernels = kernels
+        self._connections: dict[Endpoint, Connection] = {}
+        self._leader: Leader | None = None
+        self._turn = 0
+
+    def close(self) -> None:
+        """Close every connection."""
+        while self._connections:
+            self._connections.popitem()[1].close()
+
+    def __enter__(self) -> "QuorumClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- finding the leader -------------------------------------------------------------------------------------------
+
+    def leader(self, deadline: Deadline) -> Leader:
+        """The leader, asked for until somebody knows one. NotReady."""
+        if self._leader is not None:
+            return self._leader
+        while True:
+            reasons = []
+            for _ in self._bootstrap:
+                endpoint = self._bootstrap[self._turn % len(self._bootstrap)]
+                try:
+                    self._leader = self._ask_leader(endpoint, deadline.sooner(CONNECT_S))
+                    if self._leader is not None:
+                        return self._leader
+                    reasons.append(f"{endpoint.host}:{endpoint.port} knows no leader")
+                except (NotSent, NoAnswer) as error:
+                    reasons.append(str(error))
+                self._turn += 1
+            if deadline.left_s <= LOOK_AGAIN_S:
+                raise NotReady("; ".join(reasons))
+            time.sleep(LOOK_AGAIN_S)
+
+    def forget_leader(self) -> None:
+        """Look for it again: it failed us."""
+        if self._leader is not None:
+            failed = self._connections.pop(self._leader.endpoint, None)
+            if failed is not None:
+                failed.close()
+        self._leader = None
+        self._turn += 1
+
+    def _ask_leader(self, endpoint: Endpoint, deadline: Deadline) -> Leader | None:
+        response = self._ask(endpoint, MetadataRequest(topics=None), METADATA_VERSION, MetadataResponse, deadline)
+        for topic in response.topics:
+            for partition in topic.partitions:
+                for node in response.brokers:
+                    if node.node_id == partition.leader_id and topic.name is not None:
+                        found = Endpoint(LISTENER_NAME, node.host, node.port)
+                        return Leader(
+                            node.node_id, partition.leader_epoch, found, topic.name, response.cluster_id or ""
+                        )
+        return None
+
+    def _ask(
+        self, endpoint: Endpoint, request: Message, version: int, response_type: type[M], deadline: Deadline
+    ) -> M:
+        """NotSent, NoAnswer, PeerProtocolError."""
+        connection = self._connections.pop(endpoint, None) or Connection(endpoint, deadline.sooner(CONNECT_S))
+        response = connection.request(request, version, deadline)
+        self._connections[endpoint] = connection  # not kept where the request failed: it is closed then
+        assert isinstance(response, response_type)
+        return response
+
+    # --- appends ------------------------------------------------------------------------------------------------------
+
+    def append(self, values: Sequence[bytes], deadline: Deadline, *, commit_timeout_s: float | None = None) -> Offset:
+        """Append the values as one batch, all or none; the first one's offset, once a majority's disks have them.
+
+        Args:
+            commit_timeout_s: how long the leader tries to commit it; then it says that it does not know.
+        Raises:
+            OutcomeUnknown: it was sent, and may or may not be committed.
+            RetriableError: it was not appended: NotReady, NotSent, Overloaded.
+            UsageError: it never will be: RecordTooLarge, or a record that this log does not take.
+        """
+        timestamp_ms = time.time_ns() // 1_000_000
+        batch = self._kernels.encode_values(values, base_offset=0, leader_epoch=0, timestamp_ms=timestamp_ms)
+        if len(batch) > BATCH_BYTES_MAX:
+            raise RecordTooLarge(size_bytes=len(batch), limit_bytes=BATCH_BYTES_MAX)
+        leader = self.leader(deadline)
+        data = ProduceRequest.TopicProduceData
+        timeout_s = deadline.left_s if commit_timeout_s is None else commit_timeout_s
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=int(timeout_s * 1000),
+            topic_data=[data(name=leader.topic, partition_data=[data.PartitionProduceData(index=0, records=batch)])],
+        )
+        try:
+            response = self._ask(leader.endpoint, request, PRODUCE_VERSION, ProduceResponse, deadline)
+        except NotSent:
+            self.forget_leader()
+            raise
+        except NoAnswer as error:
+            self.forget_leader()
+            raise OutcomeUnknown(str(error), error.is_sealed) from error
+        answer = response.responses[0].partition_responses[0]
+        if answer.error_code == ErrorCode.NONE:
+            return answer.base_offset
+        raise self._refused(answer, len(batch))
+
+    def _refused(
+        self, answer: ProduceResponse.TopicProduceResponse.PartitionProduceResponse, size_bytes: int
+    ) -> Exception:
+        detail = answer.error_message or error_name(answer.error_code)
+        match answer.error_code:
+            case ErrorCode.MESSAGE_TOO_LARGE:
+                return RecordTooLarge(answer.error_message or "", size_bytes, BATCH_BYTES_MAX)
+            case ErrorCode.NOT_ENOUGH_REPLICAS:
+                return Overloaded(detail)
+            case ErrorCode.NOT_LEADER_OR_FOLLOWER | ErrorCode.REQUEST_TIMED_OUT | ErrorCode.KAFKA_STORAGE_ERROR:
+                # A leader that is none any more may have had it in its log already, and its followers too.
+                self.forget_leader()
+                return OutcomeUnknown(error_name(answer.error_code), is_sealed=True)
+            case ErrorCode.UNKNOWN_TOPIC_OR_PARTITION | ErrorCode.UNKNOWN_TOPIC_ID | ErrorCode.LEADER_NOT_AVAILABLE:
+                self.forget_leader()
+                return NotReady(detail)
+            case _:
+                return UsageError(f"the quorum refuses the records: {detail}")
+
+    # --- reads --------------------------------------------------------------------------------------------------------
+
+    def read(self, offset: Offset, deadline: Deadline, *, wait_s: float = 0.0) -> Committed:
+        """Committed records from `offset` on, as many as one answer carries; waits up to `wait_s` for the first.
+
+        Raises OffsetOutOfRange, NotReady, CorruptionError.
+        """
+        while True:
+            leader = self.leader(deadline)
+            try:
+                answer = self._fetch(leader, offset, deadline, wait_s)
+            except (NotSent, NoAnswer) as error:
+                self.forget_leader()
+                if deadline.is_over:
+                    raise NotReady(str(error)) from error
+                continue
+            match answer.error_code:
+                case ErrorCode.NONE:
+                    return self._decoded(answer, offset)
+                case ErrorCode.OFFSET_OUT_OF_RANGE:
+                    raise OffsetOutOfRange("", offset, answer.log_start_offset, answer.high_watermark)
+            self.forget_leader()
+            if deadline.left_s <= LOOK_AGAIN_S:
+                raise NotReady(error_name(answer.error_code))
+            time.sleep(LOOK_AGAIN_S)
+
+    def read_all(self, offset: Offset, end_offset: Offset, deadline: Deadline) -> Iterator[tuple[Epoch, Record]]:
+        """Every committed record in [offset, end_offset)."""
+        while offset < end_offset:
+            found = self.read(offset, deadline)
+            for epoch, record in found.records:
+                if record.offset < end_offset:
+                    yield epoch, record
+            if found.next_offset == offset:
+                raise NotReady(f"offset {offset} is not committed, the high watermark is {found.high_watermark}")
+            offset = found.next_offset
+
+    def _fetch(
+        self, leader: Leader, offset: Offset, deadline: Deadline, wait_s: float
+    ) -> FetchResponse.FetchableTopicResponse.PartitionData:
+        topic = FetchRequest.FetchTopic
+        partition = topic.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
+        request = FetchRequest(
+            max_wait_ms=int(min(wait_s, deadline.left_s) * 1000),
+            min_bytes=1 if wait_s else 0,
+            max_bytes=FETCH_BYTES,
+            topics=[topic(topic=leader.topic, partitions=[partition])],
+        )
+        response = self._ask(leader.endpoint, request, FETCH_VERSION, FetchResponse, deadline)
+        return response.responses[0].partitions[0]
+
+    def _decoded(self, answer: FetchResponse.FetchableTopicResponse.PartitionData, offset: Offset) -> Committed:
+        data = answer.records or b""
+        records: list[tuple[Epoch, Record]] = []
+        next_offset = offset
+        for info in self._kernels.batch_headers(data):
+            if not info.crc_valid:
+                raise CorruptionError("crc", info.position, info.base_offset)
+            next_offset = info.last_offset + 1
+            if not info.is_control:
+                decoded = self._kernels.decode_records(data, info.position, verify_crc=False)
+                records += [(info.leader_epoch, record) for record in decoded if record.offset >= offset]
+        return Committed(records, next_offset, answer.high_watermark)
+
+    # --- the quorum ---------------------------------------------------------------------------------------------------
+
+    def describe(self, deadline: Deadline) -> DescribeQuorumResponse:
+        """The quorum as its leader sees it. NotReady."""
+        topic = DescribeQuorumRequest.TopicData
+        request = DescribeQuorumRequest(
+            topics=[topic(topic_name=TOPIC_NAME, partitions=[topic.PartitionData(partition_index=0)])]
+        )
+        while True:
+            leader = self.leader(deadline)
+            try:
+                response = self._ask(
+                    leader.endpoint, request, DESCRIBE_QUORUM_VERSION, DescribeQuorumResponse, deadline
+                )
+            except (NotSent, NoAnswer) as error:
+                reason = str(error)
+            else:
+                if response.error_code or len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
+                    raise PeerProtocolError(f"DescribeQuorum: {error_name(response.error_code)}")
+                code = response.topics[0].partitions[0].error_code
+                if code == ErrorCode.NONE:
+                    return response
+                reason = error_name(code)
+            self.forget_leader()
+            if deadline.left_s <= LOOK_AGAIN_S:
+                raise NotReady(reason)
+            time.sleep(LOOK_AGAIN_S)
+
+    def barrier(self, deadline: Deadline) -> Offset:
+        """An offset that tells the past from what never was: any append that had been answered, or whose connection its
+        node had closed, when this was called, is committed below it, or never will be.
+
+        The leader's log end of then must be committed, and the leader must still have led then: shown by a majority
+        that has fetched from it in answer to something it sent later. A follower's next Fetch may have been under way
+        already, so the second one counts. Ages, not clocks, are compared. Raises NotReady.
+        """
+        while True:
+            first = self.describe(deadline).topics[0].partitions[0]
+            began = time.monotonic()
+            log_end = next(row.log_end_offset for row in first.current_voters if row.replica_id == first.leader_id)
+            seen = {row.replica_id: (0, began) for row in first.current_voters}
+            while True:
+                asked = time.monotonic()
+                now = self.describe(deadline).topics[0].partitions[0]
+                if (now.leader_id, now.leader_epoch) != (first.leader_id, first.leader_epoch):
+                    break
+                _count_contacts(now, asked, seen)
+                confirmed = sum(count >= 2 or node == now.leader_id for node, (count, _) in seen.items())
+                if confirmed > len(seen) // 2 and now.high_watermark >= log_end:
+                    return now.high_watermark
+                if deadline.left_s <= LOOK_AGAIN_S:
+                    raise NotReady(f"node {now.leader_id} has no majority behind it")
+                time.sleep(LOOK_AGAIN_S)
+
+
+def _count_contacts(now: Voters, asked: float, seen: dict[NodeId, tuple[int, float]]) -> None:
+    """Count for each voter the Fetches seen, each later than the answer in which the one before it was seen."""
+    clock_ms = next(row.last_fetch_timestamp for row in now.current_voters if row.replica_id == now.leader_id)
+    heard = time.monotonic()
+    for row in now.current_voters:
+        count, since = seen.get(row.replica_id, (0, heard))
+        age_ms = clock_ms - row.last_fetch_timestamp + 1  # rounded down, so up to a millisecond more
+        if row.last_fetch_timestamp >= 0 and age_ms <= (asked - since) * 1000:
+            seen[row.replica_id] = (count + 1, heard)
+
+
+def error_name(code: int) -> str:
+    """A wire error code as Kafka calls it."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error {code}"

@@ -1,0 +1,137 @@
+"""One blocking connection to a node: a request out, its answer in, both before a deadline.
+
+Knows frames and headers, not what the messages mean.
+"""
+
+import contextlib
+import socket
+import struct
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from fastquorum.errors import FrameError, PeerProtocolError, RetriableError
+from fastquorum.types import Endpoint
+from fastquorum.wire import Message, decode_response, encode_request, request_header
+
+CLIENT_ID: Final = "fastquorum-cli"
+ANSWER_BYTES_MAX: Final = 100 * 1024 * 1024
+_RECEIVE_BYTES: Final = 1 << 16
+
+
+@dataclass(eq=True)
+class NotSent(RetriableError):
+    """The request never left: nothing can have come of it."""
+
+    endpoint: Endpoint
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.endpoint.host}:{self.endpoint.port} cannot be reached: {self.reason}"
+
+    __hash__ = Exception.__hash__
+
+
+@dataclass(eq=True)
+class NoAnswer(RetriableError):
+    """The request may have arrived, and its answer did not."""
+
+    endpoint: Endpoint
+    reason: str
+    is_sealed: bool
+    """The node closed the connection, or died: if it has not acted on the request yet, it never will."""
+
+    def __str__(self) -> str:
+        return f"{self.endpoint.host}:{self.endpoint.port} did not answer: {self.reason}"
+
+    __hash__ = Exception.__hash__
+
+
+class Deadline:
+    """A moment on the monotonic clock."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self.timeout_s = timeout_s
+        self._at = time.monotonic() + timeout_s
+
+    @property
+    def left_s(self) -> float:
+        return max(self._at - time.monotonic(), 0.0)
+
+    @property
+    def is_over(self) -> bool:
+        return self.left_s <= 0
+
+    def sooner(self, timeout_s: float) -> "Deadline":
+        """This one, or the one in `timeout_s`, whichever comes first."""
+        return Deadline(min(timeout_s, self.left_s))
+
+
+class Connection:
+    """Made for one thread, one request at a time. After an error it is closed and cannot be used again."""
+
+    def __init__(self, endpoint: Endpoint, deadline: Deadline) -> None:
+        """NotSent if nobody listens there."""
+        self.endpoint = endpoint
+        self._correlation_id = 0
+        try:
+            self._socket = socket.create_connection((endpoint.host, endpoint.port), max(deadline.left_s, 0.001))
+        except OSError as error:
+            raise NotSent(endpoint, error.strerror or str(error)) from error
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def request(self, message: Message, version: int, deadline: Deadline) -> Message:
+        """The answer to `message`. NotSent, NoAnswer, PeerProtocolError."""
+        self._correlation_id += 1
+        frame = encode_request(request_header(message, version, self._correlation_id, CLIENT_ID), message)
+        try:
+            self._send(struct.pack(">i", len(frame)) + frame, deadline)
+            answer = self._receive(deadline)
+            correlation_id, response = decode_response(answer, type(message).__wire__.api_key, version)
+            if correlation_id != self._correlation_id:
+                raise PeerProtocolError(f"the answer is to request {correlation_id}, not {self._correlation_id}")
+            return response
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Idempotent."""
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+    def _send(self, data: bytes, deadline: Deadline) -> None:
+        view = memoryview(data)
+        try:
+            while view:
+                self._socket.settimeout(max(deadline.left_s, 0.001))
+                view = view[self._socket.send(view) :]
+        except TimeoutError as error:
+            # An incomplete frame is never acted on, and this connection will not complete it.
+            raise NotSent(self.endpoint, f"it takes no requests within {deadline.timeout_s:g} s") from error
+        except OSError as error:
+            raise NotSent(self.endpoint, error.strerror or str(error)) from error
+
+    def _receive(self, deadline: Deadline) -> bytes:
+        head = self._exactly(4, deadline)
+        (length,) = struct.unpack(">i", head)
+        if not 0 <= length <= ANSWER_BYTES_MAX:
+            raise FrameError(length=length, limit=ANSWER_BYTES_MAX)
+        return self._exactly(length, deadline)
+
+    def _exactly(self, size: int, deadline: Deadline) -> bytes:
+        parts: list[bytes] = []
+        missing = size
+        while missing:
+            try:
+                self._socket.settimeout(max(deadline.left_s, 0.001))
+                part = self._socket.recv(min(missing, _RECEIVE_BYTES))
+            except TimeoutError as error:
+                raise NoAnswer(self.endpoint, f"nothing within {deadline.timeout_s:g} s", is_sealed=False) from error
+            except OSError as error:
+                raise NoAnswer(self.endpoint, error.strerror or str(error), is_sealed=True) from error
+            if not part:
+                raise NoAnswer(self.endpoint, "it closed the connection", is_sealed=True)
+            parts.append(part)
+            missing -= len(part)
+        return b"".join(parts)

@@ -1,0 +1,99 @@
+"""`fastquorum run`: one node in the foreground, until a signal or a fatal error ends it."""
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+
+from fastquorum.cli.arguments import explain
+from fastquorum.errors import FastQuorumError
+from fastquorum.node.io.running import Leadership, start_node
+from fastquorum.node.io.sources import read_settings
+from fastquorum.types import NO_NODE, Offset
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Run the node whose data directory this is, in the foreground. One line tells that it listens. SIGTERM and "
+        "SIGINT stop it gracefully, within 5 s; a second one at once, which is as safe as a crash.\nSettings come from "
+        "arguments, then the file (properties, or TOML by its name), then FASTQUORUM_... in the environment; names are "
+        "Kafka's (controller.quorum.fetch.timeout.ms) or KIP-595's (quorum.fetch.timeout.ms).",
+        "fastquorum run --data n1",
+        "fastquorum run --data n1 --listen 0.0.0.0:9093 --advertise h1:9093 --config n1.properties",
+    )
+    parser.add_argument("--data", metavar="DIR", required=True, help="a formatted data directory")
+    parser.add_argument("--config", metavar="FILE", help="settings, as a properties or .toml file")
+    parser.add_argument("--listen", metavar="HOST:PORT", help="where to bind (default: this node's voter endpoint)")
+    parser.add_argument("--advertise", metavar="HOST:PORT", help="where others reach it (default: where it listens)")
+    parser.add_argument("--kernels", choices=("native", "pure"), help="which kernels to use (default: native)")
+    parser.add_argument("--verbose", action="store_true", help="tell on stderr who leads")
+
+
+class _Watcher:
+    """Hears what happens to the node, on its thread."""
+
+    def __init__(self, verbose: bool) -> None:
+        self.over = threading.Event()
+        self.error: FastQuorumError | None = None
+        self._verbose = verbose
+
+    def on_committed(self, high_watermark: Offset) -> None:
+        pass
+
+    def on_leadership(self, leadership: Leadership) -> None:
+        if self._verbose:
+            who = "nobody leads" if leadership.leader_id == NO_NODE else f"node {leadership.leader_id} leads"
+            print(f"fastquorum: {who} epoch {leadership.epoch}", file=sys.stderr, flush=True)
+
+    def on_ready(self) -> None:
+        pass
+
+    def on_stopped(self, error: FastQuorumError | None) -> None:
+        self.error = error
+        self.over.set()
+
+
+class _Signals:
+    """The first signal asks for a graceful stop, the second ends the process."""
+
+    def __init__(self, over: threading.Event) -> None:
+        self.number = 0
+        self._over = over
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        if self.number:
+            os._exit(128 + number)
+        self.number = number
+        self._over.set()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    settings = read_settings(
+        {
+            "path": arguments.data,
+            "listen": arguments.listen,
+            "advertise": arguments.advertise,
+            "kernels": arguments.kernels,
+        },
+        arguments.config,
+    )
+    watcher = _Watcher(arguments.verbose)
+    node = start_node(settings, watcher)
+    signals = _Signals(watcher.over)
+    identity, endpoint = node.identity, node.advertised
+    print(
+        f"fastquorum: node {identity.node_id} of cluster {identity.cluster_id} listens, "
+        f"reached at {endpoint.name}://{endpoint.host}:{endpoint.port}, data {arguments.data}",
+        flush=True,
+    )
+    watcher.over.wait()
+    if signals.number:
+        node.stop()
+    if watcher.error is not None:
+        raise watcher.error
+    return 128 + signal.SIGINT if signals.number == signal.SIGINT else 0
