@@ -99,8 +99,8 @@ class Door:
     @property
     def deadline_us(self) -> Micros:
         """When `on_tick` is next due; -1 never."""
-        due = [each for each in (self._produces.deadline_us, self._fetches.deadline_us) if each >= 0]
-        return min(due, default=-1)
+        produces, fetches = self._produces.deadline_us, self._fetches.deadline_us
+        return produces if fetches < 0 or 0 <= produces < fetches else fetches
 
     # --- requests in, answers out -------------------------------------------------------------------------------------
 

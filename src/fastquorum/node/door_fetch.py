@@ -39,7 +39,7 @@ class Fetches:
 
     @property
     def deadline_us(self) -> Micros:
-        return min((fetch.deadline_us for fetch in self._parked), default=-1)
+        return min(fetch.deadline_us for fetch in self._parked) if self._parked else -1
 
     def on_request(self, request: Request, message: FetchRequest, now_us: Micros) -> None:
         fetch = Fetch(request, message, now_us)

@@ -129,9 +129,9 @@ class Reactor:
         transport.epoll.register(flusher_fd, READ)
         self._watch_listening(True)
         replica.start(now_us())
+        deadline = replica.deadline_us
         while not self._over:
-            now = now_us()
-            for fd, mask in poll(self._wait_s(replica, now)):
+            for fd, mask in poll(self._wait_s(replica, deadline, now_us())):
                 now = now_us()
                 channel = by_fd.get(fd)
                 if channel is not None:
@@ -142,14 +142,16 @@ class Reactor:
                     self._on_wake(replica, now)
                 else:
                     self._accept(now)
-            now = now_us()
-            if 0 <= replica.deadline_us <= now or 0 <= self._upkeep_at_us <= now:
+            now, deadline = now_us(), replica.deadline_us  # once a turn: it is put together from many
+            if 0 <= deadline <= now or 0 <= self._upkeep_at_us <= now:
                 self._upkeep_at_us = NEVER
                 replica.on_tick(now)
+                deadline = replica.deadline_us
             if self._sweep_at_us <= now:
                 self._sweep(replica, now)
+                deadline = replica.deadline_us
 
-    def _wait_s(self, replica: Replica, now: Micros) -> float:
+    def _wait_s(self, replica: Replica, deadline: Micros, now: Micros) -> float:
         """How long to wait for events at most; the kernel rounds up to milliseconds."""
         log = replica.log
         if self._upkeep_at_us < 0 and log.durable_mark.at.offset != log.end_offset:
@@ -157,8 +159,8 @@ class Reactor:
         due = self._sweep_at_us
         if 0 <= self._upkeep_at_us < due:
             due = self._upkeep_at_us
-        if 0 <= replica.deadline_us < due:
-            due = replica.deadline_us
+        if 0 <= deadline < due:
+            due = deadline
         return (due - now) / 1_000_000 if due > now else 0.0
 
     def _on_flusher(self, replica: Replica, now: Micros) -> None:
