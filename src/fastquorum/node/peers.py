@@ -97,6 +97,8 @@ class Link:
     in_flight: dict[int, _InFlight] = field(default_factory=dict)
     backoff_us: Micros = 0
     retry_at_us: Micros = 0
+    heard_us: Micros = 0
+    """When the other side last gave a sign of life, or the connection was begun."""
 
     def fetch_version(self) -> int:
         return self.common_version(ApiKey.FETCH)
@@ -154,6 +156,8 @@ class Peers:
         ]:
             self._discard(other)
         link = self._link(node_id, Purpose.FETCH, endpoint)
+        if self._is_stuck(link, now_us):
+            return self._drop(link, now_us)
         if link.state is LinkState.READY:
             return [FetchLink(node_id, link.connection, link.fetch_version())]
         if link.state is LinkState.DOWN and not self._connect(link, now_us):
@@ -165,16 +169,12 @@ class Peers:
         for link in [link for link in self._links.values() if link.purpose is Purpose.FETCH]:
             self._discard(link)
 
-    def restart_fetch(self, node_id: NodeId, now_us: Micros) -> list[PeerEvent]:
-        """The link answers nothing: replace its connection."""
-        link = self._links.get((node_id, Purpose.FETCH))
-        return self._drop(link, now_us) if link is not None and link.connection != NO_CONNECTION else []
-
     def on_connected(self, connection: Connection, now_us: Micros) -> None:
         link = self._by_connection.get(connection)
         if link is not None:
             link.state = LinkState.HANDSHAKE
             link.handshake = 0
+            link.heard_us = now_us
             self._send_handshake(link)
 
     def on_disconnected(self, connection: Connection, now_us: Micros) -> list[PeerEvent]:
@@ -184,6 +184,7 @@ class Peers:
     def on_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> list[PeerEvent]:
         """A response. One that does not decode, or answers nothing, closes the connection."""
         link = self._by_connection[connection]
+        link.heard_us = now_us
         if link.state is LinkState.HANDSHAKE:
             return self._on_handshake(link, frame, now_us)
         if link.purpose is Purpose.FETCH:
@@ -218,11 +219,21 @@ class Peers:
             return False
         link.connection = self._transport.connect(link.endpoint)
         link.state = LinkState.CONNECTING
+        link.heard_us = now_us
         self._by_connection[link.connection] = link
         return True
 
     def _is_stuck(self, link: Link, now_us: Micros) -> bool:
+        """The other side owes an answer for too long: TCP alone may take a quarter of an hour to say that it is gone.
+
+        What the lane's link has in flight is not known here; but it is only asked for again when it is of no use as it
+        is, or when nothing was heard of it for long.
+        """
         limit = now_us - self._config.request_timeout_us
+        if link.state is LinkState.DOWN:
+            return False
+        if link.state is not LinkState.READY or link.purpose is Purpose.FETCH:
+            return link.heard_us <= limit
         return any(asked.sent_us <= limit for asked in link.in_flight.values())
 
     def _discard(self, link: Link) -> None:

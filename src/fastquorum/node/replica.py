@@ -190,7 +190,8 @@ class Replica:
     def _work_one(self, now_us: Micros) -> None:
         if self.shell.handed_up:
             connection, frame = self.shell.handed_up.popleft()
-            self._step_frame(connection, frame, now_us)
+            if not self._to_door(connection, frame, now_us):
+                self._step_frame(connection, frame, now_us)
             return
         item = self._inbox.popleft()
         if not isinstance(item, Waiting):
@@ -198,18 +199,27 @@ class Replica:
             return
         if item.is_outgoing != self._peers.owns(item.connection):
             return  # its connection was given up meanwhile
-        try:
-            if not item.is_outgoing and not self._inbound.is_quorum_request(item.connection, item.frame):
-                self._door.on_request(self._inbound.decode(item.connection, item.frame), now_us)
-                return
-        except WireError:
-            self.hang_up(item.connection, now_us)
+        if self._to_door(item.connection, item.frame, now_us):
             return
         if self.shell.is_open:
             with self._lock:
                 self.shell.offer(item.connection, item.frame, now_us)
         else:
             self._step_frame(item.connection, item.frame, now_us)
+
+    def _to_door(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
+        """False if the frame is raft's. A client's request may come on a replica's connection, too: then the lane handed
+        it up."""
+        try:
+            if self._peers.owns(connection) or self._inbound.is_quorum_request(connection, frame):
+                return False
+            self._door.on_request(self._inbound.decode(connection, frame), now_us)
+        except WireError:
+            self.hang_up(connection, now_us)
+            return True
+        with self._lock:
+            self.shell.resume(now_us)
+        return True
 
     def _step_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> None:
         """A frame that is raft's. One that breaks the protocol ends its connection and has no other effect."""
