@@ -23,7 +23,7 @@ from fastquorum.kernels.lane import (
     Unparked,
 )
 from fastquorum.kernels.pure.fetch_layout import REQUEST_PARSERS, RESPONSE_ENCODERS, ResponseEncoder
-from fastquorum.kernels.pure.lane_context import CORRELATION_FIRST, LaneContext, correlation_of, end_of
+from fastquorum.kernels.pure.lane_context import CORRELATION_FIRST, CORRELATION_LAST, LaneContext, correlation_of, end_of
 from fastquorum.kernels.pure.lane_peer import Peer
 from fastquorum.types import ZERO_UUID, Micros, Offset, ReplicaKey
 
@@ -131,6 +131,8 @@ class LeaderLane:
             epoch, offset, last_fetched_epoch, directory_id, request_high_watermark,
         ) = fields  # fmt: skip
         context = self._context
+        if not 0 < (correlation_id - peer.correlation_id) & CORRELATION_LAST <= CORRELATION_FIRST:
+            return True  # a copy of an earlier Fetch: it answers nothing that was sent since (rule 7)
         if (
             epoch != self.epoch
             or offset != peer.sent_end
