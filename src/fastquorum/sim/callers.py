@@ -1,0 +1,140 @@
+"""Simulated callers: they append and read where they think the leader is, at any moment, and believe only what they are told."""
+
+from typing import TYPE_CHECKING
+
+from fastquorum.errors import FastQuorumError, FatalError, RetriableError, UsageError
+from fastquorum.sim.invariants.clients import Ledger, Operation
+from fastquorum.sim.prng import Prng
+from fastquorum.sim.process import Process
+from fastquorum.sim.report import Violation
+from fastquorum.types import Micros, Offset
+
+if TYPE_CHECKING:
+    from fastquorum.sim.world import World
+
+INTERRUPTIONS = 3
+"""Calls in the middle of somebody's turn, for each that comes by itself."""
+
+
+class Append:
+    """Implements `node.ports.AppendTicket`."""
+
+    def __init__(self, callers: "Callers", process: Process, operation: Operation) -> None:
+        self._callers = callers
+        self._process = process
+        self.operation = operation
+
+    def committed(self, base_offset: Offset) -> None:
+        self._process.observe()
+        self._callers.ledger.acked(self.operation, base_offset, self._process.node_id)
+
+    def failed(self, error: FastQuorumError) -> None:
+        maybe = isinstance(error, FatalError) or bool(getattr(error, "maybe_committed", False))
+        self._callers.ledger.failed(self.operation, maybe_committed=maybe, node_id=self._process.node_id)
+
+
+class Barrier:
+    """Implements `node.ports.BarrierTicket`."""
+
+    def __init__(self, callers: "Callers", process: Process) -> None:
+        self._callers = callers
+        self._process = process
+        self._begun_at = callers.ledger.seen_end
+
+    def passed(self, high_watermark: Offset) -> None:
+        self._process.observe()
+        self._callers.ledger.passed(self._begun_at, high_watermark, self._process.node_id)
+        self._callers.read_back(self._process, high_watermark)
+
+    def failed(self, error: FastQuorumError) -> None:
+        pass
+
+
+class Callers:
+    """See the module."""
+
+    def __init__(self, world: "World", ledger: Ledger, prng: Prng, interval_us: Micros, big_values: int) -> None:
+        self.ledger = ledger
+        self.is_active = False
+        self._world = world
+        self._prng = prng
+        self._interval_us = interval_us
+        self._big_values = big_values
+        self._written = 0
+        self._interruptions = 0
+
+    def begin(self) -> None:
+        self.is_active = True
+        self._plan()
+
+    def _plan(self) -> None:
+        self._world.scheduler.after(self._prng.heavy_tail(self._interval_us, 10 * self._interval_us), self._act)
+
+    def _act(self) -> None:
+        if not self.is_active:
+            return
+        self._interruptions = INTERRUPTIONS
+        process = self._choose()
+        if process is not None:
+            for _ in range(1 + (self._prng.randrange(4) == 0) * self._prng.randrange(8)):
+                self.call(process)
+        self._plan()
+
+    def _choose(self) -> Process | None:
+        running = [process for process in self._world.processes if process.is_running]
+        leading = [process for process in running if process.is_leading]
+        if leading and self._prng.randrange(10):
+            return self._prng.pick(leading)
+        return self._prng.pick(running) if running else None
+
+    def interrupt(self, process: Process) -> None:
+        """A call between two steps of the replica's thread. Not without end: each makes more such moments."""
+        if self._interruptions:
+            self._interruptions -= 1
+            self.call(process)
+
+    def call(self, process: Process) -> None:
+        """One call from a thread of its own."""
+        if not self.is_active or not process.takes_calls:
+            return
+        if self._prng.randrange(4):
+            process.as_caller(lambda: self.append(process))
+        else:
+            process.as_caller(lambda: self._begin_barrier(process))
+
+    def append(self, process: Process) -> Operation:
+        operation = self.ledger.begin(process.node_id, self._values())
+        try:
+            process.replica.shell.append(operation.values, Append(self, process, operation), process.now_us)
+        except (RetriableError, UsageError):
+            self.ledger.failed(operation, maybe_committed=False, node_id=process.node_id)
+        except FatalError:
+            self.ledger.failed(operation, maybe_committed=True, node_id=process.node_id)
+        return operation
+
+    def _begin_barrier(self, process: Process) -> None:
+        try:
+            process.replica.shell.begin_barrier(Barrier(self, process), process.now_us)
+        except (RetriableError, FatalError):
+            pass
+
+    def _values(self) -> tuple[bytes, ...]:
+        count = 1 if self._prng.randrange(3) else self._prng.between(2, 6)
+        values = []
+        for _ in range(count):
+            self._written += 1
+            size = self._prng.between(400, 1500) if self._prng.chance(self._big_values) else self._prng.randrange(60)
+            values.append(b"value-%d-" % self._written + b"x" * size)
+        return tuple(values)
+
+    def read_back(self, process: Process, high_watermark: Offset) -> None:
+        """A linearizable read shows the committed log."""
+        committed = self._world.ghost.committed
+        if not committed or high_watermark <= 0:
+            return
+        batch = self._prng.pick(committed)
+        if batch.end > high_watermark:
+            return
+        data = process.replica.shell.read(batch.base, 1, high_watermark)
+        if data != batch.data:
+            raise Violation("S16", f"a read at {batch.base} returns other bytes than committed", process.node_id)

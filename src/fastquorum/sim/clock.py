@@ -1,0 +1,54 @@
+"""Virtual time: the heap of things to come, and what each node's own clock makes of it."""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from fastquorum.sim.prng import MILLION
+from fastquorum.types import Micros
+
+Action = Callable[[], None]
+
+
+class Scheduler:
+    """What happens next. Equal times keep the order in which they were scheduled."""
+
+    def __init__(self) -> None:
+        self.now_us: Micros = 0
+        self.events = 0
+        self._heap: list[tuple[Micros, int, Action]] = []
+        self._sequence = 0
+
+    def at(self, at_us: Micros, action: Action) -> None:
+        self._sequence += 1
+        heappush(self._heap, (max(at_us, self.now_us), self._sequence, action))
+
+    def after(self, delay_us: Micros, action: Action) -> None:
+        self.at(self.now_us + delay_us, action)
+
+    @property
+    def next_us(self) -> Micros:
+        """When the next thing happens; -1 if nothing will."""
+        return self._heap[0][0] if self._heap else -1
+
+    def run_next(self) -> None:
+        at_us, _, action = heappop(self._heap)
+        self.now_us = at_us
+        self.events += 1
+        action()
+
+
+class LocalClock:
+    """A node's monotonic clock: its own zero, its own rate (reliability F38)."""
+
+    def __init__(self, scheduler: Scheduler, zero_us: Micros, rate_millionths: int) -> None:
+        self._scheduler = scheduler
+        self._zero_us = zero_us
+        self._rate = rate_millionths
+
+    @property
+    def now_us(self) -> Micros:
+        return self._zero_us + self._scheduler.now_us * self._rate // MILLION
+
+    def world_time(self, local_us: Micros) -> Micros:
+        """The first instant at which this clock shows `local_us` or more."""
+        return -((self._zero_us - local_us) * MILLION // self._rate)

@@ -1,0 +1,88 @@
+"""The thread that syncs: takes time, may fail, and says so later than it knows. Implements `storage.ports.FlushPort`.
+
+The bytes that a sync makes durable are those written before it began. `failed` is set the moment a sync fails; the report follows.
+"""
+
+import errno
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from fastquorum.errors import FsyncFailed
+from fastquorum.kernels import SegmentFile
+from fastquorum.sim.clock import Scheduler
+from fastquorum.sim.disk import SimDisk, SimFile
+from fastquorum.sim.prng import Prng
+from fastquorum.types import Micros
+
+REPORT_US_MAX = 200
+"""How long a report may take from the flusher to the replica's thread."""
+
+
+class _Sync(NamedTuple):
+    token: int
+    files: tuple[tuple[SimFile, int], ...]
+    """With the number of the last change that the sync covers."""
+    begun_us: Micros
+
+
+class SimFlusher:
+    """Belongs to one incarnation; `report` delivers (token, errno) to it."""
+
+    def __init__(
+        self, scheduler: Scheduler, disk: SimDisk, prng: Prng, report: Callable[[int, int], None]
+    ) -> None:
+        self.failed = False
+        self._scheduler = scheduler
+        self._disk = disk
+        self._prng = prng
+        self._report = report
+        self._sync: _Sync | None = None
+        self._ended = False
+
+    @property
+    def busy_since_us(self) -> Micros:
+        """When the sync under way began; -1 none is."""
+        return self._sync.begun_us if self._sync is not None else -1
+
+    def submit(self, token: int, files: Sequence[SegmentFile]) -> None:
+        if self.failed or self._ended:
+            return
+        assert self._sync is None, "the log has one sync under way at a time"
+        held = []
+        for file in files:
+            assert isinstance(file, SimFile)
+            held.append((file, file.inode.changes))
+        self._sync = sync = _Sync(token, tuple(held), self._scheduler.now_us)
+        faults = self._disk.faults
+        ends_us = self._scheduler.now_us + self._prng.heavy_tail(faults.sync_us, faults.sync_us_max)
+        self._scheduler.at(max(ends_us, faults.hung_until_us), lambda: self._finish(sync))
+
+    def may_finish_now(self) -> None:
+        """The sync ends while the replica's thread is elsewhere; its report is still to come."""
+        if self._sync is not None and self._disk.faults.hung_until_us <= self._scheduler.now_us:
+            self._finish(self._sync)
+
+    def end(self) -> None:
+        """The process is gone, and this thread with it."""
+        self._ended = True
+        self._sync = None
+
+    def _finish(self, sync: _Sync) -> None:
+        if self._sync is not sync:
+            return
+        if self._disk.faults.hung_until_us > self._scheduler.now_us:
+            self._scheduler.at(self._disk.faults.hung_until_us, lambda: self._finish(sync))
+            return
+        self._sync = None
+        code = 0
+        for file, changes in sync.files:
+            try:
+                self._disk.refuse_sync("sync", file.name, file.inode)
+            except FsyncFailed:
+                file.latch()
+                self.failed = True
+                code = errno.EIO
+                break
+            file.inode.sync(changes)
+        delay_us = self._prng.randrange(REPORT_US_MAX)
+        self._scheduler.after(delay_us, lambda: self._report(sync.token, code))

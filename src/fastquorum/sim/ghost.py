@@ -1,0 +1,269 @@
+"""What every node's log really is, kept outside the nodes: the ghost log against which all promises are checked.
+
+For each node: its batches, chained by a hash, where they lie on its disk, and how many of them no crash can take away. For the world: who led
+which epoch, which content belongs to (epoch, offset), what was committed. Fed from what the nodes' logs and disks show, never from what they
+claim.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from fastquorum.raft.election import ElectionState
+from fastquorum.sim.disk import SimDisk
+from fastquorum.sim.report import Violation
+from fastquorum.storage.log import Log
+from fastquorum.storage.names import LOG_DIRECTORY, join, parse_segment, segment_name
+from fastquorum.types import Epoch, NodeId, Offset
+
+_HEADER: Final = struct.Struct(">qiiBIhi")
+"""Base offset, length, epoch, magic, CRC, attributes, last offset delta: the beginning of a v2 batch."""
+_LENGTH_END: Final = 12
+_READ_BYTES: Final = 1 << 24
+
+
+class GhostBatch(NamedTuple):
+    """One batch of a node's log. `chain` stands for it and all before it."""
+
+    base: Offset
+    end: Offset
+    epoch: Epoch
+    is_control: bool
+    chain: bytes
+    segment: str
+    position_end: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class GhostNode:
+    """One node through all its lives."""
+
+    node_id: NodeId
+    disk: SimDisk
+    batches: list[GhostBatch] = field(default_factory=list)
+    durable_count: int = 0
+    generation: int = 0
+    names_version: int = -1
+    bases: list[Offset] = field(default_factory=list)
+    dead: dict[tuple[Epoch, Offset], bytes] = field(default_factory=dict)
+    """Truncated away, and not appended again since."""
+    is_truncating: bool = False
+    pledged: Offset = 0
+    """Committed with this node's disk counted: never to be lost again."""
+    high_watermark: Offset = -1
+    """In this life."""
+    epoch: Epoch = 0
+    led_epoch: Epoch = -1
+    """The epoch it leads in this life; -1 none."""
+    votes: dict[Epoch, NodeId] = field(default_factory=dict)
+    """Durably given, its own included."""
+    granted: dict[Epoch, NodeId] = field(default_factory=dict)
+    """Said aloud."""
+    durable_epoch: Epoch = 0
+
+    @property
+    def end(self) -> Offset:
+        return self.batches[-1].end if self.batches else 0
+
+    @property
+    def last_epoch(self) -> Epoch:
+        return self.batches[-1].epoch if self.batches else 0
+
+    @property
+    def chain(self) -> bytes:
+        return self.batches[-1].chain if self.batches else b""
+
+    def index_of_end(self, end: Offset) -> int:
+        """How many batches lie below `end`; -1 if it lies inside one or beyond the log."""
+        low, high = 0, len(self.batches)
+        while low < high:
+            middle = (low + high) // 2
+            if self.batches[middle].end <= end:
+                low = middle + 1
+            else:
+                high = middle
+        found = self.batches[low - 1].end if low else 0
+        return low if found == end else -1
+
+    def chain_at(self, end: Offset) -> bytes | None:
+        """The chain of everything below `end`; None if that is no batch's end here."""
+        count = self.index_of_end(end)
+        if count < 0:
+            return None
+        return self.batches[count - 1].chain if count else b""
+
+    @property
+    def durable_end(self) -> Offset:
+        """What a crash now keeps in the worst case. Segments prepared but not named durably count for nothing."""
+        segment, prefix = "", 0
+        while self.durable_count < len(self.batches):
+            batch = self.batches[self.durable_count]
+            if batch.segment != segment:
+                segment = batch.segment
+                prefix = self.disk.entries[segment].durable_prefix if self.disk.is_durable(segment) else 0
+            if batch.position_end > prefix:
+                break
+            self.durable_count += 1
+        return self.batches[self.durable_count - 1].end if self.durable_count else 0
+
+
+class Ghost:
+    """The world's memory."""
+
+    def __init__(self, voters: tuple[NodeId, ...]) -> None:
+        self.voters = voters
+        self.majority = len(voters) // 2 + 1
+        self.nodes: dict[NodeId, GhostNode] = {}
+        self.leaders: dict[Epoch, tuple[NodeId, int]] = {}
+        """Who led an epoch, and in which of its lives."""
+        self.identity: dict[tuple[Epoch, Offset], bytes] = {}
+        """The chain of the batch that holds this offset in this epoch, for ever."""
+        self.committed: list[GhostBatch] = []
+        self.committed_chains: dict[Offset, bytes] = {0: b""}
+        self.leader_high_watermark: Offset = -1
+
+    @property
+    def committed_end(self) -> Offset:
+        return self.committed[-1].end if self.committed else 0
+
+    def durable_majority(self, end: Offset) -> bool:
+        """Do the disks of a majority of voters hold everything below `end`, come what may?"""
+        return sum(self.nodes[voter].durable_end >= end for voter in self.voters) >= self.majority
+
+    # --- watching a log -----------------------------------------------------------------------------------------------
+
+    def observe(self, node: GhostNode, log: Log) -> None:
+        """Take in what the node's log has become since the last look."""
+        if log.generation != node.generation:
+            node.generation = log.generation
+            self._shorten(node, log)
+        if log.end_offset > node.end:
+            for data in _read(log, node.end):
+                self._add(node, data)
+
+    def _shorten(self, node: GhostNode, log: Log) -> None:
+        """A truncation: find how much of the log is the same as before."""
+        fresh = GhostNode(node.node_id, node.disk)
+        for data in _read(log, log.start_offset):
+            self._extend(fresh, data)
+        keep = 0
+        while keep < min(len(node.batches), len(fresh.batches)):
+            if node.batches[keep].chain != fresh.batches[keep].chain:
+                break
+            keep += 1
+        for batch in node.batches[keep:]:
+            node.dead[batch.epoch, batch.base] = batch.chain
+            if self.committed_chains.get(batch.end) == batch.chain:
+                raise Violation("S11", f"committed batch at {batch.base} (epoch {batch.epoch}) truncated", node.node_id)
+        del node.batches[keep:]
+        node.durable_count = min(node.durable_count, keep)
+        for batch in fresh.batches[keep:]:
+            self._add(node, batch.data)
+
+    def _add(self, node: GhostNode, data: bytes) -> None:
+        batch = self._extend(node, data)
+        node.dead.pop((batch.epoch, batch.base), None)
+        self._identify(node, batch)
+
+    def _identify(self, node: GhostNode, batch: GhostBatch) -> None:
+        """S7 and S8: one content for (epoch, offset), with one past."""
+        for offset in range(batch.base, batch.end):
+            known = self.identity.setdefault((batch.epoch, offset), batch.chain)
+            if known != batch.chain:
+                raise Violation("S8", f"offset {offset} of epoch {batch.epoch} has two contents or two pasts", node.node_id)
+
+    def _extend(self, node: GhostNode, data: bytes) -> GhostBatch:
+        base, _, epoch, _, _, attributes, delta = _HEADER.unpack_from(data)
+        if node.names_version != node.disk.names_version:
+            node.names_version = node.disk.names_version
+            found = [parse_segment(name) for name in node.disk.list(LOG_DIRECTORY)]
+            node.bases = [each for each in found if each is not None]
+        last = node.batches[-1] if node.batches else None
+        begins_segment = base in node.bases or last is None
+        segment = join(LOG_DIRECTORY, segment_name(base)) if begins_segment or last is None else last.segment
+        position = 0 if begins_segment or last is None else last.position_end
+        if base != node.end:
+            raise Violation("S7", f"a batch at {base} follows the end {node.end}", node.node_id)
+        chain = blake2b(node.chain + data, digest_size=8).digest()
+        batch = GhostBatch(
+            base, base + delta + 1, epoch, bool(attributes & 0x20), chain, segment, position + len(data), data
+        )
+        if batch.epoch < node.last_epoch:
+            raise Violation("S7", f"epoch {epoch} at {base} after epoch {node.last_epoch}", node.node_id)
+        node.batches.append(batch)
+        return batch
+
+    # --- recovery -----------------------------------------------------------------------------------------------------
+
+    def recovered(self, node: GhostNode, log: Log, kept_end: Offset) -> None:
+        """S25, S30: a new life's log is the former one's, with at least everything that was durable, and nothing dead."""
+        former = node.batches
+        fresh = GhostNode(node.node_id, node.disk)
+        for data in _read(log, log.start_offset):
+            self._extend(fresh, data)
+        common = 0
+        while common < min(len(former), len(fresh.batches)):
+            if former[common].chain != fresh.batches[common].chain:
+                break
+            common += 1
+        common_end = former[common - 1].end if common else 0
+        if common_end < kept_end:
+            raise Violation("S25", f"recovery kept {common_end}, durable was {kept_end}", node.node_id)
+        if common_end < node.pledged:
+            raise Violation("S11", f"recovery kept {common_end}, {node.pledged} was counted for a commit", node.node_id)
+        for batch in fresh.batches[common:]:
+            if node.dead.get((batch.epoch, batch.base)) == batch.chain and not node.is_truncating:
+                raise Violation("S30", f"batch at {batch.base} of epoch {batch.epoch} came back", node.node_id)
+            self._identify(node, batch)
+        node.batches = fresh.batches
+        node.names_version = -1
+        node.durable_count = 0
+        node.generation = log.generation
+        node.is_truncating = False
+        node.high_watermark = -1
+        node.led_epoch = -1
+        if node.durable_end < node.end or log.flushed_end != node.end:
+            raise Violation("S25", f"after recovery {node.durable_end} of {node.end} is durable", node.node_id)
+
+    # --- commits ------------------------------------------------------------------------------------------------------
+
+    def commit(self, leader: GhostNode, high_watermark: Offset) -> list[GhostBatch]:
+        """The leader's high watermark reached this: what is new in the committed log."""
+        count = leader.index_of_end(high_watermark)
+        if count < 0:
+            raise Violation("S12", f"high watermark {high_watermark} is no batch's end", leader.node_id)
+        new = [batch for batch in leader.batches[:count] if batch.end > self.committed_end] if (
+            high_watermark > self.committed_end
+        ) else []
+        if new and leader.chain_at(self.committed_end) != self.committed_chains[self.committed_end]:
+            raise Violation("S9", f"the leader commits another history at {self.committed_end}", leader.node_id)
+        for batch in new:
+            self.committed.append(batch)
+            self.committed_chains[batch.end] = batch.chain
+        return new
+
+    def saved(self, node: GhostNode, state: ElectionState) -> None:
+        """S2, S4: an election was made durable, or may have been."""
+        if state.epoch < node.durable_epoch:
+            raise Violation("S4", f"durable epoch falls from {node.durable_epoch} to {state.epoch}", node.node_id)
+        node.durable_epoch = state.epoch
+        vote = node.node_id if state.leader_id == node.node_id else state.voted_key.id if state.voted_key else None
+        if vote is not None and node.votes.setdefault(state.epoch, vote) != vote:
+            raise Violation(
+                "S2", f"vote of epoch {state.epoch} goes from {node.votes[state.epoch]} to {vote}", node.node_id
+            )
+
+
+def _read(log: Log, start: Offset) -> Iterator[bytes]:
+    """The batches from `start` on, one by one."""
+    while start < log.end_offset:
+        data = log.read(start, _READ_BYTES)
+        at = 0
+        while at < len(data):
+            base, length, _, _, _, _, delta = _HEADER.unpack_from(data, at)
+            yield data[at : at + _LENGTH_END + length]
+            at += _LENGTH_END + length
+            start = base + delta + 1

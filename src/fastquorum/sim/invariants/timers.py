@@ -1,0 +1,72 @@
+"""Promises about elections and their timers: S22 (no epoch without a majority's pre-votes), S23 (a leader that nobody hears resigns), and
+lane rule 6 (a stalled Python neither elects nor resigns by mistake)."""
+
+from typing import TYPE_CHECKING, Final
+
+from fastquorum.raft.election import ElectionState
+from fastquorum.raft.transitions import RoleName
+from fastquorum.sim.network import Packet
+from fastquorum.sim.report import Violation
+from fastquorum.types import Micros
+from fastquorum.wire.quorum import EndQuorumEpochRequest, VoteResponse
+
+if TYPE_CHECKING:
+    from fastquorum.sim.process import Process
+
+RESIGN_SLACK_US: Final[Micros] = 50_000
+
+
+def heard(process: "Process", number: int, packet: Packet) -> None:
+    """What a frame that arrives entitles its receiver to."""
+    message = packet.message
+    if isinstance(message, VoteResponse):
+        if message.error_code:
+            return
+        partition = message.topics[0].partitions[0]
+        if partition.vote_granted:
+            granting = process.pre_votes.setdefault(partition.leader_epoch, {})
+            granting[process.peer_of(number)] = None
+    elif isinstance(message, EndQuorumEpochRequest):
+        process.ended_epochs[message.topics[0].partitions[0].leader_epoch] = None
+
+
+def check_candidacy(process: "Process", election: ElectionState) -> None:
+    """S22: when a vote for oneself becomes durable."""
+    voted = election.voted_key
+    if voted is None or voted.id != process.node_id or election.leader_id >= 0 or election.epoch in process.candidacies:
+        return
+    process.candidacies[election.epoch] = None
+    granting = process.pre_votes.get(election.epoch - 1, {})
+    others = sum(voter in granting for voter in process.voters if voter != process.node_id)
+    if others + 1 < len(process.voters) // 2 + 1:
+        raise Violation("S22", f"stands in {election.epoch} with pre-votes of {others} others", process.node_id)
+
+
+def check(process: "Process", role_before: RoleName) -> None:
+    """After a turn."""
+    raft, lane, now_us = process.replica.raft, process.lane, process.now_us
+    config = process.build.config
+    role = raft.role
+    if role_before is RoleName.FOLLOWER and role in (RoleName.PROSPECTIVE, RoleName.CANDIDATE):
+        silent_us = now_us - lane.leader_contact_us
+        if 0 <= lane.leader_contact_us and silent_us < config.fetch_timeout_us and raft.epoch not in process.ended_epochs:
+            raise Violation("R6", f"stands {silent_us} us after its leader was heard", process.node_id)
+    if role_before is RoleName.LEADER and role is RoleName.RESIGNED and not process.may_resign:
+        _check_resignation(process, now_us - config.check_quorum_us)
+    if role is RoleName.LEADER:
+        process.may_resign = False
+        heard_us = lane.majority_contact_us()
+        if 0 <= heard_us and now_us - heard_us > config.check_quorum_us + RESIGN_SLACK_US:
+            raise Violation("S23", f"leads though no majority was heard for {now_us - heard_us} us", process.node_id)
+
+
+def _check_resignation(process: "Process", since_us: Micros) -> None:
+    """Rule 6: not while a majority made progress within the check-quorum time."""
+    state = process.lane.last_state
+    if state is None:
+        return
+    progressing = sum(
+        peer.is_voter and peer.key.id != process.node_id and peer.last_progress_us > since_us for peer in state.peers
+    )
+    if progressing + 1 >= len(process.voters) // 2 + 1:
+        raise Violation("R6", f"resigns though {progressing} other voters make progress", process.node_id)

@@ -1,0 +1,300 @@
+"""A lane under watch: the real one of either twin behind it, every call checked against the seven rules from outside.
+
+Looks at calls and outputs only, so that what it says about the pure lane it says about the native one too.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from fastquorum.kernels import Buffer, Kernels
+from fastquorum.kernels.lane import (
+    BarrierDone,
+    Connection,
+    FetchAdmission,
+    FollowerTerms,
+    HandUp,
+    Lane,
+    LaneIdentity,
+    LaneLog,
+    LaneMode,
+    LaneState,
+    LeaderTerms,
+    Output,
+    Send,
+)
+from fastquorum.raft.election import ElectionState
+from fastquorum.sim.report import Violation
+from fastquorum.types import ZERO_UUID, Epoch, Micros, NodeId, Offset, ReplicaKey
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One peer's connection to a leader: when it was last answered, when a Fetch last came that answers that."""
+
+    peer: ReplicaKey
+    is_voter: bool
+    answered_at: int = 0
+    """Number of the lane call that last answered it; 0 never on this connection."""
+    correlation_id: int = -1
+    """Of the latest Fetch; one that is not newer is a copy, and answers nothing."""
+
+
+@dataclass(slots=True)
+class Lead:
+    """What was seen of one lead."""
+
+    terms: LeaderTerms
+    since_us: Micros
+    exchanges: dict[Connection, Exchange] = field(default_factory=dict)
+    contacts: dict[NodeId, Micros] = field(default_factory=dict)
+    """Per voter: when its last valid Fetch came."""
+    confirmed: dict[NodeId, int] = field(default_factory=dict)
+    """Per voter: the number of the call that sent what its last Fetch answers."""
+    barriers: dict[int, int] = field(default_factory=dict)
+    """Barrier to the number of the call that began it."""
+
+
+class WatchedLane:
+    """Implements `kernels.lane.Lane`. `durable` is the node's persisted election."""
+
+    def __init__(
+        self,
+        identity: LaneIdentity,
+        log: LaneLog,
+        kernels: Kernels,
+        batch_bytes_max: int,
+        *,
+        lane_class: Callable[..., Lane],
+        durable: Callable[[], ElectionState | None],
+        keep: Callable[["WatchedLane"], None],
+    ) -> None:
+        keep(self)
+        self._lane: Lane = lane_class(identity, log, kernels, batch_bytes_max)
+        self._key = identity.key
+        self._log = log
+        self._durable = durable
+        self._calls = 0
+        self._lead: Lead | None = None
+        self._frozen_end: Offset = -1
+        self.served: dict[Connection, None] = {}
+        """Connections whose frames are the lane's own business now: its own thread may read them."""
+        self._fetch: tuple[Connection, bytes] | None = None
+        self.leader_contact_us: Micros = -1
+        """When the leader last answered a Fetch to the lane's liking, in whatever terms."""
+        self.last_state: LaneState | None = None
+        self.closed_epoch: Epoch = -1
+        """Nothing of this epoch, or an earlier one, may leave any more."""
+        self._flush_failed = False
+
+    @property
+    def mode(self) -> LaneMode:
+        return self._lane.mode
+
+    @property
+    def is_frozen(self) -> bool:
+        return self._lane.is_frozen
+
+    @property
+    def has_failed(self) -> bool:
+        return self._lane.has_failed
+
+    @property
+    def high_watermark(self) -> Offset:
+        return self._lane.high_watermark
+
+    @property
+    def deadline_us(self) -> Micros:
+        return self._lane.deadline_us
+
+    def majority_contact_us(self) -> Micros:
+        """Leader: since when no majority of voters, itself included, has been heard; -1 if it hears itself alone be enough."""
+        lead = self._lead
+        if lead is None:
+            return -1
+        needed = len(lead.terms.voters) // 2 + 1 - self._is_voter(self._key)
+        if needed == 0:
+            return -1
+        contacts = sorted((at for node_id, at in lead.contacts.items() if node_id != self._key.id), reverse=True)
+        return contacts[needed - 1] if len(contacts) >= needed else lead.since_us
+
+    # --- raft's side --------------------------------------------------------------------------------------------------
+
+    def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:
+        durable = self._durable()
+        if durable is None or durable.epoch != terms.epoch or durable.leader_id != self._key.id:
+            self._broken(1, f"the lane opens as leader of {terms.epoch}, durable is {durable}")
+        if self._log.last_epoch != terms.epoch or terms.epoch_start >= self._log.end_offset:
+            self._broken(1, f"the lane opens as leader of {terms.epoch} without a record of it in the log")
+        self._lead = Lead(terms, now_us)
+        self._frozen_end = -1
+        return self._out(self._lane.open_leader(terms, now_us))
+
+    def open_follower(self, terms: FollowerTerms, now_us: Micros) -> list[Output]:
+        durable = self._durable()
+        if durable is None or durable.epoch != terms.epoch:
+            self._broken(1, f"the lane follows in {terms.epoch}, durable is {durable}")
+        self._frozen_end = -1
+        self._fetch = None
+        return self._out(self._lane.open_follower(terms, now_us))
+
+    def attach_leader(self, connection: Connection, api_version: int, now_us: Micros) -> list[Output]:
+        self.served = {connection: None}
+        return self._out(self._lane.attach_leader(connection, api_version, now_us))
+
+    def detach(self, connection: Connection, now_us: Micros) -> list[Output]:
+        self.served.pop(connection, None)
+        if self._lead is not None:
+            self._lead.exchanges.pop(connection, None)
+        return self._out(self._lane.detach(connection, now_us))
+
+    def admit(self, fetch: FetchAdmission, now_us: Micros) -> list[Output]:
+        assert self._lead is not None
+        exchanges = self._lead.exchanges
+        for connection in [each for each, seen in exchanges.items() if seen.peer == fetch.peer]:
+            if connection != fetch.connection:
+                self.served.pop(connection, None)
+                del exchanges[connection]
+        seen = exchanges.get(fetch.connection)
+        if seen is None or seen.peer != fetch.peer:
+            seen = exchanges[fetch.connection] = Exchange(fetch.peer, self._is_voter(fetch.peer))
+        self.served[fetch.connection] = None
+        self._fetched(seen, fetch.correlation_id, now_us)
+        return self._out(self._lane.admit(fetch, now_us))
+
+    def freeze(self, now_us: Micros) -> LaneState:
+        state = self._lane.freeze(now_us)
+        if state.log_end != self._log.end_offset:
+            self._broken(2, f"the frozen lane says the log ends at {state.log_end}, it ends at {self._log.end_offset}")
+        self._frozen_end = self._log.end_offset
+        return state
+
+    def resume(self, now_us: Micros) -> list[Output]:
+        self._frozen_end = -1
+        return self._out(self._lane.resume(now_us))
+
+    def close(self, now_us: Micros) -> tuple[LaneState, list[Output]]:
+        state, outputs = self._lane.close(now_us)
+        for output in outputs:
+            if isinstance(output, Send) or (isinstance(output, BarrierDone) and output.high_watermark >= 0):
+                self._broken(3, f"closing the lane lets {type(output).__name__} out")
+        self.closed_epoch = max(self.closed_epoch, state.epoch)
+        self._lead = None
+        self._fetch = None
+        self._frozen_end = -1
+        self.last_state = state
+        self.served.clear()
+        return state, outputs
+
+    # --- the shell's side ---------------------------------------------------------------------------------------------
+
+    def on_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> list[Output]:
+        answers = self._fetch == (connection, frame[:4])
+        mode = self.mode
+        before = self._log.end_offset
+        outputs = self._lane.on_frame(connection, frame, now_us)
+        if any(isinstance(output, HandUp) for output in outputs):
+            if self._log.end_offset != before and mode is LaneMode.FOLLOWER:
+                self._broken(2, "a frame was handed up after it was acted upon")
+            self.served.pop(connection, None)
+        elif mode is LaneMode.FOLLOWER and answers:
+            self._fetch = None
+            self.leader_contact_us = now_us
+        elif mode is LaneMode.LEADER and self._lead is not None and connection in self._lead.exchanges:
+            self._fetched(self._lead.exchanges[connection], int.from_bytes(frame[4:8], "big"), now_us)
+        return self._out(outputs)
+
+    def on_flushed(self, generation: int, end: Offset, now_us: Micros) -> list[Output]:
+        return self._out(self._lane.on_flushed(generation, end, now_us))
+
+    def on_flush_failed(self) -> None:
+        self._flush_failed = True
+        self._lane.on_flush_failed()
+
+    def on_tick(self, now_us: Micros) -> list[Output]:
+        return self._out(self._lane.on_tick(now_us))
+
+    # --- the callers' side --------------------------------------------------------------------------------------------
+
+    def append(self, values: Sequence[Buffer], timestamp_ms: int, now_us: Micros) -> tuple[int, list[Output]]:
+        frozen = self.is_frozen
+        offset, outputs = self._lane.append(values, timestamp_ms, now_us)
+        self._check_append(offset, frozen)
+        return offset, self._out(outputs)
+
+    def append_encoded(
+        self, batch: bytearray, record_count: int, timestamp_ms: int, now_us: Micros
+    ) -> tuple[int, list[Output]]:
+        frozen = self.is_frozen
+        offset, outputs = self._lane.append_encoded(batch, record_count, timestamp_ms, now_us)
+        self._check_append(offset, frozen)
+        return offset, self._out(outputs)
+
+    def begin_barrier(self, now_us: Micros) -> tuple[int, list[Output]]:
+        barrier, outputs = self._lane.begin_barrier(now_us)
+        if barrier >= 0 and self._lead is not None:
+            self._calls += 1
+            self._lead.barriers[barrier] = self._calls
+        return barrier, self._out(outputs)
+
+    # --- the rules ----------------------------------------------------------------------------------------------------
+
+    def _broken(self, rule: int, detail: str) -> None:
+        raise Violation(f"R{rule}", detail, self._key.id)
+
+    def _check_append(self, offset: int, frozen: bool) -> None:
+        if offset < 0:
+            return
+        if frozen or self._frozen_end >= 0:
+            self._broken(2, f"an append got offset {offset} while raft/ was deciding")
+        if self._flush_failed:
+            self._broken(5, f"an append got offset {offset} after a sync had failed")
+
+    def _out(self, outputs: list[Output]) -> list[Output]:
+        """Every output of every call passes here."""
+        self._calls += 1
+        for output in outputs:
+            if isinstance(output, Send):
+                if self._frozen_end >= 0:
+                    self._broken(2, "the lane sends while raft/ is deciding")
+                if self._flush_failed:
+                    self._broken(5, "the lane sends after a sync had failed")
+                self._sent(output)
+            elif isinstance(output, BarrierDone) and output.high_watermark >= 0:
+                self._check_barrier(output)
+        return outputs
+
+    def _sent(self, output: Send) -> None:
+        if self._lead is not None:
+            seen = self._lead.exchanges.get(output.connection)
+            if seen is not None:
+                seen.answered_at = self._calls
+        else:
+            self._fetch = (output.connection, bytes(output.frame[4:8]))
+
+    def _check_barrier(self, done: BarrierDone) -> None:
+        lead = self._lead
+        if lead is None:
+            self._broken(7, f"barrier {done.barrier} passed on a closed lane")
+            return
+        begun = lead.barriers.pop(done.barrier, 0)
+        confirming = sum(at >= begun for at in lead.confirmed.values()) + self._is_voter(self._key)
+        if confirming < len(lead.terms.voters) // 2 + 1:
+            self._broken(7, f"barrier {done.barrier} passed with {confirming} of {len(lead.terms.voters)} voters")
+        if done.high_watermark <= lead.terms.epoch_start:
+            self._broken(7, f"barrier {done.barrier} passed at {done.high_watermark}, before the epoch's first commit")
+
+    def _is_voter(self, key: ReplicaKey) -> bool:
+        assert self._lead is not None
+        return any(
+            voter.id == key.id and voter.directory_id in (ZERO_UUID, key.directory_id) for voter in self._lead.terms.voters
+        )
+
+    def _fetched(self, seen: Exchange, correlation_id: int, now_us: Micros) -> None:
+        assert self._lead is not None
+        if seen.is_voter:
+            self._lead.contacts[seen.peer.id] = now_us
+        if correlation_id <= seen.correlation_id:
+            return
+        seen.correlation_id = correlation_id
+        if seen.is_voter and seen.peer.id != self._key.id and seen.answered_at:
+            self._lead.confirmed[seen.peer.id] = max(self._lead.confirmed.get(seen.peer.id, 0), seen.answered_at)

@@ -1,0 +1,494 @@
+"""One simulated node: the process that runs a replica now, the disk and the quorum state that outlive it.
+
+A turn is one call of the replica's thread. Between two port calls the process may die; wherever the lane lock is free other threads may run:
+callers, the flusher, and the lane's own thread, which goes on while Python is busy with something else.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fastquorum.config import QuorumConfig
+from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, FatalError, StorageFailed
+from fastquorum.kernels import Buffer, Kernels
+from fastquorum.kernels.lane import Lane, LaneMode
+from fastquorum.node.assembly import Member, Ports, assemble
+from fastquorum.node.replica import Replica
+from fastquorum.raft import events as ev
+from fastquorum.raft.election import ElectionState
+from fastquorum.raft.transitions import RoleName
+from fastquorum.sim.clock import LocalClock
+from fastquorum.sim.disk import DiskFaults, SimDisk
+from fastquorum.sim.flusher import SimFlusher
+from fastquorum.sim.hazards import ProcessDied
+from fastquorum.sim.invariants import emissions, state, timers
+from fastquorum.sim.lanes import WatchedLane
+from fastquorum.sim.lock import SimLock
+from fastquorum.sim.logs import WatchedLog
+from fastquorum.sim.network import Packet
+from fastquorum.sim.prng import Prng
+from fastquorum.sim.report import Violation
+from fastquorum.sim.state import SimStateStore
+from fastquorum.storage.names import LOG_DIRECTORY
+from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset
+
+if TYPE_CHECKING:
+    from fastquorum.sim.world import World
+
+WALL_CLOCK_MS = 1_700_000_000_000
+MAINTENANCE_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """What a node is made of; the same through all its lives."""
+
+    member: Member
+    config: QuorumConfig
+    kernels: Kernels
+    lane_class: Callable[..., Lane]
+    clock: LocalClock
+    has_lane_thread: bool
+    """The steady state goes on while the replica's thread is busy (the native reactor)."""
+
+
+class Process:
+    """Implements `network.Host`, `hazards.Hazards`, and `node.ports.Transport` and `Listener` for its replica."""
+
+    def __init__(self, world: "World", build: Build, prng: Prng) -> None:
+        self.node_id: NodeId = build.member.key.id
+        self.build = build
+        self.incarnation = 0
+        self.is_running = False
+        self.is_powered = True
+        self.is_frozen = False
+        self.busy_until_us: Micros = 0
+        self.crash_in = 0
+        """The process dies at this many port calls from now; 0: it does not."""
+        self.crash_loses_power = False
+        self.stop_wanted = False
+        self.kept_end: Offset = 0
+        self.pre_votes: dict[Epoch, dict[NodeId, None]] = {}
+        self.ended_epochs: dict[Epoch, None] = {}
+        self.candidacies: dict[Epoch, None] = {}
+        self.may_resign = False
+        self._world = world
+        self._prng = prng
+        self.disk = SimDisk(self.node_id, prng.fork(), DiskFaults())
+        self.states = SimStateStore(self.node_id, prng.fork(), self._saved)
+        self.disk.make_directory(LOG_DIRECTORY)
+        self.ghost = world.add_ghost(self.node_id, self.disk)
+        self._backlog: deque[Callable[[], None]] = deque()
+        self._is_drain_planned = False
+        self._in_turn = False
+        self._depth = 0
+        self._is_observing = False
+        self._is_assembled = False
+        self._tick_at_us: Micros = -1
+        self._is_wake_planned = False
+        self._has_failed = False
+        self._stopped: tuple[FastQuorumError | None] | None = None
+        self._asked = emissions.Asked()
+        self._blocked_us: Micros = 0
+        self.replica: Replica
+        self.lane: WatchedLane
+        self.flusher: SimFlusher
+        self._lock: SimLock
+        self._log: WatchedLog | None = None
+
+    @property
+    def voters(self) -> tuple[NodeId, ...]:
+        return self._world.ghost.voters
+
+    def peer_of(self, number: int) -> NodeId:
+        """Who is at the other end of a connection."""
+        return self._world.network.peer_of(self, number)
+
+    @property
+    def now_us(self) -> Micros:
+        """The node's own clock."""
+        return self.build.clock.now_us
+
+    def note(self, text: str) -> None:
+        self._world.note(self.node_id, text)
+
+    # --- life and death -----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A new life: recovery first, which may die or fail as well."""
+        assert not self.is_running
+        self.incarnation += 1
+        self.is_running = self.is_powered = True
+        self.is_frozen = self.stop_wanted = self.may_resign = self._has_failed = False
+        self.busy_until_us = 0
+        self._backlog.clear()
+        self._stopped = self._log = None
+        self._is_assembled = False
+        self._asked = emissions.Asked()
+        self._tick_at_us = -1
+        self.pre_votes.clear()
+        self.ended_epochs.clear()
+        self._lock = SimLock(self)
+        incarnation = self.incarnation
+        self.flusher = SimFlusher(
+            self._world.scheduler, self.disk, self._prng.fork(), lambda token, code: self._flushed(incarnation, token, code)
+        )
+        self.disk.attach(self)
+        self.states.attach(self)
+        self.note(f"starts life {incarnation}")
+        self._turn(self._begin)
+
+    def _begin(self) -> None:
+        build = self.build
+        try:
+            log = WatchedLog.open(self.disk, build.kernels, build.config, self.flusher)
+            log.watch(self._truncates)
+            self._log = log
+            self._is_observing = True
+            self._world.ghost.recovered(self.ghost, log, self.kept_end)
+            self._is_observing = False
+            self.replica = assemble(
+                build.member,
+                build.config,
+                build.kernels,
+                partial(WatchedLane, lane_class=build.lane_class, durable=lambda: self.states.durable, keep=self._keep_lane),
+                log,
+                Ports(
+                    transport=self,
+                    lock=self._lock,
+                    flusher=self.flusher,
+                    states=self.states,
+                    listener=self,
+                    clock_ms=lambda: WALL_CLOCK_MS + self.now_us // 1000,
+                    random=self._prng.fork(),
+                ),
+            )
+        except StorageFailed as error:
+            self.note(f"cannot start: {error.operation}")
+            self._stopped = (error,)
+            return
+        except (CorruptionError, DirectoryError) as error:
+            raise Violation("S25", f"recovery refuses: {error}", self.node_id) from error
+        self._is_assembled = True
+        self.note(f"recovered {log.end_offset}")
+        self.replica.start(self.now_us)
+
+    def _keep_lane(self, lane: WatchedLane) -> None:
+        self.lane = lane
+
+    def die(self, *, power: bool) -> None:
+        """End here and now: killed, or without power, when the disk loses what was not synced."""
+        if not self.is_running:
+            return
+        if self._log is not None:
+            if not self.ghost.is_truncating:
+                self._is_observing = True
+                self._world.ghost.observe(self.ghost, self._log)
+                self._is_observing = False
+            self.kept_end = self.ghost.durable_end
+        self.note(f"dies{' without power' if power else ''}, keeps {self.kept_end} of {self.ghost.end}")
+        self.is_running = False
+        self.is_powered = not power
+        self.crash_in = 0
+        self._in_turn = False
+        self._depth = 0
+        self.flusher.end()
+        self.disk.attach(None)
+        self.states.attach(None)
+        self._world.network.process_ended(self, silently=power)
+        if power:
+            self.disk.crash()
+        self._world.process_ended(self)
+
+    # --- turns --------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        return self._world.now_us < self.busy_until_us
+
+    def post(self, action: Callable[[], None]) -> None:
+        """The replica's thread does this, now or as soon as it can."""
+        if not self.is_running:
+            return
+        if self.is_frozen or self.is_busy or self._backlog:
+            self._backlog.append(action)
+            self._plan_drain()
+        else:
+            self._turn(action)
+
+    def _turn(self, action: Callable[[], None]) -> None:
+        self._blocked_us = 0
+        self._in_turn = True
+        role = self.replica.raft.role if self._is_assembled else RoleName.UNATTACHED
+        try:
+            action()
+            self._in_turn = False
+            self._settle(role)
+        except ProcessDied as death:
+            self.note(f"died in: {death}")
+            self.die(power=self.crash_loses_power)
+        finally:
+            self._in_turn = False
+        if self._blocked_us:
+            self.busy_until_us = max(self.busy_until_us, self._world.now_us + self._blocked_us)
+
+    def _settle(self, role_before: RoleName) -> None:
+        """A turn is over: check, plan the next tick, leave if the replica has."""
+        if self._stopped is not None:
+            self._exit(self._stopped[0])
+            return
+        self.observe()
+        state.check_settled(self.ghost, self.states.durable, self.replica)
+        timers.check(self, role_before)
+        self.plan_tick()
+
+    def _exit(self, error: FastQuorumError | None) -> None:
+        if error is None and self._log is not None and not self._has_failed:
+            self.flusher.may_finish_now()
+            try:
+                self._log.close()
+            except StorageFailed:
+                self.note("failed while closing")
+        self.note(f"exits: {type(error).__name__ if error else 'gracefully'}")
+        self.die(power=False)
+
+    def plan_tick(self) -> None:
+        due = self.replica.deadline_us
+        wanted = self._world.now_us + MAINTENANCE_US
+        if due >= 0:
+            wanted = min(wanted, max(self.build.clock.world_time(due), self._world.now_us + 1))
+        if self._tick_at_us < 0 or wanted < self._tick_at_us:
+            self._tick_at_us = wanted
+            incarnation = self.incarnation
+            self._world.scheduler.at(wanted, lambda: self._tick(incarnation, wanted))
+
+    def _tick(self, incarnation: int, planned_us: Micros) -> None:
+        if incarnation != self.incarnation or not self.is_running or planned_us != self._tick_at_us:
+            return
+        self._tick_at_us = -1
+        if self.is_busy and not self.is_frozen and self.build.has_lane_thread and self._is_assembled:
+            self._in_lane(lambda: self.replica.shell.on_tick(self.now_us))
+        self.post(lambda: self.replica.on_tick(self.now_us))
+
+    def _plan_drain(self) -> None:
+        if self._is_drain_planned or self.is_frozen:
+            return
+        self._is_drain_planned = True
+        self._world.scheduler.at(self.busy_until_us, self._drain)
+
+    def _drain(self) -> None:
+        self._is_drain_planned = False
+        if self.is_frozen or not self.is_running:
+            return
+        if self.is_busy:
+            self._plan_drain()
+            return
+        if self._backlog:
+            self._turn(self._backlog.popleft())
+        if self._backlog and self.is_running:
+            self._plan_drain()
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        self.is_frozen = True
+        self.note("is frozen")
+
+    def thaw(self) -> None:
+        self.is_frozen = False
+        self.note("is thawed")
+        if self._backlog:
+            self._plan_drain()
+
+    def stall(self, duration_us: Micros) -> None:
+        """Python is busy with something else; a lane thread is not."""
+        self.busy_until_us = max(self.busy_until_us, self._world.now_us + duration_us)
+        self.note(f"stalls for {duration_us}")
+
+    # --- hazards ------------------------------------------------------------------------------------------------------
+
+    def port_call(self, label: str) -> None:
+        if self._is_observing or not self.crash_in:
+            return
+        self.crash_in -= 1
+        if self.crash_in == 0:
+            raise ProcessDied(label)
+
+    def blocked(self, duration_us: Micros) -> None:
+        self._blocked_us += duration_us
+
+    def storage_failed(self) -> None:
+        if not self._is_observing:
+            self._has_failed = True
+
+    def other_threads(self) -> None:
+        if not self._in_turn or self._depth or not self._is_assembled or self._is_observing:
+            return
+        if not self._prng.chance(self._world.faults.interleaving):
+            return
+        self._depth += 1
+        what = self._prng.randrange(4)
+        if what == 0:
+            self.flusher.may_finish_now()
+        elif what == 1 and self.build.has_lane_thread:
+            early = self._world.network.early(self, tuple(self.lane.served))
+            if early is not None:
+                self.arrived(*early, early=True)
+        else:
+            self._world.callers.interrupt(self)
+        self._depth -= 1
+
+    # --- what arrives -------------------------------------------------------------------------------------------------
+
+    def connected(self, number: int) -> None:
+        self.post(lambda: self.replica.on_connected(number, self.now_us))
+
+    def disconnected(self, number: int) -> None:
+        self.post(lambda: self.replica.on_disconnected(number, self.now_us))
+
+    def arrived(self, number: int, packet: Packet, *, early: bool = False) -> None:
+        """A frame. The lane's own thread takes what is the lane's while the replica's is busy."""
+        if packet.api is not None:
+            self._asked.add(number, packet)
+        timers.heard(self, number, packet)
+        is_replica_away = early or (self.is_busy and not self.is_frozen)
+        if is_replica_away and self.build.has_lane_thread and self._is_assembled and number in self.lane.served:
+            lane, shell = self.lane, self.replica.shell
+            if lane.mode is not LaneMode.CLOSED and not lane.is_frozen and not shell.handed_up and not shell.stopped:
+                self._in_lane(lambda: shell.perform(lane.on_frame(number, packet.frame, self.now_us)))
+                return
+        if early:
+            self._backlog.append(lambda: self.replica.on_frame(number, packet.frame, self.now_us))
+            self._plan_drain()
+        else:
+            self.post(lambda: self.replica.on_frame(number, packet.frame, self.now_us))
+
+    def _in_lane(self, action: Callable[[], None]) -> None:
+        """The lane's thread: never waits for the replica's. What it cannot bear it latches, for the replica to carry out."""
+        replica = self.replica
+        try:
+            with self._lock:
+                action()
+        except (FatalError, CorruptionError) as error:
+            with self._lock:
+                self.lane.on_flush_failed()
+                replica.shell.error = error
+        except ProcessDied as death:
+            if self._in_turn:
+                raise
+            self.note(f"died in: {death}")
+            self.die(power=self.crash_loses_power)
+            return
+        self.observe()
+        self.wake()
+
+    def _flushed(self, incarnation: int, token: int, code: int) -> None:
+        if incarnation != self.incarnation or not self.is_running:
+            return
+        if self.is_busy and not self.is_frozen and not code and self.build.has_lane_thread:
+            if not self.replica.stopped:
+                self._in_lane(lambda: self.replica.shell.on_flush(token, code, self.now_us))
+            return
+        self.post(lambda: self.replica.on_flush(token, code, self.now_us))
+
+    def observe(self) -> None:
+        """Hold the node against the ghost."""
+        self._is_observing = True
+        new = state.check(self._world.ghost, self.ghost, self.incarnation, self.replica)
+        self._is_observing = False
+        if new:
+            self._world.ledger.committed(new, self.build.kernels, self.node_id)
+
+    @property
+    def is_leading(self) -> bool:
+        return self.is_running and self._is_assembled and self.replica.is_leader
+
+    @property
+    def takes_calls(self) -> bool:
+        """Would a caller's thread find a replica to call?"""
+        return self.is_running and not self.is_frozen and self._is_assembled
+
+    def as_caller(self, action: Callable[[], None]) -> None:
+        """A thread of its own calls, and may find the process dying under it."""
+        try:
+            action()
+        except ProcessDied as death:
+            if self._in_turn:
+                raise
+            self.note(f"died in: {death}")
+            self.die(power=self.crash_loses_power)
+            return
+        if not self._in_turn:
+            self.observe()
+            self.plan_tick()
+
+    def describe(self) -> str:
+        if not self._is_assembled:
+            return f"n{self.node_id} down"
+        raft = self.replica.raft
+        return f"n{self.node_id} {raft.role} epoch {raft.epoch} end {self.ghost.end} hw {self.replica.high_watermark}"
+
+    def _truncates(self, begins: bool, end_offset: Offset) -> None:
+        self.ghost.is_truncating = begins
+        if begins:
+            self.note(f"truncates to {end_offset}")
+            if end_offset < self.replica.high_watermark:
+                raise Violation("S11", f"truncates to {end_offset}, below {self.replica.high_watermark}", self.node_id)
+
+    def _saved(self, election: ElectionState) -> None:
+        self._world.ghost.saved(self.ghost, election)
+        timers.check_candidacy(self, election)
+        voted = election.voted_key.id if election.voted_key is not None else -1
+        self.note(f"saves epoch {election.epoch} leader {election.leader_id} voted {voted}")
+
+    def request(self, event: ev.Event) -> None:
+        self.may_resign = True
+        self.note(f"is asked: {type(event).__name__}")
+        self.post(lambda: self.replica.request(event, self.now_us))
+
+    # --- node.ports.Transport -----------------------------------------------------------------------------------------
+
+    def connect(self, endpoint: Endpoint) -> int:
+        return self._world.network.connect(self, endpoint)
+
+    def send(self, connection: int, frame: Buffer) -> None:
+        self.port_call("send")
+        self.observe()
+        data = bytes(frame)
+        durable = self.states.durable
+        if self._world.network.is_client(self, connection):
+            packet = emissions.request(self.ghost, durable, data, failed=self._has_failed)
+        else:
+            asked = self._asked.find(connection, data)
+            packet = emissions.response(
+                self.ghost, durable, data, asked, failed=self._has_failed, closed_epoch=self.lane.closed_epoch
+            )
+        self._world.sent(self, connection, packet)
+
+    def close(self, connection: int) -> None:
+        self._world.network.close(self, connection)
+
+    def wake(self) -> None:
+        if self._is_wake_planned:
+            return
+        self._is_wake_planned = True
+        incarnation = self.incarnation
+
+        def work() -> None:
+            self._is_wake_planned = False
+            if incarnation == self.incarnation:
+                self.post(lambda: self.replica.work(self.now_us))
+
+        self._world.scheduler.after(self._prng.randrange(50), work)
+
+    # --- node.ports.Listener ------------------------------------------------------------------------------------------
+
+    def on_committed(self, high_watermark: Offset) -> None:
+        self.note(f"committed {high_watermark}")
+
+    def on_leadership(self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool) -> None:
+        self.note(f"epoch {epoch} leader {leader_id}{' (self)' if is_self else ''}")
+
+    def on_stopped(self, error: FastQuorumError | None) -> None:
+        self._stopped = (error,)

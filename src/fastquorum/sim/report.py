@@ -1,0 +1,60 @@
+"""What a run says in the end, and how a broken promise is reported."""
+
+from dataclasses import dataclass, field
+
+from fastquorum.types import Micros
+
+
+class Violation(Exception):
+    """A promise was broken. `invariant` is its name in the list of invariants (S1..S30), a lane rule (R1..R7) or a liveness goal (L1..L3)."""
+
+    def __init__(self, invariant: str, detail: str, node_id: int = -1) -> None:
+        super().__init__(f"{invariant}: {detail}")
+        self.invariant = invariant
+        self.detail = detail
+        self.node_id = node_id
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One seed's outcome. Plain and picklable."""
+
+    seed: int
+    ok: bool
+    trace_hash: str
+    voters: int
+    observers: int
+    events: int
+    virtual_us: Micros
+    elections: int
+    committed_records: int
+    acknowledged: int
+    unknown: int
+    barriers: int
+    restarts: int
+    faults: dict[str, int] = field(default_factory=dict)
+    """Injected, by kind."""
+    invariant: str = ""
+    """Of a failed run: what was broken, where, when, and the last lines of the trace."""
+    detail: str = ""
+    node_id: int = -1
+    trace_tail: tuple[str, ...] = ()
+
+    @property
+    def repro(self) -> str:
+        """One line that shows a failure again."""
+        return f"fastquorum sim run --seed {self.seed}"
+
+    def __str__(self) -> str:
+        if self.ok:
+            return (
+                f"seed {self.seed}: ok, {self.voters}+{self.observers} nodes, {self.events} events, "
+                f"{self.virtual_us / 1e6:.1f} virtual s, {self.elections} elections, {self.acknowledged} acknowledged, "
+                f"{self.restarts} restarts, trace {self.trace_hash}"
+            )
+        lines = [
+            f"seed {self.seed}: {self.invariant} broken at {self.virtual_us} us by node {self.node_id}: {self.detail}",
+            *(f"  {line}" for line in self.trace_tail),
+            f"again with: {self.repro}",
+        ]
+        return "\n".join(lines)

@@ -1,0 +1,107 @@
+"""Running seeds: one, many, or one again with its whole trace. Plain functions, so that a caller may spread them over processes."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+from fastquorum.errors import FastQuorumError
+from fastquorum.kernels import Kernels, load
+from fastquorum.kernels.lane import load_lane
+from fastquorum.sim.prng import Prng
+from fastquorum.sim.report import Report, Violation
+from fastquorum.sim.swarm import draw
+from fastquorum.sim.trace import Trace
+from fastquorum.sim.world import Twins, World
+
+KernelChoice = Literal["mixed", "pure", "native"]
+
+
+def run(
+    seed: int,
+    nodes: int | None = None,
+    *,
+    kernels: KernelChoice = "pure",
+    echo: Callable[[str], None] | None = None,
+) -> Report:
+    """Simulate one seed.
+
+    Args:
+        seed: decides everything.
+        nodes: the number of voters, 1 to 5; None: the seed's choice.
+        kernels: "mixed" gives some nodes the pure set and some the native one. The trace does not depend on it.
+        echo: gets every line of the trace at once.
+    """
+    prng = Prng(seed)
+    swarm = draw(prng, nodes)
+    trace = Trace(echo)
+    world = World(prng, swarm, Twins(_kernel_sets(kernels), load_lane("pure")), trace)
+    violation: Violation | None = None
+    try:
+        world.run()
+    except Violation as broken:
+        violation = broken
+    except AssertionError as error:
+        violation = Violation("assertion", _where(error))
+        violation.__cause__ = error
+    except (FastQuorumError, ArithmeticError, LookupError, AttributeError, TypeError, ValueError) as error:
+        violation = Violation("unexpected error", _where(error))
+        violation.__cause__ = error
+    return _report(seed, world, violation)
+
+
+def run_seed(seed: int) -> Report:
+    """`run` with all defaults: what a pool of processes maps over seeds."""
+    return run(seed)
+
+
+def sweep(seeds: Iterable[int], *, kernels: KernelChoice = "pure") -> Iterator[Report]:
+    """Simulate many seeds, one after another."""
+    for seed in seeds:
+        yield run(seed, kernels=kernels)
+
+
+def replay(seed: int, echo: Callable[[str], None], nodes: int | None = None, *, kernels: KernelChoice = "pure") -> Report:
+    """Simulate a seed again and show everything that happens."""
+    return run(seed, nodes, kernels=kernels, echo=echo)
+
+
+def _kernel_sets(choice: KernelChoice) -> tuple[Kernels, ...]:
+    if choice == "mixed":
+        return (load("pure"), load("native"))
+    return (load(choice),)
+
+
+def _where(error: BaseException) -> str:
+    """The error and the innermost place it came from."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" ({trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno})" if trace is not None else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def _report(seed: int, world: World, violation: Violation | None) -> Report:
+    network, ledger = world.network, world.ledger
+    faults = {kind: count for kind, count in world.nemesis.counts.items() if count}
+    for kind, count in (("loss", network.lost), ("duplication", network.duplicated), ("broken connection", network.broken)):
+        if count:
+            faults[kind] = count
+    return Report(
+        seed=seed,
+        ok=violation is None,
+        trace_hash=world.trace.digest,
+        voters=world.swarm.voters,
+        observers=world.swarm.observers,
+        events=world.scheduler.events,
+        virtual_us=world.scheduler.now_us,
+        elections=len(world.ghost.leaders),
+        committed_records=world.ghost.committed_end,
+        acknowledged=ledger.acknowledged,
+        unknown=sum(operation.outcome == "unknown" for operation in ledger.operations),
+        barriers=ledger.barriers,
+        restarts=world.restarts,
+        faults=faults,
+        invariant=violation.invariant if violation is not None else "",
+        detail=violation.detail if violation is not None else "",
+        node_id=violation.node_id if violation is not None else -1,
+        trace_tail=world.trace.last_lines if violation is not None else (),
+    )

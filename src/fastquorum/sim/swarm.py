@@ -1,0 +1,139 @@
+"""What one seed decides beforehand: the quorum's shape, its timeouts, and how likely each fault is - often not at all."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from fastquorum.config import MS, SECOND, QuorumConfig
+from fastquorum.sim.prng import MILLION, Prng
+from fastquorum.types import Micros
+
+FAULT_KINDS: Final = (
+    "kill",
+    "power",
+    "crash_point",
+    "crash_all",
+    "freeze",
+    "stall",
+    "isolate",
+    "split",
+    "one_way",
+    "clog",
+    "heal",
+    "sync_error",
+    "disk_full",
+    "slow_disk",
+    "hung_disk",
+    "state_error",
+    "transfer",
+    "stop",
+    "weather",
+)
+_USUAL: Final = {"heal": 6, "crash_point": 3, "kill": 2, "power": 2, "split": 2, "isolate": 2, "stall": 2, "freeze": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swarm:
+    """One seed's choices."""
+
+    voters: int
+    observers: int
+    kraft_version: int
+    config: QuorumConfig
+    lane_threads: tuple[bool, ...]
+    """Per node."""
+    native: tuple[bool, ...]
+    """Per node: native kernels, if there are any. Must not show in the trace."""
+    clock_rates: tuple[int, ...]
+    clock_zeros: tuple[Micros, ...]
+    is_harsh: bool
+    """Frames may be duplicated and overtake each other."""
+    weights: tuple[int, ...]
+    """Of FAULT_KINDS."""
+    fault_interval_us: Micros
+    faults_us: Micros
+    """How long the faults last."""
+    append_interval_us: Micros
+    interleaving: int
+    recovery_crash: int
+    loss: int
+    duplication: int
+    reordering: int
+    half_open: int
+    big_values: int
+    core_only: bool
+    """In the end only a majority is healed."""
+
+
+def draw(prng: Prng, nodes: int | None = None) -> Swarm:
+    """A seed's swarm; `nodes` fixes the number of voters."""
+    voters = nodes if nodes is not None else (1, 2, 3, 3, 3, 3, 3, 4, 5, 5)[prng.randrange(10)]
+    observers = (0, 0, 0, 1, 1, 2)[prng.randrange(6)]
+    count = voters + observers
+    mood = prng.randrange(10)  # 0, 1: few faults; 2, 3: all at once; else a mixture
+    is_lite, is_all = mood < 2, 2 <= mood < 4
+    weights = tuple(
+        _USUAL.get(kind, 1) if is_all or kind == "heal" or prng.randrange(10) < (2 if is_lite else 5) else 0
+        for kind in FAULT_KINDS
+    )
+    is_harsh = prng.randrange(3) == 0
+    config = _config(prng)
+    rhythm = config.election_timeout_us
+    return Swarm(
+        voters=voters,
+        observers=observers,
+        kraft_version=prng.randrange(2),
+        config=config,
+        lane_threads=tuple(prng.randrange(2) == 0 for _ in range(count)),
+        native=tuple(prng.randrange(2) == 0 for _ in range(count)),
+        clock_rates=tuple(MILLION + (prng.between(-100_000, 100_000) if prng.randrange(2) else 0) for _ in range(count)),
+        clock_zeros=tuple(prng.randrange(1000 * SECOND) for _ in range(count)),
+        is_harsh=is_harsh,
+        weights=weights,
+        fault_interval_us=prng.between(rhythm // 4, 3 * rhythm),
+        faults_us=prng.between(10 * rhythm, 25 * rhythm),
+        append_interval_us=prng.between(rhythm // 12, rhythm),
+        interleaving=_maybe(prng, 300_000),
+        recovery_crash=_maybe(prng, 500_000),
+        loss=_maybe(prng, 20_000),
+        duplication=_maybe(prng, 200_000) if is_harsh else 0,
+        reordering=_maybe(prng, 300_000) if is_harsh else 0,
+        half_open=_maybe(prng, 500_000),
+        big_values=_maybe(prng, 300_000),
+        core_only=prng.randrange(3) == 0,
+    )
+
+
+def _maybe(prng: Prng, most: int) -> int:
+    """Nothing for half of the seeds, else up to `most` per million."""
+    return prng.randrange(most) if prng.randrange(2) else 0
+
+
+def _config(prng: Prng) -> QuorumConfig:
+    """Kafka's timeouts for a third of the seeds, others within reason for the rest."""
+    segment_bytes = prng.pick((4096, 8192, 16384, 65536))
+    preallocate_bytes = prng.pick((0, 1024, 4096, 8192))
+    fetch_bytes_max = prng.pick((512, 4096, 1024 * 1024))
+    batch_bytes_max = prng.pick((2048, 8192, 65536))
+    records_max = prng.pick((4, 64, 65_536))
+    shared = {
+        "segment_bytes": segment_bytes,
+        "preallocate_bytes": preallocate_bytes,
+        "fetch_bytes_max": fetch_bytes_max,
+        "batch_bytes_max": batch_bytes_max,
+        "append_queue_records_max": records_max,
+    }
+    if prng.randrange(3) == 0:
+        return QuorumConfig(**shared)
+    election_us = prng.between(150, 1500) * MS
+    fetch_us = election_us * prng.between(8, 30) // 10
+    return QuorumConfig(
+        election_timeout_us=election_us,
+        fetch_timeout_us=fetch_us,
+        election_backoff_us_max=election_us * prng.between(5, 15) // 10,
+        request_timeout_us=fetch_us * prng.between(5, 12) // 10,
+        retry_backoff_us=prng.between(5, 50) * MS,
+        fetch_wait_us_max=max(fetch_us // prng.between(3, 8), 20 * MS),
+        mark_interval_us=prng.between(50, 2000) * MS,
+        disk_stall_us_max=prng.between(1, 5) * fetch_us,
+        **shared,
+    )

@@ -1,0 +1,251 @@
+"""A whole quorum in one thread: its nodes, its network, its callers, and the phases that a seed goes through.
+
+Warm-up; faults; then the faults stop, a majority is mended, and progress is demanded within bounded virtual time; at last the logs are
+compared, every disk loses power, and what recovery finds is compared again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fastquorum.config import SECOND
+from fastquorum.kernels import Kernels
+from fastquorum.kernels.lane import Lane
+from fastquorum.node.assembly import Member
+from fastquorum.node.door import LogKind
+from fastquorum.sim.callers import Callers
+from fastquorum.sim.clock import LocalClock, Scheduler
+from fastquorum.sim.disk import SimDisk
+from fastquorum.sim.ghost import Ghost, GhostNode
+from fastquorum.sim.invariants.clients import Ledger, Operation
+from fastquorum.sim.logs import WatchedLog
+from fastquorum.sim.nemesis import Nemesis
+from fastquorum.sim.network import Network, Packet
+from fastquorum.sim.prng import Prng
+from fastquorum.sim.process import Build, Process
+from fastquorum.sim.report import Violation
+from fastquorum.sim.swarm import Swarm
+from fastquorum.sim.trace import Trace
+from fastquorum.types import LISTENER_NAME, ZERO_UUID, Endpoint, Micros, NodeId, ReplicaKey, Uuid, Voter, VoterSet
+
+CLUSTER_ID = "simulated-quorum-0000A"
+EVENTS_MAX = 400_000
+"""More than this in one run is a message loop."""
+
+
+@dataclass(slots=True)
+class Faults:
+    """What goes wrong inside processes."""
+
+    interleaving: int = 0
+    recovery_crash: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """What a world can be built of: each node gets one of each."""
+
+    kernels: tuple[Kernels, ...]
+    """Pure, and native if it is there."""
+    lane_class: Callable[..., Lane]
+
+
+class World:
+    """See the module. `run` goes through all phases or raises Violation."""
+
+    def __init__(self, seed_prng: Prng, swarm: Swarm, twins: Twins, trace: Trace) -> None:
+        self.swarm = swarm
+        self.trace = trace
+        self.scheduler = Scheduler()
+        self.ghost = Ghost(tuple(range(1, swarm.voters + 1)))
+        self.ledger = Ledger(self.ghost)
+        self.faults = Faults()
+        self.network = Network(self.scheduler, seed_prng.fork(), self.note)
+        self.restarts = 0
+        self._prng = seed_prng.fork()
+        self._twins = twins
+        self.processes: list[Process] = []
+        for node_id in range(1, swarm.voters + swarm.observers + 1):
+            self.processes.append(Process(self, self._build(node_id), seed_prng.fork()))
+        for process in self.processes:
+            self.network.add_host(_endpoint(process.node_id), process)
+        self.nemesis = Nemesis(self, swarm, seed_prng.fork())
+        self.callers = Callers(self, self.ledger, seed_prng.fork(), swarm.append_interval_us, swarm.big_values)
+        self._keeps_restarting = True
+        self._core: list[Process] = self.processes
+
+    @property
+    def now_us(self) -> Micros:
+        return self.scheduler.now_us
+
+    def note(self, node_id: NodeId, text: str) -> None:
+        self.trace.add(self.scheduler.now_us, node_id, text)
+
+    def _build(self, node_id: NodeId) -> Build:
+        swarm = self.swarm
+        at = node_id - 1
+        voters = VoterSet(
+            [
+                Voter(ReplicaKey(voter, _directory(voter) if swarm.kraft_version else ZERO_UUID), (_endpoint(voter),))
+                for voter in self.ghost.voters
+            ]
+        )
+        member = Member(
+            key=ReplicaKey(node_id, _directory(node_id)),
+            cluster_id=CLUSTER_ID,
+            voters=voters,
+            kraft_version=swarm.kraft_version,
+            log_kind=LogKind.USER,
+            topic_name="quorum",
+            listeners=(_endpoint(node_id),),
+            bootstrap=tuple(_endpoint(voter) for voter in self.ghost.voters) if node_id > swarm.voters else (),
+        )
+        kernels = self._twins.kernels
+        return Build(
+            member=member,
+            config=swarm.config,
+            kernels=kernels[-1] if swarm.native[at] else kernels[0],
+            lane_class=self._twins.lane_class,
+            clock=LocalClock(self.scheduler, swarm.clock_zeros[at], swarm.clock_rates[at]),
+            has_lane_thread=swarm.lane_threads[at],
+        )
+
+    # --- what processes tell ------------------------------------------------------------------------------------------
+
+    def add_ghost(self, node_id: NodeId, disk: SimDisk) -> GhostNode:
+        node = self.ghost.nodes[node_id] = GhostNode(node_id, disk)
+        return node
+
+    def sent(self, process: Process, connection: int, packet: Packet) -> None:
+        self.trace.add_frame(self.scheduler.now_us, process.node_id, connection, packet.frame)
+        self.network.send(process, connection, packet)
+
+    def process_ended(self, process: Process) -> None:
+        self.ledger.lost_with(process.node_id)
+        if self._keeps_restarting and process in self._core:
+            rhythm = self.swarm.config.election_timeout_us
+            self.scheduler.after(self._prng.heavy_tail(rhythm // 2, 6 * rhythm), lambda: self._restart(process))
+
+    def _restart(self, process: Process) -> None:
+        if process.is_running or process not in self._core:
+            return
+        self.restarts += 1
+        if self._prng.chance(self.faults.recovery_crash):
+            process.crash_in = self._prng.between(1, 60)
+            process.crash_loses_power = self._prng.randrange(3) > 0
+        process.start()
+
+    # --- phases -------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        self._run_for(0)
+        for process in self.processes:
+            self.scheduler.after(self._prng.randrange(200_000), process.start)
+        rhythm = self.swarm.config.election_timeout_us
+        self.callers.begin()
+        self._run_for(self._prng.between(2, 6) * rhythm)
+        self.faults.interleaving = self.swarm.interleaving
+        self.faults.recovery_crash = self.swarm.recovery_crash
+        self.nemesis.begin()
+        self.note(-1, "phase: faults")
+        self._run_for(self.swarm.faults_us)
+        self._mend()
+        self._demand_progress()
+        self._end()
+
+    def _run_for(self, duration_us: Micros) -> None:
+        end_us = self.scheduler.now_us + duration_us
+        while 0 <= self.scheduler.next_us <= end_us:
+            self._step()
+        self.scheduler.now_us = max(self.scheduler.now_us, end_us)
+
+    def _step(self) -> None:
+        self.scheduler.run_next()
+        if self.scheduler.events > EVENTS_MAX:
+            raise Violation("L12", f"more than {EVENTS_MAX} events: a message loop")
+
+    def _mend(self) -> None:
+        self.note(-1, "phase: mending")
+        voters = [process for process in self.processes if process.node_id <= self.swarm.voters]
+        core = list(self.processes)
+        if self.swarm.core_only:
+            core = sorted(self._prng.shuffled(voters)[: self.ghost.majority], key=lambda process: process.node_id)
+        self.callers.is_active = False
+        self._core = core
+        self.nemesis.end(core)
+        for process in core:
+            if not process.is_running:
+                self.process_ended(process)
+
+    def _demand_progress(self) -> None:
+        """L1 a leader, L2 every append settled, L3 all mended nodes equal - and all that soon."""
+        config = self.swarm.config
+        limit_us = self.scheduler.now_us + 30 * (config.election_timeout_us + config.fetch_timeout_us) + 10 * SECOND
+        probe: Operation | None = None
+        missing = "L1"
+        while self.scheduler.now_us < limit_us:
+            self._run_for(config.election_timeout_us // 4)
+            leaders = [process for process in self._core if process.is_leading]
+            missing = "L1"
+            if not leaders or not all(process.is_running for process in self._core):
+                continue
+            missing = "L2"
+            if probe is None or probe.outcome in ("failed", "unknown"):
+                leader = max(leaders, key=lambda process: process.replica.raft.epoch)
+                if leader.takes_calls:
+                    probe = self.callers.append(leader)
+                continue
+            if probe.outcome != "acked" or any(each.outcome == "pending" for each in self.ledger.operations):
+                continue
+            missing = "L3"
+            if self._is_equal(probe):
+                self.note(-1, "phase: converged")
+                return
+        what = {
+            "L1": "no leader, or a node does not come back",
+            "L2": "appends are not settled",
+            "L3": "the mended nodes' logs are not equal",
+        }[missing]
+        state = ", ".join(process.describe() for process in self._core)
+        raise Violation(missing, f"{what}: {state}")
+
+    def _is_equal(self, probe: Operation) -> bool:
+        end = probe.base_offset + len(probe.values)
+        nodes = [process.ghost for process in self._core]
+        return all(
+            node.end == self._core[0].ghost.end
+            and process.replica.high_watermark == node.end >= end
+            and node.durable_end == node.end
+            for node, process in zip(nodes, self._core, strict=True)
+        )
+
+    def _end(self) -> None:
+        """L4: quiet. Then the logs, on the disks too."""
+        config = self.swarm.config
+        leaders = dict(self.ghost.leaders)
+        self._run_for(3 * config.fetch_timeout_us)
+        if self.ghost.leaders != leaders:
+            raise Violation("L4", f"a new leader without a reason: {sorted(set(self.ghost.leaders) - set(leaders))}")
+        self.ledger.check_whole()
+        chains = {process.ghost.chain_at(self.ghost.committed_end) for process in self._core}
+        if chains != {self.ghost.committed_chains[self.ghost.committed_end]}:
+            raise Violation("S10", "the mended nodes' logs differ from the committed one")
+        self._keeps_restarting = False
+        for process in self.processes:
+            process.die(power=True)
+            self._recover(process)
+
+    def _recover(self, process: Process) -> None:
+        """What is on the disk, seen by the real recovery."""
+        log = WatchedLog.open(process.disk, process.build.kernels, process.build.config, process.flusher)
+        self.ghost.recovered(process.ghost, log, process.kept_end)
+        if process in self._core and process.ghost.end < self.ghost.committed_end:
+            raise Violation("S25", f"keeps {process.ghost.end} of {self.ghost.committed_end}", process.node_id)
+        self.note(process.node_id, f"holds {process.ghost.end} {process.ghost.chain.hex()}")
+
+
+def _endpoint(node_id: NodeId) -> Endpoint:
+    return Endpoint(LISTENER_NAME, f"node-{node_id}", 9000 + node_id)
+
+
+def _directory(node_id: NodeId) -> Uuid:
+    return Uuid(node_id.to_bytes(16, "big"))
