@@ -1,0 +1,205 @@
+"""The demo from curtain to verdict."""
+
+import base64
+import json
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from fastquorum.cli.arguments import load_kernels
+from fastquorum.cli.client import QuorumClient
+from fastquorum.cli.connection import Deadline
+from fastquorum.cli.demo.appender import Acknowledged, Appender
+from fastquorum.cli.demo.carried import carried_records
+from fastquorum.cli.demo.killer import Killer
+from fastquorum.cli.demo.nodes import Nodes, start_nodes
+from fastquorum.cli.demo.screen import Screen
+from fastquorum.cli.demo.verdict import Verdict, judge
+from fastquorum.errors import DirectoryError, FastQuorumError, NotReady
+from fastquorum.kernels import Kernels
+from fastquorum.types import NO_NODE, NodeId
+
+KILLS: Final = 2
+APPEND_S: Final = 120.0
+CATCH_UP_S: Final = 10.0
+EXIT_RED: Final = 1
+LEDGER: Final = "acknowledged.jsonl"
+
+
+class Options(NamedTuple):
+    """What the demo is played with."""
+
+    nodes: int = 3
+    keep: str | None = None
+    kernels: str = "native"
+
+
+class Outcome(NamedTuple):
+    """All there is to tell in the end. The fields are the keys of --format json."""
+
+    records: int
+    acknowledged: int
+    lost: int
+    duplicated: int
+    elections: int
+    kills: int
+    settled: int
+    """Appends that had no answer at first, and were looked up before anything was sent again."""
+    commit_p50_us: int
+    commit_p99_us: int
+    commits_per_s: float
+    replicas_identical: bool
+    topics: int
+    partitions: int
+    brokers: int
+    verdict: str
+    problems: list[str]
+
+
+def play(options: Options, screen: Screen, before_verdict: Callable[[Sequence[str]], None] | None = None) -> int:
+    """Play it; 0 if the verdict is green, else 1.
+
+    `before_verdict` is called with the data directories when the nodes have stopped: tests damage one there.
+    """
+    kernels = load_kernels("pure" if options.kernels == "pure" else "native")
+    root = _stage(options.keep)
+    is_green = False
+    try:
+        outcome, verdict = _play(root, options.nodes, kernels, screen, before_verdict)
+        is_green = outcome.verdict == "green"
+        screen.verdict(outcome, verdict, root if options.keep or not is_green else None)
+    finally:
+        # What went wrong is worth looking at.
+        if options.keep is None and (is_green or not os.listdir(root)):
+            shutil.rmtree(root, ignore_errors=True)
+    return 0 if is_green else EXIT_RED
+
+
+def _stage(keep: str | None) -> str:
+    if keep is None:
+        return tempfile.mkdtemp(prefix="fastquorum-demo-")
+    try:
+        os.makedirs(keep, exist_ok=True)
+        if os.listdir(keep):
+            raise DirectoryError("is not empty", "give --keep a new or empty directory", keep)
+    except OSError as error:
+        raise DirectoryError(f"cannot be used: {error.strerror}", "choose another directory", keep) from error
+    return os.path.abspath(keep)
+
+
+def _play(
+    root: str,
+    count: int,
+    kernels: Kernels,
+    screen: Screen,
+    before_verdict: Callable[[Sequence[str]], None] | None,
+) -> tuple[Outcome, Verdict]:
+    records = carried_records()
+    screen.say(f"{len(records)} records of a real Apache Kafka 4.3.0 metadata log, {count} nodes in {root}")
+    nodes = start_nodes(root, count, kernels)
+    try:
+        appender, kills, seconds, error = _append(nodes, records, kernels, screen)
+        screen.say("the nodes stop")
+        unwell = nodes.stop(_caught_up_leader(nodes, kernels))
+    finally:
+        nodes.kill()
+    _keep_ledger(root, appender.ledger)
+    if before_verdict is not None:
+        before_verdict(nodes.directories)
+    screen.say("every acknowledged record is looked up on every disk")
+    verdict = judge(nodes.directories, appender.ledger, kernels)
+    problems = [f"node {node_id} did not stop gracefully: see its stderr in {root}" for node_id in unwell]
+    problems += [str(error)] if error is not None else []
+    if len(appender.ledger) != len(records):
+        problems.append(f"only {len(appender.ledger)} of {len(records)} records were acknowledged")
+    if kills != KILLS:
+        problems.append(f"the leader was killed {kills} times, not {KILLS}: this run shows less than it should")
+    verdict = verdict._replace(problems=problems + verdict.problems)
+    return _outcome(len(records), appender, kills, seconds, verdict), verdict
+
+
+def _append(
+    nodes: Nodes, records: list[bytes], kernels: Kernels, screen: Screen
+) -> tuple[Appender, int, float, FastQuorumError | None]:
+    """Append everything while the leader is killed; how many kills, how long it took, what stopped it."""
+    said = threading.Lock()
+
+    def say(text: str) -> None:
+        with said:
+            screen.say(text)
+
+    error: FastQuorumError | None = None
+    with QuorumClient(nodes.endpoints, kernels) as client, QuorumClient(nodes.endpoints, kernels) as watching:
+        deadline = Deadline(APPEND_S)
+        leader = client.leader(deadline)
+        say(f"node {leader.id} leads epoch {leader.epoch}")
+        appender = Appender(client, deadline)
+        moments = [len(records) * number // (KILLS + 1) for number in range(1, KILLS + 1)]
+        killer = Killer(nodes, watching, moments, lambda: len(appender.ledger), say)
+        killer.start()
+        began = time.monotonic()
+        try:
+            with screen.progress(len(records)) as advance:
+                for value in records:
+                    appender.append(value)
+                    advance()
+        except FastQuorumError as failed:
+            error = failed
+        finally:
+            seconds = time.monotonic() - began
+            killer.stop()
+    return appender, killer.kills, seconds, error or killer.error
+
+
+def _caught_up_leader(nodes: Nodes, kernels: Kernels) -> NodeId:
+    """The leader, once every node has everything; NO_NODE if that does not happen: the verdict will tell."""
+    deadline = Deadline(CATCH_UP_S)
+    try:
+        with QuorumClient(nodes.endpoints, kernels) as client:
+            while not deadline.is_over:
+                partition = client.describe(deadline).topics[0].partitions[0]
+                ends = {row.log_end_offset for row in partition.current_voters}
+                if ends == {partition.high_watermark}:
+                    return partition.leader_id
+                time.sleep(0.02)
+    except NotReady:
+        pass
+    return NO_NODE
+
+
+def _outcome(records: int, appender: Appender, kills: int, seconds: float, verdict: Verdict) -> Outcome:
+    times = sorted(appender.commit_us)
+    picture = verdict.picture
+    return Outcome(
+        records=records,
+        acknowledged=len(appender.ledger),
+        lost=verdict.lost,
+        duplicated=verdict.duplicated,
+        elections=verdict.elections,
+        kills=kills,
+        settled=appender.settled,
+        commit_p50_us=_percentile(times, 50),
+        commit_p99_us=_percentile(times, 99),
+        commits_per_s=round(len(times) / seconds, 1) if seconds else 0.0,
+        replicas_identical=verdict.replicas_identical,
+        topics=len(picture.topics),
+        partitions=len(picture.leaders),
+        brokers=len(picture.fenced),
+        verdict="green" if verdict.is_green else "red",
+        problems=verdict.problems,
+    )
+
+
+def _percentile(ordered: list[int], percent: int) -> int:
+    """The smallest value that `percent` of all do not exceed; 0 if there are none."""
+    return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else 0
+
+
+def _keep_ledger(root: str, ledger: Sequence[Acknowledged]) -> None:
+    with open(os.path.join(root, LEDGER), "w", encoding="ascii") as file:
+        for each in ledger:
+            file.write(json.dumps({"offset": each.offset, "value": base64.b64encode(each.value).decode("ascii")}) + "\n")

@@ -1,0 +1,104 @@
+"""What the demo shows: live in a terminal, line by line elsewhere, one JSON object with --format json."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from fastquorum.cli.demo.verdict import Verdict
+from fastquorum.cli.output import print_json
+
+if TYPE_CHECKING:
+    from fastquorum.cli.demo.play import Outcome
+
+
+class Screen(Protocol):
+    """Where the demo is shown."""
+
+    def say(self, text: str) -> None:
+        """Something happened. From any thread, one at a time."""
+
+    def progress(self, total: int) -> contextlib.AbstractContextManager[Callable[[], None]]:
+        """Yields what to call for each record that is committed."""
+
+    def verdict(self, outcome: "Outcome", verdict: Verdict, kept: str | None) -> None:
+        """The end; `kept` is where the directories were left."""
+
+
+class JsonScreen:
+    """One object in the end."""
+
+    def say(self, text: str) -> None:
+        pass
+
+    @contextlib.contextmanager
+    def progress(self, total: int) -> Iterator[Callable[[], None]]:
+        yield lambda: None
+
+    def verdict(self, outcome: "Outcome", verdict: Verdict, kept: str | None) -> None:
+        print_json(outcome._asdict())
+
+
+class TextScreen:
+    """For people. Colours and a live bar if it is a terminal."""
+
+    def __init__(self) -> None:
+        self._console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+        self._began = time.monotonic()
+
+    def say(self, text: str) -> None:
+        self._console.print(f"[dim]{time.monotonic() - self._began:6.2f} s[/]  {escape(text)}")
+
+    @contextlib.contextmanager
+    def progress(self, total: int) -> Iterator[Callable[[], None]]:
+        if not self._console.is_terminal:
+            yield lambda: None
+            return
+        columns = (
+            TextColumn("          committed"),
+            BarColumn(bar_width=40),
+            MofNCompleteColumn(),
+            TextColumn("{task.speed:.0f} per s"),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=self._console, transient=True) as bar:
+            task = bar.add_task("", total=total)
+            yield lambda: bar.advance(task)
+
+    def verdict(self, outcome: "Outcome", verdict: Verdict, kept: str | None) -> None:
+        show = self._console.print
+        picture = verdict.picture
+        led_by = picture.led_by()
+        brokers = ", ".join(
+            f"{broker} leads {led_by[broker]}{' (fenced)' if is_fenced else ''}"
+            for broker, is_fenced in sorted(picture.fenced.items())
+        )
+        show()
+        show(f"  records       {outcome.records} appended, {outcome.acknowledged} acknowledged")
+        show(f"  lost          {outcome.lost}")
+        show(f"  duplicated    {outcome.duplicated}")
+        show(f"  kill -9       {outcome.kills}, elections {outcome.elections}, appends settled {outcome.settled}")
+        show(f"  commit        p50 {outcome.commit_p50_us} us, p99 {outcome.commit_p99_us} us, one at a time")
+        show(f"  rate          {outcome.commits_per_s:.0f} commits per s, elections included")
+        show(f"  logs          {'identical, byte by byte' if outcome.replicas_identical else 'they differ'}")
+        show(f"  they say      {outcome.topics} topics, {outcome.partitions} partitions, {outcome.brokers} brokers")
+        show(f"  brokers       {brokers}")
+        if kept is not None:
+            show(f"  left in       {kept}")
+        show()
+        for problem in verdict.problems:
+            show(f"  [bold red]![/] {escape(problem)}")
+        colour = "green" if verdict.is_green else "red"
+        words = "Nothing was lost." if verdict.is_green else "This is not what was promised."
+        show(f"[bold {colour}]{colour.upper()}[/]  {words}")
+
+
+@contextlib.contextmanager
+def screen_for(how: str) -> Iterator[Screen]:
+    """The screen for --format."""
+    yield JsonScreen() if how == "json" else TextScreen()

@@ -1,0 +1,96 @@
+"""The verdict: what the closed disks hold, against what the quorum had acknowledged. Believes nobody but the disks."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fastquorum.cli.demo.appender import Acknowledged
+from fastquorum.cli.demo.picture import Picture
+from fastquorum.errors import FastQuorumError
+from fastquorum.kernels import Kernels
+from fastquorum.storage.io_open import open_offline
+from fastquorum.types import Offset
+from fastquorum.wire.control_records import ControlRecordType, control_type
+
+
+class Replica(NamedTuple):
+    """One disk's log: its batches' bytes, its data records by offset, and what was wrong with it."""
+
+    directory: str
+    data: bytes
+    records: dict[Offset, bytes | None]
+    elections: int
+    problems: list[str]
+
+
+class Verdict(NamedTuple):
+    """What came of it. `is_green`: nothing lost, nothing twice, the logs alike, and all disks sound."""
+
+    lost: int
+    duplicated: int
+    elections: int
+    replicas_identical: bool
+    problems: list[str]
+    picture: Picture
+
+    @property
+    def is_green(self) -> bool:
+        return not self.problems
+
+
+def judge(directories: Sequence[str], ledger: Sequence[Acknowledged], kernels: Kernels) -> Verdict:
+    """Look every acknowledged record up on every disk; compare the disks. Damage is a verdict, not an error."""
+    replicas = [_read(directory, kernels) for directory in directories]
+    problems = [problem for replica in replicas for problem in replica.problems]
+    promised = {each.offset for each in ledger}
+    lost, surplus = set(), 0
+    for replica in replicas:
+        missing = [each for each in ledger if replica.records.get(each.offset) != each.value]
+        lost |= {each.offset for each in missing}
+        if missing:
+            problems.append(
+                f"{replica.directory}: {len(missing)} acknowledged records are missing or changed, the first at offset "
+                f"{missing[0].offset}"
+            )
+        unasked = sorted(replica.records.keys() - promised)
+        surplus = max(surplus, len(unasked))
+        if unasked:
+            problems.append(
+                f"{replica.directory}: {len(unasked)} records were never acknowledged or are there twice, the first at "
+                f"offset {unasked[0]}"
+            )
+    if len(promised) != len(ledger):
+        problems.append(f"{len(ledger) - len(promised)} records were acknowledged at an offset of another")
+    identical = all(replica.data == replicas[0].data for replica in replicas)
+    if not identical:
+        problems.append(f"the logs differ: {', '.join(f'{len(each.data)} bytes' for each in replicas)}")
+    return Verdict(
+        lost=len(lost),
+        duplicated=surplus,
+        elections=max(replica.elections for replica in replicas),
+        replicas_identical=identical,
+        problems=problems,
+        picture=Picture.of(each.value for each in ledger),
+    )
+
+
+def _read(directory: str, kernels: Kernels) -> Replica:
+    parts: list[bytes] = []
+    records: dict[Offset, bytes | None] = {}
+    elections = 0
+    problems: list[str] = []
+    try:
+        log = open_offline(directory, kernels)
+        seen = log.verify()
+        problems += [f"{each.path}: {each.text}" for each in seen.findings if each.severity != "note"]
+        if not seen.is_closed:
+            problems.append(f"{directory}: its log was not closed")
+        for batch in log.batches():
+            parts.append(batch.data)
+            for record in kernels.decode_records(batch.data):
+                if not batch.info.is_control:
+                    records[record.offset] = record.value
+                elif record.key is not None:
+                    elections += control_type(record.key) is ControlRecordType.LEADER_CHANGE
+    except FastQuorumError as error:
+        problems.append(str(error))
+    return Replica(directory, b"".join(parts), records, elections, problems)
