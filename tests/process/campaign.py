@@ -1,0 +1,275 @@
+"""kill -9, again and again: at every named failpoint and at random instants, of one node, two or all, under load.
+
+After each kill the nodes are started again and have to be ready by themselves. Then nothing acknowledged may be missing from
+a majority's disks or from what a consumer reads, nothing may be there twice, and nobody may have voted twice.
+
+    python -m tests.process.campaign --cycles 300 --report FILE
+"""
+
+import argparse
+import contextlib
+import json
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fastquorum import log
+from fastquorum.node.io.failpoints import NAMES
+from tests.process.cluster import Cluster, cluster
+from tests.process.history import History
+from tests.process.load import Load, fetch_committed
+from tests.process.processes import WAIT_S
+
+ACKED_MAX = 40
+"""A kill at random comes after up to this many more acknowledgements."""
+STIMULUS_S = 0.3
+"""How long each thing that may reach a failpoint is given, before the next is tried."""
+READY_S = 5.0
+"""An armed node is given this long to join, before it is led to its failpoint."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What a campaign did and found."""
+
+    cycles: int = 0
+    kills: int = 0
+    fired: Counter[str] = field(default_factory=Counter)
+    """Crashes at each failpoint."""
+    not_reached: Counter[str] = field(default_factory=Counter)
+    """Armed, but the process was killed from outside after all was tried."""
+    at_random: Counter[str] = field(default_factory=Counter)
+    needed_hands: list[str] = field(default_factory=list)
+    lost_or_doubled: list[str] = field(default_factory=list)
+    double_votes: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[str]:
+        return self.needed_hands + self.lost_or_doubled + self.double_votes
+
+
+class Campaign:
+    """One cluster that is hurt over and over. Deterministic in what it chooses, not in what comes of it."""
+
+    def __init__(self, quorum: Cluster, load: Load, seed: int, names: tuple[str, ...] = NAMES) -> None:
+        self.quorum = quorum
+        self.load = load
+        self.history = load.history
+        self.report = Report()
+        self._random = random.Random(seed)
+        self._names = list(names)
+        self._random.shuffle(self._names)
+        self._next_name = 0
+        self._checked_to = 0
+
+    def cycle(self) -> None:
+        """One kill, one recovery, one look."""
+        number = self.report.cycles
+        what = self._kill_at_random() if number % 3 == 2 else self._kill_at_failpoint()
+        self._recover(f"cycle {number}: {what}")
+        self._check(f"cycle {number}: {what}")
+        self.report.cycles += 1
+
+    # --- killing ------------------------------------------------------------------------------------------------------
+
+    def _kill_at_random(self) -> str:
+        quorum = self.quorum
+        leader = quorum.leader()
+        followers = [node_id for node_id in quorum.ids if node_id != leader]
+        who, victims = self._random.choice(
+            [
+                ("leader", [leader]),
+                ("follower", self._random.sample(followers, 1)),
+                ("both followers", followers),
+                ("leader and a follower", [leader, self._random.choice(followers)]),
+                ("all", list(quorum.ids)),
+            ]
+        )
+        self.history.wait_acked(self._random.randrange(ACKED_MAX), STIMULUS_S)
+        quorum.kill(*victims)
+        self.report.kills += len(victims)
+        self.report.at_random[who] += 1
+        return who
+
+    def _kill_at_failpoint(self) -> str:
+        """Restart a node with a failpoint armed; then do what may lead it there."""
+        quorum, name = self.quorum, self._names[self._next_name % len(self._names)]
+        self._next_name += 1
+        victim = self._random.choice(quorum.ids)
+        quorum.kill(victim)
+        self.report.kills += 1
+        nth = self._random.choice((1, 1, 2, 5))
+        armed = f"{name}=crash@{nth}"
+        quorum.start(victim, failpoints=armed)
+        crashed = any(self._dies(victim, stimulus) for stimulus in self._stimuli(victim))
+        if crashed:
+            self.report.fired[name] += 1
+        else:
+            self.report.not_reached[name] += 1
+            quorum.kill(victim)
+        quorum.note_state(victim)
+        self.report.kills += 1
+        return f"{armed} in node {victim}"
+
+    def _stimuli(self, victim: int) -> Iterator[Callable[[], None]]:
+        """What leads a node to where it writes, votes, leads, is deposed, and closes; each if it still lives."""
+        others = [node_id for node_id in self.quorum.ids if node_id != victim]
+        yield lambda: self._join(victim)
+        yield lambda: self._transfer(victim)
+        yield lambda: self._transfer(others[0])
+        yield lambda: self._transfer(others[1])
+        yield lambda: self._bereave(victim)
+        yield lambda: self.quorum.nodes[victim].signal(signal.SIGTERM)
+
+    def _join(self, victim: int) -> None:
+        with contextlib.suppress(AssertionError):
+            self.quorum.nodes[victim].wait_event("ready", timeout_s=READY_S)
+
+    def _transfer(self, heir: int) -> None:
+        """Have the leader resign for another: Vote, BeginQuorumEpoch and EndQuorumEpoch go around."""
+        leader = self.quorum.leader()
+        if leader not in (-1, heir) and self.quorum.nodes[leader].is_alive:
+            with contextlib.suppress(BrokenPipeError):
+                self.quorum.nodes[leader].tell(f"transfer {heir}")
+
+    def _bereave(self, victim: int) -> None:
+        """Take the leader away without a word."""
+        leader = self.quorum.leader()
+        if leader not in (-1, victim) and self.quorum.nodes[leader].is_alive:
+            self.quorum.kill(leader)
+            self.report.kills += 1
+
+    def _dies(self, victim: int, stimulus: Callable[[], None]) -> bool:
+        """Did it crash by itself? A graceful end is none."""
+        process = self.quorum.nodes[victim]
+        if process.is_alive:
+            stimulus()
+        return process.wait_ended(STIMULUS_S) and process.ended() == -9
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def _recover(self, what: str) -> None:
+        quorum = self.quorum
+        dead = [node_id for node_id in quorum.ids if not quorum.nodes[node_id].is_alive]
+        self._random.shuffle(dead)
+        quorum.start(*dead)
+        try:
+            quorum.ready()
+        except AssertionError as error:
+            self.report.needed_hands.append(f"{what}: {error}")
+            raise
+        self.history.wait_acked(1, WAIT_S)
+
+    def _check(self, what: str) -> None:
+        self.load.pause()
+        quorum, start = self.quorum, self._checked_to
+        disks = {node_id: quorum.records(node_id, start) for node_id in quorum.ids}
+        problems = self.history.not_on_a_majority(disks, start)
+        read = self._read_committed(start)
+        problems += self.history.judge(read, start).problems
+        self.report.lost_or_doubled += [f"{what}: {problem}" for problem in problems]
+        self.report.double_votes += [f"{what}: {problem}" for problem in quorum.ballots.violations]
+        assert not self.report.problems, self.report.problems
+        if read:
+            self._checked_to = read[-1][0] + 1
+        self.load.resume()
+
+    def _read_committed(self, start: int) -> list[tuple[int, bytes]]:
+        """From whoever leads; it may just change."""
+        for _ in range(20):
+            leader = self.quorum.leader()
+            try:
+                return fetch_committed(self.quorum.kernels, self.quorum.endpoint(leader), start)
+            except AssertionError:
+                # Not the leader any more: wait until the next one is announced.
+                self.quorum.wait_leader(after_epoch=self.quorum.epoch() - 1)
+        raise AssertionError("no leader answers a consumer")
+
+    def finish(self) -> dict[str, Any]:
+        """Stop all; look at whole logs; the report's figures."""
+        quorum = self.quorum
+        self.load.pause()
+        whole = self._read_committed(0)
+        problems = self.history.judge(whole).problems
+        codes = quorum.stop()
+        if set(codes.values()) != {0}:
+            self.report.needed_hands.append(f"exit codes of a graceful stop: {codes}")
+        disks = {node_id: quorum.records(node_id) for node_id in quorum.ids}
+        problems += self.history.not_on_a_majority(disks)
+        for node_id in quorum.ids:
+            found = log.open(str(quorum.path(node_id))).verify()
+            problems += [f"node {node_id}: {finding}" for finding in found.findings if finding.severity == "corrupt"]
+            if disks[node_id][: len(whole)] != whole[: len(disks[node_id])]:
+                problems.append(f"node {node_id} holds another log than the committed one")
+        self.report.lost_or_doubled += problems
+        self.report.double_votes = quorum.ballots.violations
+        assert not self.report.problems, self.report.problems
+        return self.figures()
+
+    def figures(self) -> dict[str, Any]:
+        report, history = self.report, self.history
+        return {
+            "cycles": report.cycles,
+            "kills": report.kills,
+            "acknowledged": history.count("acked"),
+            "unknown": history.count("unknown"),
+            "refused": history.count("refused"),
+            "votes_seen": self.quorum.ballots.vote_count,
+            "epochs_with_leader": len(self.quorum.ballots.epochs),
+            "failpoints_fired": dict(sorted(report.fired.items())),
+            "failpoints_not_reached": dict(sorted(report.not_reached.items())),
+            "at_random": dict(sorted(report.at_random.items())),
+            "lost_or_doubled": report.lost_or_doubled,
+            "double_votes": report.double_votes,
+            "needed_hands": report.needed_hands,
+        }
+
+
+@contextmanager
+def campaign(root: Path, seed: int) -> Iterator[Campaign]:
+    """Three nodes behind proxies that watch the votes, one of them on the pure kernels, and two writers."""
+    small = {"metadata.log.segment.bytes": 65536, "log.preallocate.bytes": 32768}
+    with cluster(root, links=True, kernels={3: "pure"}, settings=small) as quorum:
+        history = History()
+        with Load({node_id: quorum.endpoint(node_id) for node_id in quorum.ids}, history, value_bytes=400) as load:
+            yield Campaign(quorum, load, seed)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.process.campaign", description=__doc__)
+    parser.add_argument("--cycles", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--report", type=Path, help="where to write the figures as JSON")
+    parser.add_argument("--directory", type=Path, help="keep the nodes' directories here")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="fastquorum-campaign-") as temporary:
+        with campaign(arguments.directory or Path(temporary), arguments.seed) as running:
+            failure = ""
+            try:
+                for number in range(arguments.cycles):
+                    running.cycle()
+                    done = f"{number + 1}/{arguments.cycles}"
+                    print(f"\r{done} cycles, {running.history.count('acked')} acknowledged, none lost", end="", flush=True)
+                figures = running.finish()
+            except AssertionError as error:
+                failure = str(error)
+                figures = running.figures()
+            figures |= {"seed": arguments.seed, "took_s": round(time.monotonic() - began, 1), "failure": failure}
+    text = json.dumps(figures, indent=2)
+    print(f"\n{text}")
+    if arguments.report is not None:
+        arguments.report.write_text(text + "\n")
+    return 1 if failure else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

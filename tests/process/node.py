@@ -1,0 +1,112 @@
+"""One node in a process of its own, as a program that embeds it runs it: `python -m tests.process.node DATA CONFIG`.
+
+Says what happens as JSON lines on stdout: opened, leadership, ready, appended, stopped, failed. Takes one command a line on
+stdin: `append TIMEOUT_S VALUE`, `barrier TIMEOUT_S`, `transfer NODE`. SIGTERM and the end of stdin stop it gracefully. It dies with whoever started it.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+from fastquorum import sync
+from fastquorum.errors import FastQuorumError
+
+_PR_SET_PDEATHSIG = 1
+_printing = threading.Lock()
+
+
+def say(event: str, **fields: Any) -> None:
+    with _printing:
+        sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+        sys.stdout.flush()
+
+
+def _follow_leadership(node: sync.Quorum, over: threading.Event) -> None:
+    """Report every leader, and when the quorum works under it."""
+    try:
+        for now in node.leadership():
+            say("leadership", epoch=now.epoch, leader=now.leader_id, is_self=now.is_self)
+            if now.leader_id >= 0:
+                ready = node.wait_ready()
+                say("ready", epoch=ready.epoch, leader=ready.leader_id)
+    except FastQuorumError:
+        pass  # whatever ended the node is reported by `main`
+    finally:
+        over.set()
+
+
+def _append(node: sync.Quorum, timeout_s: float, value: str) -> None:
+    try:
+        say("appended", value=value, offset=node.append(value.encode(), timeout=timeout_s))
+    except FastQuorumError as error:
+        maybe = getattr(error, "maybe_committed", None)
+        say("appended", value=value, error=type(error).__name__, maybe_committed=maybe, text=str(error))
+
+
+def _barrier(node: sync.Quorum, timeout_s: float) -> None:
+    try:
+        say("barrier", offset=node.read_barrier(timeout=timeout_s))
+    except FastQuorumError as error:
+        say("barrier", error=type(error).__name__, text=str(error))
+
+
+def _transfer(node: sync.Quorum, heir: int) -> None:
+    try:
+        after = node.transfer_leadership(heir, timeout=5)
+        say("transferred", epoch=after.epoch, leader=after.leader_id)
+    except FastQuorumError as error:
+        say("transferred", error=type(error).__name__, text=str(error))
+
+
+def _obey(node: sync.Quorum, over: threading.Event) -> None:
+    for line in sys.stdin:
+        match line.split():
+            case ["append", timeout_s, value]:
+                work = threading.Thread(target=_append, args=(node, float(timeout_s), value), daemon=True)
+            case ["barrier", timeout_s]:
+                work = threading.Thread(target=_barrier, args=(node, float(timeout_s)), daemon=True)
+            case ["transfer", heir]:
+                work = threading.Thread(target=_transfer, args=(node, int(heir)), daemon=True)
+            case _:
+                raise AssertionError(line)
+        work.start()
+    over.set()
+
+
+def main(data: str, config: str) -> int:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    try:
+        node = sync.open(data, config_file=config)
+    except FastQuorumError as error:
+        say("failed", error=type(error).__name__, text=str(error))
+        return error.exit_code
+    say("opened", endpoint=node.endpoint, end_offset=node.end_offset)
+    for work in (_follow_leadership, _obey):
+        threading.Thread(target=work, args=(node, over), daemon=True).start()
+    over.wait()
+    began = time.monotonic()
+    error: FastQuorumError | None = node._node.error
+    if error is None:
+        try:
+            node.close()
+        except FastQuorumError as failed:
+            error = failed
+    error = error or node._node.error
+    if error is not None:
+        say("failed", error=type(error).__name__, text=str(error))
+        return error.exit_code
+    say("stopped", took_s=round(time.monotonic() - began, 3))
+    return 0
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1], sys.argv[2])
+    sys.stdout.flush()
+    os._exit(code)  # without waiting for the thread that reads stdin

@@ -1,0 +1,62 @@
+"""What needs root or a tool: mounts, strace, a compiler. Tests that cannot have it are skipped, with the reason."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+
+@contextmanager
+def mounted(place: Path, kind: str, options: str) -> Iterator[Path]:
+    """A file system of its own at `place`."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a file system needs root")
+    place.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        ["mount", "-t", kind, "-o", options, kind, str(place)], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip(f"mount is not allowed here: {done.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=False)
+
+
+@cache
+def strace_missing() -> str:
+    """Why strace cannot be used; empty if it can."""
+    path = shutil.which("strace")
+    if path is None:
+        return "strace is not installed"
+    tried = subprocess.run(
+        [path, "-f", "-qq", "-e", "inject=fdatasync:error=EIO", "true"], capture_output=True, text=True, check=False
+    )
+    return "" if tried.returncode == 0 else f"strace cannot trace here: {tried.stderr.strip()}"
+
+
+def strace(log: Path, *injections: str) -> list[str]:
+    """A command prefix that injects faults into system calls. The node stays our direct child (-D)."""
+    reason = strace_missing()
+    if reason:
+        pytest.skip(reason)
+    calls = ",".join(each.partition(":")[0] for each in injections)
+    injected = [word for each in injections for word in ("-e", f"inject={each}")]
+    return ["strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", str(log), "-e", f"trace={calls}", *injected]
+
+
+def compiled(source: str, name: str, directory: Path) -> Path:
+    """A shared library made of C source, for LD_PRELOAD."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    path = directory / f"{name}.c"
+    path.write_text(source)
+    library = directory / f"{name}.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(path), "-ldl"], check=True)
+    return library
