@@ -8,6 +8,7 @@ import pytest
 from fastquorum.errors import RecordTooLarge, StorageFailed, UsageError
 from fastquorum.kernels.lane import Advanced, AppendVerdict, LaneMode, Send, Unparked
 from fastquorum.kernels.pure.fetch_layout import RESPONSE_ENCODERS
+from fastquorum.kernels.pure.lane_leader import HIGH_WATERMARK_DELAY_US
 from fastquorum.types import METADATA_TOPIC_ID, Uuid
 from fastquorum.wire import encode_request, request_header
 from fastquorum.wire.quorum import VoteRequest
@@ -344,14 +345,20 @@ def test_parking_is_bounded_by_the_terms_and_a_zero_wait_is_answered_at_once(mak
     assert len(answers(leader.fetch(2, max_wait_ms=0))) == 1
 
 
-def test_a_high_watermark_above_the_requests_is_answered_at_once_and_when_it_moves(make: Make) -> None:
+def test_a_high_watermark_above_the_requests_is_told_soon_if_no_records_tell_it_first(make: Make) -> None:
     leader = Leading(make, voters=(1, 2, 3, 4, 5))
     leader.admit(3, high_watermark=-1)
     out = leader.admit(2)
     assert advances(out) == [1]
+    assert answers(out) == []
+    soon = leader.lane.deadline_us
+    assert soon == leader.now_us + HIGH_WATERMARK_DELAY_US
+    out = leader.tick(HIGH_WATERMARK_DELAY_US)
     assert [(answer.connection, answer.high_watermark) for answer in answers(out)] == [(30, 1)]
-    assert len(answers(leader.fetch(3, high_watermark=0))) == 1
-    assert len(answers(leader.fetch(3, high_watermark=1))) == 0
+    assert len(answers(leader.fetch(3, high_watermark=0))) == 0
+    assert leader.lane.deadline_us == leader.now_us + HIGH_WATERMARK_DELAY_US
+    _, out = leader.append()
+    assert {(answer.connection, answer.high_watermark) for answer in answers(out)} == {(20, 1), (30, 1)}
 
 
 def test_an_append_answers_every_parked_fetch_once(make: Make) -> None:

@@ -3,7 +3,7 @@
 Group commit: a batch is written when the flusher is idle or a voter's Fetch waits for it; otherwise appends gather
 until the sync is reported, a voter fetches, or the batch is full. A written batch goes out to parked Fetches before it
 is synced here.
-Source: KIP-595 "Fetch"; KIP-1166 (answers when the high watermark moves).
+Source: KIP-595 "Fetch"; KIP-1166 (a follower is told that the high watermark moved).
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,13 @@ from fastquorum.kernels.lane import (
     Unparked,
 )
 from fastquorum.kernels.pure.fetch_layout import REQUEST_PARSERS, RESPONSE_ENCODERS, ResponseEncoder
-from fastquorum.kernels.pure.lane_context import CORRELATION_FIRST, CORRELATION_LAST, LaneContext, correlation_of, end_of
+from fastquorum.kernels.pure.lane_context import (
+    CORRELATION_FIRST,
+    CORRELATION_LAST,
+    LaneContext,
+    correlation_of,
+    end_of,
+)
 from fastquorum.kernels.pure.lane_peer import Peer
 from fastquorum.types import ZERO_UUID, Micros, Offset, ReplicaKey
 
@@ -31,6 +37,8 @@ FETCH_KEY: Final = 1
 ENDPOINTS_VERSION_MIN: Final = 17
 """Kafka's leader names its endpoint from here on, though version 16 could."""
 US_PER_MS: Final = 1_000
+HIGH_WATERMARK_DELAY_US: Final = 3_000
+"""How long a follower may be left behind the high watermark while there is nothing else to tell it."""
 
 
 class LeaderLane:
@@ -194,6 +202,7 @@ class LeaderLane:
         self._advance(out)
         self._answer_parked(out)
         if self._parked:
+            self._hasten(now_us)
             self.on_tick(now_us, out)
         self._complete_barriers(out)
 
@@ -231,17 +240,24 @@ class LeaderLane:
             self._parked_voters -= peer.voter_index >= 0
 
     def _answer_parked(self, out: list[Output]) -> None:
-        """Answer every parked Fetch that has something to learn; for a pending barrier every voter's, empty or not."""
-        end_offset, high_watermark = self._log.end_offset, self.high_watermark
+        """Answer every parked Fetch that has records to get; for a pending barrier every voter's, empty or not."""
+        end_offset = self._log.end_offset
         barriers = self._context.barriers
         provoking = barriers.begun if barriers.is_pending else 0
         for peer in self._served.values():
-            if peer.is_parked and (
-                peer.sent_end < end_offset
-                or high_watermark > peer.request_high_watermark
-                or (peer.answered < provoking and peer.voter_index >= 0)
-            ):
+            if peer.is_parked and (peer.sent_end < end_offset or (peer.answered < provoking and peer.voter_index >= 0)):
                 self._answer(peer, out)
+
+    def _hasten(self, now_us: Micros) -> None:
+        """Peers that do not know the high watermark yet are told soon: with the next records, or by an empty answer.
+
+        An empty answer at once would be a second message for every commit, and leave no Fetch parked for the next
+        append.
+        """
+        soon = now_us + HIGH_WATERMARK_DELAY_US
+        for peer in self._served.values():
+            if peer.is_parked and self.high_watermark > peer.request_high_watermark and peer.deadline_us > soon:
+                peer.deadline_us = soon
 
     def _answer(self, peer: Peer, out: list[Output]) -> None:
         """Claim the peer's parked Fetch and answer it from the log as it is now."""
