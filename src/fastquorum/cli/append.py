@@ -4,12 +4,16 @@ import argparse
 import base64
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain, load_kernels, parse_bootstrap
+from fastquorum.cli.client import QuorumClient
+from fastquorum.cli.connection import Deadline, NotSent
 from fastquorum.cli.output import print_json
 from fastquorum.errors import FastQuorumError, NotReady, Overloaded, UsageError
+from fastquorum.types import Offset
 
 _READ_BYTES: Final = 1 << 16
 _BATCH_BYTES: Final = 1 << 20
@@ -40,9 +44,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from fastquorum.cli.client import QuorumClient
-    from fastquorum.cli.connection import Deadline
-
     decode = _ENCODINGS[arguments.encoding]
     bootstrap = parse_bootstrap(arguments.bootstrap)
     lines = _batches_of(arguments.value) if arguments.value is not None else _batches_of_stdin()
@@ -63,15 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _append(client: "object", values: Sequence[bytes], deadline: "object") -> int:
+def _append(client: QuorumClient, values: Sequence[bytes], deadline: Deadline) -> Offset:
     """Append; again only where it is certain that nothing was appended."""
-    import time
-
-    from fastquorum.cli.client import QuorumClient
-    from fastquorum.cli.connection import Deadline, NotSent
-
-    assert isinstance(client, QuorumClient)
-    assert isinstance(deadline, Deadline)
     while True:
         try:
             return client.append(values, deadline)

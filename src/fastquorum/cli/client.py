@@ -139,9 +139,7 @@ class QuorumClient:
                         )
         return None
 
-    def _ask(
-        self, endpoint: Endpoint, request: Message, version: int, response_type: type[M], deadline: Deadline
-    ) -> M:
+    def _ask(self, endpoint: Endpoint, request: Message, version: int, response_type: type[M], deadline: Deadline) -> M:
         """NotSent, NoAnswer, PeerProtocolError."""
         connection = self._connections.pop(endpoint, None) or Connection(endpoint, deadline.sooner(CONNECT_S))
         response = connection.request(request, version, deadline)
@@ -192,7 +190,7 @@ class QuorumClient:
         detail = answer.error_message or error_name(answer.error_code)
         match answer.error_code:
             case ErrorCode.MESSAGE_TOO_LARGE:
-                return RecordTooLarge(answer.error_message or "", size_bytes, BATCH_BYTES_MAX)
+                return RecordTooLarge(answer.error_message or "", size_bytes=size_bytes, limit_bytes=BATCH_BYTES_MAX)
             case ErrorCode.NOT_ENOUGH_REPLICAS:
                 return Overloaded(detail)
             case ErrorCode.NOT_LEADER_OR_FOLLOWER | ErrorCode.REQUEST_TIMED_OUT | ErrorCode.KAFKA_STORAGE_ERROR:
@@ -225,7 +223,9 @@ class QuorumClient:
                 case ErrorCode.NONE:
                     return self._decoded(answer, offset)
                 case ErrorCode.OFFSET_OUT_OF_RANGE:
-                    raise OffsetOutOfRange("", offset, answer.log_start_offset, answer.high_watermark)
+                    raise OffsetOutOfRange(
+                        offset=offset, start_offset=answer.log_start_offset, end_offset=answer.high_watermark
+                    )
             self.forget_leader()
             if deadline.left_s <= LOOK_AGAIN_S:
                 raise NotReady(error_name(answer.error_code))

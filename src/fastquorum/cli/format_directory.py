@@ -5,6 +5,12 @@ from contextlib import ExitStack
 
 from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels
 from fastquorum.cli.output import print_json, print_table
+from fastquorum.errors import UsageError
+from fastquorum.node.io.clock import wall_clock_ms
+from fastquorum.node.io.directory import lock_directory, new_directory_id
+from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
+from fastquorum.storage.identity import LogKind, format_voters, parse_voters
+from fastquorum.types import ZERO_UUID
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,19 +29,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--log", choices=("user", "metadata"), default="user", help="what the records are (default: user)"
     )
     parser.add_argument("--topic-name", metavar="NAME", help="how Kafka's clients see a user log (default: quorum)")
-    parser.add_argument("--observer", action="store_true", help="the node is not among the voters, and is meant not to be")
+    parser.add_argument(
+        "--observer", action="store_true", help="the node is not among the voters, and is meant not to be"
+    )
     add_kernels(parser)
     add_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from fastquorum.errors import UsageError
-    from fastquorum.node.io.clock import wall_clock_ms
-    from fastquorum.node.io.directory import lock_directory, new_directory_id
-    from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
-    from fastquorum.storage.identity import LogKind, format_voters, parse_voters
-    from fastquorum.types import ZERO_UUID
-
     kernels = load_kernels(arguments.kernels)
     try:
         voters = parse_voters(arguments.voters)

@@ -159,9 +159,7 @@ def _metadata(record: Record) -> str:
         version, position = _short(value, position, "version")
         message_type = METADATA_RECORDS.get(key)
         if message_type is None:
-            raise _Unreadable(
-                f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {key}"
-            )
+            raise _Unreadable(f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {key}")
         try:
             message, end = decode_prefix(message_type, version, value, position)
         except FastQuorumError as error:

@@ -2,11 +2,17 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels
+from fastquorum.cli.json_text import jackson_text
+from fastquorum.cli.kafka_dump import dump_file
 from fastquorum.cli.output import print_json
+from fastquorum.cli.stored import Leftover, describe_record, files_of, kind_of, read_batches
 from fastquorum.errors import CorruptionError, UsageError
+from fastquorum.kernels import Kernels
+from fastquorum.storage.identity import LogKind
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,10 +36,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from fastquorum.cli.kafka_dump import dump_file
-    from fastquorum.cli.stored import files_of, kind_of
-    from fastquorum.storage.identity import LogKind
-
     kernels = load_kernels(arguments.kernels)
     if "\0" in arguments.path:
         raise UsageError("the path holds a zero byte")
@@ -43,10 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         kind = kind_of(path) if arguments.records == "auto" else LogKind(arguments.records)
         match arguments.format:
             case "kafka":
-                write = sys.stdout.buffer.write
-                dump_file(
-                    path, kernels, as_metadata=kind is LogKind.METADATA, out=lambda line: write(f"{line}\n".encode())
-                )
+                dump_file(path, kernels, as_metadata=kind is LogKind.METADATA, out=_print_utf8)
             case "json":
                 for shown in _records(path, kernels, kind):
                     print_json(shown)
@@ -56,12 +55,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _print_utf8(line: str) -> None:
+    """As Kafka's tool does wherever it is asked to, and whatever the terminal's encoding."""
+    sys.stdout.buffer.write(f"{line}\n".encode())
+
+
 _ROW = "{:>10}  {:>6}  {:>14}  {}"
 
 
-def _records(path: str, kernels: Any, kind: Any) -> Any:
-    from fastquorum.cli.stored import Leftover, describe_record, read_batches
-
+def _records(path: str, kernels: Kernels, kind: LogKind) -> Iterator[dict[str, Any]]:
     for found in read_batches(path, kernels):
         if isinstance(found, Leftover):
             if not found.is_zero:
@@ -84,8 +86,6 @@ def _records(path: str, kernels: Any, kind: Any) -> Any:
 
 
 def _row(shown: dict[str, Any]) -> str:
-    from fastquorum.cli.json_text import jackson_text
-
     rest = {key: value for key, value in shown.items() if key not in ("offset", "epoch", "timestampMs")}
     title = rest.get("type") or rest.get("control")
     text = f"{title} {jackson_text(rest['data'])}" if title else jackson_text(rest)

@@ -6,6 +6,7 @@ from typing import Final
 from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels
 from fastquorum.cli.output import print_json, print_table
 from fastquorum.errors import CorruptionError
+from fastquorum.storage.io_open import open_offline
 
 _OK: Final = 0
 
@@ -24,8 +25,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from fastquorum.storage.io_open import open_offline
-
     seen = open_offline(arguments.path, load_kernels(arguments.kernels)).verify()
     said = {
         "sound": seen.is_sound,
@@ -46,5 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         if findings:
             print()
             header = ("SEVERITY", "FILE", "BYTE", "OFFSET", "FINDING")
-            print_table(header, [(each.severity, each.path, each.position, each.offset, each.text) for each in seen.findings])
+            print_table(
+                header, [(each.severity, each.path, each.position, each.offset, each.text) for each in seen.findings]
+            )
     return _OK if seen.is_sound else CorruptionError.exit_code

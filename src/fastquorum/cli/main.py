@@ -83,14 +83,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parse(words: list[str]) -> argparse.Namespace:
     parser = _new_parser("fastquorum", "A Kafka-KRaft-compatible metadata quorum.", EXIT_CODES)
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    parsers = {(): parser}
-    choices = {(): parser.add_subparsers(metavar="COMMAND", title="commands")}
+    parsers = {"": parser}
+    choices = {"": parser.add_subparsers(metavar="COMMAND", title="commands")}
     for group, summary in GROUPS.items():
-        parsers[(group,)] = _add_parser(choices[()], group, summary)
-        choices[(group,)] = parsers[(group,)].add_subparsers(metavar="COMMAND", title="commands")
+        parsers[group] = _add_parser(choices[""], group, summary)
+        choices[group] = parsers[group].add_subparsers(metavar="COMMAND", title="commands")
     chosen = _chosen(words)
     for command in COMMANDS:
-        added = _add_parser(choices[command.words[:-1]], command.words[-1], command.summary)
+        added = _add_parser(choices["".join(command.words[:-1])], command.words[-1], command.summary)
         if command is chosen:
             module = importlib.import_module(command.module)
             module.configure(added)
@@ -103,7 +103,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
         print(f"fastquorum {__version__}")
         parser.exit(0)
     if not hasattr(arguments, "run"):
-        group = tuple(word for word in words if not word.startswith("-"))[:1]
+        group = next((word for word in words if not word.startswith("-")), "")
         parsers.get(group, parser).error("which command? See --help")
     return arguments
 
@@ -143,4 +143,6 @@ def _add_parser(
 
 def _add_debug(parser: argparse.ArgumentParser) -> None:
     # Suppressed, not False: a default here would overwrite what was said in front of the subcommand.
-    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error")
+    parser.add_argument(
+        "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+    )

@@ -18,6 +18,8 @@ from fastquorum.cli.arguments import (
     parse_bootstrap,
     positive_seconds,
 )
+from fastquorum.cli.client import QuorumClient
+from fastquorum.cli.connection import Deadline
 from fastquorum.cli.output import print_json
 from fastquorum.errors import NotReady, UsageError
 from fastquorum.types import ZERO_UUID, NodeId
@@ -57,9 +59,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from fastquorum.cli.client import QuorumClient
-    from fastquorum.cli.connection import Deadline
-
     if arguments.human_readable and not arguments.replication:
         raise UsageError("--human-readable goes with --replication only")
     bootstrap = parse_bootstrap(arguments.bootstrap)
@@ -102,7 +101,7 @@ def status_text(response: DescribeQuorumResponse, cluster_id: str) -> str:
 
 
 def replication_text(response: DescribeQuorumResponse, now_ms: int | None) -> str:
-    """`describe --replication`; with the time of now as --human-readable. Cells are padded, then a tab, the last too."""
+    """`describe --replication`; with the time of now as --human-readable. Cells are padded, and a tab ends each."""
     partition = response.topics[0].partitions[0]
     leader = _leader(partition)
     followers = [row for row in partition.current_voters if row.replica_id != partition.leader_id]

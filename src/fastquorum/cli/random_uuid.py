@@ -3,6 +3,7 @@
 import argparse
 
 from fastquorum.cli.arguments import explain
+from fastquorum.node.io.directory import new_directory_id
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +15,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from fastquorum.node.io.directory import new_directory_id
-
     print(new_directory_id())
     return 0

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from typing import Any, Final
+from typing import Final
 
 from fastquorum.cli.arguments import (
     add_bootstrap,
@@ -14,7 +14,14 @@ from fastquorum.cli.arguments import (
     parse_bootstrap,
     positive,
 )
+from fastquorum.cli.client import QuorumClient
+from fastquorum.cli.connection import Deadline
+from fastquorum.cli.json_text import jackson_text
 from fastquorum.cli.output import print_json
+from fastquorum.cli.stored import describe_record
+from fastquorum.kernels import Record
+from fastquorum.storage.identity import LogKind
+from fastquorum.types import TOPIC_NAME, Epoch
 
 _PARK_S: Final = 5.0
 """How long a node may keep a Fetch while nothing is committed."""
@@ -37,9 +44,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from fastquorum.cli.client import QuorumClient
-    from fastquorum.cli.connection import Deadline
-
     bootstrap = parse_bootstrap(arguments.bootstrap)
     offset, left = arguments.from_offset, arguments.max
     with QuorumClient(bootstrap, load_kernels(arguments.kernels)) as client:
@@ -62,17 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _kind(topic: str) -> Any:
-    from fastquorum.storage.identity import LogKind
-    from fastquorum.types import TOPIC_NAME
-
+def _kind(topic: str) -> LogKind:
     return LogKind.METADATA if topic == TOPIC_NAME else LogKind.USER
 
 
-def _show(how: str, epoch: int, record: Any, kind: Any) -> None:
-    from fastquorum.cli.json_text import jackson_text
-    from fastquorum.cli.stored import describe_record
-
+def _show(how: str, epoch: Epoch, record: Record, kind: LogKind) -> None:
     shown = describe_record(record, is_control=False, kind=kind)
     if how == "json":
         print_json({"offset": record.offset, "epoch": epoch, "timestampMs": record.timestamp_ms, **shown})

@@ -7,7 +7,7 @@ import sys
 import threading
 from types import FrameType
 
-from fastquorum.cli.arguments import explain
+from fastquorum.cli.arguments import explain, load_kernels
 from fastquorum.errors import FastQuorumError
 from fastquorum.node.io.running import Leadership, start_node
 from fastquorum.node.io.sources import read_settings
@@ -82,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         },
         arguments.config,
     )
+    load_kernels("pure" if settings.kernels == "pure" else "native")  # said in our words if they are missing
     watcher = _Watcher(arguments.verbose)
     node = start_node(settings, watcher)
     signals = _Signals(watcher.over)

@@ -5,6 +5,7 @@ import argparse
 from fastquorum.cli.arguments import explain
 from fastquorum.cli.wire_lines import Line, api_key, each_line, whole
 from fastquorum.errors import UsageError, WireError
+from fastquorum.wire import decode, decode_request_header, decode_response_header, find_api, to_json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +24,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def decode_line(line: Line) -> Line:
     """The line, with its frames as JSON. UsageError, WireError."""
-    from fastquorum.wire import decode, decode_request_header, decode_response_header, find_api, to_json
-
     if "api_key" not in line:
         raise UsageError("api_key is missing")
     key, version = api_key(line["api_key"]), whole(line, "api_version")

@@ -5,6 +5,7 @@ import argparse
 from fastquorum.cli.arguments import explain
 from fastquorum.cli.wire_lines import Line, api_key, each_line, whole
 from fastquorum.errors import UsageError
+from fastquorum.wire import RequestHeader, ResponseHeader, encode, find_api, from_json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +24,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def encode_line(line: Line) -> Line:
     """The line, with its frames in hex. UsageError, WireError."""
-    from fastquorum.wire import RequestHeader, ResponseHeader, encode, find_api, from_json
-
     has_request = _has(line, "request")
     has_response = _has(line, "response")
     if not has_request and not has_response:

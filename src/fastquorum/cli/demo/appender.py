@@ -69,4 +69,3 @@ class Appender:
                 return record.offset
             case _:
                 raise FatalError(f"behind offset {start - 1} the quorum holds {len(found)} records nobody appended")
-

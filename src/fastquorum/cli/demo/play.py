@@ -202,4 +202,6 @@ def _percentile(ordered: list[int], percent: int) -> int:
 def _keep_ledger(root: str, ledger: Sequence[Acknowledged]) -> None:
     with open(os.path.join(root, LEDGER), "w", encoding="ascii") as file:
         for each in ledger:
-            file.write(json.dumps({"offset": each.offset, "value": base64.b64encode(each.value).decode("ascii")}) + "\n")
+            file.write(
+                json.dumps({"offset": each.offset, "value": base64.b64encode(each.value).decode("ascii")}) + "\n"
+            )

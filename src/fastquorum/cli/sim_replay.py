@@ -1,0 +1,31 @@
+"""`fastquorum sim replay`: a seed again, with everything that happens in it."""
+
+import argparse
+import dataclasses
+
+from fastquorum import sim
+from fastquorum.cli.arguments import add_format, explain
+from fastquorum.cli.output import print_json
+from fastquorum.cli.sim_run import add_seed
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Simulate a seed again and print its whole trace, then the report. Exits 1 if a promise was broken.",
+        "fastquorum sim replay --seed 7 | less",
+    )
+    add_seed(parser)
+    add_format(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.format == "json":
+        report = sim.replay(
+            arguments.seed, lambda line: print_json({"trace": line}), arguments.nodes, kernels=arguments.kernels
+        )
+        print_json(dataclasses.asdict(report))
+    else:
+        report = sim.replay(arguments.seed, print, arguments.nodes, kernels=arguments.kernels)
+        print(report)
+    return 0 if report.ok else 1
