@@ -1,0 +1,112 @@
+"""Every command explains itself, quickly, and a wrong word is answered with usage."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from fastquorum.cli.main import COMMANDS, GROUPS
+from tests.cli.conftest import Ran, in_process
+
+
+@pytest.mark.parametrize("words", [command.words for command in COMMANDS], ids=" ".join)
+def test_help_explains_with_an_example(fastquorum: Callable[..., Ran], words: tuple[str, ...]) -> None:
+    ran = fastquorum(*words, "--help")
+    assert ran.code == 0
+    assert f"usage: fastquorum {' '.join(words)}" in ran.out
+    assert "\nexample" in ran.out
+    assert f"  fastquorum {' '.join(words)}" in ran.out or f"| fastquorum {' '.join(words)}" in ran.out
+
+
+@pytest.mark.parametrize("words", [(), *((group,) for group in GROUPS)], ids=str)
+def test_a_missing_command_is_wrong_usage(fastquorum: Callable[..., Ran], words: tuple[str, ...]) -> None:
+    ran = fastquorum(*words)
+    assert ran.code == 2
+    assert ran.err.startswith("usage: fastquorum")
+
+
+@pytest.mark.parametrize("words", [("frobnicate",), ("log", "frobnicate"), ("log", "dump"), ("read", "--bootstrap")])
+def test_wrong_words_are_wrong_usage(fastquorum: Callable[..., Ran], words: tuple[str, ...]) -> None:
+    ran = fastquorum(*words)
+    assert ran.code == 2
+    assert "Traceback" not in ran.err
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from fastquorum.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'rich', 'asyncio', 'fastquorum.wire', 'fastquorum.node'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy}' if heavy else 0)"
+    )
+    import subprocess
+    import sys
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+
+
+def test_version(fastquorum: Callable[..., Ran]) -> None:
+    assert fastquorum("--version").out.startswith("fastquorum 0.")
+
+
+def test_random_uuids_are_kafkas_and_differ(fastquorum: Callable[..., Ran]) -> None:
+    drawn = {fastquorum("random-uuid").out.strip() for _ in range(5)}
+    assert len(drawn) == 5
+    assert {len(each) for each in drawn} == {22}
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    import subprocess
+    import sys
+
+    from tests.wire.golden import CLUSTER
+
+    dump = subprocess.Popen(
+        [sys.executable, "-m", "fastquorum.cli", "log", "dump", str(CLUSTER / "c1")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert dump.stdout is not None
+    assert dump.stderr is not None
+    dump.stdout.readline()
+    dump.stdout.close()
+    error = dump.stderr.read()
+    dump.stderr.close()
+    assert dump.wait(30) == 141
+    assert error == b""
+
+
+def test_doctor_says_what_is_here(fastquorum: Callable[..., Ran], tmp_path: object) -> None:
+    ran = fastquorum("doctor", "--data", tmp_path, "--format", "json")
+    said = json.loads(ran.out)
+    assert {"kernels", "cpu_path", "file_system", "fsync_p50_us", "fsync_p99_us", "clock_source", "lmdb"} <= said.keys()
+    assert ran.code == (1 if said["problems"] else 0)
+    assert "DOCTOR" in fastquorum("doctor", "--data", tmp_path).out
+
+
+def test_doctor_finds_a_missing_directory_wrong(fastquorum: Callable[..., Ran], tmp_path: object) -> None:
+    ran = fastquorum("doctor", "--data", f"{tmp_path}/nowhere")
+    assert ran.code == 1
+    assert "nowhere is no directory" in ran.out
+
+
+def test_a_sweep_reports_every_seed() -> None:
+    ran = in_process("sim", "sweep", "--seeds", "3:5", "--jobs", "2", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert [json.loads(line)["seed"] for line in ran.out.splitlines()] == [3, 4]
+
+
+def test_run_and_replay_of_a_seed_agree(fastquorum: Callable[..., Ran]) -> None:
+    ran = fastquorum("sim", "run", "--seed", 3, "--format", "json")
+    assert ran.code == 0
+    replayed = fastquorum("sim", "replay", "--seed", 3, "--format", "json")
+    *trace, report = [json.loads(line) for line in replayed.out.splitlines()]
+    assert trace
+    assert report == json.loads(ran.out)
+
+
+@pytest.mark.parametrize("seeds", ["5", "5:5", "7:3", "a:b", "-1:3"])
+def test_bad_seeds_are_wrong_usage(fastquorum: Callable[..., Ran], seeds: str) -> None:
+    assert fastquorum("sim", "sweep", f"--seeds={seeds}").code == 2
