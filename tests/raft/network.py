@@ -15,7 +15,8 @@ from fastquorum.wire import Message
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 
 from .promises import Promises
-from .scenario import EPOCH_MS, START_US, Replica, fetch_request, key, replica
+from .scenario import EPOCH_MS, START_US, Replica, replica
+from .wire_messages import fetch_request, key
 
 DELAY_US = 2 * MS
 FETCH_EVERY_US = 100 * MS

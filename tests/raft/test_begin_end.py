@@ -11,7 +11,8 @@ from fastquorum.raft.election import ElectionState
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode, Message
 
-from .scenario import Replica, begin_request, end_request, endpoint, error_of, key, replica
+from .scenario import Replica, replica
+from .wire_messages import begin_request, end_request, endpoint, error_of, key
 
 NOT_LEADING: dict[str, Callable[[], Replica]] = {
     "unattached": lambda: replica(1).unattached(epoch=5),

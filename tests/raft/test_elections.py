@@ -9,7 +9,8 @@ from fastquorum.raft.election import ElectionState
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.quorum import VoteRequest
 
-from .scenario import endpoint, key, replica, vote_request, vote_response
+from .scenario import replica
+from .wire_messages import endpoint, key, vote_request, vote_response
 
 
 def asked(voter_message: VoteRequest) -> VoteRequest.TopicData.PartitionData:

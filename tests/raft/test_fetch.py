@@ -10,7 +10,8 @@ from fastquorum.wire import ErrorCode, encode_response
 from fastquorum.wire.fetch import FetchRequest
 from fastquorum.wire.snapshot import FetchSnapshotRequest
 
-from .scenario import CLUSTER, Replica, directory, error_of, fetch_request, key, replica
+from .scenario import Replica, replica
+from .wire_messages import CLUSTER, directory, error_of, fetch_request, key
 
 
 def leader() -> Replica:

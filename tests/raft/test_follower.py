@@ -13,7 +13,8 @@ from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 
-from .scenario import Replica, begin_request, endpoint, fetch_response, replica, voter_set
+from .scenario import Replica, replica
+from .wire_messages import begin_request, endpoint, fetch_response, voter_set
 
 
 def follower(log: str = "1:10 3:5") -> Replica:

@@ -13,17 +13,8 @@ from fastquorum.wire import ErrorCode, encode_response
 from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 
-from .scenario import (
-    EPOCH_MS,
-    Replica,
-    begin_response,
-    directory,
-    end_response,
-    endpoint,
-    key,
-    replica,
-    vote_request,
-)
+from .scenario import EPOCH_MS, Replica, replica
+from .wire_messages import begin_response, directory, end_response, endpoint, key, vote_request
 
 
 def begun(leader: Replica) -> list[int]:

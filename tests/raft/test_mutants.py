@@ -10,7 +10,8 @@ from fastquorum.raft import effects as fx
 from .mutants import MUTANTS
 from .network import Network
 from .promises import Promises
-from .scenario import fetch_response, is_granted, key, replica, vote_request
+from .scenario import replica
+from .wire_messages import fetch_response, is_granted, key, vote_request
 
 
 def a_restarted_voter_remembers_its_vote() -> None:

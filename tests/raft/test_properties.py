@@ -10,8 +10,8 @@ from fastquorum.raft import events as ev
 from fastquorum.wire import Message
 
 from .promises import Promises
-from .scenario import (
-    Replica,
+from .scenario import Replica, replica
+from .wire_messages import (
     begin_request,
     begin_response,
     end_request,
@@ -19,7 +19,6 @@ from .scenario import (
     fetch_request,
     fetch_response,
     key,
-    replica,
     vote_request,
     vote_response,
 )

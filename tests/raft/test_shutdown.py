@@ -7,7 +7,8 @@ from fastquorum.raft.raft import SHUTDOWN_US_MAX
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.quorum import EndQuorumEpochRequest
 
-from .scenario import Replica, begin_request, error_of, fetch_request, is_granted, replica, vote_request
+from .scenario import Replica, replica
+from .wire_messages import begin_request, error_of, fetch_request, is_granted, vote_request
 
 
 def shut_down(stopping: Replica) -> Replica:

@@ -11,7 +11,9 @@ from fastquorum.types import ZERO_UUID, ReplicaKey
 from fastquorum.wire.control_messages import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 from fastquorum.wire.quorum import EndQuorumEpochRequest, VoteRequest
 
-from .scenario import CLUSTER, FakeLog, Replica, directory, endpoint, key, replica, voter_set
+from .fakes import FakeLog
+from .scenario import Replica, replica
+from .wire_messages import CLUSTER, directory, endpoint, key, voter_set
 
 
 def test_without_anything_persisted_a_replica_is_unattached_in_epoch_0() -> None:

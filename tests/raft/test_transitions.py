@@ -8,7 +8,8 @@ from fastquorum.raft import events as ev
 from fastquorum.raft import moves
 from fastquorum.raft.transitions import TABLE, Cause, RoleName, mermaid, next_role
 
-from .scenario import Replica, begin_request, endpoint, key, replica, vote_request
+from .scenario import Replica, replica
+from .wire_messages import begin_request, endpoint, key, vote_request
 
 AT_FIVE: dict[RoleName, Callable[[], Replica]] = {
     RoleName.UNATTACHED: lambda: replica(1).unattached(epoch=5),

@@ -10,7 +10,8 @@ from fastquorum.raft.election import ElectionState
 from fastquorum.types import ZERO_UUID, ReplicaKey
 from fastquorum.wire import ErrorCode, Message
 
-from .scenario import Replica, directory, error_of, is_granted, key, replica, vote_request
+from .scenario import Replica, replica
+from .wire_messages import directory, error_of, is_granted, key, vote_request
 
 LOG = "1:10 4:3"
 UP_TO_DATE, BEHIND = (4, 13), (4, 12)

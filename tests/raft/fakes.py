@@ -1,0 +1,86 @@
+"""The log and the lane of a replica under test: what raft/ may see of them, and no more."""
+
+from dataclasses import dataclass, field
+
+from fastquorum.kernels.lane import FollowerTerms, LaneMode, LaneState, LeaderTerms, PeerState
+from fastquorum.types import Epoch, Micros, Offset, ReplicaKey
+
+
+def epochs_of(text: str) -> list[Epoch]:
+    """ "1:10 5:3" is ten records of epoch 1, then three of epoch 5."""
+    return [int(epoch) for epoch, count in (part.split(":") for part in text.split()) for _ in range(int(count))]
+
+
+class FakeLog:
+    """A log of epochs only. Everything is flushed at once unless `unflushed` says otherwise."""
+
+    def __init__(self, epochs: list[Epoch]) -> None:
+        self.epochs = epochs
+        self.unflushed = 0
+
+    start_offset = 0
+
+    @property
+    def end_offset(self) -> Offset:
+        return len(self.epochs)
+
+    @property
+    def flushed_end(self) -> Offset:
+        return len(self.epochs) - self.unflushed
+
+    @property
+    def last_epoch(self) -> Epoch:
+        return self.epochs[-1] if self.epochs else 0
+
+    def end_offset_for(self, epoch: Epoch) -> tuple[Epoch, Offset]:
+        if not self.epochs:
+            return -1, -1
+        if epoch >= self.last_epoch:
+            return self.last_epoch, self.end_offset
+        below = [each for each in self.epochs if each <= epoch]
+        return (below[-1], len(below)) if below else (epoch, 0)
+
+    def epoch_for(self, offset: Offset) -> Epoch:
+        return self.epochs[offset] if 0 <= offset < len(self.epochs) else -1
+
+    def __str__(self) -> str:
+        counts: dict[Epoch, int] = {}
+        for epoch in self.epochs:
+            counts[epoch] = counts.get(epoch, 0) + 1
+        return " ".join(f"{epoch}:{count}" for epoch, count in counts.items())
+
+
+@dataclass
+class FakeLane:
+    """What the frozen lane would tell."""
+
+    terms: LeaderTerms | FollowerTerms | None = None
+    high_watermark: Offset = -1
+    leader_contact_us: Micros = -1
+    fetch_sent_us: Micros = -1
+    peers: dict[ReplicaKey, PeerState] = field(default_factory=dict)
+
+    def state(self, log: FakeLog) -> LaneState | None:
+        if self.terms is None:
+            return None
+        leads = isinstance(self.terms, LeaderTerms)
+        return LaneState(
+            mode=LaneMode.LEADER if leads else LaneMode.FOLLOWER,
+            epoch=self.terms.epoch,
+            log_end=log.end_offset,
+            flushed_end=log.flushed_end,
+            high_watermark=self.high_watermark,
+            peers=tuple(self.peers[each] for each in sorted(self.peers)),
+            leader_contact_us=self.leader_contact_us,
+            fetch_sent_us=self.fetch_sent_us,
+        )
+
+    def settle(self, terms: LeaderTerms | FollowerTerms | None) -> None:
+        """As the replica does: go on, or open anew."""
+        if terms is not None and type(terms) is type(self.terms):
+            assert self.terms is not None
+            if terms._replace(high_watermark=0) == self.terms._replace(high_watermark=0):
+                return
+        assert self.terms is None, "terms changed without CloseLane"
+        if terms is not None:
+            self.__init__(terms, terms.high_watermark)  # type: ignore[misc]
