@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader
+from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, RecordTooLarge
 from fastquorum.kernels import Buffer, Kernels
 from fastquorum.kernels.lane import (
     NO_CONNECTION,
@@ -261,7 +261,14 @@ class LaneShell:
             if not self.is_leader:
                 self._fates += self._appends.fail_queued(self.not_leader())
                 return
-            verdict = self._append_now(queued[0], now_us)
+            try:
+                verdict = self._append_now(queued[0], now_us)
+            except RecordTooLarge as error:
+                # Only encoding tells, and while the lane was frozen nothing was encoded.
+                first = queued.popleft()
+                self._appends.release(first.record_count, first.size_bytes)
+                self._fates.append(Fate(first.ticket, -1, error))
+                continue
             if verdict == AppendVerdict.FROZEN:
                 return
             first = queued.popleft()
