@@ -50,6 +50,8 @@ class GhostNode:
     bases: list[Offset] = field(default_factory=list)
     dead: dict[tuple[Epoch, Offset], bytes] = field(default_factory=dict)
     """Truncated away, and not appended again since."""
+    truncated_ends: dict[tuple[Epoch, Offset], None] = field(default_factory=dict)
+    """Ends (with the epoch before them) that were truncated away at any time."""
     is_truncating: bool = False
     pledged: Offset = 0
     """Committed with this node's disk counted: never to be lost again."""
@@ -156,6 +158,7 @@ class Ghost:
             keep += 1
         for batch in node.batches[keep:]:
             node.dead[batch.epoch, batch.base] = batch.chain
+            node.truncated_ends[batch.epoch, batch.end] = None
             if self.committed_chains.get(batch.end) == batch.chain:
                 raise Violation("S11", f"committed batch at {batch.base} (epoch {batch.epoch}) truncated", node.node_id)
         del node.batches[keep:]

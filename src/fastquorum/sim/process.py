@@ -443,9 +443,12 @@ class Process:
         self.note(f"saves epoch {election.epoch} leader {election.leader_id} voted {voted}")
 
     def request(self, event: ev.Event) -> None:
-        self.may_resign = True
-        self.note(f"is asked: {type(event).__name__}")
-        self.post(lambda: self.replica.request(event, self.now_us))
+        def ask() -> None:
+            self.may_resign = True
+            self.note(f"is asked: {type(event).__name__}")
+            self.replica.request(event, self.now_us)
+
+        self.post(ask)
 
     # --- node.ports.Transport -----------------------------------------------------------------------------------------
 

@@ -25,6 +25,9 @@ QUORUM_APIS: Final = frozenset(
     (ApiKey.FETCH, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH)
 )
 
+LANE_CORRELATION_FIRST: Final = 0x4000_0000
+"""The lane numbers its requests from here on."""
+
 
 class Asked:
     """Requests that reached a node, until they are answered: by connection and correlation id."""
@@ -53,7 +56,8 @@ def request(node: GhostNode, durable: ElectionState | None, frame: bytes, *, fai
         case VoteRequest():
             _vote_request(node, durable, message)
         case FetchRequest():
-            _fetch_request(node, durable, message)
+            is_lanes = int.from_bytes(frame[4:8], "big") >= LANE_CORRELATION_FIRST
+            _fetch_request(node, durable, message, is_lanes=is_lanes)
         case BeginQuorumEpochRequest():
             begin = message.topics[0].partitions[0]
             if node.votes.get(begin.leader_epoch) != node.node_id:
@@ -145,12 +149,20 @@ def _vote_response(
         raise Violation("S2", f"grants {candidate} its vote of {epoch} again", node.node_id)
 
 
-def _fetch_request(node: GhostNode, durable: ElectionState | None, message: FetchRequest) -> None:
-    """S15: the Fetch is the acknowledgement."""
+def _fetch_request(
+    node: GhostNode, durable: ElectionState | None, message: FetchRequest, *, is_lanes: bool
+) -> None:
+    """S15: the Fetch is the acknowledgement.
+
+    One of raft's own, which only looks for the leader, may have waited for its connection while the log was truncated. The one
+    leader that could admit it is the one that this replica truncated for, and lacks what was truncated.
+    """
     partition = message.topics[0].partitions[0]
     offset, epoch = partition.fetch_offset, partition.current_leader_epoch
     if epoch > max(_durable_epoch(durable), node.last_epoch):
         raise Violation("S4", f"fetches in {epoch}, durable is {durable}", node.node_id)
+    if not is_lanes and (partition.last_fetched_epoch, offset) in node.truncated_ends:
+        return
     if offset > node.durable_end:
         raise Violation("S15", f"fetches from {offset}, durable is {node.durable_end}", node.node_id)
     count = node.index_of_end(offset)
