@@ -108,7 +108,13 @@ class Trio:
             assert node.stdin is not None
             node.stdin.close()
         for node in self._nodes:
-            node.wait(10)
+            try:
+                node.wait(10)
+            except subprocess.TimeoutExpired:
+                node.kill()
+                node.wait()
+            assert node.stdout is not None
+            node.stdout.close()
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
@@ -117,13 +123,16 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     rounds, commits = (2, 10) if setting.is_quick else (5, 250)
     contestants = CONTESTANTS[:1] if setting.is_quick else CONTESTANTS
     levels = IN_FLIGHT[:2] if setting.is_quick else IN_FLIGHT
-    with tempfile.TemporaryDirectory(dir=setting.directory, prefix="fastquorum-bench-") as directory:
-        with _trios(contestants, directory) as trios:
-            for trio in trios.values():
-                trio.measure(1, 20)  # warm
-            results = [_level(setting, trios, level, rounds, commits, directory) for level in levels]
-            for trio in trios.values():
-                trio.assert_all_values_are_there()
+    with (
+        tempfile.TemporaryDirectory(dir=setting.directory, prefix="fastquorum-bench-") as directory,
+        _trios(contestants, directory) as trios,
+    ):
+        for trio in trios.values():
+            trio.measure(1, 20)  # warm
+            trio.assert_all_values_are_there()
+        results = [_level(setting, trios, level, rounds, commits, directory) for level in levels]
+        for trio in trios.values():
+            trio.assert_all_values_are_there()
     return results
 
 

@@ -1,8 +1,9 @@
 """One process of the quorum under test: runs a node, and appends when told to. `bench.commit` starts three.
 
-Reads JSON lines from stdin, answers each with one on stdout: {"do": "who"}, {"do": "measure", "in_flight": N, "appends":
-M}, {"do": "values"}, {"do": "stop"}. The node lives in this process, so that whoever leads is measured as an embedding
-program sees it: appends made in asyncio (or by a blocking thread), the replica in a thread of its own.
+Reads JSON lines from stdin and answers each with one on stdout: {"do": "who"}, {"do": "values"}, and {"do": "measure",
+"in_flight": N, "appends": M}; the end of stdin ends it. The node lives in this process, so that whoever leads is
+measured as an embedding program sees it: appends made in asyncio, or by a blocking thread, and the replica in a thread
+of its own.
 """
 
 import argparse

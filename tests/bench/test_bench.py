@@ -49,3 +49,16 @@ def test_every_kernel_case_runs_and_reports(capsys: pytest.CaptureFixture[str]) 
             assert 0 < each["low"] <= each["median"] <= each["high"]
     native_over_pure = {case["group"] for case in cases for ratio in case["ratios"] if ratio["over"] == "pure"}
     assert {"CRC-32C", "high watermark", "recovery scan", "encode v2 batch from columns"} <= native_over_pure
+
+
+@needs_compiler
+def test_a_quorum_commits_beside_its_floor_and_keeps_what_it_committed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["commit", "--quick", "--format", "json"]) == 0
+    levels = json.loads(capsys.readouterr().out)["commit"]
+    assert [level["in_flight"] for level in levels] == [1, 64]
+    for level in levels:
+        ours, floor = level["contestants"]
+        assert (ours["name"], floor["name"]) == ("asyncio, native", "C floor")
+        for figure in ("p50_us", "p99_us", "commits_per_s"):
+            assert 0 < floor[figure]["low"] <= floor[figure]["high"]
+            assert 0 < ours[f"{figure}_over_floor"]["low"] <= ours[f"{figure}_over_floor"]["high"]
