@@ -20,7 +20,7 @@ from fastquorum.kernels import Buffer, Kernels, load
 from fastquorum.kernels.lane import load_lane
 from fastquorum.node.assembly import Member, Ports, assemble
 from fastquorum.node.io import directory as directories
-from fastquorum.node.io import forks
+from fastquorum.node.io import handles
 from fastquorum.node.io.clock import now_us, wall_clock_ms
 from fastquorum.node.io.failpoints import failpoint
 from fastquorum.node.io.injected import InjectedTransport
@@ -148,7 +148,7 @@ class RunningNode:
     def start(self, observer: Observer) -> None:
         """Set it going. Once."""
         self._observer = observer
-        forks.watch(self)
+        handles.watch(self)
         self._reactor.start(self._replica)
 
     # --- appends and reads --------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ class RunningNode:
             )
 
     def abort(self) -> None:
-        """Stop without a word to the peers, as a crash would, but release what is held. For tests and last resorts."""
+        """Stop without a word to the peers, as a crash would, but close the directory. For exits, and tests."""
         self._stopping.asked = True
         self._reactor.post(lambda replica, now: replica.halt(None, now))
         self._reactor.join(HALT_S)
@@ -327,7 +327,7 @@ class RunningNode:
         except FastQuorumError as failed:
             self._stopping.error = self._stopping.error or failed
         self._stopping.over = True
-        forks.forget(self)
+        handles.forget(self)
         assert self._observer is not None
         self._observer.on_stopped(self._stopping.error)
 

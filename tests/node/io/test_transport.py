@@ -1,0 +1,189 @@
+"""The transport alone, against plain sockets: what is sent at once, kept, given up, and how names are resolved."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fastquorum.config import QuorumConfig
+from fastquorum.errors import ConfigError
+from fastquorum.kernels import pure
+from fastquorum.node.io import transport as transports
+from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.listening import bound_endpoint, listen
+from fastquorum.node.io.transport import SocketTransport, oldest_silent
+from fastquorum.types import Endpoint
+from tests.api.nodes import WAIT_S, Trio, trio, values_of
+
+
+@pytest.fixture
+def transport() -> Iterator[SocketTransport]:
+    made = SocketTransport(QuorumConfig(), pure)
+    yield made
+    made.close_all()
+    made.close_all()
+
+
+def accepted(transport: SocketTransport) -> tuple[int, socket.socket]:
+    """A connection of the transport's, and its other end."""
+    ours, theirs = socket.socketpair()
+    ours.close()
+    theirs.close()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        theirs = socket.create_connection(server.getsockname())
+        ours, _ = server.accept()
+    theirs.settimeout(WAIT_S)
+    return transport.accept(ours).number, theirs
+
+
+def test_a_frame_leaves_at_once_behind_its_length(transport: SocketTransport) -> None:
+    number, theirs = accepted(transport)
+    with theirs:
+        transport.send(number, b"hello")
+        assert theirs.recv(100) == b"\x00\x00\x00\x05hello"
+        transport.send(number, bytearray(b""))
+        assert theirs.recv(100) == bytes(4)
+
+
+def test_what_the_socket_does_not_take_follows_in_order_when_it_does(transport: SocketTransport) -> None:
+    number, theirs = accepted(transport)
+    channel = transport.channel(number)
+    assert channel is not None
+    frames = [bytes([value]) * 3_000_000 for value in range(4)]
+    received = bytearray()
+
+    def read() -> None:
+        while len(received) < sum(4 + len(frame) for frame in frames):
+            received.extend(theirs.recv(1 << 20))
+
+    with theirs:
+        for frame in frames:
+            transport.send(number, memoryview(frame))
+        assert channel.outbox_bytes > 0
+        assert channel.is_paused
+        assert channel.unsent_since_us > 0
+        reader = threading.Thread(target=read)
+        reader.start()
+        while channel.outbox:
+            assert transport.epoll.poll(WAIT_S)
+            transport.flush(channel)
+        reader.join()
+    assert (channel.is_paused, channel.outbox_bytes, channel.unsent_since_us) == (False, 0, -1)
+    assert bytes(received) == b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+
+
+def test_a_peer_that_lets_too_much_pile_up_is_given_up(
+    transport: SocketTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transports, "OUTBOX_BYTES_MAX", 1_000_000)
+    number, theirs = accepted(transport)
+    with theirs:
+        for _ in range(20):
+            transport.send(number, bytes(900_000))
+        assert list(transport.lost) == [number]
+        transport.send(number, b"ignored")
+        channel = transport.channel(number)
+        assert channel is not None
+        assert channel.outbox_bytes == 0
+
+
+def test_sending_to_a_peer_that_is_gone_is_reported_and_not_raised(transport: SocketTransport) -> None:
+    number, theirs = accepted(transport)
+    theirs.close()
+    while not transport.lost:
+        transport.send(number, b"x" * 1000)
+    transport.close(number)
+    transport.close(number)
+    transport.send(number, b"unknown by now")
+    assert len(transport) == 0
+
+
+def test_a_name_is_resolved_elsewhere_and_one_that_is_unknown_is_reported(transport: SocketTransport) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        number = transport.connect(Endpoint("", "localhost", server.getsockname()[1]))
+        unknown = transport.connect(Endpoint("", "no-such-host.invalid", 1))
+        while len(transport.resolved) < 2:
+            assert transport.epoll.poll(WAIT_S)
+        found = dict(transport.resolved)
+        assert found[unknown] is None
+        transport.begin_connect(unknown, None)
+        assert list(transport.lost) == [unknown]
+        transport.begin_connect(number, found[number])
+        channel = transport.channel(number)
+        assert channel is not None
+        while not channel.connected:
+            for fd, _ in transport.epoll.poll(WAIT_S):
+                if fd == channel.fd:
+                    assert transport.finish_connect(channel)
+        transport.begin_connect(99, None)  # closed meanwhile: nothing to do
+
+
+def test_who_is_overdue(transport: SocketTransport) -> None:
+    number, theirs = accepted(transport)
+    channel = transport.channel(number)
+    assert channel is not None
+
+    def overdue(after_us: int) -> bool:
+        return channel.is_overdue(
+            channel.opened_us + after_us, partial_us_max=100, idle_us_max=1_000, connect_us_max=10
+        )
+
+    with theirs:
+        assert [overdue(100), overdue(101)] == [False, True]  # no first frame
+        channel.seen_frame = True
+        assert [overdue(1_000), overdue(1_001)] == [False, True]  # idle
+        channel.partial_since_us = channel.opened_us + 50
+        assert [overdue(150), overdue(151)] == [False, True]
+        channel.connected = False
+        assert [overdue(10), overdue(11)] == [False, True]
+        assert oldest_silent([channel], now_us(), 10_000_000) is None
+        assert oldest_silent([channel], now_us() + 20_000_000, 10_000_000) is channel
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "word"),
+    [
+        (Endpoint("", "192.0.2.1", 9093), "not an address of this machine"),
+        (Endpoint("", "no-such-host.invalid", 9093), "cannot be resolved"),
+    ],
+)
+def test_an_address_that_cannot_be_had_is_named(endpoint: Endpoint, word: str) -> None:
+    with pytest.raises(ConfigError, match=word) as refused:
+        listen(endpoint)
+    assert endpoint.host in str(refused.value)
+
+
+def test_a_port_of_the_kernel_s_choice_is_told() -> None:
+    wanted = Endpoint("", "127.0.0.1", 0)
+    with listen(wanted) as sock:
+        assert bound_endpoint(sock, wanted) == Endpoint("CONTROLLER", "127.0.0.1", sock.getsockname()[1])
+
+
+def test_voters_given_by_name_find_each_other(tmp_path: Path) -> None:
+    nodes = Trio(tmp_path)
+    nodes.voters = nodes.voters.replace("127.0.0.1", "localhost")
+    try:
+        nodes.open(1, 2, 3)
+        nodes.append(b"x")
+    finally:
+        nodes.close()
+
+
+def test_a_leader_whose_disk_stalls_gives_way_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with trio(tmp_path, disk_stall_us_max=200_000) as nodes:
+        nodes.append(b"before")
+        leader, epoch = nodes.leader, nodes.leader.epoch
+        with monkeypatch.context() as patched:
+            patched.setattr(leader._node._opened.flusher, "completions", list)  # its syncs are not reported any more
+            leader.append_nowait(b"stuck here, committed by the others or not")
+            after = next(event for event in leader.leadership() if event.epoch > epoch and event.leader_id >= 0)
+            assert after.leader_id != leader.node_id
+            others = [node for node in nodes.nodes.values() if node is not leader]
+            assert any(node.is_leader for node in others)
+        offset = nodes.append(b"after")
+        for item in leader.committed(progress=True):
+            if item.next_offset > offset:
+                break
+        assert values_of(leader)[-1] == b"after"
