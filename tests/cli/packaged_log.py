@@ -1,6 +1,6 @@
 """Makes the metadata log that `fastquorum demo` carries, from the golden data. Run it to write the file again:
 
-    python -m tests.cli.packaged_log
+python -m tests.cli.packaged_log
 """
 
 import gzip

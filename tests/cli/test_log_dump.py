@@ -56,9 +56,7 @@ def test_golden_dumps_byte_for_byte(
 
 
 @pytest.mark.parametrize("case", sorted(path.name for path in DUMPS.iterdir()))
-def test_awkward_logs_byte_for_byte(
-    fastquorum: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, case: str
-) -> None:
+def test_awkward_logs_byte_for_byte(fastquorum: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     monkeypatch.chdir(DUMPS / case)
     records = "user" if case == "user" else "metadata"
     ran = fastquorum("log", "dump", "--records", records, "--format", "kafka", SEGMENT)
@@ -90,7 +88,9 @@ def test_every_compression_prints_the_same_records(fastquorum: Callable[..., Ran
 
 
 def test_a_directory_is_dumped_as_json_and_table(fastquorum: Callable[..., Ran]) -> None:
-    lines = [json.loads(line) for line in fastquorum("log", "dump", "--format", "json", CLUSTER / "c1").out.splitlines()]
+    lines = [
+        json.loads(line) for line in fastquorum("log", "dump", "--format", "json", CLUSTER / "c1").out.splitlines()
+    ]
     assert [line["offset"] for line in lines] == list(range(3836))
     assert lines[0]["control"] == "LEADER_CHANGE"
     assert lines[4] == {
@@ -158,4 +158,6 @@ def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> Non
 
 
 def test_json_text_is_compact_and_escapes_as_jackson_does() -> None:
-    assert jackson_text({"a": [1, None, True], "b": 'q"\\/\x1f\x7fé'}) == '{"a":[1,null,true],"b":"q\\"\\\\/\\u001F\x7fé"}'
+    assert (
+        jackson_text({"a": [1, None, True], "b": 'q"\\/\x1f\x7fé'}) == '{"a":[1,null,true],"b":"q\\"\\\\/\\u001F\x7fé"}'
+    )

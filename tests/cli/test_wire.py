@@ -60,8 +60,9 @@ def test_a_response_alone_needs_api_and_version() -> None:
     pair = golden()[0]
     alone = {name: pair[name] for name in ("api_key", "api_version", "response")}
     decoded = decode_line(alone)
-    assert encode_line({name: decoded[name] for name in ("api_key", "api_version", *JSON_NAMES[2:])})["response"] == (
-        pair["response"]
+    assert (
+        encode_line({name: decoded[name] for name in ("api_key", "api_version", *JSON_NAMES[2:])})["response"]
+        == (pair["response"])
     )
 
 

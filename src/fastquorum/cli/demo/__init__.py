@@ -1,6 +1,9 @@
 """`fastquorum demo`: real processes, a real Kafka metadata log, two kill -9, and a verdict from the disks."""
 
 import argparse
+import signal
+import sys
+from types import FrameType
 
 from fastquorum.cli.arguments import add_format, add_kernels, explain
 from fastquorum.errors import UsageError
@@ -29,6 +32,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not 1 <= arguments.nodes <= VOTERS_MAX:
         raise UsageError(f"--nodes {arguments.nodes}: a quorum has 1 to {VOTERS_MAX} voters")
+    # Otherwise a SIGTERM would leave the nodes running: they would not even notice that their stage is gone.
+    signal.signal(signal.SIGTERM, _end)
     options = Options(nodes=arguments.nodes, keep=arguments.keep, kernels=arguments.kernels)
     with screen_for(arguments.format) as screen:
         return play(options, screen)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    sys.exit(128 + number)

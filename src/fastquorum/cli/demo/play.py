@@ -67,16 +67,18 @@ def play(options: Options, screen: Screen, before_verdict: Callable[[Sequence[st
     """
     kernels = load_kernels("pure" if options.kernels == "pure" else "native")
     root = _stage(options.keep)
-    is_green = False
     try:
         outcome, verdict = _play(root, options.nodes, kernels, screen, before_verdict)
-        is_green = outcome.verdict == "green"
-        screen.verdict(outcome, verdict, root if options.keep or not is_green else None)
-    finally:
-        # What went wrong is worth looking at.
-        if options.keep is None and (is_green or not os.listdir(root)):
+    except BaseException:
+        if options.keep is None:
             shutil.rmtree(root, ignore_errors=True)
-    return 0 if is_green else EXIT_RED
+        raise
+    # What went wrong is worth looking at.
+    is_left = options.keep is not None or not verdict.is_green
+    screen.verdict(outcome, verdict, root if is_left else None)
+    if not is_left:
+        shutil.rmtree(root, ignore_errors=True)
+    return 0 if verdict.is_green else EXIT_RED
 
 
 def _stage(keep: str | None) -> str:

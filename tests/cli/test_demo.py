@@ -1,0 +1,249 @@
+"""The demo itself, once for all tests here; its verdict, on disks that were damaged after it; its parts."""
+
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from fastquorum.cli.demo import play
+from fastquorum.cli.demo.appender import Acknowledged
+from fastquorum.cli.demo.carried import carried_records
+from fastquorum.cli.demo.nodes import Nodes
+from fastquorum.cli.demo.screen import JsonScreen
+from fastquorum.cli.demo.verdict import judge
+from fastquorum.kernels import Kernels, load
+from tests.cli import packaged_log
+from tests.cli.conftest import Ran, environment, free_port
+from tests.wire.golden import CLUSTER
+
+KEYS = {
+    "records",
+    "acknowledged",
+    "lost",
+    "duplicated",
+    "elections",
+    "kills",
+    "commit_p50_us",
+    "commit_p99_us",
+    "commits_per_s",
+    "replicas_identical",
+}
+LOG = f"__cluster_metadata-0/{0:020}.log"
+
+
+class Played(NamedTuple):
+    """A demo that is over."""
+
+    code: int
+    said: dict[str, Any]
+    directory: Path
+
+
+@pytest.fixture(scope="module")
+def kernels() -> Kernels:
+    return load("native")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    directory = tmp_path_factory.mktemp("demo") / "kept"
+    command = [sys.executable, "-m", "fastquorum.cli", "demo", "--keep", str(directory), "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.stdout, done.stderr
+    return Played(done.returncode, json.loads(done.stdout), directory)
+
+
+def test_nothing_is_lost_and_nothing_comes_twice(played: Played) -> None:
+    said = played.said
+    assert said.keys() >= KEYS
+    assert said["problems"] == []
+    assert (played.code, said["verdict"]) == (0, "green")
+    assert said["records"] == said["acknowledged"] == len(packaged_log.values())
+    assert (said["lost"], said["duplicated"], said["kills"]) == (0, 0, 2)
+    assert said["elections"] >= 3
+    assert said["replicas_identical"] is True
+    assert 0 < said["commit_p50_us"] <= said["commit_p99_us"]
+    assert said["commits_per_s"] > 0
+
+
+def test_the_picture_is_that_of_kafkas_own_checkpoint(played: Played, fastquorum: Callable[..., Ran]) -> None:
+    """Topics and partitions as in the snapshot that Kafka itself took at offset 3829 of this log."""
+    checkpoint = CLUSTER / "c1" / "__cluster_metadata-0" / "00000000000000003829-0000000003.checkpoint"
+    lines = fastquorum("log", "dump", "--format", "json", checkpoint).out.splitlines()
+    types = [json.loads(line).get("type") for line in lines]
+    assert played.said["topics"] == types.count("TOPIC_RECORD")
+    assert played.said["partitions"] == types.count("PARTITION_RECORD")
+    assert played.said["brokers"] == types.count("REGISTER_BROKER_RECORD")
+
+
+def test_the_disks_are_closed_logs_of_what_was_sent(played: Played, fastquorum: Callable[..., Ran]) -> None:
+    for number in (1, 2, 3):
+        node = played.directory / f"node-{number}"
+        verified = json.loads(fastquorum("log", "verify", "--format", "json", node).out)
+        assert verified["sound"]
+        assert verified["closed"]
+        lines = map(json.loads, fastquorum("log", "dump", "--format", "json", node).out.splitlines())
+        records = [line for line in lines if "type" in line]
+        assert len(records) == played.said["records"]
+
+
+# --- the verdict ------------------------------------------------------------------------------------------------------
+
+
+def ledger_of(played: Played) -> list[Acknowledged]:
+    lines = map(json.loads, (played.directory / play.LEDGER).read_text().splitlines())
+    return [Acknowledged(line["offset"], base64.b64decode(line["value"])) for line in lines]
+
+
+@pytest.fixture
+def copies(played: Played, tmp_path: Path) -> list[str]:
+    """The demo's directories, to be damaged."""
+    for number in (1, 2, 3):
+        shutil.copytree(played.directory / f"node-{number}", tmp_path / f"node-{number}")
+    return [str(tmp_path / f"node-{number}") for number in (1, 2, 3)]
+
+
+def cut_batches(directory: str, kernels: Kernels, count: int) -> None:
+    """Take the last `count` batches off a closed log."""
+    path = Path(directory) / LOG
+    data = path.read_bytes()
+    infos = kernels.batch_headers(data)
+    path.write_bytes(data[: infos[-count].position])
+
+
+def test_the_untouched_disks_are_green(played: Played, copies: list[str], kernels: Kernels) -> None:
+    verdict = judge(copies, ledger_of(played), kernels)
+    assert verdict.is_green
+    assert (verdict.lost, verdict.duplicated, verdict.replicas_identical) == (0, 0, True)
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_a_shortened_disk_is_red(played: Played, copies: list[str], kernels: Kernels, victim: int) -> None:
+    cut_batches(copies[victim], kernels, 2)
+    verdict = judge(copies, ledger_of(played), kernels)
+    assert not verdict.is_green
+    assert (verdict.lost, verdict.replicas_identical) == (2, False)
+
+
+def test_the_same_loss_on_every_disk_is_red(played: Played, copies: list[str], kernels: Kernels) -> None:
+    for directory in copies:
+        cut_batches(directory, kernels, 1)
+    verdict = judge(copies, ledger_of(played), kernels)
+    assert not verdict.is_green
+    assert (verdict.lost, verdict.replicas_identical) == (1, True)
+
+
+def test_a_flipped_bit_is_red(played: Played, copies: list[str], kernels: Kernels) -> None:
+    path = Path(copies[1]) / LOG
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+    verdict = judge(copies, ledger_of(played), kernels)
+    assert not verdict.is_green
+    assert verdict.lost > 0
+
+
+def test_a_record_that_is_there_twice_is_red(played: Played, copies: list[str], kernels: Kernels) -> None:
+    ledger = ledger_of(played)
+    for directory in copies:
+        path = Path(directory) / LOG
+        data = path.read_bytes()
+        last = kernels.batch_headers(data)[-1]
+        again = bytearray(data[last.position :])
+        kernels.stamp_batch(again, last.last_offset + 1, last.leader_epoch)
+        path.write_bytes(data + again)
+    verdict = judge(copies, ledger, kernels)
+    assert not verdict.is_green
+    assert (verdict.lost, verdict.duplicated, verdict.replicas_identical) == (0, 1, True)
+
+
+def test_a_missing_disk_is_red(played: Played, copies: list[str], kernels: Kernels) -> None:
+    shutil.rmtree(copies[2])
+    verdict = judge(copies, ledger_of(played), kernels)
+    assert not verdict.is_green
+    assert verdict.lost == len(ledger_of(played))
+
+
+def test_an_induced_loss_makes_the_whole_demo_red_and_exit_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, kernels: Kernels
+) -> None:
+    """A quorum of one and a short log, so that it is over soon; and a disk that forgets before it is looked at."""
+    monkeypatch.setattr(play, "carried_records", lambda: carried_records()[:30])
+
+    def forget(directories: Sequence[str]) -> None:
+        cut_batches(directories[0], kernels, 1)
+
+    options = play.Options(nodes=1, keep=str(tmp_path / "kept"))
+    assert play.play(options, JsonScreen(), before_verdict=forget) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert said["verdict"] == "red"
+    assert (said["records"], said["acknowledged"], said["lost"], said["kills"]) == (30, 30, 1, 2)
+
+
+# --- its parts --------------------------------------------------------------------------------------------------------
+
+
+def test_the_packaged_log_is_the_golden_one_without_control_records() -> None:
+    assert carried_records() == packaged_log.values()
+
+
+@pytest.mark.parametrize("words", [("--nodes", "0"), ("--nodes", "8"), ("--keep", "full")])
+def test_bad_arguments_start_nothing(
+    fastquorum: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes").write_text("mine")
+
+    def never(*_: object) -> Nodes:
+        raise AssertionError("nodes were started")
+
+    monkeypatch.setattr(play, "start_nodes", never)
+    ran = fastquorum("demo", *words)
+    assert ran.code == 2
+    assert os.listdir(tmp_path / "full") == ["notes"]
+
+
+def test_a_port_that_is_taken_meanwhile_is_no_trouble(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kernels: Kernels
+) -> None:
+    import socket
+
+    from fastquorum.cli.demo import nodes
+
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        ports = [[held.getsockname()[1]], [free_port()]]
+        monkeypatch.setattr(nodes, "_free_ports", lambda count: ports.pop(0))
+        started = nodes.start_nodes(str(tmp_path), 1, kernels)
+        started.kill()
+    assert ports == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path: Path, number: int, code: int) -> None:
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "fastquorum.cli", "demo", "--nodes", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(TMPDIR=str(tmp_path)),
+        text=True,
+    )
+    assert demo.stdout is not None
+    while "leads epoch" not in demo.stdout.readline():
+        assert demo.poll() is None
+    demo.send_signal(number)
+    _, err = demo.communicate(timeout=30)
+    assert (demo.returncode, err) == (code, "")
+    assert os.listdir(tmp_path) == []
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, timeout=10).stdout
+    assert str(tmp_path) not in listed
