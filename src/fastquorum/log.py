@@ -1,9 +1,11 @@
 """A log directory that nobody runs, opened offline and read-only: ours, or Apache Kafka's `__cluster_metadata-0`."""
 
+import os
 from collections.abc import Iterator
 from typing import Literal
 
 from fastquorum.api.committed import CommittedRecord
+from fastquorum.api.options import Path
 from fastquorum.kernels import Kernels, load
 from fastquorum.storage.io_open import open_offline
 from fastquorum.storage.offline import Finding, OfflineLog, Severity, StoredBatch, Verification
@@ -12,7 +14,7 @@ from fastquorum.types import Offset
 __all__ = ["Finding", "Log", "Severity", "StoredBatch", "Verification", "open"]
 
 
-def open(path: str, *, kernels: Literal["native", "pure"] = "native") -> "Log":
+def open(path: Path, *, kernels: Literal["native", "pure"] = "native") -> "Log":
     """The log at a data directory, or at a log directory. Nothing is changed, no lock is taken.
 
     >>> log = fastquorum.log.open(directory)
@@ -25,7 +27,7 @@ def open(path: str, *, kernels: Literal["native", "pure"] = "native") -> "Log":
         DirectoryError: there is no log.
     """
     kernel_set = load(kernels)
-    return Log(open_offline(path, kernel_set), kernel_set)
+    return Log(open_offline(os.fspath(path), kernel_set), kernel_set)
 
 
 class Log:

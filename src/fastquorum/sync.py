@@ -11,7 +11,7 @@ from typing import Final, Self, Unpack
 
 from fastquorum.api.committed import Committed, Progress, check_from_offset, read_committed
 from fastquorum.api.description import QuorumDescription, description_of
-from fastquorum.api.options import OpenOptions, settings_of
+from fastquorum.api.options import OpenOptions, Path, settings_of
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.errors import AppendTimeout, ClosedError, FastQuorumError, NotLeader, NotReady, Overloaded
 from fastquorum.kernels import Buffer
@@ -22,7 +22,7 @@ BARRIER_RETRY_S: Final = 0.002
 """A leader in the middle of a decision refuses a barrier; this much later it has decided."""
 
 
-def open(path: str, **options: Unpack[OpenOptions]) -> "Quorum":
+def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
     """Open a data directory and run a replica of the quorum in it, in a thread of its own. As `fastquorum.open`.
 
     >>> with fastquorum.sync.open(directory, node_id=1) as quorum:

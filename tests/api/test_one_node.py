@@ -20,7 +20,7 @@ from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, values_of
 
 
 def open_one(path: Path, **options: object) -> sync.Quorum:
-    quorum = sync.open(str(path), **{**QUICK, "node_id": 1, **options})  # type: ignore[arg-type]
+    quorum = sync.open(path, **{**QUICK, "node_id": 1, **options})  # type: ignore[arg-type]
     quorum.wait_ready(WAIT_S)
     return quorum
 
@@ -162,7 +162,7 @@ def test_offline_the_same_records_are_there(tmp_path: Path) -> None:
     with open_one(tmp_path) as quorum:
         quorum.append([b"a", b"b"], timeout=WAIT_S)
         online = [record for item in quorum.committed(follow=False) for record in item.records]
-    offline = log.open(str(tmp_path))
+    offline = log.open(tmp_path)
     assert list(offline.records()) == online
     assert [batch.info.is_control for batch in offline.batches()] == [True, False]
     assert list(offline.records(from_offset=2)) == online[1:]

@@ -1,11 +1,15 @@
 """What `open` takes, for both twins: declared once, checked by the type checker as well as at run time."""
 
+import os
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 from fastquorum.node.io.sources import read_settings
 from fastquorum.node.settings import NodeSettings
 from fastquorum.types import Endpoint, VoterSet
+
+Path = str | os.PathLike[str]
+"""Where a data directory is."""
 
 
 class QuorumOptions(TypedDict, total=False):
@@ -55,12 +59,13 @@ class OpenOptions(QuorumOptions, total=False):
     """The topic that Kafka clients see a user log as; "quorum" by default."""
     kernels: Literal["native", "pure"] | None
     """Which kernels run; "native" by default. There is no fallback."""
-    config_file: str | None
+    config_file: Path | None
     """A properties file with Kafka's keys, or a TOML file."""
 
 
-def settings_of(path: str, options: OpenOptions) -> NodeSettings:
+def settings_of(path: Path, options: OpenOptions) -> NodeSettings:
     """Arguments, file and environment put together. ConfigError names what is wrong and where."""
-    arguments: dict[str, object] = {"path": path, **options}
-    file = arguments.pop("config_file", None)
-    return read_settings(arguments, file if isinstance(file, str) else None)
+    arguments: dict[str, object] = {"path": os.fspath(path), **options}
+    file = options.get("config_file")
+    arguments.pop("config_file", None)
+    return read_settings(arguments, None if file is None else os.fspath(file))

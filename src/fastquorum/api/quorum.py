@@ -8,7 +8,7 @@ from typing import Any, Final, Self, TypeVar, Unpack
 from fastquorum.api.bridge import AppendFuture, BarrierFuture, Bridge
 from fastquorum.api.committed import Batch, Committed, Progress, check_from_offset, read_committed
 from fastquorum.api.description import QuorumDescription, description_of
-from fastquorum.api.options import OpenOptions, settings_of
+from fastquorum.api.options import OpenOptions, Path, settings_of
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, Overloaded, UsageError
 from fastquorum.kernels import Buffer
@@ -21,7 +21,7 @@ BARRIER_RETRY_S: Final = 0.002
 _T = TypeVar("_T")
 
 
-async def open(path: str, **options: Unpack[OpenOptions]) -> "Quorum":
+async def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
     """Open a data directory and run a replica of the quorum in it, in a thread of its own.
 
     An empty (or missing) directory is formatted, a foreign one refused. See `OpenOptions` for what may be given.
