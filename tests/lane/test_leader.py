@@ -444,3 +444,34 @@ def test_contact_progress_and_being_caught_up_are_told_apart(make: Make) -> None
     leader.now_us = 4_000
     leader.fetch(2, 3)
     assert times() == (4_000, 4_000, 4_000)
+
+
+# --- numbers and deadlines --------------------------------------------------------------------------------------------
+
+
+def test_a_deadline_asked_for_while_a_caller_answers_the_last_parked_fetch_is_none(make: Make) -> None:
+    leader = Leading(make)
+    leader.admit(2)
+
+    class Interleaved(dict[int, Any]):
+        """Between the question's two looks at the lane, a caller's append gets its turn."""
+
+        def values(self) -> Any:
+            if len(leader.log.batches) == 1:
+                assert len(answers(leader.append(b"a")[1])) == 1
+            return super().values()
+
+    inner = leader.lane._leader  # type: ignore[attr-defined]
+    inner._served = Interleaved(inner._served)
+    assert leader.lane.deadline_us == -1
+
+
+def test_the_first_number_of_a_lane_follows_its_last_one(make: Make) -> None:
+    leader = Leading(make)
+    leader.correlation_id = 0x7FFF_FFFE
+    leader.admit(2)
+    leader.append(b"a")
+    leader.correlation_id = 0x3FFF_FFFF
+    assert leader.fetch(2) == []
+    _, out = leader.append(b"b")
+    assert [answer.correlation_id for answer in answers(out)] == [0x4000_0000]

@@ -37,6 +37,8 @@ FETCH_KEY: Final = 1
 ENDPOINTS_VERSION_MIN: Final = 17
 """Kafka's leader names its endpoint from here on, though version 16 could."""
 US_PER_MS: Final = 1_000
+CORRELATION_AHEAD_MAX: Final = CORRELATION_FIRST + 1
+"""How far a Fetch's number may be ahead of the one before: from a lane's last number to its first is one step."""
 HIGH_WATERMARK_DELAY_US: Final = 3_000
 """How long a follower may be left behind the high watermark while there is nothing else to tell it."""
 
@@ -139,7 +141,7 @@ class LeaderLane:
             epoch, offset, last_fetched_epoch, directory_id, request_high_watermark,
         ) = fields  # fmt: skip
         context = self._context
-        if not 0 < (correlation_id - peer.correlation_id) & CORRELATION_LAST <= CORRELATION_FIRST:
+        if not 0 < (correlation_id - peer.correlation_id) & CORRELATION_LAST <= CORRELATION_AHEAD_MAX:
             return True  # a copy of an earlier Fetch: it answers nothing that was sent since (rule 7)
         if (
             epoch != self.epoch
@@ -287,7 +289,8 @@ class LeaderLane:
     def deadline_us(self) -> Micros:
         if not self._parked:
             return -1
-        return min(peer.deadline_us for peer in self._served.values() if peer.is_parked)
+        # Asked without the lock: a caller's append may answer the last one between the two lines.
+        return min((peer.deadline_us for peer in self._served.values() if peer.is_parked), default=-1)
 
     def unpark_all(self, out: list[Output]) -> None:
         """The terms end: name every Fetch that somebody else must answer."""
