@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, RecordTooLarge
+from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, RecordTooLarge, UsageError
 from fastquorum.kernels import Buffer, Kernels
 from fastquorum.kernels.lane import (
     NO_CONNECTION,
@@ -106,7 +106,9 @@ class LaneShell:
         Raises, with nothing appended and the ticket untouched: NotLeader, Overloaded, RecordTooLarge, or what stopped
         the replica.
         """
-        self._accept(Queued(ticket, values, None, len(values), sum(map(len, values))), now_us)
+        # Copied where the caller may change them: they may have to wait for raft/'s decision.
+        kept = [value if value.__class__ is bytes else bytes(memoryview(value)) for value in values]
+        self._accept(Queued(ticket, kept, None, len(kept), sum(map(len, kept))), now_us)
 
     def append_encoded(self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros) -> None:
         """Append a client's batch, which the caller has checked. As `append`."""
@@ -119,11 +121,16 @@ class LaneShell:
         """
         with self.lock:
             self._raise_if_stopped()
-            number, outputs = self._lane.begin_barrier(now_us)
+            try:
+                number, outputs = self._lane.begin_barrier(now_us)
+                if number >= 0:
+                    self._barriers[number] = ticket
+                    self.perform(outputs)
+            except BaseException as error:
+                self._cut_off(error)
+                raise
             if number < 0:
                 raise self.not_leader()
-            self._barriers[number] = ticket
-            self.perform(outputs)
         self._transport.wake()
 
     def read(self, offset: Offset, bytes_max: int, end_offset: Offset) -> bytes:
@@ -151,17 +158,35 @@ class LaneShell:
             accepted = False
             try:
                 accepted = self._append_or_queue(queued, now_us)
-            except (FatalError, CorruptionError) as error:
-                # Met on a caller's thread: latched here, carried out by the replica's.
-                self._lane.on_flush_failed()
-                self.error = error
-                self._transport.wake()
+            except UsageError:
+                raise  # refused, with nothing changed
+            except BaseException as error:
+                self._cut_off(error)
                 raise
             finally:
                 if not accepted:
                     self._appends.release(queued.record_count, queued.size_bytes)
             if not accepted:
                 raise self.not_leader()
+
+    def _cut_off(self, error: BaseException) -> None:
+        """Lock held, on a caller's thread: the critical section did not come to its end.
+
+        Be it the disk, Ctrl-C or a lack of memory: log and lane may be half-changed, and nothing may be built on that.
+        Latched here, carried out by the replica's thread.
+        """
+        self._lane.on_flush_failed()
+        self.log.abandon()
+        reason: FastQuorumError
+        if isinstance(error, FatalError | CorruptionError):
+            reason = error
+        else:
+            reason = FatalError(
+                f"an append or a barrier was cut off by {error!r}: what of it is in the log is not known; start the "
+                "process anew"
+            )
+        self.error = self.error or reason
+        self._transport.wake()
 
     def _append_or_queue(self, queued: Queued, now_us: Micros) -> bool:
         """Lock held. Behind appends that wait for raft/'s decision everything waits its turn."""
@@ -279,7 +304,7 @@ class LaneShell:
     def stop(self, error: FastQuorumError | None, now_us: Micros) -> None:
         """Nothing is sent, written or acknowledged after this; everybody who waits is told so."""
         self.stopped = True
-        self.error = error
+        self.error = error = self.error or error
         if error is not None:
             self._lane.on_flush_failed()
         if self._lane.mode is not LaneMode.CLOSED:
