@@ -1,5 +1,7 @@
-"""Simulated callers: they append and read where they think the leader is, at any moment, and believe only what they are told."""
+"""Simulated callers: they append and read where they think the leader is, at any moment, and believe only what
+they are told."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fastquorum.errors import FastQuorumError, FatalError, RetriableError, UsageError
@@ -113,10 +115,8 @@ class Callers:
         return operation
 
     def _begin_barrier(self, process: Process) -> None:
-        try:
+        with suppress(RetriableError, FatalError):
             process.replica.shell.begin_barrier(Barrier(self, process), process.now_us)
-        except (RetriableError, FatalError):
-            pass
 
     def _values(self) -> tuple[bytes, ...]:
         count = 1 if self._prng.randrange(3) else self._prng.between(2, 6)

@@ -1,7 +1,8 @@
 """One node's data directory: files, names and their durability, and the faults a disk can show.
 
-Implements `storage.ports.Disk`; its files look like `kernels.SegmentFile`. A name's creation, renaming or removal is durable after a sync of
-its directory; a crash keeps a prefix of the changes that were not. Every call is a point where the process may die.
+Implements `storage.ports.Disk`; its files look like `kernels.SegmentFile`. A name's creation, renaming or removal
+is durable after a sync of its directory; a crash keeps a prefix of the changes that were not. Every call is a
+point where the process may die.
 """
 
 import errno
@@ -64,7 +65,9 @@ class SimDisk:
     def is_durable(self, name: str) -> bool:
         """Would a crash now find this file under its name?"""
         inode = self.entries.get(name)
-        return inode is not None and self._durable.get(name) is inode and all(name != each for _, each, _ in self._changes)
+        return (
+            inode is not None and self._durable.get(name) is inode and all(name != each for _, each, _ in self._changes)
+        )
 
     # --- storage.ports.Disk -------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """The thread that syncs: takes time, may fail, and says so later than it knows. Implements `storage.ports.FlushPort`.
 
-The bytes that a sync makes durable are those written before it began. `failed` is set the moment a sync fails; the report follows.
+The bytes that a sync makes durable are those written before it began. `failed` is set the moment a sync fails; the
+report follows.
 """
 
 import errno
@@ -28,9 +29,7 @@ class _Sync(NamedTuple):
 class SimFlusher:
     """Belongs to one incarnation; `report` delivers (token, errno) to it."""
 
-    def __init__(
-        self, scheduler: Scheduler, disk: SimDisk, prng: Prng, report: Callable[[int, int], None]
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, disk: SimDisk, prng: Prng, report: Callable[[int, int], None]) -> None:
         self.failed = False
         self._scheduler = scheduler
         self._disk = disk

@@ -1,8 +1,8 @@
 """What every node's log really is, kept outside the nodes: the ghost log against which all promises are checked.
 
-For each node: its batches, chained by a hash, where they lie on its disk, and how many of them no crash can take away. For the world: who led
-which epoch, which content belongs to (epoch, offset), what was committed. Fed from what the nodes' logs and disks show, never from what they
-claim.
+For each node: its batches, chained by a hash, where they lie on its disk, and how many of them no crash can take
+away. For the world: who led which epoch, which content belongs to (epoch, offset), what was committed. Fed from
+what the nodes' logs and disks show, never from what they claim.
 """
 
 import struct
@@ -52,7 +52,8 @@ class GhostNode:
     """Truncated away, and not appended again since."""
     truncated_ends: dict[tuple[Epoch, Offset], None] = field(default_factory=dict)
     """Ends (with the epoch before them) that were truncated away at any time."""
-    is_truncating: bool = False
+    truncating_to: Offset = -1
+    """A truncation is under way: either log is right."""
     pledged: Offset = 0
     """Committed with this node's disk counted: never to be lost again."""
     high_watermark: Offset = -1
@@ -77,6 +78,14 @@ class GhostNode:
     @property
     def chain(self) -> bytes:
         return self.batches[-1].chain if self.batches else b""
+
+    @property
+    def promised_end(self) -> Offset:
+        """What a recovery must find at least."""
+        end = self.durable_end
+        if self.truncating_to < 0:
+            return end
+        return max((batch.end for batch in self.batches if batch.end <= min(end, self.truncating_to)), default=0)
 
     def index_of_end(self, end: Offset) -> int:
         """How many batches lie below `end`; -1 if it lies inside one or beyond the log."""
@@ -176,7 +185,9 @@ class Ghost:
         for offset in range(batch.base, batch.end):
             known = self.identity.setdefault((batch.epoch, offset), batch.chain)
             if known != batch.chain:
-                raise Violation("S8", f"offset {offset} of epoch {batch.epoch} has two contents or two pasts", node.node_id)
+                raise Violation(
+                    "S8", f"offset {offset} of epoch {batch.epoch} has two contents or two pasts", node.node_id
+                )
 
     def _extend(self, node: GhostNode, data: bytes) -> GhostBatch:
         base, _, epoch, _, _, attributes, delta = _HEADER.unpack_from(data)
@@ -202,7 +213,8 @@ class Ghost:
     # --- recovery -----------------------------------------------------------------------------------------------------
 
     def recovered(self, node: GhostNode, log: Log, kept_end: Offset) -> None:
-        """S25, S30: a new life's log is the former one's, with at least everything that was durable, and nothing dead."""
+        """S25, S30: a new life's log is the former one's, with at least everything that was durable, and nothing
+        dead."""
         former = node.batches
         fresh = GhostNode(node.node_id, node.disk)
         for data in _read(log, log.start_offset):
@@ -218,14 +230,14 @@ class Ghost:
         if common_end < node.pledged:
             raise Violation("S11", f"recovery kept {common_end}, {node.pledged} was counted for a commit", node.node_id)
         for batch in fresh.batches[common:]:
-            if node.dead.get((batch.epoch, batch.base)) == batch.chain and not node.is_truncating:
+            if node.dead.get((batch.epoch, batch.base)) == batch.chain and node.truncating_to < 0:
                 raise Violation("S30", f"batch at {batch.base} of epoch {batch.epoch} came back", node.node_id)
             self._identify(node, batch)
         node.batches = fresh.batches
         node.names_version = -1
         node.durable_count = 0
         node.generation = log.generation
-        node.is_truncating = False
+        node.truncating_to = -1
         node.high_watermark = -1
         node.led_epoch = -1
         if node.durable_end < node.end or log.flushed_end != node.end:
@@ -238,9 +250,11 @@ class Ghost:
         count = leader.index_of_end(high_watermark)
         if count < 0:
             raise Violation("S12", f"high watermark {high_watermark} is no batch's end", leader.node_id)
-        new = [batch for batch in leader.batches[:count] if batch.end > self.committed_end] if (
-            high_watermark > self.committed_end
-        ) else []
+        new = (
+            [batch for batch in leader.batches[:count] if batch.end > self.committed_end]
+            if (high_watermark > self.committed_end)
+            else []
+        )
         if new and leader.chain_at(self.committed_end) != self.committed_chains[self.committed_end]:
             raise Violation("S9", f"the leader commits another history at {self.committed_end}", leader.node_id)
         for batch in new:

@@ -1,4 +1,5 @@
-"""What a port of one simulated process may run into at each call: the death of the process, or another thread's turn."""
+"""What a port of one simulated process may run into at each call: the death of the process, or another thread's
+turn."""
 
 from typing import Protocol
 

@@ -1,7 +1,8 @@
 """One file's bytes, durable and volatile apart, and what a crash may leave of them.
 
-The rule is that of a real file system: what was written before a successful sync began is there afterwards; of anything later any 512-byte
-sector may be there in any of its states, in any combination, and the length may be any that the file had meanwhile.
+The rule is that of a real file system: what was written before a successful sync began is there afterwards; of
+anything later any 512-byte sector may be there in any of its states, in any combination, and the length may be any
+that the file had meanwhile.
 """
 
 from typing import Final, NamedTuple

@@ -107,7 +107,8 @@ class WatchedLane:
         return self._lane.deadline_us
 
     def majority_contact_us(self) -> Micros:
-        """Leader: since when no majority of voters, itself included, has been heard; -1 if it hears itself alone be enough."""
+        """Leader: since when no majority of voters, itself included, has been heard; -1 if it hears itself alone
+        be enough."""
         lead = self._lead
         if lead is None:
             return -1
@@ -286,7 +287,8 @@ class WatchedLane:
     def _is_voter(self, key: ReplicaKey) -> bool:
         assert self._lead is not None
         return any(
-            voter.id == key.id and voter.directory_id in (ZERO_UUID, key.directory_id) for voter in self._lead.terms.voters
+            voter.id == key.id and voter.directory_id in (ZERO_UUID, key.directory_id)
+            for voter in self._lead.terms.voters
         )
 
     def _fetched(self, seen: Exchange, correlation_id: int, now_us: Micros) -> None:

@@ -1,7 +1,8 @@
 """Connections between simulated processes: slow, lossy, partitioned, one-way, half-open.
 
-In TCP mode frames of one connection arrive in order or not at all. In harsh mode they may overtake each other and arrive twice, which TCP
-excludes: safety must hold all the same. A lost frame breaks its connection; one or both sides learn of it, soon or late.
+In TCP mode frames of one connection arrive in order or not at all. In harsh mode they may overtake each other and
+arrive twice, which TCP excludes: safety must hold all the same. A lost frame breaks its connection; one or both
+sides learn of it, soon or late.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +19,8 @@ CONNECT_TIMEOUT_US = 1_000_000
 
 @dataclass(slots=True)
 class Packet:
-    """One frame under way. `message` is what it says, decoded once for the checks; `api` its (key, version) if it is a request."""
+    """One frame under way. `message` is what it says, decoded once for the checks; `api` its (key, version) if it
+    is a request."""
 
     frame: bytes
     api: tuple[int, int] | None = None
@@ -36,6 +38,7 @@ class Host(Protocol):
     @property
     def is_powered(self) -> bool:
         """False: nobody answers at all, not even with a refusal."""
+
     def connected(self, number: int) -> None: ...
     def disconnected(self, number: int) -> None: ...
     def arrived(self, number: int, packet: Packet) -> None: ...
@@ -106,7 +109,8 @@ class Network:
         return (source, target) in self._blocked
 
     def heal(self, keep: int) -> None:
-        """All links work again. Of what was held back, each connection delivers it with chance `keep`, else it breaks."""
+        """All links work again. Of what was held back, each connection delivers it with chance `keep`, else it
+        breaks."""
         self._blocked.clear()
         for socket in list(self._sockets.values()):
             if socket.held:
@@ -140,7 +144,9 @@ class Network:
         self._fly(socket, packet, self._arrival_time(socket))
         if prng.chance(faults.duplication):
             self.duplicated += 1
-            self._fly(socket, packet, self._scheduler.now_us + prng.heavy_tail(faults.delay_us, 50 * faults.delay_us_max))
+            self._fly(
+                socket, packet, self._scheduler.now_us + prng.heavy_tail(faults.delay_us, 50 * faults.delay_us_max)
+            )
 
     def is_client(self, host: Host, number: int) -> bool:
         """True if this side made the connection: it asks, the other side answers."""
@@ -198,9 +204,13 @@ class Network:
         source = socket.host.node_id
         unreachable = target is None or not target.is_powered
         if target is not None:
-            unreachable = unreachable or self.is_blocked(source, target.node_id) or self.is_blocked(target.node_id, source)
+            unreachable = (
+                unreachable or self.is_blocked(source, target.node_id) or self.is_blocked(target.node_id, source)
+            )
         if unreachable:
-            self._scheduler.after(self._prng.between(CONNECT_TIMEOUT_US // 4, CONNECT_TIMEOUT_US), lambda: self._drop(socket))
+            self._scheduler.after(
+                self._prng.between(CONNECT_TIMEOUT_US // 4, CONNECT_TIMEOUT_US), lambda: self._drop(socket)
+            )
         elif target is None or not target.is_running:
             self._drop(socket)
         else:

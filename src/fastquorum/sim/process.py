@@ -1,7 +1,8 @@
 """One simulated node: the process that runs a replica now, the disk and the quorum state that outlive it.
 
-A turn is one call of the replica's thread. Between two port calls the process may die; wherever the lane lock is free other threads may run:
-callers, the flusher, and the lane's own thread, which goes on while Python is busy with something else.
+A turn is one call of the replica's thread. Between two port calls the process may die; wherever the lane lock is
+free other threads may run: callers, the flusher, and the lane's own thread, which goes on while Python is busy
+with something else.
 """
 
 from collections import deque
@@ -133,7 +134,10 @@ class Process:
         self._lock = SimLock(self)
         incarnation = self.incarnation
         self.flusher = SimFlusher(
-            self._world.scheduler, self.disk, self._prng.fork(), lambda token, code: self._flushed(incarnation, token, code)
+            self._world.scheduler,
+            self.disk,
+            self._prng.fork(),
+            lambda token, code: self._flushed(incarnation, token, code),
         )
         self.disk.attach(self)
         self.states.attach(self)
@@ -153,7 +157,9 @@ class Process:
                 build.member,
                 build.config,
                 build.kernels,
-                partial(WatchedLane, lane_class=build.lane_class, durable=lambda: self.states.durable, keep=self._keep_lane),
+                partial(
+                    WatchedLane, lane_class=build.lane_class, durable=lambda: self.states.durable, keep=self._keep_lane
+                ),
                 log,
                 Ports(
                     transport=self,
@@ -183,11 +189,11 @@ class Process:
         if not self.is_running:
             return
         if self._log is not None:
-            if not self.ghost.is_truncating:
+            if self.ghost.truncating_to < 0:
                 self._is_observing = True
                 self._world.ghost.observe(self.ghost, self._log)
                 self._is_observing = False
-            self.kept_end = self.ghost.durable_end
+            self.kept_end = self.ghost.promised_end
         self.note(f"dies{' without power' if power else ''}, keeps {self.kept_end} of {self.ghost.end}")
         self.is_running = False
         self.is_powered = not power
@@ -365,7 +371,8 @@ class Process:
             self.post(lambda: self.replica.on_frame(number, packet.frame, self.now_us))
 
     def _in_lane(self, action: Callable[[], None]) -> None:
-        """The lane's thread: never waits for the replica's. What it cannot bear it latches, for the replica to carry out."""
+        """The lane's thread: never waits for the replica's. What it cannot bear it latches, for the replica to
+        carry out."""
         replica = self.replica
         try:
             with self._lock:
@@ -409,7 +416,7 @@ class Process:
         """Would a caller's thread find a replica to call?"""
         return self.is_running and not self.is_frozen and self._is_assembled
 
-    def as_caller(self, action: Callable[[], None]) -> None:
+    def as_caller(self, action: Callable[[], object]) -> None:
         """A thread of its own calls, and may find the process dying under it."""
         try:
             action()
@@ -430,7 +437,7 @@ class Process:
         return f"n{self.node_id} {raft.role} epoch {raft.epoch} end {self.ghost.end} hw {self.replica.high_watermark}"
 
     def _truncates(self, begins: bool, end_offset: Offset) -> None:
-        self.ghost.is_truncating = begins
+        self.ghost.truncating_to = end_offset if begins else -1
         if begins:
             self.note(f"truncates to {end_offset}")
             if end_offset < self.replica.high_watermark:

@@ -1,4 +1,5 @@
-"""Running seeds: one, many, or one again with its whole trace. Plain functions, so that a caller may spread them over processes."""
+"""Running seeds: one, many, or one again with its whole trace. Plain functions, so that a caller may spread them
+over processes."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
@@ -59,7 +60,9 @@ def sweep(seeds: Iterable[int], *, kernels: KernelChoice = "pure") -> Iterator[R
         yield run(seed, kernels=kernels)
 
 
-def replay(seed: int, echo: Callable[[str], None], nodes: int | None = None, *, kernels: KernelChoice = "pure") -> Report:
+def replay(
+    seed: int, echo: Callable[[str], None], nodes: int | None = None, *, kernels: KernelChoice = "pure"
+) -> Report:
     """Simulate a seed again and show everything that happens."""
     return run(seed, nodes, kernels=kernels, echo=echo)
 
@@ -82,7 +85,11 @@ def _where(error: BaseException) -> str:
 def _report(seed: int, world: World, violation: Violation | None) -> Report:
     network, ledger = world.network, world.ledger
     faults = {kind: count for kind, count in world.nemesis.counts.items() if count}
-    for kind, count in (("loss", network.lost), ("duplication", network.duplicated), ("broken connection", network.broken)):
+    for kind, count in (
+        ("loss", network.lost),
+        ("duplication", network.duplicated),
+        ("broken connection", network.broken),
+    ):
         if count:
             faults[kind] = count
     return Report(

@@ -1,4 +1,5 @@
-"""One node's quorum state: durable when `save` returns, one or the other if it does not. Implements `storage.ports.StateStore`."""
+"""One node's quorum state: durable when `save` returns, one or the other if it does not. Implements
+`storage.ports.StateStore`."""
 
 import errno
 from collections.abc import Callable

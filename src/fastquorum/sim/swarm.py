@@ -1,4 +1,5 @@
-"""What one seed decides beforehand: the quorum's shape, its timeouts, and how likely each fault is - often not at all."""
+"""What one seed decides beforehand: the quorum's shape, its timeouts, and how likely each fault is - often not at
+all."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -85,7 +86,9 @@ def draw(prng: Prng, nodes: int | None = None) -> Swarm:
         config=config,
         lane_threads=tuple(prng.randrange(2) == 0 for _ in range(count)),
         native=tuple(prng.randrange(2) == 0 for _ in range(count)),
-        clock_rates=tuple(MILLION + (prng.between(-100_000, 100_000) if prng.randrange(2) else 0) for _ in range(count)),
+        clock_rates=tuple(
+            MILLION + (prng.between(-100_000, 100_000) if prng.randrange(2) else 0) for _ in range(count)
+        ),
         clock_zeros=tuple(prng.randrange(1000 * SECOND) for _ in range(count)),
         is_harsh=is_harsh,
         weights=weights,

@@ -1,7 +1,7 @@
 """A whole quorum in one thread: its nodes, its network, its callers, and the phases that a seed goes through.
 
-Warm-up; faults; then the faults stop, a majority is mended, and progress is demanded within bounded virtual time; at last the logs are
-compared, every disk loses power, and what recovery finds is compared again.
+Warm-up; faults; then the faults stop, a majority is mended, and progress is demanded within bounded virtual time;
+at last the logs are compared, every disk loses power, and what recovery finds is compared again.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,6 @@ from fastquorum.config import SECOND
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane
 from fastquorum.node.assembly import Member
-from fastquorum.node.door import LogKind
 from fastquorum.sim.callers import Callers
 from fastquorum.sim.clock import LocalClock, Scheduler
 from fastquorum.sim.disk import SimDisk
@@ -25,6 +24,7 @@ from fastquorum.sim.process import Build, Process
 from fastquorum.sim.report import Violation
 from fastquorum.sim.swarm import Swarm
 from fastquorum.sim.trace import Trace
+from fastquorum.storage.identity import LogKind
 from fastquorum.types import LISTENER_NAME, ZERO_UUID, Endpoint, Micros, NodeId, ReplicaKey, Uuid, Voter, VoterSet
 
 CLUSTER_ID = "simulated-quorum-0000A"

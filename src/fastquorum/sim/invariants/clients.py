@@ -1,5 +1,5 @@
-"""Promises to callers: S14 (an acknowledged append is durable on a majority), S16 (linearizable reads), S28 (all or nothing), and that a
-refusal is one."""
+"""Promises to callers: S14 (an acknowledged append is durable on a majority), S16 (linearizable reads), S28 (all
+or nothing), and that a refusal is one."""
 
 from dataclasses import dataclass, field
 

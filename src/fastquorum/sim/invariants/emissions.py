@@ -1,4 +1,5 @@
-"""Promises about what a node says, checked in the bytes as they leave: S2, S3, S4, S15, S17, S29, and the lane's rules 1 and 3.
+"""Promises about what a node says, checked in the bytes as they leave: S2, S3, S4, S15, S17, S29, and the lane's
+rules 1 and 3.
 
 Every frame is decoded by wire/. What it claims must be durable already; nothing else about the sender is believed.
 """
@@ -21,9 +22,7 @@ from fastquorum.wire.quorum import (
     VoteResponse,
 )
 
-QUORUM_APIS: Final = frozenset(
-    (ApiKey.FETCH, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH)
-)
+QUORUM_APIS: Final = frozenset((ApiKey.FETCH, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH))
 
 LANE_CORRELATION_FIRST: Final = 0x4000_0000
 """The lane numbers its requests from here on."""
@@ -105,7 +104,8 @@ def _durable_epoch(durable: ElectionState | None) -> int:
 
 
 def _claims(node: GhostNode, durable: ElectionState | None, epoch: int) -> None:
-    """S4: an epoch is durable before it is spoken of. A request that waited for its connection may speak of an earlier one."""
+    """S4: an epoch is durable before it is spoken of. A request that waited for its connection may speak of an
+    earlier one."""
     if epoch > _durable_epoch(durable):
         raise Violation("S4", f"speaks of epoch {epoch}, durable is {_durable_epoch(durable)}", node.node_id)
 
@@ -149,13 +149,12 @@ def _vote_response(
         raise Violation("S2", f"grants {candidate} its vote of {epoch} again", node.node_id)
 
 
-def _fetch_request(
-    node: GhostNode, durable: ElectionState | None, message: FetchRequest, *, is_lanes: bool
-) -> None:
+def _fetch_request(node: GhostNode, durable: ElectionState | None, message: FetchRequest, *, is_lanes: bool) -> None:
     """S15: the Fetch is the acknowledgement.
 
-    One of raft's own, which only looks for the leader, may have waited for its connection while the log was truncated. The one
-    leader that could admit it is the one that this replica truncated for, and lacks what was truncated.
+    One of raft's own, which only looks for the leader, may have waited for its connection while the log was
+    truncated. The one leader that could admit it is the one that this replica truncated for, and lacks what was
+    truncated.
     """
     partition = message.topics[0].partitions[0]
     offset, epoch = partition.fetch_offset, partition.current_leader_epoch

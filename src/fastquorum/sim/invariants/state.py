@@ -1,4 +1,5 @@
-"""Promises about what a node is: S1, S4, S5, S6, S9 (elections), S10 to S13 (high watermarks, commits), and that a flushed end is flushed."""
+"""Promises about what a node is: S1, S4, S5, S6, S9 (elections), S10 to S13 (high watermarks, commits), and that a
+flushed end is flushed."""
 
 from fastquorum.kernels.lane import LeaderTerms
 from fastquorum.node.replica import Replica
@@ -35,7 +36,9 @@ def check_settled(node: GhostNode, durable: ElectionState | None, replica: Repli
         raise Violation("S4", f"epoch {epoch}, durable {durable_epoch}, of the log {node.last_epoch}", node.node_id)
     if replica.raft.high_watermark > replica.high_watermark:
         raise Violation(
-            "S12", f"raft knows {replica.raft.high_watermark} committed, the replica {replica.high_watermark}", node.node_id
+            "S12",
+            f"raft knows {replica.raft.high_watermark} committed, the replica {replica.high_watermark}",
+            node.node_id,
         )
 
 
@@ -76,7 +79,9 @@ def _check_high_watermark(ghost: Ghost, node: GhostNode, replica: Replica) -> li
     if reached > ghost.committed_end:
         raise Violation("S12", f"high watermark {reached}, committed is {ghost.committed_end}", node.node_id)
     if reached >= 0 and node.chain_at(reached) != ghost.committed_chains.get(reached):
-        raise Violation("S10", f"below its high watermark {reached} lies another log than the committed one", node.node_id)
+        raise Violation(
+            "S10", f"below its high watermark {reached} lies another log than the committed one", node.node_id
+        )
     return new
 
 
@@ -102,4 +107,6 @@ def _check_rival_leaders(ghost: Ghost, node: GhostNode, epoch: int, new: list[Gh
         if other.led_epoch > epoch and new:
             end = new[-1].end
             if other.chain_at(end) != new[-1].chain:
-                raise Violation("S9", f"commits {end} in {epoch}, the leader of {other.led_epoch} lacks it", node.node_id)
+                raise Violation(
+                    "S9", f"commits {end} in {epoch}, the leader of {other.led_epoch} lacks it", node.node_id
+                )

@@ -1,5 +1,5 @@
-"""Promises about elections and their timers: S22 (no epoch without a majority's pre-votes), S23 (a leader that nobody hears resigns), and
-lane rule 6 (a stalled Python neither elects nor resigns by mistake)."""
+"""Promises about elections and their timers: S22 (no epoch without a majority's pre-votes), S23 (a leader that
+nobody hears resigns), and lane rule 6 (a stalled Python neither elects nor resigns by mistake)."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -49,14 +49,18 @@ def check(process: "Process", role_before: RoleName) -> None:
     role = raft.role
     if role_before is RoleName.FOLLOWER and role in (RoleName.PROSPECTIVE, RoleName.CANDIDATE):
         silent_us = now_us - lane.leader_contact_us
-        if 0 <= lane.leader_contact_us and silent_us < config.fetch_timeout_us and raft.epoch not in process.ended_epochs:
+        if (
+            lane.leader_contact_us >= 0
+            and silent_us < config.fetch_timeout_us
+            and raft.epoch not in process.ended_epochs
+        ):
             raise Violation("R6", f"stands {silent_us} us after its leader was heard", process.node_id)
     if role_before is RoleName.LEADER and role is RoleName.RESIGNED and not process.may_resign:
         _check_resignation(process, now_us - config.check_quorum_us)
     if role is RoleName.LEADER:
         process.may_resign = False
         heard_us = lane.majority_contact_us()
-        if 0 <= heard_us and now_us - heard_us > config.check_quorum_us + RESIGN_SLACK_US:
+        if heard_us >= 0 and now_us - heard_us > config.check_quorum_us + RESIGN_SLACK_US:
             raise Violation("S23", f"leads though no majority was heard for {now_us - heard_us} us", process.node_id)
 
 

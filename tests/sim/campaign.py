@@ -1,0 +1,121 @@
+"""The long run: many seeds of the real code, and for every mutant the first seed that catches it.
+
+    python -m tests.sim.campaign --seeds 1:5001 --jobs 2 --report sim-campaign.json
+    python -m tests.sim.campaign --mutants-only
+
+Known seeds go to tests/sim/known_seeds.json, which the tests read.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from multiprocessing import Pool
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fastquorum import sim
+from tests.sim.mutants import MUTANTS, Patches
+
+KNOWN_SEEDS = Path(__file__).with_name("known_seeds.json")
+SEEDS_MAX = 500
+"""Within so many seeds every mutant has to be caught."""
+
+
+class Caught(NamedTuple):
+    """The first seed that catches a mutant, and as what."""
+
+    mutant: str
+    seed: int
+    invariant: str
+    detail: str
+
+
+def run_mutant(name: str, seed: int) -> sim.Report:
+    with Patches() as patches:
+        MUTANTS[name].apply(patches)
+        return sim.run(seed)
+
+
+def search(name: str, seeds_max: int = SEEDS_MAX) -> Caught | None:
+    """The first catching seed; None if there is none among the first `seeds_max`."""
+    for seed in range(1, seeds_max + 1):
+        report = run_mutant(name, seed)
+        if not report.ok:
+            return Caught(name, seed, report.invariant, report.detail)
+    return None
+
+
+def search_named(name: str) -> tuple[str, Caught | None]:
+    return name, search(name)
+
+
+def sweep(seeds: range, jobs: int, limit_s: float) -> Iterator[sim.Report]:
+    until = time.monotonic() + limit_s
+    with Pool(jobs) as pool:
+        for report in pool.imap_unordered(sim.run_seed, seeds, chunksize=4):
+            yield report
+            if limit_s and time.monotonic() > until:
+                pool.terminate()
+                return
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", default="1:5001", help="first:end")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--limit-s", type=float, default=0, help="stop the sweep after so many seconds; 0: never")
+    parser.add_argument("--report", type=Path, help="write a JSON report here")
+    parser.add_argument("--mutants-only", action="store_true")
+    parser.add_argument("--seeds-only", action="store_true")
+    parser.add_argument("--mutant", action="append", help="only this one; may be repeated")
+    arguments = parser.parse_args()
+    report: dict[str, Any] = {}
+    failed = False
+    if not arguments.seeds_only:
+        failed |= not _search_mutants(arguments.jobs, arguments.mutant or list(MUTANTS), report)
+    if not arguments.mutants_only:
+        first, end = map(int, arguments.seeds.split(":"))
+        failed |= not _run_seeds(range(first, end), arguments.jobs, arguments.limit_s, report)
+    if arguments.report:
+        arguments.report.write_text(json.dumps(report, indent=2) + "\n")
+    return 1 if failed else 0
+
+
+def _search_mutants(jobs: int, names: list[str], report: dict[str, Any]) -> bool:
+    known = json.loads(KNOWN_SEEDS.read_text()) if KNOWN_SEEDS.exists() else {}
+    report["mutants"] = found = {}
+    with Pool(jobs) as pool:
+        for name, caught in pool.imap_unordered(search_named, names):
+            found[name] = None if caught is None else {"seed": caught.seed, "invariant": caught.invariant}
+            known[name] = found[name]
+            KNOWN_SEEDS.write_text(json.dumps(dict(sorted(known.items())), indent=2) + "\n")
+            print(f"{name}: {'NOT CAUGHT' if caught is None else caught[1:]}", flush=True)
+    return all(found.values())
+
+
+def _run_seeds(seeds: range, jobs: int, limit_s: float, report: dict[str, Any]) -> bool:
+    totals: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    failures = []
+    started = time.monotonic()
+    for each in sweep(seeds, jobs, limit_s):
+        totals.update(
+            seeds=1, ok=each.ok, events=each.events, virtual_us=each.virtual_us, elections=each.elections,
+            restarts=each.restarts, acknowledged=each.acknowledged, unknown=each.unknown, barriers=each.barriers,
+            committed_records=each.committed_records,
+        )  # fmt: skip
+        faults.update(each.faults)
+        if not each.ok:
+            failures.append({"seed": each.seed, "invariant": each.invariant, "detail": each.detail})
+            print(each, flush=True)
+    seconds = time.monotonic() - started
+    report.update(totals=dict(totals), faults=dict(faults), failures=failures, seconds=round(seconds, 1))
+    print(f"{totals['ok']} of {totals['seeds']} seeds are good, {totals['events']} events in {seconds:.0f} s")
+    return not failures
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""Bugs put back on purpose, for the simulator to catch: one for each rule of the lane, and the known bugs of other
+systems.
+
+raft's and the lane's own mutants are reused; those here need the storage and node cores around them.
+`MUTANTS[name].apply(patcher)` plants one until the patcher is undone.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fastquorum.kernels.lane import Lane as AnyLane
+from fastquorum.node.lane_shell import LaneShell
+from fastquorum.node.replica import Replica
+from fastquorum.raft import effects as fx
+from fastquorum.sim import runs
+from fastquorum.storage.flushing import FlushResult
+from fastquorum.storage.log import Log
+from fastquorum.types import NO_NODE, Micros
+from tests.lane import mutants as lane
+from tests.raft import mutants as raft
+from tests.raft.mutants import Patcher
+
+
+class Mutant(NamedTuple):
+    """One bug: what it is, and how to plant it."""
+
+    story: str
+    apply: Callable[[Patcher], None]
+
+
+class Patches:
+    """Plants like pytest's MonkeyPatch, for use without pytest."""
+
+    def __init__(self) -> None:
+        self._undo: list[tuple[Any, str, Any]] = []
+
+    def setattr(self, target: Any, name: str, value: Any, /) -> None:
+        self._undo.append((target, name, target.__dict__[name]))
+        setattr(target, name, value)
+
+    def __enter__(self) -> "Patches":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for target, name, value in reversed(self._undo):
+            setattr(target, name, value)
+        self._undo.clear()
+
+
+def _lane(broken: type[AnyLane]) -> Callable[[Patcher], None]:
+    def apply(patcher: Patcher) -> None:
+        patcher.setattr(runs, "load_lane", lambda name: broken)
+
+    return apply
+
+
+def _rule_1(patcher: Patcher) -> None:
+    carry_out = Replica._carry_out
+
+    def lead_before_it_is_durable(replica: Replica, effect: fx.Effect, now_us: Micros) -> None:
+        if not (isinstance(effect, fx.PersistElection) and effect.state.leader_id == replica.raft.key.id):
+            carry_out(replica, effect, now_us)
+
+    patcher.setattr(Replica, "_carry_out", lead_before_it_is_durable)
+
+
+def _rule_1_leader_change(patcher: Patcher) -> None:
+    def append_later(replica: Replica, epoch: int, records: Any) -> None:
+        pass
+
+    patcher.setattr(Replica, "_append_control", append_later)
+
+
+def _rule_4(patcher: Patcher) -> None:
+    flush_done = Log.flush_done
+
+    def sample_after_the_sync(log: Log, token: int, errno: int) -> FlushResult | None:
+        ticket = log._flushing.ticket
+        if ticket is not None and ticket.generation == log.generation:
+            log._flushing.ticket = ticket._replace(at=log._written_end())
+        return flush_done(log, token, errno)
+
+    patcher.setattr(Log, "flush_done", sample_after_the_sync)
+
+
+def _k18(patcher: Patcher) -> None:
+    flush_done = Log.flush_done
+
+    def apply_after_truncation(log: Log, token: int, errno: int) -> FlushResult | None:
+        ticket = log._flushing.ticket
+        if ticket is not None:
+            log._flushing.ticket = ticket._replace(generation=log.generation)
+        return flush_done(log, token, errno)
+
+    patcher.setattr(Log, "flush_done", apply_after_truncation)
+
+
+def _rule_5(patcher: Patcher) -> None:
+    _lane(lane.ForgetsAFailedSync)(patcher)
+
+    def may_send(shell: LaneShell) -> bool:
+        return not shell.stopped
+
+    patcher.setattr(LaneShell, "may_send", may_send)
+
+
+def _k8(patcher: Patcher) -> None:
+    patcher.setattr(Log, "flushed_end", property(lambda log: log.end_offset))
+
+
+def _k5(patcher: Patcher) -> None:
+    carry_out = Replica._carry_out
+
+    def ignore_a_failed_save(replica: Replica, effect: fx.Effect, now_us: Micros) -> None:
+        try:
+            carry_out(replica, effect, now_us)
+        except OSError:
+            if not isinstance(effect, fx.PersistElection):
+                raise
+
+    patcher.setattr(Replica, "_carry_out", ignore_a_failed_save)
+
+
+def _forgets_votes(patcher: Patcher) -> None:
+    carry_out = Replica._carry_out
+
+    def keep_the_epoch_only(replica: Replica, effect: fx.Effect, now_us: Micros) -> None:
+        if isinstance(effect, fx.PersistElection) and effect.state.leader_id == NO_NODE:
+            effect = fx.PersistElection(effect.state._replace(voted_key=None))
+        carry_out(replica, effect, now_us)
+
+    patcher.setattr(Replica, "_carry_out", keep_the_epoch_only)
+
+
+def _k30_truncated_come_back(patcher: Patcher) -> None:
+    truncate_to = Log.truncate_to
+
+    def without_zeros(log: Log, end_offset: int) -> int:
+        """K15, K22442 of etcd: the truncated bytes stay in the file."""
+        segment = log._segments[-1]
+        fill = segment.file.zero_fill
+        segment.file.zero_fill = lambda start, end: None  # type: ignore[method-assign]
+        try:
+            return truncate_to(log, end_offset)
+        finally:
+            segment.file.zero_fill = fill  # type: ignore[method-assign]
+
+    patcher.setattr(Log, "truncate_to", without_zeros)
+
+
+MUTANTS: dict[str, Mutant] = {
+    **{name: Mutant(mutant.story, mutant.apply) for name, mutant in raft.MUTANTS.items()},
+    "K5": Mutant("a failed save of the vote is ignored", _k5),
+    "K8": Mutant("what is appended counts as flushed", _k8),
+    "K15": Mutant("truncated records are found again after a restart", _k30_truncated_come_back),
+    "K18": Mutant("a sync from before a truncation counts after it", _k18),
+    "votes-forgotten": Mutant("the epoch is persisted, the vote is not", _forgets_votes),
+    "R1-durable": Mutant("the lane opens before the lead is durable", _rule_1),
+    "R1-leader-change": Mutant("the lane opens before the epoch's first record is in the log", _rule_1_leader_change),
+    "R2-freeze": Mutant("a hand-up does not freeze the lane", _lane(lane.HandsUpWithoutFreezing)),
+    "R2-log-end": Mutant("a frozen lane forgets what gathered", _lane(lane.FreezesWithoutWritingWhatGathered)),
+    "R2-send": Mutant("the lane sends while raft/ decides", _lane(lane.SendsWhileFrozen)),
+    "R3-close": Mutant("the lane goes on after it was closed", _lane(lane.GoesOnAfterClose)),
+    "R4-sample": Mutant("the end is sampled after the sync", _rule_4),
+    "R5": Mutant("a failed sync stops nothing", _rule_5),
+    "R6": Mutant("raft/ is not told whom the lane heard", _lane(lane.TellsTheContactsOfTheOpening)),
+    "R7-under-way": Mutant("a barrier counts Fetches that were under way", _lane(lane.CountsFetchesUnderWay)),
+    "R7-epoch-start": Mutant(
+        "a barrier passes before the epoch's first commit", _lane(lane.ConfirmsBeforeTheEpochsStart)
+    ),
+    "lane-unflushed-leader": Mutant("a leader counts what it has not synced", _lane(lane.CountsItsUnflushedEnd)),
+}
