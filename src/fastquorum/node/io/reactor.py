@@ -119,8 +119,10 @@ class Reactor:
             replica.halt(FatalError(f"internal error in the replica's thread: {error!r}"), now_us())
             raise
         finally:
-            self._close()
-            self._on_end(replica.error)
+            try:
+                self._close()
+            finally:
+                self._on_end(replica.error)
 
     def _loop(self, replica: Replica) -> None:
         transport, flusher = self._transport, self._flusher

@@ -326,10 +326,12 @@ class RunningNode:
             self._opened.close(error)
         except FastQuorumError as failed:
             self._stopping.error = self._stopping.error or failed
-        self._stopping.over = True
-        handles.forget(self)
-        assert self._observer is not None
-        self._observer.on_stopped(self._stopping.error)
+        finally:
+            # Whatever happened: nobody may wait for ever.
+            self._stopping.over = True
+            handles.forget(self)
+            assert self._observer is not None
+            self._observer.on_stopped(self._stopping.error)
 
 
 def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
