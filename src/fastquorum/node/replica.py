@@ -208,8 +208,8 @@ class Replica:
             self._step_frame(item.connection, item.frame, now_us)
 
     def _to_door(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
-        """False if the frame is raft's. A client's request may come on a replica's connection, too: then the lane handed
-        it up."""
+        """False if the frame is raft's. A client's request may come on a replica's connection, too: then the lane
+        handed it up."""
         try:
             if self._peers.owns(connection) or self._inbound.is_quorum_request(connection, frame):
                 return False
@@ -227,7 +227,7 @@ class Replica:
             event = (
                 self._response(connection, frame) if self._peers.owns(connection) else self._received(connection, frame)
             )
-        except WireError:
+        except (WireError, CorruptionError):  # of the frame: nothing was read from the disk
             self.hang_up(connection, now_us)
             return
         self._step(event, now_us)
@@ -419,4 +419,4 @@ class Replica:
             self.shell.stop(error, now_us)
             self._peers.close()
         self._tell(now_us)
-        self._listener.on_stopped(error)
+        self._listener.on_stopped(self.error)
