@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 from bench import commit, floors
@@ -12,7 +13,7 @@ from bench.facts import facts
 from bench.measure import Outcome, measure
 from bench.report import facts_lines, kernel_table, outcome_json
 
-ROUNDS, ROUND_MS = 7, 20.0
+ROUNDS, ROUND_MS = 9, 20.0
 QUICK_ROUNDS, QUICK_ROUND_MS = 5, 0.4
 SUITES = ("kernels", "commit")
 
@@ -29,7 +30,10 @@ def main(arguments: list[str] | None = None) -> int:
         results, table = RUN[suite](setting, options.only)
         report[suite] = results
         lines += ["", *table]
-    print(json.dumps(report, indent=1) if options.format == "json" else "\n".join(lines))
+    text = json.dumps(report, indent=1)
+    if options.save:
+        Path(options.save).write_text(text + "\n")
+    print(text if options.format == "json" else "\n".join(lines))
     return 0
 
 
@@ -56,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Ratios against yardsticks of the same run.")
     parser.add_argument("suite", nargs="*", help=f"{', '.join(SUITES)}; all if none is named")
     parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--save", metavar="FILE", help="write the JSON there as well")
     parser.add_argument("--quick", action="store_true", help="small and short: shows that it runs, says little")
     parser.add_argument("--only", default="", metavar="TEXT", help="kernel cases whose name contains this")
     parser.add_argument(

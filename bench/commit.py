@@ -120,7 +120,7 @@ class Trio:
 def run(setting: Setting) -> list[dict[str, Any]]:
     """One result per number in flight."""
     load("native")  # fails here, with advice, rather than in three processes
-    rounds, commits = (2, 10) if setting.is_quick else (5, 250)
+    rounds, commits = (2, 10) if setting.is_quick else (9, 250)
     contestants = CONTESTANTS[:1] if setting.is_quick else CONTESTANTS
     levels = IN_FLIGHT[:2] if setting.is_quick else IN_FLIGHT
     with (

@@ -17,7 +17,7 @@ from bench.measure import GB_PER_S, MICROSECONDS, Case, Contender, Goal, Role
 from fastquorum.kernels import Kernels, SegmentFile
 
 APPEND_BYTES = 168
-APPENDS_A_ROUND = 60
+APPENDS_A_SLICE = 20
 FILE_BYTES = 8 << 20
 SCAN_BYTES = 256 << 20
 SCAN_BATCH = (1000, 60)
@@ -38,7 +38,7 @@ def _append(setting: Setting, directory: str) -> Case:
         contenders.append(_own_append(kernels.NAME, file))
     if setting.has_compiler:
         contenders.append(_c_append(_zeroed(setting.kernels[0], f"{directory}/append-c.log")))
-    repeat = 6 if setting.is_quick else APPENDS_A_ROUND
+    repeat = 3 if setting.is_quick else APPENDS_A_SLICE
     goal = Goal(against=(C_FLOOR,), at_least=1 / 1.05)
     return Case("segment append + fdatasync, p50", f"{APPEND_BYTES} B", MICROSECONDS, contenders, [goal], repeat=repeat)
 
