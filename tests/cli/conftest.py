@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -90,8 +91,6 @@ def data(tmp_path: Path, fastquorum: Callable[..., Ran]) -> Path:
 
 
 def free_port() -> int:
-    import socket
-
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port: int = held.getsockname()[1]

@@ -5,23 +5,22 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from fastquorum.cli.demo import play
+from fastquorum.cli.demo import nodes, play
 from fastquorum.cli.demo.appender import Acknowledged
 from fastquorum.cli.demo.carried import carried_records
-from fastquorum.cli.demo.nodes import Nodes
 from fastquorum.cli.demo.screen import JsonScreen
 from fastquorum.cli.demo.verdict import judge
 from fastquorum.kernels import Kernels, load
 from tests.cli import packaged_log
-from tests.cli.conftest import Ran, environment, free_port
+from tests.cli.conftest import COMMAND, Ran, environment, free_port
 from tests.wire.golden import CLUSTER
 
 KEYS = {
@@ -55,7 +54,7 @@ def kernels() -> Kernels:
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     directory = tmp_path_factory.mktemp("demo") / "kept"
-    command = [sys.executable, "-m", "fastquorum.cli", "demo", "--keep", str(directory), "--format", "json"]
+    command = [*COMMAND, "demo", "--keep", str(directory), "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.stdout, done.stderr
     return Played(done.returncode, json.loads(done.stdout), directory)
@@ -203,7 +202,7 @@ def test_bad_arguments_start_nothing(
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes").write_text("mine")
 
-    def never(*_: object) -> Nodes:
+    def never(*_: object) -> nodes.Nodes:
         raise AssertionError("nodes were started")
 
     monkeypatch.setattr(play, "start_nodes", never)
@@ -215,10 +214,6 @@ def test_bad_arguments_start_nothing(
 def test_a_port_that_is_taken_meanwhile_is_no_trouble(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kernels: Kernels
 ) -> None:
-    import socket
-
-    from fastquorum.cli.demo import nodes
-
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         held.listen()
@@ -232,7 +227,7 @@ def test_a_port_that_is_taken_meanwhile_is_no_trouble(
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path: Path, number: int, code: int) -> None:
     demo = subprocess.Popen(
-        [sys.executable, "-m", "fastquorum.cli", "demo", "--nodes", "1"],
+        [*COMMAND, "demo", "--nodes", "1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(TMPDIR=str(tmp_path)),

@@ -1,12 +1,15 @@
 """Every command explains itself, quickly, and a wrong word is answered with usage."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 
 from fastquorum.cli.main import COMMANDS, GROUPS
-from tests.cli.conftest import Ran, in_process
+from tests.cli.conftest import COMMAND, Ran, in_process
+from tests.wire.golden import CLUSTER
 
 
 @pytest.mark.parametrize("words", [command.words for command in COMMANDS], ids=" ".join)
@@ -40,9 +43,6 @@ def test_help_imports_nothing_heavy() -> None:
         "heavy = {'numpy', 'rich', 'asyncio', 'fastquorum.wire', 'fastquorum.node'} & set(sys.modules)\n"
         "sys.exit(f'imported: {heavy}' if heavy else 0)"
     )
-    import subprocess
-    import sys
-
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, done.stderr
 
@@ -58,13 +58,8 @@ def test_random_uuids_are_kafkas_and_differ(fastquorum: Callable[..., Ran]) -> N
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
-    import subprocess
-    import sys
-
-    from tests.wire.golden import CLUSTER
-
     dump = subprocess.Popen(
-        [sys.executable, "-m", "fastquorum.cli", "log", "dump", str(CLUSTER / "c1")],
+        [*COMMAND, "log", "dump", str(CLUSTER / "c1")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -3,12 +3,13 @@
 import json
 import signal
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ran, RunningCommand, files_of, free_port, in_process
+from tests.cli.conftest import COMMAND, Ran, RunningCommand, environment, files_of, free_port, in_process
 
 Start = Callable[..., RunningCommand]
 Run = Callable[..., Ran]
@@ -107,14 +108,11 @@ def test_interrupting_a_node_loses_nothing(fastquorum: Run, running: Start, data
 
 
 def test_interrupting_a_reader_is_quiet(fastquorum: Run, running: Start, data: Path) -> None:
-    import subprocess
-    import sys
-
     running(data)
     at = ("--bootstrap", address(data))
     assert fastquorum("append", *at, "--value", "x").code == 0
     reader = subprocess.Popen(
-        [sys.executable, "-m", "fastquorum.cli", "read", *at, "--follow"],
+        [*COMMAND, "read", *at, "--follow"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -288,3 +286,12 @@ def test_debug_shows_the_traceback(fastquorum: Run, tmp_path: Path) -> None:
         assert ran.code == 2
         assert "Traceback" in ran.err
     assert "Traceback" not in fastquorum("log", "verify", tmp_path).err
+
+
+def test_a_disk_that_fails_ends_a_node_with_the_code_of_a_fatal_error(data: Path) -> None:
+    command = [*COMMAND, "run", "--data", str(data)]
+    failing = environment(FASTQUORUM_FAILPOINTS="before-election-save=eio")
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=30, env=failing)
+    assert ran.returncode == 5
+    assert len(ran.stderr.splitlines()) == 1
+    assert "the replica stops" in ran.stderr

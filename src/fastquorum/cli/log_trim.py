@@ -3,7 +3,7 @@
 import argparse
 
 from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels
-from fastquorum.cli.output import print_json, print_table
+from fastquorum.cli.output import print_json, print_table, working
 from fastquorum.storage.io_open import trim_directory
 
 
@@ -21,7 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    seen = trim_directory(arguments.path, load_kernels(arguments.kernels))
+    with working(f"reading {arguments.path}"):
+        seen = trim_directory(arguments.path, load_kernels(arguments.kernels))
     said = {"closed": seen.is_closed, "endOffset": seen.end_offset, "records": seen.record_count}
     if arguments.format == "json":
         print_json(said)

@@ -4,7 +4,7 @@ import argparse
 from typing import Final
 
 from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels
-from fastquorum.cli.output import print_json, print_table
+from fastquorum.cli.output import print_json, print_table, working
 from fastquorum.errors import CorruptionError
 from fastquorum.storage.io_open import open_offline
 
@@ -25,7 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    seen = open_offline(arguments.path, load_kernels(arguments.kernels)).verify()
+    with working(f"reading {arguments.path}"):
+        seen = open_offline(arguments.path, load_kernels(arguments.kernels)).verify()
     said = {
         "sound": seen.is_sound,
         "closed": seen.is_closed,

@@ -20,6 +20,18 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 
 
 @contextlib.contextmanager
+def working(description: str) -> Iterator[None]:
+    """A sign of life on stderr, if that is a terminal, while nobody knows how long it takes."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(description):
+        yield
+
+
+@contextlib.contextmanager
 def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on stderr, if that is a terminal; yields what to call with how much more is done."""
     if not sys.stderr.isatty():

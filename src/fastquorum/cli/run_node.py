@@ -33,12 +33,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 class _Watcher:
-    """Hears what happens to the node, on its thread."""
+    """Hears what happens to the node, on its thread.
+
+    The kernel may give a signal to any thread, and a lock that Python's main thread waits for does not notice: so it
+    waits for a pipe that the interpreter writes to for every signal, whichever thread took it.
+    """
 
     def __init__(self, verbose: bool) -> None:
         self.over = threading.Event()
         self.error: FastQuorumError | None = None
         self._verbose = verbose
+        self._wake_read_fd, self._wake_write_fd = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._wake_write_fd, False)
+        signal.set_wakeup_fd(self._wake_write_fd, warn_on_full_buffer=False)
+
+    def wait(self) -> None:
+        """In the main thread: return once it is over, or a signal wants it to be."""
+        while not self.over.is_set():
+            os.read(self._wake_read_fd, 64)
 
     def on_committed(self, high_watermark: Offset) -> None:
         pass
@@ -54,6 +66,7 @@ class _Watcher:
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.error = error
         self.over.set()
+        os.write(self._wake_write_fd, b"\0")
 
 
 class _Signals:
@@ -84,17 +97,18 @@ def run(arguments: argparse.Namespace) -> int:
     )
     load_kernels("pure" if settings.kernels == "pure" else "native")  # said in our words if they are missing
     watcher = _Watcher(arguments.verbose)
-    node = start_node(settings, watcher)
     signals = _Signals(watcher.over)
-    identity, endpoint = node.identity, node.advertised
-    print(
-        f"fastquorum: node {identity.node_id} of cluster {identity.cluster_id} listens, "
-        f"reached at {endpoint.name}://{endpoint.host}:{endpoint.port}, data {arguments.data}",
-        flush=True,
-    )
-    watcher.over.wait()
-    if signals.number:
-        node.stop()
+    node = start_node(settings, watcher)
+    try:
+        identity, endpoint = node.identity, node.advertised
+        print(
+            f"fastquorum: node {identity.node_id} of cluster {identity.cluster_id} listens, "
+            f"reached at {endpoint.name}://{endpoint.host}:{endpoint.port}, data {arguments.data}",
+            flush=True,
+        )
+        watcher.wait()
+    finally:
+        node.stop()  # at once, if it has ended by itself
     if watcher.error is not None:
         raise watcher.error
     return 128 + signal.SIGINT if signals.number == signal.SIGINT else 0

@@ -121,12 +121,20 @@ class Nodes:
         return [node.directory for node in self.by_id.values()]
 
     def stop(self, leader_id: NodeId) -> list[NodeId]:
-        """Stop all gracefully; who did not. The leader is asked last, so that nobody stands for its succession."""
-        order = sorted(self.by_id.values(), key=lambda node: node.id == leader_id)
-        for node in order:
-            node.terminate()
-        deadline = Deadline(STOP_S)
-        return [node.id for node in order if not node.wait_stopped(deadline)]
+        """Stop all gracefully; who did not.
+
+        The leader is asked when the others have gone: one of them would stand for its succession, and its log would end
+        with an election that nobody else has.
+        """
+        followers = [node for node in self.by_id.values() if node.id != leader_id]
+        leader = [node for node in self.by_id.values() if node.id == leader_id]
+        unwell = []
+        for group in (followers, leader):
+            for node in group:
+                node.terminate()
+            deadline = Deadline(STOP_S)
+            unwell += [node.id for node in group if not node.wait_stopped(deadline)]
+        return unwell
 
     def kill(self) -> None:
         """End whatever still runs."""
