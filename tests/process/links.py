@@ -126,31 +126,35 @@ class Links:
     async def _close(self) -> None:
         for server in self._servers:
             server.close()
-        for session in self._sessions:
-            _break_off(session)
         me = asyncio.current_task()
-        rest = [task for task in asyncio.all_tasks() if task is not me]
-        for task in rest:
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
+        while rest := [task for task in asyncio.all_tasks() if task is not me]:
+            for task in rest:
+                task.cancel()
+            await asyncio.gather(*rest, return_exceptions=True)
+        await asyncio.sleep(0)  # aborted transports close their sockets a turn later
+        await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: int) -> None:
+        """One connection, from its beginning to its end; cancelled when all is closed."""
         source = self._owner(writer.get_extra_info("peername")[1])
+        writers = [writer]
         try:
             server = await asyncio.open_connection("127.0.0.1", self._real[target])
-        except OSError:
-            writer.transport.abort()
-            return
-        session = _Session(source, target, (reader, writer), server)
-        self._sessions.append(session)
-        try:
-            await asyncio.gather(
-                self._pump(session, reader, server[1], (source, target), is_request=True),
-                self._pump(session, server[0], writer, (target, source), is_request=False),
-            )
+            writers.append(server[1])
+            session = _Session(source, target, (reader, writer), server)
+            self._sessions.append(session)
+            try:
+                await asyncio.gather(
+                    self._pump(session, reader, server[1], (source, target), is_request=True),
+                    self._pump(session, server[0], writer, (target, source), is_request=False),
+                )
+            finally:
+                self._sessions.remove(session)
+        except (OSError, asyncio.CancelledError):
+            pass  # nobody listens there, or all is over: asyncio would report a cancelled server task as an error
         finally:
-            self._sessions.remove(session)
-            _break_off(session)
+            for each in writers:
+                _abort(each)
 
     async def _pump(
         self,
@@ -238,8 +242,12 @@ class Links:
 def _break_off(session: _Session) -> None:
     """Both ends get a reset."""
     for _, writer in (session.client, session.server):
-        sock = writer.get_extra_info("socket")
-        if sock is not None and not writer.transport.is_closing():
-            with contextlib.suppress(OSError):
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
-            writer.transport.abort()
+        _abort(writer)
+
+
+def _abort(writer: asyncio.StreamWriter) -> None:
+    sock = writer.get_extra_info("socket")
+    if sock is not None and not writer.transport.is_closing():
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
+        writer.transport.abort()

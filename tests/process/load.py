@@ -18,6 +18,8 @@ PRODUCE_VERSION = 12
 FETCH_VERSION = 12
 ANSWER_S = 10.0
 """How long a client waits for an answer; a produce is told to give up much sooner."""
+GIVE_UP_S = 2.0
+"""How long a writer waits before it turns to another node: a stopped one takes requests and answers nothing."""
 PAUSE_S = 0.02
 """Between two tries when nobody can be reached: pacing."""
 _REFUSALS = (
@@ -42,8 +44,10 @@ def produce_request(batch: bytes, *, timeout_ms: int = 1_000, acks: int = -1) ->
     )
 
 
-def produce(connection: Connection, batch: bytes, *, timeout_ms: int = 1_000) -> tuple[Answer, ProduceResponse]:
-    response = connection.request(produce_request(batch, timeout_ms=timeout_ms), PRODUCE_VERSION, Deadline(ANSWER_S))
+def produce(
+    connection: Connection, batch: bytes, *, timeout_ms: int = 1_000, answer_s: float = ANSWER_S
+) -> tuple[Answer, ProduceResponse]:
+    response = connection.request(produce_request(batch, timeout_ms=timeout_ms), PRODUCE_VERSION, Deadline(answer_s))
     assert isinstance(response, ProduceResponse)
     return response.responses[0].partition_responses[0], response
 
@@ -190,7 +194,7 @@ class Load:
         ]
         batch = batch_of(self._kernels, [each.value for each in appends])
         try:
-            answer, response = produce(connection, batch, timeout_ms=self._timeout_ms)
+            answer, response = produce(connection, batch, timeout_ms=self._timeout_ms, answer_s=GIVE_UP_S)
         except NotSent as error:
             self._settle(appends, "refused", str(error))
             return -1

@@ -1,7 +1,8 @@
 """One node in a process of its own, as a program that embeds it runs it: `python -m tests.process.node DATA CONFIG`.
 
 Says what happens as JSON lines on stdout: opened, leadership, ready, appended, stopped, failed. Takes one command a line on
-stdin: `append TIMEOUT_S VALUE`, `barrier TIMEOUT_S`, `transfer NODE`. SIGTERM and the end of stdin stop it gracefully. It dies with whoever started it.
+stdin: `append TIMEOUT_S VALUE`, `barrier TIMEOUT_S`, `transfer NODE`,
+`role`. SIGTERM and the end of stdin stop it gracefully. It dies with whoever started it.
 """
 
 import ctypes
@@ -20,13 +21,31 @@ _PR_SET_PDEATHSIG = 1
 _printing = threading.Lock()
 
 
+class _Over:
+    """An event that signals wake too: the kernel may give them to any thread, and a lock would not notice."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._read_fd, self._write_fd = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._write_fd, False)
+        signal.set_wakeup_fd(self._write_fd, warn_on_full_buffer=False)
+
+    def set(self) -> None:
+        self._is_set = True
+        os.write(self._write_fd, b"\0")
+
+    def wait(self) -> None:
+        while not self._is_set:
+            os.read(self._read_fd, 64)
+
+
 def say(event: str, **fields: Any) -> None:
     with _printing:
         sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
         sys.stdout.flush()
 
 
-def _follow_leadership(node: sync.Quorum, over: threading.Event) -> None:
+def _follow_leadership(node: sync.Quorum, over: _Over) -> None:
     """Report every leader, and when the quorum works under it."""
     try:
         for now in node.leadership():
@@ -63,13 +82,15 @@ def _transfer(node: sync.Quorum, heir: int) -> None:
         say("transferred", error=type(error).__name__, text=str(error))
 
 
-def _obey(node: sync.Quorum, over: threading.Event) -> None:
+def _obey(node: sync.Quorum, over: _Over) -> None:
     for line in sys.stdin:
         match line.split():
             case ["append", timeout_s, value]:
                 work = threading.Thread(target=_append, args=(node, float(timeout_s), value), daemon=True)
             case ["barrier", timeout_s]:
                 work = threading.Thread(target=_barrier, args=(node, float(timeout_s)), daemon=True)
+            case ["role"]:
+                work = threading.Thread(target=lambda: say("role", role=node.role, epoch=node.epoch), daemon=True)
             case ["transfer", heir]:
                 work = threading.Thread(target=_transfer, args=(node, int(heir)), daemon=True)
             case _:
@@ -80,7 +101,7 @@ def _obey(node: sync.Quorum, over: threading.Event) -> None:
 
 def main(data: str, config: str) -> int:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    over = threading.Event()
+    over = _Over()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     try:
         node = sync.open(data, config_file=config)

@@ -96,6 +96,19 @@ class NodeProcess:
     def appended(self, value: str, timeout_s: float = WAIT_S) -> Event:
         return self.wait(lambda each: each["event"] == "appended" and each["value"] == value, timeout_s=timeout_s)
 
+    def role(self) -> str:
+        """What it is now."""
+        before = len(self.events)
+        self.tell("role")
+        role: str = self.wait_event("role", after=before)["role"]
+        return role
+
+    def wait_role(self, *roles: str, timeout_s: float = WAIT_S) -> None:
+        """Ask until it is one of these. Each question is a round trip, so this does not spin."""
+        deadline = time.monotonic() + timeout_s
+        while self.role() not in roles:
+            assert time.monotonic() < deadline, f"node {self.node_id} did not become {roles}: {self.events[-10:]}"
+
     def signal(self, number: int) -> None:
         self._process.send_signal(number)
 
