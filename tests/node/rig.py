@@ -23,7 +23,7 @@ from fastquorum.types import NO_NODE, Endpoint, ReplicaKey, Uuid, Voter, VoterSe
 from fastquorum.wire import ApiKey, Message, decode_request, decode_response, encode_request, request_header
 from fastquorum.wire import encode_response as response_frame
 from fastquorum.wire.fetch import FetchResponse
-from fastquorum.wire.handshake import ApiVersionsRequest
+from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 from fastquorum.wire.quorum import VoteRequest, VoteResponse
 from tests.lane.builders import CLUSTER, fetch_request
 from tests.storage.fake_disk import FakeDisk, FakeFlusher
@@ -142,8 +142,11 @@ class Rig:
         kind: LogKind = LogKind.USER,
         config: QuorumConfig | None = None,
         state: ElectionState | None = None,
+        versions: ApiVersionsResponse | None = None,
     ) -> None:
         self.config = config or QuorumConfig(preallocate_bytes=4096)
+        self.versions = versions or api_versions()
+        """What its peers speak."""
         self.journal: list[tuple[str, Any]] = []
         self.transport = FakeTransport(self.journal)
         self.states = FakeStates(self.journal)
@@ -268,7 +271,7 @@ class Rig:
         (frame,) = self.transport.take(connection)
         header, message = decode_request(frame)
         assert isinstance(message, ApiVersionsRequest)
-        answer = response_frame(header.correlation_id, ApiKey.API_VERSIONS, header.request_api_version, api_versions())
+        answer = response_frame(header.correlation_id, ApiKey.API_VERSIONS, header.request_api_version, self.versions)
         self.replica.on_frame(connection, answer, self.now_us)
 
     def asked(self, connection: int) -> list[tuple[Any, Message]]:

@@ -21,6 +21,8 @@ from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 
 HANDSHAKE_CORRELATION_ID = 0x3FFF_FFFF
 HANDSHAKE_VERSIONS = (4, 3, 0)
+FETCH_VERSION_MIN = 12
+"""The lane's oldest: the first that carries the last fetched epoch."""
 RECONNECT_BACKOFF_US = 50 * MS
 RECONNECT_BACKOFF_US_MAX = 500 * MS
 SOFTWARE_NAME = "fastquorum"
@@ -283,6 +285,8 @@ class Peers:
         if answer.error_code != ErrorCode.NONE:
             return self._drop(link, now_us)
         link.versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+        if link.purpose is Purpose.FETCH and link.fetch_version() < FETCH_VERSION_MIN:
+            return self._drop(link, now_us)
         link.state = LinkState.READY
         link.backoff_us = 0
         if link.purpose is Purpose.FETCH:
