@@ -120,6 +120,14 @@ def test_garbage_hangs_up_and_has_no_other_effect(garbage: bytes) -> None:
     assert len(rig.answers(other)) == 1
 
 
+def test_a_handshake_of_a_version_yet_unknown_is_answered_in_the_oldest_form() -> None:
+    rig = Rig(1, 2, 3)
+    connection = rig.accept()
+    rig.replica.on_frame(connection, bytes.fromhex("0012 0009 00000007 ffff 00 0102"), rig.now_us)
+    assert rig.transport.take(connection) == [bytes.fromhex("00000007 0023 00000001 0012 0000 0004")]
+    assert connection in rig.transport.open
+
+
 def test_garbage_on_a_replicas_connection_hangs_up_and_resumes_the_lane() -> None:
     rig = Rig(1, 2, 3).lead()
     connection = rig.accept()

@@ -5,11 +5,22 @@ Must not know what raft/ or the door decide. Source: kafka-wire section 2 (heade
 
 from typing import Final, NamedTuple
 
+from fastquorum.errors import WireError
 from fastquorum.kernels.lane import Connection, Unparked
 from fastquorum.raft.events import Token
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, NodeId
-from fastquorum.wire import ApiKey, ErrorCode, Message, RequestHeader, decode_request, encode_response
+from fastquorum.wire import (
+    API,
+    ApiKey,
+    ErrorCode,
+    Message,
+    RequestHeader,
+    decode_request,
+    decode_request_header,
+    encode_response,
+)
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.handshake import ApiVersionsResponse
 
 QUORUM_APIS: Final = frozenset(
     (ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.DESCRIBE_QUORUM, ApiKey.FETCH_SNAPSHOT)
@@ -77,6 +88,23 @@ class Inbound:
         self._replicas.pop(connection, None)
         for token in [token for token, request in self._waiting.items() if request.connection == connection]:
             del self._waiting[token]
+
+    @staticmethod
+    def handshake_again(frame: bytes) -> bytes | None:
+        """The answer to ApiVersions of a version that is not known here: version 0's, naming those that are, so that a
+        newer client asks again. None if the frame is nothing of the kind."""
+        try:
+            header, _ = decode_request_header(frame)
+        except WireError:
+            return None
+        known = API[ApiKey.API_VERSIONS].advertised
+        if header.request_api_key != ApiKey.API_VERSIONS or known.has(header.request_api_version):
+            return None
+        ours = ApiVersionsResponse.ApiVersion(
+            api_key=ApiKey.API_VERSIONS, min_version=known.first, max_version=known.last
+        )
+        body = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[ours])
+        return encode_response(header.correlation_id, ApiKey.API_VERSIONS, 0, body)
 
     @staticmethod
     def not_leader_fetch(parked: Unparked, leader_id: NodeId, epoch: Epoch) -> bytes:

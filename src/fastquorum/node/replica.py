@@ -215,8 +215,11 @@ class Replica:
                 return False
             self._door.on_request(self._inbound.decode(connection, frame), now_us)
         except WireError:
-            self.hang_up(connection, now_us)
-            return True
+            handshake = self._inbound.handshake_again(frame)
+            if handshake is None:
+                self.hang_up(connection, now_us)
+                return True
+            self.send(connection, handshake)
         with self._lock:
             self.shell.resume(now_us)
         return True
