@@ -8,7 +8,7 @@ import pytest
 from fastquorum.errors import RecordTooLarge, StorageFailed, UsageError
 from fastquorum.kernels.lane import Advanced, AppendVerdict, LaneMode, Send, Unparked
 from fastquorum.kernels.pure.fetch_layout import RESPONSE_ENCODERS
-from fastquorum.kernels.pure.lane_leader import HIGH_WATERMARK_DELAY_US
+from fastquorum.kernels.pure.lane_leader import ANSWER_BYTES_MAX, HIGH_WATERMARK_DELAY_US
 from fastquorum.types import METADATA_TOPIC_ID, Uuid
 from fastquorum.wire import encode_request, request_header
 from fastquorum.wire.quorum import VoteRequest
@@ -464,6 +464,15 @@ def test_a_deadline_asked_for_while_a_caller_answers_the_last_parked_fetch_is_no
     inner = leader.lane._leader  # type: ignore[attr-defined]
     inner._served = Interleaved(inner._served)
     assert leader.lane.deadline_us == -1
+
+
+def test_a_peer_that_would_take_everything_is_answered_in_parts(make: Make) -> None:
+    leader = Leading(make)
+    asked: list[int] = []
+    read = leader.log.read
+    leader.log.read = lambda offset, bytes_max: (asked.append(bytes_max), read(offset, bytes_max))[1]  # type: ignore
+    leader.admit(2, 0, bytes_max=0x7FFF_FFFF)
+    assert asked == [ANSWER_BYTES_MAX]
 
 
 def test_the_first_number_of_a_lane_follows_its_last_one(make: Make) -> None:

@@ -1,7 +1,7 @@
 """Fetch for consumers: committed records only, with min_bytes, max_wait and max_bytes honoured. Source: the Kafka
 protocol guide; KIP-951."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fastquorum.config import MS
 from fastquorum.kernels.lane import Connection
@@ -17,6 +17,8 @@ Topic = FetchResponse.FetchableTopicResponse
 Partition = FetchResponse.FetchableTopicResponse.PartitionData
 AskedTopic = FetchRequest.FetchTopic
 AskedPartition = FetchRequest.FetchTopic.FetchPartition
+ANSWER_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Records read for one answer, but for a batch that alone is larger: the quorum waits while they are read."""
 
 
 class Fetch:
@@ -67,7 +69,7 @@ class Fetches:
         """Answer if there is an error, enough to read, or no more time; False to wait."""
         response = FetchResponse()
         size, failed = 0, False
-        budget = max(fetch.message.max_bytes, 1)
+        budget = max(min(fetch.message.max_bytes, ANSWER_BYTES_MAX), 1)
         for asked in fetch.message.topics:
             topic = Topic(topic=asked.topic, topic_id=asked.topic_id)
             response.responses.append(topic)

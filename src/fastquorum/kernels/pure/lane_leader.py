@@ -37,6 +37,8 @@ FETCH_KEY: Final = 1
 ENDPOINTS_VERSION_MIN: Final = 17
 """Kafka's leader names its endpoint from here on, though version 16 could."""
 US_PER_MS: Final = 1_000
+ANSWER_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Records read for one answer, whatever the peer would take: everybody else waits while they are read."""
 CORRELATION_AHEAD_MAX: Final = CORRELATION_FIRST + 1
 """How far a Fetch's number may be ahead of the one before: from a lane's last number to its first is one step."""
 HIGH_WATERMARK_DELAY_US: Final = 3_000
@@ -231,7 +233,7 @@ class LeaderLane:
         peer.correlation_id = correlation_id
         peer.request_high_watermark = high_watermark
         peer.deadline_us = now_us + min(wait_us, self._terms.timeouts.fetch_wait_us_max)
-        peer.bytes_max = bytes_max
+        peer.bytes_max = min(bytes_max, ANSWER_BYTES_MAX)
         self._parked += 1
         self._parked_voters += peer.voter_index >= 0
 
