@@ -214,6 +214,10 @@ class Cluster:
             raise
         return found
 
+    def timestamps(self, node_id: int) -> list[tuple[bytes, int]]:
+        """Values on the node's disk and when they say they were written, in milliseconds."""
+        return [(each.value or b"", each.timestamp_ms) for each in log.open(str(self.path(node_id))).records()]
+
     def note_state(self, node_id: int) -> None:
         """Remember epoch and vote on a dead node's disk."""
         path = self.path(node_id)

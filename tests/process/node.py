@@ -84,7 +84,7 @@ def _transfer(node: sync.Quorum, heir: int) -> None:
 
 def _obey(node: sync.Quorum, over: _Over) -> None:
     for line in sys.stdin:
-        match line.split():
+        match line.rstrip("\n").split(" ", 2):
             case ["append", timeout_s, value]:
                 work = threading.Thread(target=_append, args=(node, float(timeout_s), value), daemon=True)
             case ["barrier", timeout_s]:
