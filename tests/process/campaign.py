@@ -36,6 +36,10 @@ READY_S = 5.0
 """An armed node is given this long to join, before it is led to its failpoint."""
 
 
+_OFTEN = ("segment-write", "flush-submit", "flush-count", "send-fetch-request", "send-fetch-response", "send-produce-response")
+"""Reached with every append: the crash comes at one of the first forty."""
+
+
 @dataclass(slots=True)
 class Report:
     """What a campaign did and found."""
@@ -106,7 +110,9 @@ class Campaign:
         victim = self._random.choice(quorum.ids)
         quorum.kill(victim)
         self.report.kills += 1
-        nth = self._random.choice((1, 1, 2, 5))
+        if "-recovery-" in name:
+            self._tear(victim)
+        nth = self._random.randrange(1, 40) if name.endswith(_OFTEN) else 1
         armed = f"{name}=crash@{nth}"
         quorum.start(victim, failpoints=armed)
         crashed = any(self._dies(victim, stimulus) for stimulus in self._stimuli(victim))
@@ -126,6 +132,7 @@ class Campaign:
         yield lambda: self._transfer(victim)
         yield lambda: self._transfer(others[0])
         yield lambda: self._transfer(others[1])
+        yield lambda: self._lead_over_the_dead(victim, others[0])
         yield lambda: self._bereave(victim)
         yield lambda: self.quorum.nodes[victim].signal(signal.SIGTERM)
 
@@ -139,6 +146,26 @@ class Campaign:
         if leader not in (-1, heir) and self.quorum.nodes[leader].is_alive:
             with contextlib.suppress(BrokenPipeError):
                 self.quorum.nodes[leader].tell(f"transfer {heir}")
+
+    def _lead_over_the_dead(self, victim: int, other: int) -> None:
+        """A new leader that somebody does not fetch from announces itself: BeginQuorumEpoch."""
+        self.quorum.kill(other)
+        self.report.kills += 1
+        with contextlib.suppress(AssertionError):
+            self.quorum.wait_leader(not_in=[other], timeout_s=READY_S)
+        self._transfer(victim)
+
+    def _tear(self, node_id: int) -> None:
+        """Garbage behind the last batch of a dead node, where a power loss leaves a torn write."""
+        directory = self.quorum.path(node_id) / "__cluster_metadata-0"
+        last = max(directory.glob("*.log"))
+        end = 0
+        for batch in log.open(str(self.quorum.path(node_id))).batches():
+            if batch.segment_base == int(last.stem):
+                end = batch.info.position + batch.info.size_bytes
+        with last.open("r+b") as file:
+            file.seek(end)
+            file.write(self._random.randbytes(self._random.randrange(1, 300)))
 
     def _bereave(self, victim: int) -> None:
         """Take the leader away without a word."""
@@ -257,8 +284,10 @@ def main() -> int:
             try:
                 for number in range(arguments.cycles):
                     running.cycle()
-                    done = f"{number + 1}/{arguments.cycles}"
-                    print(f"\r{done} cycles, {running.history.count('acked')} acknowledged, none lost", end="", flush=True)
+                    if sys.stdout.isatty() or number % 10 == 9:
+                        acked = running.history.count("acked")
+                        end = "\r" if sys.stdout.isatty() else "\n"
+                        print(f"{number + 1}/{arguments.cycles} cycles, {acked} acknowledged, none lost", end=end, flush=True)
                 figures = running.finish()
             except AssertionError as error:
                 failure = str(error)
