@@ -243,7 +243,7 @@ def test_a_late_answer_to_a_fetch_of_its_own_is_dropped(make: Make) -> None:
 def test_a_peer_that_comes_back_on_another_connection_is_served_there(make: Make) -> None:
     leader = Leading(make)
     leader.admit(2)
-    assert leader.admit(2, connection=25) == []
+    assert leader.admit(2, connection=25) == [Unparked(20, 1, 18)]
     assert [answer.connection for answer in answers(leader.append()[1])] == [25]
     assert handed_up(leader.fetch(2, connection=20))
 
@@ -484,3 +484,11 @@ def test_the_first_number_of_a_lane_follows_its_last_one(make: Make) -> None:
     assert leader.fetch(2) == []
     _, out = leader.append(b"b")
     assert [answer.correlation_id for answer in answers(out)] == [0x4000_0000]
+
+
+def test_a_peer_that_fetches_on_another_connection_does_not_leave_the_first_fetch_waiting(make: Make) -> None:
+    leader = Leading(make)
+    leader.admit(2)
+    out = leader.admit(2, connection=21, max_wait_us=0)
+    assert [each for each in out if isinstance(each, Unparked)] == [Unparked(20, 1, 18)]
+    assert [answer.connection for answer in answers(out)] == [21]

@@ -234,6 +234,20 @@ def test_an_answer_to_the_fetch_of_an_earlier_lead_is_dropped() -> None:
     assert rig.replica.raft.leader_id == 3
 
 
+def test_a_follower_that_asks_who_leads_while_its_fetch_is_parked_there_gets_both_answered() -> None:
+    rig = Rig(1, 2, 3).lead()
+    lanes, asking = rig.accept(), rig.accept()
+    rig.fetch(lanes, 2, 1)
+    rig.fetch(asking, 2, 1, max_wait_ms=0)
+    assert len(rig.answers(asking)) == 1
+    (answer,) = rig.answers(lanes)
+    assert partition_of(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition_of(answer).current_leader.leader_id == 1
+    rig.fetch(lanes, 2, 1)
+    rig.append(b"x")
+    assert len(rig.answers(lanes)) == 1
+
+
 # --- the disk ---------------------------------------------------------------------------------------------------------
 
 

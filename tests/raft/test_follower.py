@@ -222,6 +222,17 @@ def test_an_observer_never_stands_but_looks_for_a_leader_elsewhere() -> None:
     assert {to for to, _ in observer.requests(FetchRequest)} == {1, 2, 3}
 
 
+def test_once_the_connection_is_up_again_nobody_else_is_asked() -> None:
+    asked = follower()
+    asked.step(ev.LeaderConnection(3, False))
+    ((whom, _),) = asked.requests(FetchRequest)
+    asked.step(ev.LeaderConnection(3, True))
+    asked.fails(whom)
+    asked.forget()
+    asked.elapse(500)
+    assert asked.requests(FetchRequest) == []
+
+
 def test_a_lost_connection_is_ordered_again_and_others_are_asked_meanwhile() -> None:
     asked = follower()
     asked.step(ev.LeaderConnection(3, False))

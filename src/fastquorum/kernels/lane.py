@@ -210,7 +210,8 @@ class BarrierDone(NamedTuple):
 
 
 class Unparked(NamedTuple):
-    """On close: a parked Fetch that raft/ must answer (NOT_LEADER_OR_FOLLOWER)."""
+    """A parked Fetch that somebody else must answer (NOT_LEADER_OR_FOLLOWER): on close, or as its peer is now served
+    on another connection, which may not be the one it waits on."""
 
     connection: Connection
     correlation_id: int
@@ -270,7 +271,8 @@ class Lane(Protocol):
     def admit(self, fetch: FetchAdmission, now_us: Micros) -> list[Output]:
         """Leader: serve this Fetch (answer or park) and, from now on, its peer on that connection; Fetch 12 or newer.
 
-        Allowed while frozen: the answer then waits for `resume`. A Fetch of the same peer that is parked is forgotten.
+        Allowed while frozen: the answer then waits for `resume`. A Fetch of the same peer that is parked is forgotten;
+        if it came on another connection, it is Unparked.
         """
 
     def freeze(self, now_us: Micros) -> LaneState:

@@ -115,6 +115,8 @@ class Follower(Role):
     def on_connection(self, core: Core, is_connected: bool) -> None:
         self._is_connected = is_connected
         if is_connected:
+            # The lane's Fetch is on its way: another one of ours, to find the leader, could only take its place.
+            self._is_reachable = True
             self._check_at_us = core.now_us + core.config.request_timeout_us
         elif self._connect_at_us < 0:
             self._is_reachable = False

@@ -108,8 +108,9 @@ class Lane:
 
     def admit(self, fetch: FetchAdmission, now_us: Micros) -> list[Output]:
         assert self._leader is not None, "only a leader admits Fetches"
-        self._leader.admit(fetch, now_us)
-        return self._go_on(now_us)
+        out: list[Output] = []
+        self._leader.admit(fetch, now_us, out)
+        return out + self._go_on(now_us)
 
     def freeze(self, now_us: Micros) -> LaneState:
         self._is_frozen = True

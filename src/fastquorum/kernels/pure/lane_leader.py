@@ -163,14 +163,19 @@ class LeaderLane:
         self._settle(peer.voter_index >= 0, now_us, out)
         return True
 
-    def admit(self, fetch: FetchAdmission, now_us: Micros) -> None:
-        """Take over this peer and its Fetch, parked; `settle` answers it. An earlier one, if parked, is forgotten."""
+    def admit(self, fetch: FetchAdmission, now_us: Micros, out: list[Output]) -> None:
+        """Take over this peer and its Fetch, parked; `settle` answers it.
+
+        An earlier one, if parked, is forgotten; on another connection somebody may still wait for it.
+        """
         assert fetch.api_version in REQUEST_PARSERS, f"Fetch {fetch.api_version} has no last fetched epoch"
         peer = self._peers.get(fetch.peer)
         if peer is None:
             peer = self._peers[fetch.peer] = Peer(fetch.peer)
         self.detach(fetch.connection, keep=peer)
         if peer.connection != fetch.connection:
+            if peer.is_parked:
+                out.append(_unparked(peer))
             self.detach(peer.connection)
             peer.connection = fetch.connection
             peer.answered = 0  # nothing was sent on this connection yet
@@ -299,7 +304,7 @@ class LeaderLane:
         for peer in self._served.values():
             if peer.is_parked:
                 self._unpark(peer)
-                out.append(Unparked(peer.connection, peer.correlation_id, int.from_bytes(peer.head[2:], "big")))
+                out.append(_unparked(peer))
 
     # --- barriers and state -----------------------------------------------------------------------------------------
 
@@ -337,3 +342,7 @@ class LeaderLane:
                 context.topic_id, context.identity.key.id, self.epoch, host, port
             )
         return encoder
+
+
+def _unparked(peer: Peer) -> Unparked:
+    return Unparked(peer.connection, peer.correlation_id, int.from_bytes(peer.head[2:], "big"))
