@@ -1,7 +1,7 @@
 """kill -9, again and again: at every named failpoint and at random instants, of one node, two or all, under load.
 
-After each kill the nodes are started again and have to be ready by themselves. Then nothing acknowledged may be missing from
-a majority's disks or from what a consumer reads, nothing may be there twice, and nobody may have voted twice.
+After each kill the nodes are started again and have to be ready by themselves. Then nothing acknowledged may be missing
+from a majority's disks or from what a consumer reads, nothing may be there twice, and nobody may have voted twice.
 
     python -m tests.process.campaign --cycles 300 --report FILE
 """
@@ -36,7 +36,14 @@ READY_S = 5.0
 """An armed node is given this long to join, before it is led to its failpoint."""
 
 
-_OFTEN = ("segment-write", "flush-submit", "flush-count", "send-fetch-request", "send-fetch-response", "send-produce-response")
+_OFTEN = (
+    "segment-write",
+    "flush-submit",
+    "flush-count",
+    "send-fetch-request",
+    "send-fetch-response",
+    "send-produce-response",
+)
 """Reached with every append: the crash comes at one of the first forty."""
 
 
@@ -278,26 +285,34 @@ def main() -> int:
     parser.add_argument("--directory", type=Path, help="keep the nodes' directories here")
     arguments = parser.parse_args()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="fastquorum-campaign-") as temporary:
-        with campaign(arguments.directory or Path(temporary), arguments.seed) as running:
-            failure = ""
-            try:
-                for number in range(arguments.cycles):
-                    running.cycle()
-                    if sys.stdout.isatty() or number % 10 == 9:
-                        acked = running.history.count("acked")
-                        end = "\r" if sys.stdout.isatty() else "\n"
-                        print(f"{number + 1}/{arguments.cycles} cycles, {acked} acknowledged, none lost", end=end, flush=True)
-                figures = running.finish()
-            except AssertionError as error:
-                failure = str(error)
-                figures = running.figures()
-            figures |= {"seed": arguments.seed, "took_s": round(time.monotonic() - began, 1), "failure": failure}
+    with (
+        tempfile.TemporaryDirectory(prefix="fastquorum-campaign-") as temporary,
+        campaign(arguments.directory or Path(temporary), arguments.seed) as running,
+    ):
+        failure = ""
+        try:
+            for number in range(arguments.cycles):
+                running.cycle()
+                _progress(number + 1, arguments.cycles, running.history)
+            figures = running.finish()
+        except AssertionError as error:
+            failure = str(error)
+            figures = running.figures()
+        figures |= {"seed": arguments.seed, "took_s": round(time.monotonic() - began, 1), "failure": failure}
     text = json.dumps(figures, indent=2)
     print(f"\n{text}")
     if arguments.report is not None:
         arguments.report.write_text(text + "\n")
     return 1 if failure else 0
+
+
+def _progress(done: int, cycles: int, history: History) -> None:
+    """One line that changes on a terminal; elsewhere one in ten cycles."""
+    text = f"{done}/{cycles} cycles, {history.count('acked')} acknowledged, none lost"
+    if sys.stdout.isatty():
+        print(f"\r{text}", end="", flush=True)
+    elif done % 10 == 0:
+        print(text, flush=True)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ QUICK: dict[str, object] = {
 
 
 def fixed_ports(count: int) -> list[int]:
-    """Ports nobody listens on, below those the kernel gives to outgoing connections: they stay ours while a node is down."""
+    """Ports nobody listens on, below those the kernel gives to outgoing connections: ours while a node is down, too."""
     with open("/proc/sys/net/ipv4/ip_local_port_range") as text:
         first_ephemeral = int(text.read().split()[0])
     found: list[int] = []

@@ -1,7 +1,7 @@
-"""What was asked of a quorum and what it answered; and the judgement: was anything acknowledged lost, doubled or changed?
+"""What was asked of a quorum and what it answered; and the judgement: was anything acknowledged lost or doubled?
 
-Every value is appended once and never again, whatever became of it, so a value found twice was doubled by the quorum. What
-a node of an old epoch answers may be neither yes nor no: `unknown` may be in the log or not, once.
+Every value is appended once and never again, whatever became of it, so a value found twice was doubled by the quorum.
+An answer may be neither yes nor no: what is `unknown` may be in the log or not, but only once.
 """
 
 import threading
@@ -135,7 +135,8 @@ class Ballots:
             before = self._votes.setdefault((voter, epoch), (candidate, where))
             if before[0] != candidate:
                 self.violations.append(
-                    f"node {voter} voted twice in epoch {epoch}: for {before[0]} ({before[1]}), for {candidate} ({where})"
+                    f"node {voter} voted twice in epoch {epoch}: "
+                    f"for {before[0]} ({before[1]}), for {candidate} ({where})"
                 )
 
     def led(self, epoch: int, leader: int, where: str) -> None:

@@ -1,7 +1,7 @@
-"""The network between nodes: a loopback proxy in front of each, which sees every vote and can misbehave on one way only.
+"""The network between nodes: a loopback proxy in front of each, which sees every vote and can misbehave one way only.
 
-A link is (from, to). Who connected is found through /proc, so a fault holds from a connection's first byte on. One thread
-serves all of it.
+A link is (from, to). Who connected is found through /proc, so a fault holds from a connection's first byte on. One
+thread serves all of it.
 """
 
 import asyncio

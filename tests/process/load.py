@@ -1,4 +1,4 @@
-"""Clients that append through the Kafka-protocol door as fast as they are answered, and write down what became of it."""
+"""Clients that append through the door for Kafka's clients as fast as they are answered, and write it all down."""
 
 import itertools
 import threading
@@ -30,8 +30,8 @@ _REFUSALS = (
     ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
-"""Said before anything was appended. NOT_LEADER_OR_FOLLOWER is not among them: it is also said of what was in the log when
-leadership was lost."""
+"""Said before anything was appended. NOT_LEADER_OR_FOLLOWER is not among them: it is also said of what was in the log
+when leadership was lost."""
 Answer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 
 
@@ -108,7 +108,6 @@ class Load:
         timeout_ms: int = 1_000,
     ) -> None:
         self.history = history
-        self.stale_acks: list[str] = []
         self._endpoints = endpoints
         self._kernels = load("native")
         self._value_bytes = value_bytes
@@ -194,7 +193,7 @@ class Load:
         ]
         batch = batch_of(self._kernels, [each.value for each in appends])
         try:
-            answer, response = produce(connection, batch, timeout_ms=self._timeout_ms, answer_s=GIVE_UP_S)
+            answer, _ = produce(connection, batch, timeout_ms=self._timeout_ms, answer_s=GIVE_UP_S)
         except NotSent as error:
             self._settle(appends, "refused", str(error))
             return -1
@@ -206,7 +205,8 @@ class Load:
             for part, each in enumerate(appends):
                 self.history.settle(each, "acked", offset=answer.base_offset + part)
             return None
-        self._settle(appends, "refused" if code in _REFUSALS else "unknown", f"{code.name} {answer.error_message or ''}")
+        fate = "refused" if code in _REFUSALS else "unknown"
+        self._settle(appends, fate, f"{code.name} {answer.error_message or ''}")
         return answer.current_leader.leader_id
 
     def _settle(self, appends: list[Append], fate: str, reason: str) -> None:

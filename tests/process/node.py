@@ -1,8 +1,8 @@
 """One node in a process of its own, as a program that embeds it runs it: `python -m tests.process.node DATA CONFIG`.
 
-Says what happens as JSON lines on stdout: opened, leadership, ready, appended, stopped, failed. Takes one command a line on
-stdin: `append TIMEOUT_S VALUE`, `barrier TIMEOUT_S`, `transfer NODE`,
-`role`. SIGTERM and the end of stdin stop it gracefully. It dies with whoever started it.
+Says what happens as JSON lines on stdout: opened, leadership, ready, appended, stopped, failed... Takes one command a
+line on stdin: `append TIMEOUT_S VALUE`, `barrier TIMEOUT_S`, `transfer NODE`, `status`. SIGTERM and the end of stdin
+stop it gracefully. It dies with whoever started it.
 """
 
 import ctypes
@@ -67,6 +67,10 @@ def _append(node: sync.Quorum, timeout_s: float, value: str) -> None:
         say("appended", value=value, error=type(error).__name__, maybe_committed=maybe, text=str(error))
 
 
+def _status(node: sync.Quorum) -> None:
+    say("status", role=node.role, epoch=node.epoch, end_offset=node.end_offset, high_watermark=node.high_watermark)
+
+
 def _barrier(node: sync.Quorum, timeout_s: float) -> None:
     try:
         say("barrier", offset=node.read_barrier(timeout=timeout_s))
@@ -89,8 +93,8 @@ def _obey(node: sync.Quorum, over: _Over) -> None:
                 work = threading.Thread(target=_append, args=(node, float(timeout_s), value), daemon=True)
             case ["barrier", timeout_s]:
                 work = threading.Thread(target=_barrier, args=(node, float(timeout_s)), daemon=True)
-            case ["role"]:
-                work = threading.Thread(target=lambda: say("role", role=node.role, epoch=node.epoch), daemon=True)
+            case ["status"]:
+                work = threading.Thread(target=_status, args=(node,), daemon=True)
             case ["transfer", heir]:
                 work = threading.Thread(target=_transfer, args=(node, int(heir)), daemon=True)
             case _:

@@ -1,4 +1,4 @@
-"""A child process that speaks JSON lines: started, listened to, signalled, reaped. No polling: a thread reads what it says."""
+"""A child process that speaks JSON lines: started, signalled, reaped. A thread reads what it says, so nobody polls."""
 
 import json
 import os
@@ -67,7 +67,7 @@ class NodeProcess:
             return [each for each in self.events if each["event"] == event]
 
     def wait(self, is_it: Callable[[Event], bool], *, after: int = 0, timeout_s: float = WAIT_S) -> Event:
-        """The first event from number `after` on that is it. AssertionError with all it said, if it ends or time runs out."""
+        """The first event from number `after` on that is it. AssertionError with what it said, if it ends or is late."""
         found: list[Event] = []
 
         def look() -> bool:
@@ -78,7 +78,8 @@ class NodeProcess:
             self._said.wait_for(look, timeout_s)
         if not found:
             state = "ended" if self._over else f"did not say it within {timeout_s} s"
-            raise AssertionError(f"node {self.node_id} {state}; it said {self.events[-10:]}; stderr: {self.stderr[-2000:]}")
+            said = f"it said {self.events[-10:]}; stderr: {self.stderr[-2000:]}"
+            raise AssertionError(f"node {self.node_id} {state}; {said}")
         return found[0]
 
     def wait_event(self, event: str, *, after: int = 0, timeout_s: float = WAIT_S) -> Event:
@@ -96,18 +97,25 @@ class NodeProcess:
     def appended(self, value: str, timeout_s: float = WAIT_S) -> Event:
         return self.wait(lambda each: each["event"] == "appended" and each["value"] == value, timeout_s=timeout_s)
 
-    def role(self) -> str:
-        """What it is now."""
+    def status(self) -> Event:
+        """What it is now, and how far."""
         before = len(self.events)
-        self.tell("role")
-        role: str = self.wait_event("role", after=before)["role"]
-        return role
+        self.tell("status")
+        return self.wait_event("status", after=before)
 
-    def wait_role(self, *roles: str, timeout_s: float = WAIT_S) -> None:
-        """Ask until it is one of these. Each question is a round trip, so this does not spin."""
+    def wait_status(self, is_it: Callable[[Event], bool], *, timeout_s: float = WAIT_S) -> Event:
+        """Ask until it is so. Each question is a round trip to a busy process, so this does not spin."""
         deadline = time.monotonic() + timeout_s
-        while self.role() not in roles:
-            assert time.monotonic() < deadline, f"node {self.node_id} did not become {roles}: {self.events[-10:]}"
+        while not is_it(status := self.status()):
+            assert time.monotonic() < deadline, f"node {self.node_id} did not get there: {self.events[-10:]}"
+        return status
+
+    def wait_role(self, *roles: str) -> None:
+        self.wait_status(lambda status: status["role"] in roles)
+
+    def wait_caught_up(self, end_offset: int) -> None:
+        """Return once it knows that everything below is committed."""
+        self.wait_status(lambda status: status["high_watermark"] >= end_offset)
 
     def signal(self, number: int) -> None:
         self._process.send_signal(number)

@@ -1,4 +1,4 @@
-"""A disk that fails or fills up under a running node: it stops and says so, the quorum goes on, a restart needs no hands."""
+"""A disk that fails or fills up: its node stops and says so, the quorum goes on, a restart needs no hands."""
 
 import re
 import subprocess

@@ -69,6 +69,7 @@ def test_a_stopped_leader_that_comes_back_steps_down_and_acknowledges_nothing_st
             read = [(offset, value) for offset, value in log if not value.startswith(b"asked")]
             assert history.judge(read).problems == []
             assert new != old
+            process.wait_caught_up(log[-1][0] + 1)
         assert quorum.stop() == dict.fromkeys(quorum.ids, 0)
         logs = [quorum.records(node_id) for node_id in quorum.ids]
         assert logs[0] == logs[1] == logs[2]

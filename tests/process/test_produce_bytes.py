@@ -1,4 +1,4 @@
-"""A batch damaged at every byte, or cut at every byte, or checksummed nonsense: refused, or harmless; the leader stays."""
+"""A batch damaged or cut at every byte, or checksummed nonsense: refused, or harmless; the leader stays."""
 
 import struct
 from collections.abc import Iterator
