@@ -11,8 +11,10 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from multiprocessing import Pool
+from collections.abc import Iterable, Iterator
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,20 +43,24 @@ def run_mutant(name: str, seed: int) -> sim.Report:
 
 def search(name: str, seeds_max: int = SEEDS_MAX) -> Caught | None:
     """The first catching seed; None if there is none among the first `seeds_max`."""
-    for seed in range(1, seeds_max + 1):
-        report = run_mutant(name, seed)
+    return _first_caught(name, map(partial(run_mutant, name), range(1, seeds_max + 1)))
+
+
+def search_in(pool: Pool, name: str) -> Caught | None:
+    """The same, by many processes."""
+    return _first_caught(name, pool.imap(partial(run_mutant, name), range(1, SEEDS_MAX + 1)))
+
+
+def _first_caught(name: str, reports: Iterable[sim.Report]) -> Caught | None:
+    for report in reports:
         if not report.ok:
-            return Caught(name, seed, report.invariant, report.detail)
+            return Caught(name, report.seed, report.invariant, report.detail)
     return None
-
-
-def search_named(name: str) -> tuple[str, Caught | None]:
-    return name, search(name)
 
 
 def sweep(seeds: range, jobs: int, limit_s: float) -> Iterator[sim.Report]:
     until = time.monotonic() + limit_s
-    with Pool(jobs) as pool:
+    with get_context().Pool(jobs) as pool:
         for report in pool.imap_unordered(sim.run_seed, seeds, chunksize=4):
             yield report
             if limit_s and time.monotonic() > until:
@@ -87,12 +93,13 @@ def main() -> int:
 def _search_mutants(jobs: int, names: list[str], report: dict[str, Any]) -> bool:
     known = json.loads(KNOWN_SEEDS.read_text()) if KNOWN_SEEDS.exists() else {}
     report["mutants"] = found = {}
-    with Pool(jobs) as pool:
-        for name, caught in pool.imap_unordered(search_named, names):
-            found[name] = None if caught is None else {"seed": caught.seed, "invariant": caught.invariant}
-            known[name] = found[name]
-            KNOWN_SEEDS.write_text(json.dumps(dict(sorted(known.items())), indent=2) + "\n")
-            print(f"{name}: {'NOT CAUGHT' if caught is None else caught[1:]}", flush=True)
+    for name in names:
+        with get_context().Pool(jobs) as pool:
+            caught = search_in(pool, name)
+        found[name] = None if caught is None else {"seed": caught.seed, "invariant": caught.invariant}
+        known[name] = found[name]
+        KNOWN_SEEDS.write_text(json.dumps(dict(sorted(known.items())), indent=2) + "\n")
+        print(f"{name}: {'NOT CAUGHT' if caught is None else caught[1:]}", flush=True)
     return all(found.values())
 
 

@@ -76,6 +76,8 @@ class WatchedLane:
         self._calls = 0
         self._lead: Lead | None = None
         self._frozen_end: Offset = -1
+        self._accepted_end: Offset = -1
+        """Of the appends that this lead accepted."""
         self.served: dict[Connection, None] = {}
         """Connections whose frames are the lane's own business now: its own thread may read them."""
         self._fetch: tuple[Connection, bytes] | None = None
@@ -127,6 +129,7 @@ class WatchedLane:
         if self._log.last_epoch != terms.epoch or terms.epoch_start >= self._log.end_offset:
             self._broken(1, f"the lane opens as leader of {terms.epoch} without a record of it in the log")
         self._lead = Lead(terms, now_us)
+        self._accepted_end = -1
         self._frozen_end = -1
         return self._out(self._lane.open_leader(terms, now_us))
 
@@ -166,6 +169,8 @@ class WatchedLane:
         state = self._lane.freeze(now_us)
         if state.log_end != self._log.end_offset:
             self._broken(2, f"the frozen lane says the log ends at {state.log_end}, it ends at {self._log.end_offset}")
+        if state.log_end < self._accepted_end and not self._flush_failed:
+            self._broken(2, f"the frozen log ends at {state.log_end}, appends up to {self._accepted_end} were accepted")
         self._frozen_end = self._log.end_offset
         return state
 
@@ -180,6 +185,7 @@ class WatchedLane:
                 self._broken(3, f"closing the lane lets {type(output).__name__} out")
         self.closed_epoch = max(self.closed_epoch, state.epoch)
         self._lead = None
+        self._accepted_end = -1
         self._fetch = None
         self._frozen_end = -1
         self.last_state = state
@@ -196,6 +202,8 @@ class WatchedLane:
         if any(isinstance(output, HandUp) for output in outputs):
             if self._log.end_offset != before and mode is LaneMode.FOLLOWER:
                 self._broken(2, "a frame was handed up after it was acted upon")
+            if not self._lane.is_frozen:
+                self._broken(2, "a frame was handed up by a lane that goes on")
             self.served.pop(connection, None)
         elif mode is LaneMode.FOLLOWER and answers:
             self._fetch = None
@@ -219,7 +227,7 @@ class WatchedLane:
     def append(self, values: Sequence[Buffer], timestamp_ms: int, now_us: Micros) -> tuple[int, list[Output]]:
         frozen = self.is_frozen
         offset, outputs = self._lane.append(values, timestamp_ms, now_us)
-        self._check_append(offset, frozen)
+        self._check_append(offset, len(values), frozen)
         return offset, self._out(outputs)
 
     def append_encoded(
@@ -227,7 +235,7 @@ class WatchedLane:
     ) -> tuple[int, list[Output]]:
         frozen = self.is_frozen
         offset, outputs = self._lane.append_encoded(batch, record_count, timestamp_ms, now_us)
-        self._check_append(offset, frozen)
+        self._check_append(offset, record_count, frozen)
         return offset, self._out(outputs)
 
     def begin_barrier(self, now_us: Micros) -> tuple[int, list[Output]]:
@@ -242,9 +250,10 @@ class WatchedLane:
     def _broken(self, rule: int, detail: str) -> None:
         raise Violation(f"R{rule}", detail, self._key.id)
 
-    def _check_append(self, offset: int, frozen: bool) -> None:
+    def _check_append(self, offset: int, count: int, frozen: bool) -> None:
         if offset < 0:
             return
+        self._accepted_end = offset + count
         if frozen or self._frozen_end >= 0:
             self._broken(2, f"an append got offset {offset} while raft/ was deciding")
         if self._flush_failed:

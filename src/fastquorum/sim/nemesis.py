@@ -132,6 +132,22 @@ class Nemesis:
                 if ways != 1:
                     self._world.network.block(other.node_id, process.node_id)
 
+    def _relay(self, process: Process) -> None:
+        """Cut off until others have elected a leader; back just when that one is cut off."""
+        self._cut_off(process)
+        config = self._swarm.config
+        cut_us = self._prng.between(1, 3) * (config.election_timeout_us + config.fetch_timeout_us)
+
+        def relay() -> None:
+            if not self.is_active:
+                return
+            leaders = [each for each in self._world.processes if each.is_leading and each is not process]
+            self._world.network.heal(self._prng.randrange(1_000_000))
+            if leaders:
+                self._cut_off(leaders[-1])
+
+        self._world.scheduler.after(cut_us, relay)
+
     def _split(self, process: Process | None) -> None:
         sides = [self._prng.randrange(2) for _ in self._world.processes]
         for a, process_a in enumerate(self._world.processes):

@@ -17,6 +17,7 @@ FAULT_KINDS: Final = (
     "stall",
     "isolate",
     "split",
+    "relay",
     "one_way",
     "clog",
     "heal",
@@ -29,7 +30,17 @@ FAULT_KINDS: Final = (
     "stop",
     "weather",
 )
-_USUAL: Final = {"heal": 6, "crash_point": 3, "kill": 2, "power": 2, "split": 2, "isolate": 2, "stall": 2, "freeze": 2}
+_USUAL: Final = {
+    "heal": 6,
+    "crash_point": 3,
+    "kill": 2,
+    "power": 2,
+    "split": 2,
+    "relay": 2,
+    "isolate": 2,
+    "stall": 2,
+    "freeze": 2,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

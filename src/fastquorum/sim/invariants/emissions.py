@@ -139,6 +139,12 @@ def _vote_response(
         raise Violation("S4", f"answers in epoch {given.leader_epoch}, durable is {durable}", node.node_id)
     if asked.replica_epoch < _durable_epoch(durable) and (given.vote_granted or not given.error_code):
         raise Violation("S17", f"a vote request of {asked.replica_epoch} is served in {durable}", node.node_id)
+    if given.vote_granted and (asked.last_offset_epoch, asked.last_offset) < (node.last_epoch, node.end):
+        # What leader completeness rests on; with the log as it is when the bytes leave, not as it is remembered.
+        stands = f"{asked.last_offset} of epoch {asked.last_offset_epoch}"
+        raise Violation(
+            "S9", f"grants a log up to {stands}, its own ends at {node.end} of {node.last_epoch}", node.node_id
+        )
     if not given.vote_granted or asked.pre_vote:
         return
     epoch, candidate = asked.replica_epoch, asked.replica_id
