@@ -34,6 +34,8 @@ UNANSWERED_MAX: Final = 256
 """Requests one connection may have open; beyond it the client is hung up on."""
 MAX_TIMESTAMP: Final = -3
 """ListOffsets: -1 latest, -2 earliest, -3 the record with the largest timestamp; below it nothing is served."""
+EPOCH_VERSION_MIN: Final = 4
+"""The first ListOffsets whose answer can carry an epoch."""
 SERVED: Final = (
     ApiKey.PRODUCE,
     ApiKey.FETCH,
@@ -120,7 +122,7 @@ class Door:
             case MetadataRequest() as message:
                 self.answer(request, self._metadata(message, request.header.request_api_version))
             case ListOffsetsRequest() as message:
-                self.answer(request, self._list_offsets(message))
+                self.answer(request, self._list_offsets(message, request.header.request_api_version))
             case ProduceRequest() as message:
                 self._produces.on_request(request, message, now_us)
             case FetchRequest() as message:
@@ -213,12 +215,15 @@ class Door:
         internal = self.kind is LogKind.METADATA
         return topic(name=self.topic_name, topic_id=self.topic_id, is_internal=internal, partitions=[partition])
 
-    def _list_offsets(self, message: ListOffsetsRequest) -> ListOffsetsResponse:
+    def _list_offsets(self, message: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
         response = ListOffsetsResponse()
         for asked in message.topics:
             topic = ListOffsetsResponse.ListOffsetsTopicResponse(name=asked.name)
             for partition in asked.partitions:
-                topic.partitions.append(self._offset(asked.name, partition.partition_index, partition.timestamp))
+                found = self._offset(asked.name, partition.partition_index, partition.timestamp)
+                if version < EPOCH_VERSION_MIN:
+                    found.leader_epoch = -1
+                topic.partitions.append(found)
             response.topics.append(topic)
         return response
 

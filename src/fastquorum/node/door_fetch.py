@@ -17,6 +17,9 @@ Topic = FetchResponse.FetchableTopicResponse
 Partition = FetchResponse.FetchableTopicResponse.PartitionData
 AskedTopic = FetchRequest.FetchTopic
 AskedPartition = FetchRequest.FetchTopic.FetchPartition
+LEADER_VERSION_MIN: Final = 12
+ENDPOINT_VERSION_MIN: Final = 16
+"""The first versions whose answers can name the leader, and where it listens (KIP-951)."""
 ANSWER_BYTES_MAX: Final = 8 * 1024 * 1024
 """Records read for one answer, but for a batch that alone is larger: the quorum waits while they are read."""
 
@@ -94,7 +97,7 @@ class Fetches:
         if answer.error_code:
             return answer
         if not replica.is_leader:
-            self._name_leader(answer, response)
+            self._name_leader(answer, response, fetch.request.header.request_api_version)
             return answer
         epoch = replica.raft.epoch
         if wanted.current_leader_epoch >= 0 and wanted.current_leader_epoch != epoch:
@@ -116,11 +119,12 @@ class Fetches:
             )
         return answer
 
-    def _name_leader(self, answer: Partition, response: FetchResponse) -> None:
+    def _name_leader(self, answer: Partition, response: FetchResponse, version: int) -> None:
         leader = self._door.leader()
         answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        answer.current_leader = Partition.LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
-        if leader.endpoint is not None and not response.node_endpoints:
+        if version >= LEADER_VERSION_MIN:
+            answer.current_leader = Partition.LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
+        if version >= ENDPOINT_VERSION_MIN and leader.endpoint is not None and not response.node_endpoints:
             response.node_endpoints.append(
                 FetchResponse.NodeEndpoint(node_id=leader.id, host=leader.endpoint.host, port=leader.endpoint.port)
             )

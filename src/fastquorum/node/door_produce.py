@@ -6,7 +6,7 @@ Idempotent and transactional batches are refused: their sequences are not kept h
 """
 
 import heapq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fastquorum.config import MS
 from fastquorum.errors import CorruptionError, FastQuorumError, NotLeader, Overloaded, RecordTooLarge, WireError
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Topic = ProduceResponse.TopicProduceResponse
 Partition = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
+LEADER_VERSION_MIN: Final = 10
+"""The first Produce whose answer can name the leader (KIP-951)."""
 
 
 class _Refused(Exception):
@@ -125,14 +127,8 @@ class Produce:
     def failed(self, answer: Partition, error: FastQuorumError) -> None:
         match error:
             case NotLeader():
-                leader = self._door.leader()
-                answer.current_leader = Partition.LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
-                if leader.endpoint is not None and not self._response.node_endpoints:
-                    self._response.node_endpoints.append(
-                        ProduceResponse.NodeEndpoint(
-                            node_id=leader.id, host=leader.endpoint.host, port=leader.endpoint.port
-                        )
-                    )
+                if self._request.header.request_api_version >= LEADER_VERSION_MIN:
+                    self._name_leader(answer)
                 self._refuse(answer, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             case RecordTooLarge():
                 self._refuse(answer, ErrorCode.MESSAGE_TOO_LARGE, str(error))
@@ -141,6 +137,14 @@ class Produce:
                 self._refuse(answer, ErrorCode.NOT_ENOUGH_REPLICAS, str(error))
             case _:
                 self._refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+
+    def _name_leader(self, answer: Partition) -> None:
+        leader = self._door.leader()
+        answer.current_leader = Partition.LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
+        if leader.endpoint is not None and not self._response.node_endpoints:
+            self._response.node_endpoints.append(
+                ProduceResponse.NodeEndpoint(node_id=leader.id, host=leader.endpoint.host, port=leader.endpoint.port)
+            )
 
     def timed_out(self) -> None:
         """Whatever is not committed yet may still be."""

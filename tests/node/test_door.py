@@ -1,0 +1,357 @@
+"""The clients' door: produce checks, fetches that wait, offsets, order of answers, and who is named as the leader."""
+
+from typing import Any
+
+import pytest
+
+from fastquorum.config import MS, QuorumConfig
+from fastquorum.kernels import Attribute
+from fastquorum.node.door import UNANSWERED_MAX
+from fastquorum.raft import events as ev
+from fastquorum.storage.identity import LogKind
+from fastquorum.types import METADATA_TOPIC_ID, Uuid
+from fastquorum.wire import API, ApiKey, ErrorCode, Message
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.handshake import ApiVersionsRequest
+from fastquorum.wire.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
+from fastquorum.wire.produce import ProduceRequest, ProduceResponse
+from tests.node.rig import TOPIC, WALL_CLOCK_MS, Rig, partition_of
+
+ProducePartition = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
+
+
+def batch(rig: Rig, *values: bytes) -> bytes:
+    """As a client would send it."""
+    return rig.kernels.encode_values(values or (b"x",), base_offset=0, leader_epoch=0, timestamp_ms=1_000)
+
+
+def produce(records: bytes | None, *, topic: str = TOPIC, acks: int = -1, timeout_ms: int = 1_000) -> ProduceRequest:
+    data = ProduceRequest.TopicProduceData
+    partition = data.PartitionProduceData(index=0, records=records)
+    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[data(name=topic, partition_data=[partition])])
+
+
+def produced(answer: Any) -> ProducePartition:
+    assert isinstance(answer, ProduceResponse)
+    return answer.responses[0].partition_responses[0]
+
+
+def fetch(offset: int, *, wait_ms: int = 500, min_bytes: int = 1, topic: str = TOPIC, epoch: int = -1) -> FetchRequest:
+    partition = FetchRequest.FetchTopic.FetchPartition(
+        fetch_offset=offset, partition_max_bytes=1 << 20, current_leader_epoch=epoch
+    )
+    return FetchRequest(
+        max_wait_ms=wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=1 << 20,
+        topics=[FetchRequest.FetchTopic(topic=topic, partitions=[partition])],
+    )
+
+
+def offset_at(rig: Rig, timestamp_ms: int) -> ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse:
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    partition = topic.ListOffsetsPartition(partition_index=0, timestamp=timestamp_ms)
+    request = ListOffsetsRequest(replica_id=-1, topics=[topic(name=TOPIC, partitions=[partition])])
+    return rig.answer_to(ListOffsetsResponse, request, 7).topics[0].partitions[0]
+
+
+# --- produce ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_produce_is_answered_when_it_is_committed() -> None:
+    rig = Rig(1, 2, 3).lead()
+    client, follower = rig.accept(), rig.accept()
+    rig.ask(client, produce(batch(rig, b"a", b"b")), 9)
+    rig.sync()
+    assert rig.answers(client) == []
+    rig.fetch(follower, 2, 1)
+    rig.fetch(follower, 2, 3)
+    (answer,) = rig.answers(client)
+    assert (produced(answer).error_code, produced(answer).base_offset) == (0, 1)
+
+
+def test_a_produce_that_is_not_committed_in_time_says_so() -> None:
+    rig = Rig(1, 2, 3).lead()
+    client = rig.accept()
+    rig.ask(client, produce(batch(rig), timeout_ms=100), 9)
+    rig.pass_time(99 * MS)
+    assert rig.answers(client) == []
+    rig.pass_time(2 * MS)
+    (answer,) = rig.answers(client)
+    assert produced(answer).error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_a_produce_without_acks_is_appended_and_never_answered() -> None:
+    rig = Rig().lead()
+    client = rig.accept()
+    rig.ask(client, produce(batch(rig), acks=0), 9)
+    rig.sync()
+    assert rig.answers(client) == []
+    assert rig.replica.high_watermark == 2
+
+
+def damaged(data: bytes) -> bytes:
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda data: None, ErrorCode.INVALID_RECORD),
+        (lambda data: b"", ErrorCode.INVALID_RECORD),
+        (damaged, ErrorCode.CORRUPT_MESSAGE),
+        (lambda data: data[:-1], ErrorCode.CORRUPT_MESSAGE),
+        (lambda data: data[:10], ErrorCode.CORRUPT_MESSAGE),
+        (lambda data: data + data, ErrorCode.CORRUPT_MESSAGE),
+        (lambda data: data[:16] + b"\1" + data[17:], ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+        (lambda data: data + bytes(10_000), ErrorCode.MESSAGE_TOO_LARGE),
+    ],
+)
+def test_what_is_not_one_good_batch_is_refused_and_changes_nothing(change: Any, code: ErrorCode) -> None:
+    rig = Rig(config=QuorumConfig(preallocate_bytes=4096, batch_bytes_max=4_000)).lead()
+    answer = rig.answer_to(ProduceResponse, produce(change(batch(rig))), 9)
+    assert produced(answer).error_code == code
+    assert rig.log.end_offset == 1
+    assert rig.shell._appends.records == 0
+
+
+@pytest.mark.parametrize("attributes", [Attribute.CONTROL, Attribute.TRANSACTIONAL])
+def test_control_and_transactional_batches_are_not_taken(attributes: Attribute) -> None:
+    rig = Rig().lead()
+    data = bytearray(batch(rig))
+    data[21:23] = int(attributes).to_bytes(2, "big")
+    data[17:21] = rig.kernels.crc32c(bytes(data[21:])).to_bytes(4, "big")
+    answer = rig.answer_to(ProduceResponse, produce(bytes(data)), 9)
+    assert produced(answer).error_code == ErrorCode.INVALID_RECORD
+
+
+def test_a_metadata_log_takes_metadata_records_only() -> None:
+    rig = Rig(kind=LogKind.METADATA).lead()
+    answer = rig.answer_to(ProduceResponse, produce(batch(rig, b"no record"), topic="__cluster_metadata"), 9)
+    assert produced(answer).error_code == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind"), [(produce(b"x", topic="other"), ProduceResponse), (fetch(0, topic="other"), FetchResponse)]
+)
+def test_another_topic_is_unknown(request_: Any, kind: Any) -> None:
+    answer = Rig().lead().answer_to(kind, request_, 9)
+    found = produced(answer) if kind is ProduceResponse else partition_of(answer)
+    assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_produce_that_the_lead_ends_under_is_sent_away() -> None:
+    rig = Rig(1, 2, 3).lead()
+    client = rig.accept()
+    rig.ask(client, produce(batch(rig)), 9)
+    rig.replica.request(ev.DiskStalled(), rig.now_us)
+    (answer,) = rig.answers(client)
+    assert produced(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+# --- fetch ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_fetch_never_shows_what_is_not_committed() -> None:
+    rig = Rig(1, 2, 3).lead()
+    follower = rig.accept()
+    rig.fetch(follower, 2, 1)
+    rig.append(b"uncommitted")
+    rig.sync()
+    consumer = rig.accept()
+    rig.ask(consumer, fetch(1, wait_ms=0), 12)
+    (answer,) = rig.answers(consumer)
+    assert partition_of(answer).records == b""
+    assert partition_of(answer).high_watermark == 1
+
+
+def test_a_fetch_waits_for_min_bytes_and_no_longer_than_max_wait() -> None:
+    rig = Rig().lead()
+    consumer = rig.accept()
+    rig.ask(consumer, fetch(1, wait_ms=300, min_bytes=10_000), 12)
+    rig.append(b"a little")
+    rig.sync()
+    rig.pass_time(299 * MS)
+    assert rig.answers(consumer) == []
+    rig.pass_time(2 * MS)
+    (answer,) = rig.answers(consumer)
+    assert b"a little" in (partition_of(answer).records or b"")
+
+
+def test_a_fetch_is_answered_by_the_commit_that_it_waits_for() -> None:
+    rig = Rig().lead()
+    consumer = rig.accept()
+    rig.ask(consumer, fetch(1), 12)
+    rig.append(b"here")
+    assert rig.answers(consumer) == []
+    rig.sync()
+    assert b"here" in (partition_of(rig.answers(consumer)[0]).records or b"")
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        (fetch(99), ErrorCode.OFFSET_OUT_OF_RANGE),
+        (fetch(-1), ErrorCode.OFFSET_OUT_OF_RANGE),
+        (fetch(0, epoch=0), ErrorCode.FENCED_LEADER_EPOCH),
+        (fetch(0, epoch=9), ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_a_fetch_that_cannot_be_served_is_answered_at_once(asked: FetchRequest, code: ErrorCode) -> None:
+    answer = Rig().lead().answer_to(FetchResponse, asked, 12)
+    assert partition_of(answer).error_code == code
+
+
+def test_a_waiting_fetch_is_sent_away_when_the_lead_ends() -> None:
+    rig = Rig(1, 2, 3).lead()
+    rig.fetch(rig.accept(), 2, 1)
+    consumer = rig.accept()
+    rig.ask(consumer, fetch(1), 12)
+    rig.replica.request(ev.DiskStalled(), rig.now_us)
+    (answer,) = rig.answers(consumer)
+    assert partition_of(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_waiting_fetch_whose_connection_is_gone_is_forgotten() -> None:
+    rig = Rig().lead()
+    consumer = rig.accept()
+    rig.ask(consumer, fetch(1), 12)
+    rig.replica.on_disconnected(consumer, rig.now_us)
+    assert rig.replica._door.deadline_us == -1
+    assert not rig.replica._inbound._waiting
+
+
+# --- who leads --------------------------------------------------------------------------------------------------------
+
+
+def test_a_follower_names_the_leader_and_where_it_listens() -> None:
+    rig = Rig(1, 2, 3)
+    rig.follow(leader_id=2, epoch=5)
+    answer = rig.answer_to(FetchResponse, fetch(0, topic=""), 16)
+    assert partition_of(answer).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    request = fetch(0, topic="")
+    request.topics[0].topic_id = rig.replica._door.topic_id
+    answer = rig.answer_to(FetchResponse, request, 16)
+    assert partition_of(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition_of(answer).current_leader.leader_id == 2
+    assert [(each.node_id, each.host, each.port) for each in answer.node_endpoints] == [(2, "host2", 9002)]
+    refused = rig.answer_to(ProduceResponse, produce(batch(rig)), 10)
+    assert produced(refused).current_leader.leader_id == 2
+    assert [each.node_id for each in refused.node_endpoints] == [2]
+
+
+def test_metadata_shows_the_voters_the_topic_and_its_leader() -> None:
+    rig = Rig(1, 2, 3)
+    rig.follow(leader_id=2, epoch=5)
+    answer = rig.answer_to(MetadataResponse, MetadataRequest(topics=None), 12)
+    assert [(each.node_id, each.host) for each in answer.brokers] == [(1, "host1"), (2, "host2"), (3, "host3")]
+    (topic,) = answer.topics
+    assert (topic.name, topic.partitions[0].leader_id, topic.partitions[0].leader_epoch) == (TOPIC, 2, 5)
+    assert topic.topic_id not in (Uuid(), METADATA_TOPIC_ID)
+
+
+def test_without_a_leader_metadata_says_so() -> None:
+    answer = Rig(1, 2, 3).answer_to(MetadataResponse, MetadataRequest(topics=None), 12)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
+
+
+# --- offsets ----------------------------------------------------------------------------------------------------------
+
+
+def test_offsets_are_listed_by_position_and_by_time() -> None:
+    rig = Rig().lead()
+    rig.append(b"a", b"b")
+    rig.sync()
+    assert offset_at(rig, -1).offset == 3
+    assert offset_at(rig, -2).offset == 0
+    found = offset_at(rig, WALL_CLOCK_MS)
+    assert (found.offset, found.timestamp, found.leader_epoch) == (0, WALL_CLOCK_MS, 1)
+    assert offset_at(rig, WALL_CLOCK_MS + 1).offset == -1
+    assert offset_at(rig, -9).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_offsets_end_at_the_high_watermark() -> None:
+    rig = Rig(1, 2, 3).lead()
+    rig.fetch(rig.accept(), 2, 1)
+    rig.append(b"uncommitted")
+    rig.sync()
+    assert offset_at(rig, -1).offset == 1
+
+
+# --- the connection ---------------------------------------------------------------------------------------------------
+
+
+def test_answers_leave_in_the_order_of_the_requests() -> None:
+    rig = Rig().lead()
+    client = rig.accept()
+    first = rig.ask(client, fetch(1), 12)
+    second = rig.ask(client, MetadataRequest(topics=None), 12)
+    third = rig.ask(client, ApiVersionsRequest(), 3)
+    assert rig.answers(client) == []
+    rig.append(b"x")
+    rig.sync()
+    assert [number for number, _ in rig.numbered_answers(client)] == [first, second, third]
+
+
+def test_a_client_that_leaves_too_much_unanswered_is_hung_up_on() -> None:
+    rig = Rig().lead()
+    client = rig.accept()
+    for _ in range(UNANSWERED_MAX):
+        rig.ask(client, fetch(1), 12)
+    assert client in rig.transport.open
+    rig.ask(client, fetch(1), 12)
+    assert client not in rig.transport.open
+    assert not rig.replica._door._slots
+
+
+def test_an_api_that_is_not_served_closes_the_connection_without_an_answer() -> None:
+    rig = Rig().lead()
+    client = rig.accept()
+    rig.replica.on_frame(client, bytes.fromhex("0013 0007 00000001 ffff 00 01 00000000 00 00"), rig.now_us)
+    assert client not in rig.transport.open
+    assert rig.transport.sent[client] == []
+
+
+@pytest.mark.parametrize("leads", [True, False])
+@pytest.mark.parametrize("api_key", [ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA])
+def test_every_version_is_answered_by_a_leader_and_by_a_follower(api_key: ApiKey, leads: bool) -> None:
+    rig = Rig().lead() if leads else Rig(1, 2, 3)
+    if not leads:
+        rig.follow()
+    topic_id = rig.replica._door.topic_id
+    versions = API[api_key].versions
+    for version in range(versions.first, versions.last + 1):
+        client = rig.accept()
+        rig.ask(client, some_request(rig, api_key, version, topic_id), version)
+        rig.sync()
+        rig.pass_time(10 * MS)
+        assert len(rig.answers(client)) == 1, f"version {version}"
+
+
+@pytest.mark.parametrize("version", [3, 9, 12])
+def test_what_waits_when_the_lead_ends_is_answered_in_every_version(version: int) -> None:
+    rig = Rig(1, 2, 3).lead()
+    rig.fetch(rig.accept(), 2, 1)
+    clients = [rig.accept(), rig.accept()]
+    rig.ask(clients[0], produce(batch(rig)), version)
+    rig.ask(clients[1], fetch(1), max(version, 4))
+    rig.replica.request(ev.DiskStalled(), rig.now_us)
+    assert [len(rig.answers(client)) for client in clients] == [1, 1]
+
+
+def some_request(rig: Rig, api_key: ApiKey, version: int, topic_id: Uuid) -> Message:
+    if api_key == ApiKey.PRODUCE:
+        message = produce(batch(rig), topic=TOPIC if version < 13 else "")
+        message.topic_data[0].topic_id = topic_id if version >= 13 else Uuid()
+        return message
+    if api_key == ApiKey.FETCH:
+        asked = fetch(0, wait_ms=5, topic=TOPIC if version < 13 else "")
+        asked.topics[0].topic_id = topic_id if version >= 13 else Uuid()
+        return asked
+    if api_key == ApiKey.LIST_OFFSETS:
+        topic = ListOffsetsRequest.ListOffsetsTopic
+        return ListOffsetsRequest(
+            replica_id=-1, topics=[topic(name=TOPIC, partitions=[topic.ListOffsetsPartition(timestamp=-2)])]
+        )
+    return MetadataRequest(topics=None if version else [])
