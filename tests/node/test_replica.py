@@ -54,6 +54,22 @@ def test_a_parked_fetch_is_answered_not_leader_after_what_ended_the_lead_is_dura
     assert saved < rig.journal.index(("send", connection))
 
 
+def test_a_parked_fetch_is_told_where_the_next_leader_listens() -> None:
+    rig = Rig(1, 2, 3).lead()
+    connection = rig.accept()
+    rig.fetch(connection, 2, 1)
+    topic = BeginQuorumEpochRequest.TopicData
+    partition = topic.PartitionData(leader_id=3, leader_epoch=9)
+    begin = BeginQuorumEpochRequest(
+        cluster_id=CLUSTER, topics=[topic(topic_name="__cluster_metadata", partitions=[partition])]
+    )
+    rig.ask(rig.accept(), begin, 1)
+    (answer,) = rig.answers(connection)
+    assert isinstance(answer, FetchResponse)
+    assert partition_of(answer).current_leader.leader_id == 3
+    assert [(each.node_id, each.host) for each in answer.node_endpoints] == [(3, "host3")]
+
+
 def test_appends_in_the_log_are_told_that_their_fate_is_open_when_the_lead_ends() -> None:
     rig = Rig(1, 2, 3).lead()
     ticket = rig.append(b"x")

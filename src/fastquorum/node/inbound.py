@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from fastquorum.errors import WireError
 from fastquorum.kernels.lane import Connection, Unparked
 from fastquorum.raft.events import Token
-from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, NodeId
+from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Endpoint, Epoch, NodeId
 from fastquorum.wire import (
     API,
     ApiKey,
@@ -26,6 +26,10 @@ QUORUM_APIS: Final = frozenset(
     (ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.DESCRIBE_QUORUM, ApiKey.FETCH_SNAPSHOT)
 )
 """Raft's own, beside Fetch, which is raft's only when a replica sends it."""
+
+
+ENDPOINT_VERSION_MIN: Final = 17
+"""Kafka's leader names its endpoint from here on, though version 16 could."""
 
 
 class Request(NamedTuple):
@@ -107,9 +111,9 @@ class Inbound:
         return encode_response(header.correlation_id, ApiKey.API_VERSIONS, 0, body)
 
     @staticmethod
-    def not_leader_fetch(parked: Unparked, leader_id: NodeId, epoch: Epoch) -> bytes:
+    def not_leader_fetch(parked: Unparked, leader_id: NodeId, epoch: Epoch, endpoint: Endpoint | None) -> bytes:
         """The answer to a Fetch that was parked when the lead ended: NOT_LEADER_OR_FOLLOWER and who leads, if anybody
-        does."""
+        does, and where: a Kafka process stops over a new leader that it cannot reach."""
         topic = FetchResponse.FetchableTopicResponse
         partition = topic.PartitionData(
             error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -120,4 +124,8 @@ class Inbound:
             records=b"",
         )
         body = FetchResponse(responses=[topic(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])])
+        if endpoint is not None and parked.api_version >= ENDPOINT_VERSION_MIN:
+            body.node_endpoints = [
+                FetchResponse.NodeEndpoint(node_id=leader_id, host=endpoint.host, port=endpoint.port)
+            ]
         return encode_response(parked.correlation_id, ApiKey.FETCH, parked.api_version, body)

@@ -248,7 +248,9 @@ class Replica:
         # Fetches that were parked when a lead ended: answered only now, after what ended it is durable.
         unparked, self.shell.unparked = self.shell.unparked, []
         for each in unparked:
-            self.send(each.connection, self._inbound.not_leader_fetch(each, self.raft.leader_id, self.raft.epoch))
+            leader_id = self.raft.leader_id
+            frame = self._inbound.not_leader_fetch(each, leader_id, self.raft.epoch, self.raft.endpoint_of(leader_id))
+            self.send(each.connection, frame)
         # Only now does a new leader's lane take appends, which is what its users will try next.
         leaderships, self._leaderships = self._leaderships, []
         for now in leaderships:
