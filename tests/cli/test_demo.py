@@ -1,6 +1,7 @@
 """The demo itself, once for all tests here; its verdict, on disks that were damaged after it; its parts."""
 
 import base64
+import io
 import json
 import os
 import shutil
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from rich.console import Console
 
 from fastquorum.cli.demo import nodes, play
 from fastquorum.cli.demo.appender import Acknowledged
 from fastquorum.cli.demo.carried import carried_records
-from fastquorum.cli.demo.screen import JsonScreen
+from fastquorum.cli.demo.screen import JsonScreen, TextScreen
 from fastquorum.cli.demo.verdict import judge
 from fastquorum.kernels import Kernels, load
 from tests.cli import packaged_log
@@ -242,3 +244,22 @@ def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path: Path, numbe
     assert os.listdir(tmp_path) == []
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, timeout=10).stdout
     assert str(tmp_path) not in listed
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_what_people_see(played: Played, copies: list[str], kernels: Kernels, is_terminal: bool) -> None:
+    shown = io.StringIO()
+    screen = TextScreen(Console(file=shown, force_terminal=is_terminal, width=100, highlight=False, soft_wrap=True))
+    screen.say("node [1] leads")
+    with screen.progress(3) as advance:
+        for _ in range(3):
+            advance()
+    outcome = play.Outcome(**played.said)
+    screen.verdict(outcome, judge(copies, ledger_of(played), kernels), None)
+    cut_batches(copies[0], kernels, 1)
+    screen.verdict(outcome, judge(copies, ledger_of(played), kernels), "/kept")
+    text = shown.getvalue()
+    assert "node [1] leads" in text
+    assert ("3/3" in text) == is_terminal
+    assert "identical, byte by byte" in text
+    assert text.index("GREEN") < text.index("/kept") < text.index("the logs differ") < text.index("RED")

@@ -76,7 +76,11 @@ def test_offset_out_of_range_and_oversize_records_are_refused(fastquorum: Run, r
     assert ran.err == "fastquorum read: offset 1000 lies outside 0..2\n"
     big = in_process("append", *at, stdin="y" * (9 * 1024 * 1024))
     assert (big.code, big.out) == (2, "")
-    assert "do not fit into one batch" in big.err
+    assert "a line is longer than 8388608 bytes" in big.err
+    assert "0 records are committed" in big.err
+    almost = in_process("append", *at, stdin="y" * (8 * 1024 * 1024))
+    assert (almost.code, almost.out) == (2, "")
+    assert "do not fit into one batch" in almost.err
     bad = fastquorum("append", *at, "--encoding", "hex", "--value", "zz")
     assert bad.code == 2
     assert fastquorum("read", *at).out == "1\tx\n"

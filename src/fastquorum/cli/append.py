@@ -12,7 +12,8 @@ from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, exp
 from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.connection import Deadline, NotSent
 from fastquorum.cli.output import print_json
-from fastquorum.errors import FastQuorumError, NotReady, Overloaded, UsageError
+from fastquorum.errors import FastQuorumError, NotReady, Overloaded, RecordTooLarge, UsageError
+from fastquorum.kernels import BATCH_BYTES_MAX
 from fastquorum.types import Offset
 
 _READ_BYTES: Final = 1 << 16
@@ -93,6 +94,8 @@ def _batches_of_stdin() -> Iterator[list[bytes]]:
     while data := os.read(sys.stdin.fileno(), _READ_BYTES):
         *lines, rest = (rest + data).split(b"\n")
         yield from _cut(lines)
+        if len(rest) > BATCH_BYTES_MAX:
+            raise RecordTooLarge(f"a line is longer than {BATCH_BYTES_MAX} bytes, which is what fits into one batch")
     if rest:
         yield [rest]
 

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.text import Text
 
 from fastquorum.cli.demo.verdict import Verdict
 from fastquorum.cli.output import print_json
@@ -44,11 +53,18 @@ class JsonScreen:
         print_json(outcome._asdict())
 
 
+class _RateColumn(ProgressColumn):
+    """Records per second, of late."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed or 0:.0f} per s")
+
+
 class TextScreen:
     """For people. Colours and a live bar if it is a terminal."""
 
-    def __init__(self) -> None:
-        self._console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(file=sys.stdout, highlight=False, soft_wrap=True)
         self._began = time.monotonic()
 
     def say(self, text: str) -> None:
@@ -63,7 +79,7 @@ class TextScreen:
             TextColumn("          committed"),
             BarColumn(bar_width=40),
             MofNCompleteColumn(),
-            TextColumn("{task.speed:.0f} per s"),
+            _RateColumn(),
             TimeElapsedColumn(),
         )
         with Progress(*columns, console=self._console, transient=True) as bar:
