@@ -7,6 +7,7 @@ import pytest
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.kernels import Attribute
 from fastquorum.node.door import UNANSWERED_MAX
+from fastquorum.node.door_produce import SWEEP_MIN
 from fastquorum.raft import events as ev
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import METADATA_TOPIC_ID, Uuid
@@ -80,6 +81,18 @@ def test_a_produce_that_is_not_committed_in_time_says_so() -> None:
     rig.pass_time(2 * MS)
     (answer,) = rig.answers(client)
     assert produced(answer).error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_answered_produces_are_let_go_of_though_their_deadline_is_far() -> None:
+    rig = Rig(1, 2, 3).lead()
+    follower, client = rig.accept(), rig.accept()
+    for number in range(3 * SWEEP_MIN):
+        rig.ask(client, produce(batch(rig), timeout_ms=2**31 - 1), 9)
+        rig.ask(client, produce(batch(rig), timeout_ms=1_000), 9)
+        rig.sync()
+        rig.fetch(follower, 2, 1 + 2 * number)
+        assert len(rig.replica._door._produces._deadlines) <= 2 * SWEEP_MIN
+    assert rig.replica._door.deadline_us >= 0
 
 
 def test_a_produce_without_acks_is_appended_and_never_answered() -> None:

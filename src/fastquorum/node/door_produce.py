@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Topic = ProduceResponse.TopicProduceResponse
 Partition = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
+SWEEP_MIN: Final = 256
+"""Deadlines kept before anybody looks which of them still matter."""
 LEADER_VERSION_MIN: Final = 10
 """The first Produce whose answer can name the leader (KIP-951)."""
 
@@ -191,6 +193,7 @@ class Produces:
     def __init__(self, door: "Door") -> None:
         self._door = door
         self._deadlines: list[tuple[Micros, int, Produce]] = []
+        self._sweep_at = SWEEP_MIN
 
     @property
     def deadline_us(self) -> Micros:
@@ -204,6 +207,14 @@ class Produces:
         if produce.is_open:
             wait_us = max(message.timeout_ms, 0) * MS
             heapq.heappush(self._deadlines, (now_us + wait_us, request.token, produce))
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Let go of answered requests whose far deadline keeps them from ever coming to the top."""
+        if len(self._deadlines) > self._sweep_at:
+            self._deadlines = [each for each in self._deadlines if each[2].is_open]
+            heapq.heapify(self._deadlines)
+            self._sweep_at = max(2 * len(self._deadlines), SWEEP_MIN)
 
     def on_tick(self, now_us: Micros) -> None:
         while self._deadlines and self._deadlines[0][0] <= now_us:
