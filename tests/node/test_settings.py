@@ -154,3 +154,8 @@ def test_every_field_can_be_set_by_file_and_variable() -> None:
     keys = [key for setting in SETTINGS for key in setting.keys]
     assert len(keys) == len(set(keys))
     assert variable("controller.quorum.voters") == "FASTQUORUM_CONTROLLER_QUORUM_VOTERS"
+
+
+def test_a_variable_named_after_an_argument_is_read_in_the_argument_s_unit() -> None:
+    assert settings(None, None, FASTQUORUM_FETCH_TIMEOUT_US="1500000").quorum.fetch_timeout_us == 1_500_000
+    assert settings(None, None, FASTQUORUM_QUORUM_FETCH_TIMEOUT_MS="1500").quorum.fetch_timeout_us == 1_500_000

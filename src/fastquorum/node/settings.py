@@ -208,7 +208,14 @@ def variable(key: str) -> str:
     return VARIABLE_PREFIX + "".join(char if char.isalnum() else "_" for char in key).upper()
 
 
-_BY_VARIABLE: Final = {variable(key): setting for key, setting in (_BY_KEY | _BY_NAME).items()}
+def _by_name(setting: Setting) -> Setting:
+    """As an argument is read: its name ends in its unit, and for times that is microseconds, not a file's milliseconds."""
+    return setting._replace(parse=_positive) if setting.parse is _milliseconds else setting
+
+
+_BY_VARIABLE: Final = {variable(key): setting for key, setting in _BY_KEY.items()} | {
+    variable(name): _by_name(setting) for name, setting in _BY_NAME.items()
+}
 _OTHER_VARIABLES: Final = frozenset((VARIABLE_PREFIX + "FAILPOINTS",))
 
 
@@ -223,8 +230,7 @@ def from_arguments(values: Mapping[str, object]) -> dict[str, Value]:
         setting = _BY_NAME.get(name)
         if setting is None:
             raise _unknown(name, source.name, _BY_NAME)
-        parse = _positive if setting.parse is _milliseconds else setting.parse
-        found[name] = _parsed(parse, name, value, source.name)
+        found[name] = _parsed(_by_name(setting).parse, name, value, source.name)
     return found
 
 
