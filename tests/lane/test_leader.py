@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from fastquorum.errors import RecordTooLarge, StorageFailed, UsageError
-from fastquorum.kernels.lane import Advanced, AppendVerdict, LaneMode, Send, Unparked
+from fastquorum.kernels.lane import Advanced, AppendVerdict, FetchAdmission, LaneMode, Send, Unparked
 from fastquorum.kernels.pure.fetch_layout import RESPONSE_ENCODERS
-from fastquorum.kernels.pure.lane_leader import ANSWER_BYTES_MAX, HIGH_WATERMARK_DELAY_US
-from fastquorum.types import METADATA_TOPIC_ID, Uuid
+from fastquorum.kernels.pure.lane_leader import ANSWER_BYTES_MAX, HIGH_WATERMARK_DELAY_US, PEERS_MAX
+from fastquorum.types import METADATA_TOPIC_ID, ReplicaKey, Uuid
 from fastquorum.wire import encode_request, request_header
 from fastquorum.wire.quorum import VoteRequest
 from tests.lane.builders import (
@@ -492,3 +492,20 @@ def test_a_peer_that_fetches_on_another_connection_does_not_leave_the_first_fetc
     out = leader.admit(2, connection=21, max_wait_us=0)
     assert [each for each in out if isinstance(each, Unparked)] == [Unparked(20, 1, 18)]
     assert [answer.connection for answer in answers(out)] == [21]
+
+
+def test_observers_that_are_gone_are_not_remembered_without_end(make: Make) -> None:
+    leader = Leading(make)
+    leader.admit(2)
+    leader.lane.detach(20, leader.now_us)
+    for node_id in range(10, 250):
+        for directory in (1, 2):
+            connection = 1_000 * node_id + directory
+            fetch = FetchAdmission(
+                connection, 1, 18, ReplicaKey(node_id, Uuid(bytes([directory]) * 16)), False, 1, 1, 0, 1
+            )
+            leader.lane.admit(fetch, leader.now_us)
+            leader.lane.detach(connection, leader.now_us)
+    peers = leader.lane.freeze(leader.now_us).peers
+    assert len(peers) <= PEERS_MAX
+    assert key(2) in [peer.key for peer in peers], "a voter is never forgotten"

@@ -39,6 +39,8 @@ ENDPOINTS_VERSION_MIN: Final = 17
 US_PER_MS: Final = 1_000
 ANSWER_BYTES_MAX: Final = 8 * 1024 * 1024
 """Records read for one answer, whatever the peer would take: everybody else waits while they are read."""
+PEERS_MAX: Final = 256
+"""Peers remembered before observers that are gone are forgotten."""
 CORRELATION_AHEAD_MAX: Final = CORRELATION_FIRST + 1
 """How far a Fetch's number may be ahead of the one before: from a lane's last number to its first is one step."""
 HIGH_WATERMARK_DELAY_US: Final = 3_000
@@ -171,6 +173,8 @@ class LeaderLane:
         assert fetch.api_version in REQUEST_PARSERS, f"Fetch {fetch.api_version} has no last fetched epoch"
         peer = self._peers.get(fetch.peer)
         if peer is None:
+            if len(self._peers) >= PEERS_MAX:
+                self._forget_gone()
             peer = self._peers[fetch.peer] = Peer(fetch.peer)
         self.detach(fetch.connection, keep=peer)
         if peer.connection != fetch.connection:
@@ -190,6 +194,11 @@ class LeaderLane:
         peer.fetched(fetch.fetch_offset, self._log.end_offset, now_us)
         self._park(peer, fetch.correlation_id, fetch.request_high_watermark, fetch.max_wait_us, fetch.bytes_max, now_us)
         self._count(peer)
+
+    def _forget_gone(self) -> None:
+        """Observers come and go, and may call themselves anything: those without a connection are let go of."""
+        for key in [key for key, peer in self._peers.items() if peer.voter_index < 0 and peer.connection < 0]:
+            del self._peers[key]
 
     def detach(self, connection: Connection, keep: Peer | None = None) -> None:
         """The connection is gone, or `keep`'s from now on: its peer is served no longer."""
