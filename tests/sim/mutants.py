@@ -86,7 +86,7 @@ def _rule_4(patcher: Patcher) -> None:
 
 
 def _k18(patcher: Patcher) -> None:
-    """Our followers fetch only when all is flushed, so no sync is under way when they truncate; the bug needs that, too."""
+    """Our followers fetch only when all is flushed, with no sync under way. The bug needs one, so that goes too."""
 
     def fetch_during_a_sync(follower: FollowerLane, now_us: Micros, out: list[Output]) -> None:
         log = cast(Log, follower._log)
@@ -166,7 +166,7 @@ def _k30_truncated_come_back(patcher: Patcher) -> None:
 
 
 BEYOND_THE_FAULTS = ("K11", "K31")
-"""raft's mutants that only a lost disk, or a follower that fails on every answer, would show: neither is simulated yet."""
+"""Of raft's mutants, those that only a lost disk, or a follower that fails on every answer, would show."""
 
 MUTANTS: dict[str, Mutant] = {
     **{

@@ -15,8 +15,8 @@ from fastquorum.sim.disk import SimDisk, SimFile
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros
 
-REPORT_US_MAX = 200
-"""How long a report may take from the flusher to the replica's thread."""
+REPORT_US = 50
+"""How long a report typically takes from the flusher to the replica's thread; it may take a hundred times as long."""
 
 
 class _Sync(NamedTuple):
@@ -83,5 +83,5 @@ class SimFlusher:
                 code = errno.EIO
                 break
             file.inode.sync(changes)
-        delay_us = self._prng.randrange(REPORT_US_MAX)
+        delay_us = self._prng.heavy_tail(REPORT_US, 100 * REPORT_US)
         self._scheduler.after(delay_us, lambda: self._report(sync.token, code))
