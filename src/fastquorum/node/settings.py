@@ -209,7 +209,7 @@ def variable(key: str) -> str:
 
 
 def _by_name(setting: Setting) -> Setting:
-    """As an argument is read: its name ends in its unit, and for times that is microseconds, not a file's milliseconds."""
+    """As an argument is read: its name ends in its unit, which for times is microseconds, not a file's milliseconds."""
     return setting._replace(parse=_positive) if setting.parse is _milliseconds else setting
 
 
