@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from fastquorum import log
+from fastquorum.errors import FatalError
 from fastquorum.node.io.failpoints import NAMES
 from tests.process.cluster import Cluster, cluster
 from tests.process.history import History
@@ -55,6 +56,8 @@ class Report:
     kills: int = 0
     fired: Counter[str] = field(default_factory=Counter)
     """Crashes at each failpoint."""
+    failed: Counter[str] = field(default_factory=Counter)
+    """Errors of the disk there: the node stopped with a FatalError."""
     not_reached: Counter[str] = field(default_factory=Counter)
     """Armed, but the process was killed from outside after all was tried."""
     at_random: Counter[str] = field(default_factory=Counter)
@@ -120,11 +123,13 @@ class Campaign:
         if "-recovery-" in name:
             self._tear(victim)
         nth = self._random.randrange(1, 40) if name.endswith(_OFTEN) else 1
-        armed = f"{name}=crash@{nth}"
+        # Every fourth time the disk fails there instead: the node has to stop, with the exit code that says so.
+        fails = self._next_name % 4 == 0 and "-send-" not in name
+        armed = f"{name}={'eio' if fails else 'crash'}@{nth}"
         quorum.start(victim, failpoints=armed)
-        crashed = any(self._dies(victim, stimulus) for stimulus in self._stimuli(victim))
-        if crashed:
-            self.report.fired[name] += 1
+        wanted = FatalError.exit_code if fails else -signal.SIGKILL
+        if any(self._dies(victim, stimulus, wanted) for stimulus in self._stimuli(victim)):
+            (self.report.failed if fails else self.report.fired)[name] += 1
         else:
             self.report.not_reached[name] += 1
             quorum.kill(victim)
@@ -181,12 +186,17 @@ class Campaign:
             self.quorum.kill(leader)
             self.report.kills += 1
 
-    def _dies(self, victim: int, stimulus: Callable[[], None]) -> bool:
-        """Did it crash by itself? A graceful end is none."""
+    def _dies(self, victim: int, stimulus: Callable[[], None], wanted: int) -> bool:
+        """Did it end as the failpoint wants it? A graceful end is not that; any other is a bug."""
         process = self.quorum.nodes[victim]
         if process.is_alive:
             stimulus()
-        return process.wait_ended(STIMULUS_S) and process.ended() == -9
+        if not process.wait_ended(STIMULUS_S):
+            return False
+        code = process.ended()
+        if code not in (wanted, 0, -signal.SIGTERM):  # SIGTERM kills a process that has not come to its handler yet
+            self.report.needed_hands.append(f"node {victim} ended with {code}: {process.events[-3:]} {process.stderr}")
+        return code == wanted
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -259,6 +269,7 @@ class Campaign:
             "votes_seen": self.quorum.ballots.vote_count,
             "epochs_with_leader": len(self.quorum.ballots.epochs),
             "failpoints_fired": dict(sorted(report.fired.items())),
+            "failpoints_failed": dict(sorted(report.failed.items())),
             "failpoints_not_reached": dict(sorted(report.not_reached.items())),
             "at_random": dict(sorted(report.at_random.items())),
             "lost_or_doubled": report.lost_or_doubled,

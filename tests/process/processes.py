@@ -67,7 +67,7 @@ class NodeProcess:
             return [each for each in self.events if each["event"] == event]
 
     def wait(self, is_it: Callable[[Event], bool], *, after: int = 0, timeout_s: float = WAIT_S) -> Event:
-        """The first event from number `after` on that is it. AssertionError with what it said, if it ends or is late."""
+        """The first event from number `after` on that is it. AssertionError if it ends or is late."""
         found: list[Event] = []
 
         def look() -> bool:
