@@ -12,6 +12,7 @@ replica's thread's. Methods that say "lock held" are parts of one critical secti
 Must not know election rules, nor what records mean. Source: architecture.md section 2.
 """
 
+import copy
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -211,7 +212,7 @@ class LaneShell:
 
     def _raise_if_stopped(self) -> None:
         if self.error is not None:
-            raise self.error
+            raise copy.copy(self.error)  # an exception raised again and again gathers tracebacks
         if self.stopped:
             raise self.not_leader()
 

@@ -166,11 +166,6 @@ class Peers:
             return [FetchLink(node_id, NO_CONNECTION, -1)]
         return []
 
-    def drop_fetch(self) -> None:
-        """Nobody is followed any more."""
-        for link in [link for link in self._links.values() if link.purpose is Purpose.FETCH]:
-            self._discard(link)
-
     def on_connected(self, connection: Connection, now_us: Micros) -> None:
         link = self._by_connection.get(connection)
         if link is not None:

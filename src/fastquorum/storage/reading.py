@@ -38,11 +38,20 @@ def walk(
     *,
     verify_crc: bool = False,
     window_bytes: int = WINDOW_BYTES,
+    timestamp_ms_min: int | None = None,
 ) -> Iterator[Window]:
-    """The batches in [start, end) one window after another, up to the first bytes that are no whole batch."""
+    """The batches in [start, end) one window after another, up to the first bytes that are no whole batch.
+
+    With timestamp_ms_min, windows in which every batch is older are passed over, without a look at each batch.
+    """
     position, size = start, window_bytes
     while position < end:
         data = file.read(position, min(size, end - position))
+        seen = kernels.scan(data, verify_crc=False) if timestamp_ms_min is not None else None
+        if seen is not None and seen.batch_count and seen.max_timestamp_ms < (timestamp_ms_min or 0):
+            position += seen.valid_bytes
+            size = window_bytes
+            continue
         batches = kernels.batch_headers(data, verify_crc=verify_crc)
         if not batches:
             needed = bytes_needed(data)
@@ -97,7 +106,7 @@ def batch_start(kernels: Kernels, segment: Segment, offset: Offset) -> LogPositi
 
 def first_at_or_after(kernels: Kernels, segment: Segment, timestamp_ms: int) -> TimestampOffset | None:
     """The segment's first record whose timestamp is at least `timestamp_ms`."""
-    for window in walk(kernels, segment.file, 0, segment.size_bytes):
+    for window in walk(kernels, segment.file, 0, segment.size_bytes, timestamp_ms_min=timestamp_ms):
         for info in window.batches:
             if info.max_timestamp_ms < timestamp_ms:
                 continue

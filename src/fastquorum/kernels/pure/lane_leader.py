@@ -184,6 +184,8 @@ class LeaderLane:
             peer.connection = fetch.connection
             peer.answered = 0  # nothing was sent on this connection yet
             self._served[fetch.connection] = peer
+        elif peer.is_parked:
+            peer.answered = 0  # sent before the parked one was answered: it confirms no barrier (rule 7)
         self._unpark(peer)
         peer.voter_index = self._voter_index(fetch.peer) if fetch.is_voter else -1
         peer.head = FETCH_KEY.to_bytes(2, "big") + fetch.api_version.to_bytes(2, "big")
