@@ -24,6 +24,8 @@ class DiskFaults:
     def __init__(self) -> None:
         self.failing_syncs = 0
         """So many syncs fail with EIO from now on."""
+        self.failing_flushes = 0
+        """So many of the flusher's."""
         self.is_full = False
         self.sync_us = 100
         """Typical time of a sync."""

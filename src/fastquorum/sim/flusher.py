@@ -16,7 +16,8 @@ from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros
 
 REPORT_US = 50
-"""How long a report typically takes from the flusher to the replica's thread; it may take a hundred times as long."""
+"""How long a report typically takes from the flusher to the replica's thread; it may take a hundred times as long.
+That of a failure takes longer still: until it comes, only the latch keeps the replica silent."""
 
 
 class _Sync(NamedTuple):
@@ -74,6 +75,10 @@ class SimFlusher:
             return
         self._sync = None
         code = 0
+        faults = self._disk.faults
+        if faults.failing_flushes > 0:
+            faults.failing_flushes -= 1
+            faults.failing_syncs += 1
         for file, changes in sync.files:
             try:
                 self._disk.refuse_sync("sync", file.name, file.inode)
@@ -83,5 +88,6 @@ class SimFlusher:
                 code = errno.EIO
                 break
             file.inode.sync(changes)
-        delay_us = self._prng.heavy_tail(REPORT_US, 100 * REPORT_US)
+        typical_us = 20 * REPORT_US if code else REPORT_US
+        delay_us = self._prng.heavy_tail(typical_us, 100 * typical_us)
         self._scheduler.after(delay_us, lambda: self._report(sync.token, code))

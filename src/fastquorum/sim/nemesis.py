@@ -43,7 +43,7 @@ class Nemesis:
         for process in world.processes:
             process.crash_in = 0
             disk = process.disk.faults
-            disk.failing_syncs, disk.is_full, disk.hung_until_us = 0, False, -1
+            disk.failing_syncs, disk.failing_flushes, disk.is_full, disk.hung_until_us = 0, 0, False, -1
             disk.sync_us, disk.sync_us_max = 100, 1_000
             process.states.failing_saves = 0
             if process not in core:
@@ -180,7 +180,10 @@ class Nemesis:
     # --- disks --------------------------------------------------------------------------------------------------------
 
     def _sync_error(self, process: Process) -> None:
-        process.disk.faults.failing_syncs = 1
+        if self._prng.randrange(3):
+            process.disk.faults.failing_flushes = 1
+        else:
+            process.disk.faults.failing_syncs = 1
 
     def _disk_full(self, process: Process) -> None:
         process.disk.faults.is_full = True

@@ -124,7 +124,8 @@ def _vote_request(node: GhostNode, durable: ElectionState | None, message: VoteR
         raise Violation("S3", f"asks for votes in {epoch}, durable is {durable}", node.node_id)
     if epoch > max(_durable_epoch(durable), node.last_epoch):
         raise Violation("S4", f"pre-votes in {epoch}, durable is {durable}", node.node_id)
-    if partition.last_offset > node.end:
+    stood_with = (partition.last_offset_epoch, partition.last_offset)
+    if partition.last_offset > node.end and stood_with not in node.truncated_ends:
         raise Violation("S15", f"stands with a log up to {partition.last_offset}, it ends at {node.end}", node.node_id)
 
 
