@@ -25,6 +25,8 @@ from tests.cli import packaged_log
 from tests.cli.conftest import COMMAND, Ran, environment, free_port
 from tests.wire.golden import CLUSTER
 
+pytestmark = pytest.mark.slow
+
 KEYS = {
     "records",
     "acknowledged",

@@ -1,14 +1,16 @@
 """Every command explains itself, quickly, and a wrong word is answered with usage."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from fastquorum.cli.main import COMMANDS, GROUPS
-from tests.cli.conftest import COMMAND, Ran, in_process
+from tests.cli.conftest import COMMAND, Ran, environment, in_process
 from tests.wire.golden import CLUSTER
 
 
@@ -105,3 +107,35 @@ def test_run_and_replay_of_a_seed_agree(fastquorum: Callable[..., Ran]) -> None:
 @pytest.mark.parametrize("seeds", ["5", "5:5", "7:3", "a:b", "-1:3"])
 def test_bad_seeds_are_wrong_usage(fastquorum: Callable[..., Ran], seeds: str) -> None:
     assert fastquorum("sim", "sweep", f"--seeds={seeds}").code == 2
+
+
+def test_an_interrupted_sweep_ends_at_once() -> None:
+    sweep = subprocess.Popen(
+        [*COMMAND, "sim", "sweep", "--seeds", "0:100000", "--jobs", "2", "--format", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert sweep.stdout is not None
+    assert sweep.stdout.readline().startswith(b'{"seed": 0')
+    sweep.send_signal(signal.SIGINT)
+    _, err = sweep.communicate(timeout=30)
+    assert (sweep.returncode, err) == (130, b"")
+
+
+def test_what_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
+    log = Path(__file__).parent / "golden" / "dumps" / "quota" / "00000000000000000000.log"
+    done = subprocess.run(
+        [*COMMAND, "log", "dump", str(log)],
+        capture_output=True,
+        timeout=30,
+        env=environment(PYTHONIOENCODING="ascii"),
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Zo\\xeb\\U0001f600" in done.stdout
+
+
+def test_a_full_disk_is_said_in_one_line() -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*COMMAND, "random-uuid"], stdout=full, stderr=subprocess.PIPE, timeout=30, text=True)
+    assert done.returncode == 5
+    assert done.stderr.startswith("fastquorum random-uuid: [Errno 28]")

@@ -6,13 +6,14 @@ Exit codes: 0 done, 1 the verdict is bad, 2 wrong usage, 3 try again, 4 corrupt 
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.errors import FastQuorumError
+from fastquorum.errors import FastQuorumError, FatalError
 
 EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
@@ -61,23 +62,31 @@ COMMANDS: Final = tuple(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; its exit code. Never raises for a user's mistake."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    arguments = _parse(words)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a record may hold what the terminal cannot show
     try:
-        code: int = arguments.run(arguments)
-        sys.stdout.flush()
-        return code
-    except FastQuorumError as error:
-        if arguments.debug:
-            traceback.print_exc()
-        print(f"fastquorum {arguments.command}: {error}", file=sys.stderr)
-        return error.exit_code
+        return _run(_parse(list(sys.argv[1:] if argv is None else argv)))
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    try:
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        raise
+    except (FastQuorumError, OSError) as error:
+        if arguments.debug:
+            traceback.print_exc()
+        print(f"fastquorum {arguments.command}: {error}", file=sys.stderr)
+        return error.exit_code if isinstance(error, FastQuorumError) else FatalError.exit_code
 
 
 def _parse(words: list[str]) -> argparse.Namespace:

@@ -2,18 +2,21 @@
 
 import argparse
 import dataclasses
-import functools
 import multiprocessing
 import os
 import re
 import signal
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Connection
+from typing import Literal
 
 from fastquorum import sim
 from fastquorum.cli.arguments import add_format, explain, positive
 from fastquorum.cli.output import print_json, progress
+from fastquorum.errors import FatalError
+
+Kernels = Literal["mixed", "native", "pure"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -54,25 +57,34 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _reports(wanted: range, jobs: int, kernels: str) -> Iterator[sim.Report]:
-    """In the order of the seeds."""
-    simulate = functools.partial(_simulate, kernels)
+def _reports(wanted: range, jobs: int, kernels: Kernels) -> Iterator[sim.Report]:
+    """In the order of the seeds: seed number n is the business of process n % jobs. FatalError if one dies."""
     if jobs == 1:
-        yield from map(simulate, wanted)
+        yield from sim.sweep(wanted, kernels=kernels)
         return
-    # Spawned, not forked: the progress bar has a thread. Ctrl-C is for this process alone.
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_ignore_interrupts)
+    # Spawned, not forked: the progress bar has a thread.
+    context = multiprocessing.get_context("spawn")
+    processes, receivers = [], []
+    for number in range(jobs):
+        receiver, sender = context.Pipe(duplex=False)
+        processes.append(context.Process(target=_simulate, args=(sender, wanted[number::jobs], kernels), daemon=True))
+        receivers.append(receiver)
+        processes[-1].start()
+        sender.close()  # so that its end is heard of
     try:
-        yield from pool.map(simulate, wanted, chunksize=max(1, min(16, len(wanted) // (jobs * 4))))
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
+        for number, seed in enumerate(wanted):
+            try:
+                yield receivers[number % jobs].recv()
+            except EOFError as error:
+                raise FatalError(f"the process that simulated seed {seed} died: try `sim run --seed {seed}`") from error
+    finally:
+        for process in processes:
+            process.terminate()
+            process.join()
 
 
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _simulate(kernels: str, seed: int) -> sim.Report:
-    return sim.run(seed, kernels="mixed" if kernels == "mixed" else "native" if kernels == "native" else "pure")
+def _simulate(sender: Connection, seeds: range, kernels: Kernels) -> None:
+    """A process's work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
+    for report in sim.sweep(seeds, kernels=kernels):
+        sender.send(report)
