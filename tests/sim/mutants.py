@@ -149,22 +149,6 @@ def _forgets_votes(patcher: Patcher) -> None:
     patcher.setattr(Replica, "_carry_out", keep_the_epoch_only)
 
 
-def _k30_truncated_come_back(patcher: Patcher) -> None:
-    truncate_to = Log.truncate_to
-
-    def without_zeros(log: Log, end_offset: int) -> int:
-        """K15, K22442 of etcd: the truncated bytes stay in the file."""
-        segment = log._segments[-1]
-        fill = segment.file.zero_fill
-        segment.file.zero_fill = lambda start, end: None  # type: ignore[method-assign]
-        try:
-            return truncate_to(log, end_offset)
-        finally:
-            segment.file.zero_fill = fill  # type: ignore[method-assign]
-
-    patcher.setattr(Log, "truncate_to", without_zeros)
-
-
 BEYOND_THE_FAULTS = ("K11", "K31")
 """Of raft's mutants, those that only a lost disk, or a follower that fails on every answer, would show."""
 
@@ -176,7 +160,6 @@ MUTANTS: dict[str, Mutant] = {
     },
     "K5": Mutant("a failed save of the vote is ignored", _k5),
     "K8": Mutant("what is appended counts as flushed", _k8),
-    "K15": Mutant("truncated records are found again after a restart", _k30_truncated_come_back),
     "K18": Mutant("a sync from before a truncation counts after it", _k18),
     "votes-forgotten": Mutant("the epoch is persisted, the vote is not", _forgets_votes),
     "R1-durable": Mutant("the lane opens before the lead is durable", _rule_1),
@@ -189,8 +172,4 @@ MUTANTS: dict[str, Mutant] = {
     "R5": Mutant("a failed sync stops nothing", _rule_5),
     "R6": Mutant("raft/ is not told whom the lane heard", _lane(lane.TellsTheContactsOfTheOpening)),
     "R7-under-way": Mutant("a barrier counts Fetches that were under way", _lane(lane.CountsFetchesUnderWay)),
-    "R7-epoch-start": Mutant(
-        "a barrier passes before the epoch's first commit", _lane(lane.ConfirmsBeforeTheEpochsStart)
-    ),
-    "lane-unflushed-leader": Mutant("a leader counts what it has not synced", _lane(lane.CountsItsUnflushedEnd)),
 }
