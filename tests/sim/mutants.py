@@ -172,4 +172,5 @@ MUTANTS: dict[str, Mutant] = {
     "R5": Mutant("a failed sync stops nothing", _rule_5),
     "R6": Mutant("raft/ is not told whom the lane heard", _lane(lane.TellsTheContactsOfTheOpening)),
     "R7-under-way": Mutant("a barrier counts Fetches that were under way", _lane(lane.CountsFetchesUnderWay)),
+    "lane-unflushed-leader": Mutant("a leader counts what it has not synced", _lane(lane.CountsItsUnflushedEnd)),
 }
