@@ -150,7 +150,7 @@ def test_a_taken_port(data: Path) -> None:
         ran = in_process("run", "--data", data)
     assert ran.code == 2
     assert f"{host}:{port} is taken" in ran.err
-    assert before.items() <= files_of(data).items()
+    assert files_of(data) == before
 
 
 def test_a_foreign_directory(fastquorum: Run, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_settings_that_cannot_be(data: Path, tmp_path: Path, setting: str, compl
     assert ran.code == 2
     assert complaint in ran.err
     assert len(ran.err.splitlines()) == 1
-    assert before.items() <= files_of(data).items()
+    assert files_of(data) == before
 
 
 def test_a_newer_disk_format_is_refused(data: Path) -> None:

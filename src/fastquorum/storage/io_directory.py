@@ -27,6 +27,10 @@ def _as_it_is(disk: Disk) -> Disk:
     return disk
 
 
+def _accept(identity: Identity, voters: VoterSet, kraft_version: int) -> None:
+    pass
+
+
 class DataDirectory:
     """What a replica runs on. Close it, with the error that ended the replica if there was one."""
 
@@ -61,10 +65,12 @@ class DataDirectory:
         cluster_id: str | None = None,
         node_id: NodeId | None = None,
         wrap: Callable[[Disk], Disk] = _as_it_is,
+        accept: Callable[[Identity, VoterSet, int], None] = _accept,
     ) -> Self:
         """Lock a formatted directory, recover its log, and check that log and quorum state belong together.
 
-        `wrap` may put something around the disk that the log is recovered and written through.
+        `wrap` may put something around the disk that the log is recovered and written through. `accept` sees whose the
+        directory is (first voters and kraft.version with it) before anything in it is written, and may raise.
 
         Raises:
             DirectoryError: in use, not formatted, foreign (`cluster_id`, `node_id`), read-only, newer, or incomplete.
@@ -78,6 +84,7 @@ class DataDirectory:
         try:
             identity = read_identity(disk, cluster_id=cluster_id, node_id=node_id)
             first = first_voters(disk, kernels, identity)
+            accept(identity, *first)
             log = Log.open(wrap(disk), kernels, config, flush_port)
             state_path = f"{disk.root}/{QUORUM_STATE}"
             ends = (log.end_offset, log.last_epoch)

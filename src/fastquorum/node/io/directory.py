@@ -6,6 +6,7 @@ Source: product section 3 (an empty directory is formatted, a foreign one refuse
 import os
 import secrets
 import select
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
 
@@ -44,8 +45,26 @@ _OURS: Final = frozenset(
 class OpenDirectory:
     """Everything of a replica that lives on its disk, the flusher included. `close` it on the replica's thread."""
 
-    def __init__(self, path: str, kernels: Kernels, config: QuorumConfig, settings: NodeSettings) -> None:
-        """Lock, recover, check. Raises DirectoryError, CorruptionError, StorageFailed."""
+    def __init__(
+        self,
+        path: str,
+        kernels: Kernels,
+        config: QuorumConfig,
+        settings: NodeSettings,
+        before: Callable[[Endpoint | None], None],
+    ) -> None:
+        """Lock, check, recover. Raises DirectoryError, UsageError, CorruptionError, StorageFailed.
+
+        `before` is told the endpoint under which the voters know this node (None: an observer) once all is checked and
+        nothing in the directory has been touched; what it raises leaves the directory as it was.
+        """
+        self.voters = VoterSet()
+
+        def accept(identity: Identity, voters: VoterSet, kraft_version: int) -> None:
+            self.voters = _voters(path, settings, identity, voters, kraft_version)
+            own = self.voters.get(identity.node_id)
+            before(own.endpoints[0] if own is not None else None)
+
         flusher: Flusher = kernels.Flusher()
         injected = _InjectedDisks()
         if failpoint.are_armed:
@@ -60,6 +79,7 @@ class OpenDirectory:
                 cluster_id=settings.cluster_id,
                 node_id=settings.node_id,
                 wrap=injected.wrap if failpoint.are_armed else lambda disk: disk,
+                accept=accept,
             )
         except BaseException:
             flusher.close()
@@ -71,11 +91,6 @@ class OpenDirectory:
         self.log = self._data.log
         self.identity: Identity = self._data.identity
         self.kraft_version = self._data.kraft_version
-        try:
-            self.voters = self._voters(settings)
-        except BaseException:
-            self.close(None)
-            raise
 
     def close(self, error: FastQuorumError | None) -> None:
         """Wait, within reason, for the sync under way; then close it all. Raises StorageFailed.
@@ -101,30 +116,28 @@ class OpenDirectory:
             for token, code in self.flusher.completions():
                 log.flush_done(token, code)
 
-    def _voters(self, settings: NodeSettings) -> VoterSet:
-        """The first voters. Static ones may have moved to other addresses, but not become others."""
-        found, asked = self.identity, settings.voters
-        for what, wanted, present in (
-            ("log", settings.log, found.log_kind),
-            ("topic", settings.topic, found.topic_name),
-        ):
-            if wanted is not None and wanted != present:
-                raise DirectoryError(f"its {what} is {present}, not {wanted}", "choose an empty directory", self.root)
-        if asked is None:
-            return self._data.voters
-        if asked.get(found.node_id) is None:
-            raise UsageError(f"node {found.node_id} is not among the voters {list(asked.ids)}", "add it")
-        if found.voters and [voter.key for voter in asked] != [voter.key for voter in found.voters]:
-            raise DirectoryError(
-                f"its voters are {format_voters(found.voters)}, not {format_voters(asked)}",
-                "start with the voters it was formatted with; static voters cannot be added or removed",
-                self.root,
-            )
-        return self._data.voters if self.kraft_version else asked
-
     @property
     def root(self) -> str:
         return self._data.disk.root
+
+
+def _voters(path: str, settings: NodeSettings, found: Identity, first: VoterSet, kraft_version: int) -> VoterSet:
+    """The first voters. Static ones may have moved to other addresses, but not become others."""
+    asked = settings.voters
+    for what, wanted, present in (("log", settings.log, found.log_kind), ("topic", settings.topic, found.topic_name)):
+        if wanted is not None and wanted != present:
+            raise DirectoryError(f"its {what} is {present}, not {wanted}", "choose an empty directory", path)
+    if asked is None:
+        return first
+    if asked.get(found.node_id) is None:
+        raise UsageError(f"node {found.node_id} is not among the voters {list(asked.ids)}", "add it")
+    if found.voters and [voter.key for voter in asked] != [voter.key for voter in found.voters]:
+        raise DirectoryError(
+            f"its voters are {format_voters(found.voters)}, not {format_voters(asked)}",
+            "start with the voters it was formatted with; static voters cannot be added or removed",
+            path,
+        )
+    return first if kraft_version else asked
 
 
 class _InjectedDisks:

@@ -343,18 +343,23 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
     kernels = load("pure" if settings.kernels == "pure" else "native")
     with ExitStack() as resources:
         listening: socket.socket | None = None
-        bound = LOOPBACK
+        bound, own_endpoint = LOOPBACK, None
+
+        def listen_first(own: Endpoint | None) -> None:
+            # Before the directory is touched: a port that is taken changes nothing.
+            nonlocal listening, bound, own_endpoint
+            own_endpoint = own
+            if listening is None:
+                listening, bound = _listen(resources, settings.listen or own or LOOPBACK)
+
         if directories.needs_format(settings.path, kernels):
             if settings.voters is None:
                 # Its only voter is to be reached where it listens, so it must listen first.
                 listening, bound = _listen(resources, settings.listen or LOOPBACK)
             directories.format_for(settings.path, kernels, settings, bound)
-        opened = directories.OpenDirectory(settings.path, kernels, settings.quorum, settings)
+        opened = directories.OpenDirectory(settings.path, kernels, settings.quorum, settings, listen_first)
         resources.callback(opened.close, None)
-        own = opened.voters.get(opened.identity.node_id)
-        own_endpoint = own.endpoints[0] if own is not None else None
-        if listening is None:
-            listening, bound = _listen(resources, settings.listen or own_endpoint or LOOPBACK)
+        assert listening is not None
         transport = (InjectedTransport if failpoint.are_armed else SocketTransport)(settings.quorum, kernels)
         resources.callback(transport.close_all)
         node = RunningNode(
