@@ -48,6 +48,10 @@ _OFTEN = (
 """Reached with every append: the crash comes at one of the first forty."""
 
 
+PACE_S = 0.005
+"""Between two appends of a writer: hundreds of cycles must not make a log whose recovery is all that is tested."""
+
+
 @dataclass(slots=True)
 class Report:
     """What a campaign did and found."""
@@ -284,7 +288,9 @@ def campaign(root: Path, seed: int) -> Iterator[Campaign]:
     small = {"metadata.log.segment.bytes": 65536, "log.preallocate.bytes": 32768}
     with cluster(root, links=True, kernels={3: "pure"}, settings=small) as quorum:
         history = History()
-        with Load({node_id: quorum.endpoint(node_id) for node_id in quorum.ids}, history, value_bytes=400) as load:
+        with Load(
+            {node_id: quorum.endpoint(node_id) for node_id in quorum.ids}, history, value_bytes=400, pace_s=PACE_S
+        ) as load:
             yield Campaign(quorum, load, seed)
 
 

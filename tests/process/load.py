@@ -106,12 +106,15 @@ class Load:
         writers: int = 2,
         value_bytes: int = 64,
         timeout_ms: int = 1_000,
+        pace_s: float = 0,
     ) -> None:
+        """`pace_s`: what each writer waits between appends, where a long run should not make a huge log."""
         self.history = history
         self._endpoints = endpoints
         self._kernels = load("native")
         self._value_bytes = value_bytes
         self._timeout_ms = timeout_ms
+        self._pace_s = pace_s
         self._running = threading.Event()
         self._over = threading.Event()
         self._state = threading.Condition()
@@ -173,6 +176,8 @@ class Load:
                     continue
                 hint = self._append(writer, connection)
                 if hint is None:
+                    if self._pace_s:
+                        self._over.wait(self._pace_s)
                     continue
                 connection.close()
                 connection = None

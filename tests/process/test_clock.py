@@ -79,7 +79,7 @@ def test_a_jump_of_the_wall_clock_under_load_causes_no_election(tmp_path: Path, 
             quorum.nodes[leader].appended("before the jump")
             for jump in (jump_s, 0, jump_s):
                 clock[:] = struct.pack("=q", jump)
-                assert history.wait_acked(200, WAIT_S)
+                assert history.wait_acked(100, WAIT_S)
             quorum.nodes[leader].append("after the jump", 10)
             assert "offset" in quorum.nodes[leader].appended("after the jump")
             assert (quorum.leader(), quorum.epoch()) == (leader, epoch)
