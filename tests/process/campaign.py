@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from fastquorum import log
-from fastquorum.errors import FatalError
+from fastquorum.errors import FastQuorumError, FatalError
 from fastquorum.node.io.failpoints import NAMES
 from tests.process.cluster import Cluster, cluster
 from tests.process.history import History
@@ -312,8 +312,8 @@ def main() -> int:
                 running.cycle()
                 _progress(number + 1, arguments.cycles, running.history)
             figures = running.finish()
-        except AssertionError as error:
-            failure = str(error)
+        except (AssertionError, FastQuorumError) as error:
+            failure = f"{type(error).__name__}: {error}"
             figures = running.figures()
         figures |= {"seed": arguments.seed, "took_s": round(time.monotonic() - began, 1), "failure": failure}
     text = json.dumps(figures, indent=2)

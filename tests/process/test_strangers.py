@@ -16,7 +16,7 @@ from fastquorum.wire import ErrorCode, Message, encode_request, request_header
 from fastquorum.wire.fetch import FetchRequest
 from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 from tests.process.cluster import CLUSTER_ID, Cluster, cluster
-from tests.process.load import batch_of, produce
+from tests.process.load import batch_of, produce, produce_request
 
 OTHER_CLUSTER = "BBBBBBBBBBBBBBBBBBBBBQ"
 TOPIC = "__cluster_metadata"
@@ -192,3 +192,25 @@ def test_requests_with_offsets_and_epochs_out_of_range_change_nothing(steady: Cl
             connection.close()
         found = ErrorCode(answer.responses[0].partitions[0].error_code)  # type: ignore[attr-defined]
         assert found is expected, (fetch_epoch, offset)
+
+
+@pytest.mark.parametrize(("api", "versions"), [("fetch", range(4, 13)), ("produce", range(3, 13))])
+def test_a_follower_refuses_in_every_version_without_hanging_up(steady: Cluster, api: str, versions: range) -> None:
+    """Old answers have no room for the new leader's address: they are to be sent without it."""
+    follower = next(node_id for node_id in steady.ids if node_id != steady.leader())
+    topic = FetchRequest.FetchTopic
+    wanted = topic.FetchPartition(fetch_offset=0, partition_max_bytes=1)
+    connection = Connection(steady.endpoint(follower), Deadline(10))
+    try:
+        for version in versions:
+            if api == "fetch":
+                fetching = FetchRequest(
+                    replica_id=-1, max_bytes=1, session_epoch=-1, topics=[topic(topic="quorum", partitions=[wanted])]
+                )
+                answer = connection.request(fetching, version, Deadline(10)).responses[0].partitions[0]  # type: ignore[attr-defined]
+            else:
+                producing = produce_request(batch_of(steady.kernels, [b"refused"]))
+                answer = connection.request(producing, version, Deadline(10)).responses[0].partition_responses[0]  # type: ignore[attr-defined]
+            assert ErrorCode(answer.error_code) is ErrorCode.NOT_LEADER_OR_FOLLOWER, version
+    finally:
+        connection.close()
