@@ -1,9 +1,11 @@
 from collections.abc import Sequence
+from typing import Self, final
 
 from fastquorum.kernels import Buffer
 
+@final
 class Accumulator:
-    def __init__(self, batch_bytes_max: int = ...) -> None: ...
+    def __new__(cls, batch_bytes_max: int = ...) -> Self: ...
     @property
     def is_open(self) -> bool: ...
     @property

@@ -1,5 +1,7 @@
 from collections.abc import Sequence
+from typing import final
 
+@final
 class EpochCache:
     def __init__(self, entries: Sequence[tuple[int, int]] = ()) -> None: ...
     def __len__(self) -> int: ...
