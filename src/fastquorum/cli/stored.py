@@ -13,7 +13,7 @@ from fastquorum.kernels import BatchFault, BatchInfo, Fault, Kernels, Record
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.properties import parse_properties
-from fastquorum.storage.reading import walk
+from fastquorum.storage.reading import whole_batches
 from fastquorum.storage.scanning import nonzero_end
 from fastquorum.wire import to_json
 from fastquorum.wire.control_records import decode_control_record
@@ -46,11 +46,9 @@ def read_batches(path: str, kernels: Kernels) -> Iterator[ShownBatch | Leftover]
     try:
         end = file.size_bytes
         position = 0
-        for window in walk(kernels, file, 0, end, verify_crc=True):
-            for info in window.batches:
-                data = window.data[info.position : info.position + info.size_bytes]
-                yield ShownBatch(info._replace(position=window.position + info.position), data)
-                position = window.position + info.position + info.size_bytes
+        for info, data in whole_batches(kernels, file, end):
+            yield ShownBatch(info, data)
+            position = info.position + info.size_bytes
         if position == end:
             return
         is_zero = nonzero_end(file, position, end) == position

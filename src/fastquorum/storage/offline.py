@@ -17,7 +17,7 @@ from fastquorum.storage.epochs import parse_epochs
 from fastquorum.storage.index import decode_index
 from fastquorum.storage.mark import Mark, epochs_checksum, read_mark
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.reading import walk
+from fastquorum.storage.reading import whole_batches
 from fastquorum.storage.recovery import recover
 from fastquorum.storage.scanning import find_batch, nonzero_end, scan_segment
 from fastquorum.types import Epoch, Offset
@@ -141,14 +141,11 @@ def segment_batches(disk: Disk, kernels: Kernels, name: str, segment_base: Offse
     try:
         end = file.size_bytes
         position = 0
-        for window in walk(kernels, file, 0, end, verify_crc=True):
-            for info in window.batches:
-                data = window.data[info.position : info.position + info.size_bytes]
-                position = window.position + info.position
-                if not info.crc_valid:
-                    raise _corruption(kernels.scan(data).fault, position, f"{disk.root}/{name}")
-                yield StoredBatch(segment_base, info._replace(position=position), data)
-                position += info.size_bytes
+        for info, data in whole_batches(kernels, file, end):
+            if not info.crc_valid:
+                raise _corruption(kernels.scan(data).fault, info.position, f"{disk.root}/{name}")
+            yield StoredBatch(segment_base, info, data)
+            position = info.position + info.size_bytes
         if nonzero_end(file, position, end) > position:
             scan = scan_segment(kernels, file, position, end, expected_offset=-1, epoch_min=0)
             raise _corruption(scan.fault, scan.end_position, f"{disk.root}/{name}")

@@ -64,6 +64,17 @@ def walk(
         size = window_bytes
 
 
+def whole_batches(kernels: Kernels, file: SegmentFile, end: int) -> Iterator[tuple[BatchInfo, bytes]]:
+    """Every batch from the file's beginning to `end`, or to the first bytes that are no whole batch.
+
+    `position` is the file's. The CRC was looked at, but what is wrong is the caller's to judge.
+    """
+    for window in walk(kernels, file, 0, end, verify_crc=True):
+        for info in window.batches:
+            data = window.data[info.position : info.position + info.size_bytes]
+            yield info._replace(position=window.position + info.position), data
+
+
 def read_batches(kernels: Kernels, segment: Segment, offset: Offset, bytes_max: int) -> bytes:
     """Whole, checked batches from the one that contains `offset`, at most bytes_max but at least one. Crosses no
     segment."""
