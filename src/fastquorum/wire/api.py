@@ -6,27 +6,11 @@ KIP-482; KIP-511.
 
 import struct
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from fastquorum.errors import UnsupportedVersion, WireError
-from fastquorum.wire import (
-    brokers,
-    cluster,
-    configs,
-    fetch,
-    handshake,
-    list_offsets,
-    log_dirs,
-    metadata,
-    partitions,
-    produce,
-    producers,
-    quorum,
-    quorum_admin,
-    snapshot,
-    topics,
-)
 from fastquorum.wire.api_keys import ApiKey
 from fastquorum.wire.codec import Buffer, decode_prefix, encode, trailing_bytes
 from fastquorum.wire.headers import RequestHeader, ResponseHeader
@@ -88,23 +72,23 @@ def _registry(modules: Iterable[object]) -> Mapping[int, Api]:
 
 
 _MODULES: Final = (
-    brokers,
-    cluster,
-    configs,
-    fetch,
-    handshake,
-    list_offsets,
-    log_dirs,
-    metadata,
-    partitions,
-    produce,
-    producers,
-    quorum,
-    quorum_admin,
-    snapshot,
-    topics,
+    "brokers",
+    "cluster",
+    "configs",
+    "fetch",
+    "handshake",
+    "list_offsets",
+    "log_dirs",
+    "metadata",
+    "partitions",
+    "produce",
+    "producers",
+    "quorum",
+    "quorum_admin",
+    "snapshot",
+    "topics",
 )
-API: Final = _registry(_MODULES)
+API: Final = _registry(import_module(f"fastquorum.wire.{name}") for name in _MODULES)
 """Every declared API by its key."""
 _KNOWN: Final = {
     (key, version): (api, api.request_header_version(version), api.response_header_version(version))
