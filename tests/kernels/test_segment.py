@@ -2,7 +2,6 @@
 
 import errno
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from fastquorum.errors import FsyncFailed, StorageFailed, UsageError
 from fastquorum.kernels import Kernels, SegmentFile
+from tests.privileges import mounted
 
 OpenFile = Callable[..., SegmentFile]
 
@@ -185,15 +185,8 @@ def test_a_full_device(open_file: OpenFile) -> None:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A tmpfs of 1 MiB."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small tmpfs needs root")
-    mount = tmp_path / "small"
-    mount.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(mount)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("this root may not mount a tmpfs (a container without CAP_SYS_ADMIN)")
-    yield mount
-    subprocess.run(["umount", "-l", str(mount)], check=True)
+    with mounted(tmp_path / "small", "tmpfs", "size=1m") as place:
+        yield place
 
 
 def test_disk_full_in_the_middle_of_a_write(open_file: OpenFile, small_disk: Path) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.privileges import compiled
 from tests.process.cluster import cluster
 from tests.process.history import History
 from tests.process.load import Load, fetch_committed
-from tests.process.privileges import compiled
 from tests.process.processes import WAIT_S
 
 DAY_S = 86_400

@@ -15,11 +15,11 @@ from fastquorum.cli.connection import Connection, Deadline, NotSent
 from fastquorum.kernels import load
 from fastquorum.types import Endpoint
 from tests.conftest import ROOT
+from tests.privileges import strace
 from tests.process.cluster import CLUSTER_ID, fixed_ports
 from tests.process.command import fastquorum, refusal
 from tests.process.history import History
 from tests.process.load import Load, batch_of, fetch_committed, produce
-from tests.process.privileges import strace
 
 STOP_S = 5.0
 QUICK = {"FASTQUORUM_QUORUM_ELECTION_TIMEOUT_MS": "150", "FASTQUORUM_QUORUM_FETCH_TIMEOUT_MS": "400"}

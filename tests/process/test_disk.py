@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from fastquorum.errors import FatalError
+from tests.privileges import mounted, strace
 from tests.process.cluster import Cluster, cluster
 from tests.process.history import History
 from tests.process.load import Load, fetch_committed
-from tests.process.privileges import mounted, strace
 from tests.process.processes import WAIT_S
 
 FAILED_S = 20.0

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
+from tests.privileges import missing
 from tests.process.cluster import Cluster
 from tests.process.history import History
 from tests.process.load import Load, fetch_committed
@@ -41,7 +40,7 @@ class Disk:
             ["mount", "-o", "loop", str(self._image), str(self.place)], capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
-            pytest.skip(f"a loop mount is not allowed here: {done.stderr.strip()}")
+            missing(f"a loop mount is not allowed here: {done.stderr.strip()}")
 
     def lose_power(self) -> None:
         """From now on every access fails; what was not synced is lost."""
@@ -58,7 +57,7 @@ class Disk:
 @contextmanager
 def powered(tmp_path: Path) -> Iterator[Disk]:
     if os.geteuid() != 0 or shutil.which("mkfs.ext4") is None:
-        pytest.skip("a file system of its own needs root and mkfs.ext4")
+        missing("a file system of its own needs root and mkfs.ext4")
     disk = Disk(tmp_path / "disk.img", tmp_path / "disk")
     disk.mount()
     try:

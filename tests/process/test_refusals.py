@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fastquorum.storage.names import QUORUM_STATE
+from tests.privileges import mounted
 from tests.process.cluster import CLUSTER_ID, Cluster, cluster, fixed_ports
 from tests.process.command import fastquorum, picture, refusal
-from tests.process.privileges import mounted
 
 OTHER_CLUSTER = "BBBBBBBBBBBBBBBBBBBBBQ"
 

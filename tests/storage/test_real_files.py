@@ -31,6 +31,7 @@ from fastquorum.storage.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY, QUORUM_STATE
 from fastquorum.storage.state_value import StateOwner, decode_state, encode_state
 from fastquorum.types import ReplicaKey, Uuid
+from tests.privileges import mounted, strace
 
 from .fake_disk import FakeFlusher
 
@@ -99,15 +100,8 @@ def test_a_path_that_is_no_directory_is_refused(kernels: Kernels, tmp_path: Path
 @pytest.fixture
 def tmpfs(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1 MiB."""
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount a tmpfs")
-    mount = tmp_path / "tmpfs"
-    mount.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(mount)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("mounting a tmpfs is not permitted here")
-    yield mount
-    subprocess.run(["umount", "-l", str(mount)], check=True)
+    with mounted(tmp_path / "tmpfs", "tmpfs", "size=1m") as place:
+        yield place
 
 
 def test_a_read_only_file_system_is_refused(kernels: Kernels, tmpfs: Path) -> None:
@@ -452,25 +446,10 @@ for epoch in range(1, 6):
         seen.append("failed")
 print(",".join(seen))
 """
-    strace = [
-        "strace",
-        "-f",
-        "-qq",
-        "-e",
-        "trace=fdatasync",
-        "-e",
-        "inject=fdatasync:error=EIO:when=2",
-        "-o",
-        "/dev/null",
-    ]
-    try:
-        done = subprocess.run(
-            [*strace, sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
-        )
-    except FileNotFoundError:
-        pytest.skip("strace is not installed")
-    if "ptrace" in done.stderr:
-        pytest.skip("strace may not trace here")
+    prefix = strace(tmp_path / "strace.log", "fdatasync:error=EIO:when=2")
+    done = subprocess.run(
+        [*prefix, sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
+    )
     outcomes = done.stdout.strip().split(",")
     assert "failed" in outcomes, done.stderr
     first = outcomes.index("failed")

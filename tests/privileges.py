@@ -1,4 +1,7 @@
-"""What needs root or a tool: mounts, strace, a compiler. Tests that cannot have it are skipped, with the reason."""
+"""What a test needs from the machine: root, mounts, strace, a compiler.
+
+A test that cannot have it is skipped with the reason; with CI=true nothing may be left out, and it fails.
+"""
 
 import os
 import shutil
@@ -7,25 +10,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+
+
+def missing(reason: str) -> NoReturn:
+    """This machine does not have what the running test needs."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"with CI=true no test may be left out: {reason}", pytrace=False)
+    pytest.skip(reason)
 
 
 @contextmanager
 def mounted(place: Path, kind: str, options: str) -> Iterator[Path]:
     """A file system of its own at `place`."""
     if os.geteuid() != 0:
-        pytest.skip("mounting a file system needs root")
+        missing("mounting a file system needs root")
     place.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
         ["mount", "-t", kind, "-o", options, kind, str(place)], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        pytest.skip(f"mount is not allowed here: {done.stderr.strip()}")
+        missing(f"mount is not allowed here: {done.stderr.strip()}")
     try:
         yield place
     finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=False)
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 @cache
@@ -41,10 +52,10 @@ def strace_missing() -> str:
 
 
 def strace(log: Path, *injections: str) -> list[str]:
-    """A command prefix that injects faults into system calls. The node stays our direct child (-D)."""
+    """A command prefix that injects faults into system calls. The command stays our direct child (-D)."""
     reason = strace_missing()
     if reason:
-        pytest.skip(reason)
+        missing(reason)
     calls = ",".join(each.partition(":")[0] for each in injections)
     injected = [word for each in injections for word in ("-e", f"inject={each}")]
     return ["strace", "-D", "-f", "-qq", "-o", str(log), "-e", f"trace={calls}", *injected]
@@ -54,7 +65,7 @@ def compiled(source: str, name: str, directory: Path) -> Path:
     """A shared library made of C source, for LD_PRELOAD."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        pytest.skip("no C compiler")
+        missing("no C compiler")
     path = directory / f"{name}.c"
     path.write_text(source)
     library = directory / f"{name}.so"
