@@ -136,7 +136,9 @@ class Replica:
         try:
             with self._lock:
                 if self._peers.owns(connection):
-                    self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
+                    # A handshake's end lets waiting requests out: not after a failed sync (lane rule 5).
+                    if self.shell.may_send():
+                        self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
                 else:
                     self._offer(connection, frame, is_outgoing=False, now_us=now_us)
         except (FatalError, CorruptionError) as error:
