@@ -8,12 +8,17 @@ raft's and the lane's own mutants are reused; those here need the storage and no
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from fastquorum.kernels.lane import NO_CONNECTION, Output, Send
+from fastquorum.kernels.lane import NO_CONNECTION, LeaderTerms, Output, Send
 from fastquorum.kernels.lane import Lane as AnyLane
+from fastquorum.kernels.pure.lane import Lane
 from fastquorum.kernels.pure.lane_follower import FollowerLane
 from fastquorum.node.lane_shell import LaneShell
 from fastquorum.node.replica import Replica
 from fastquorum.raft import effects as fx
+from fastquorum.raft import moves
+from fastquorum.raft.core import Core
+from fastquorum.raft.election import ElectionState
+from fastquorum.raft.role import Role
 from fastquorum.sim import runs
 from fastquorum.storage.flushing import FlushResult
 from fastquorum.storage.log import Log
@@ -54,6 +59,37 @@ def _lane(broken: type[AnyLane]) -> Callable[[Patcher], None]:
         patcher.setattr(runs, "load_lane", lambda name: broken)
 
     return apply
+
+
+def _k10(patcher: Patcher) -> None:
+    """raft's own, with a memory and a disk that agree."""
+    first_role, contradicts = moves._first_role, moves.contradicts
+
+    def forget_the_lead(core: Core) -> Role:
+        if core.leader_id == core.key.id:
+            core.elect(ElectionState(core.epoch))
+        return first_role(core)
+
+    def contradicts_others(core: Core, epoch: int, leader_id: int) -> bool:
+        return leader_id != core.key.id and contradicts(core, epoch, leader_id)
+
+    patcher.setattr(moves, "_first_role", forget_the_lead)
+    patcher.setattr(moves, "contradicts", contradicts_others)
+
+
+class ConfirmsBeforeTheEpochsStart(Lane):
+    """Answers with the high watermark of now, whatever it is."""
+
+    def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:
+        out = super().open_leader(terms, now_us)
+        leader, barriers = self._leader, self._context.barriers
+        assert leader is not None
+
+        def complete(out: list[Output]) -> None:
+            barriers.complete(max(leader.high_watermark, 0), out)
+
+        leader._complete_barriers = complete  # type: ignore[method-assign]
+        return out
 
 
 def _rule_1(patcher: Patcher) -> None:
@@ -160,6 +196,7 @@ MUTANTS: dict[str, Mutant] = {
     },
     "K5": Mutant("a failed save of the vote is ignored", _k5),
     "K8": Mutant("what is appended counts as flushed", _k8),
+    "K10": Mutant(raft.MUTANTS["K10"].story, _k10),
     "K18": Mutant("a sync from before a truncation counts after it", _k18),
     "votes-forgotten": Mutant("the epoch is persisted, the vote is not", _forgets_votes),
     "R1-durable": Mutant("the lane opens before the lead is durable", _rule_1),
@@ -172,5 +209,6 @@ MUTANTS: dict[str, Mutant] = {
     "R5": Mutant("a failed sync stops nothing", _rule_5),
     "R6": Mutant("raft/ is not told whom the lane heard", _lane(lane.TellsTheContactsOfTheOpening)),
     "R7-under-way": Mutant("a barrier counts Fetches that were under way", _lane(lane.CountsFetchesUnderWay)),
+    "R7-epoch-start": Mutant("a barrier passes before the epoch's first commit", _lane(ConfirmsBeforeTheEpochsStart)),
     "lane-unflushed-leader": Mutant("a leader counts what it has not synced", _lane(lane.CountsItsUnflushedEnd)),
 }

@@ -24,7 +24,6 @@ class _Sync(NamedTuple):
     token: int
     files: tuple[tuple[SimFile, int], ...]
     """With the number of the last change that the sync covers."""
-    begun_us: Micros
 
 
 class SimFlusher:
@@ -32,17 +31,29 @@ class SimFlusher:
 
     def __init__(self, scheduler: Scheduler, disk: SimDisk, prng: Prng, report: Callable[[int, int], None]) -> None:
         self.failed = False
+        self.has_stalled = False
+        """The sync under way has been found to last too long."""
         self._scheduler = scheduler
         self._disk = disk
         self._prng = prng
         self._report = report
         self._sync: _Sync | None = None
         self._ended = False
+        self.begun_us: Micros = -1
+        """When the sync began whose report is awaited; -1 none is."""
 
-    @property
-    def busy_since_us(self) -> Micros:
-        """When the sync under way began; -1 none is."""
-        return self._sync.begun_us if self._sync is not None else -1
+    def is_stalled(self, stall_us_max: Micros) -> bool:
+        """The watchdog: has this sync lasted too long? True once for each."""
+        if self.has_stalled or self.begun_us < 0 or self._scheduler.now_us - self.begun_us <= stall_us_max:
+            return False
+        self.has_stalled = True
+        return True
+
+    def take_report(self) -> bool:
+        """The replica hears of the sync's end. True if it had stalled."""
+        had_stalled, self.has_stalled = self.has_stalled, False
+        self.begun_us = -1
+        return had_stalled
 
     def submit(self, token: int, files: Sequence[SegmentFile]) -> None:
         if self.failed or self._ended:
@@ -52,7 +63,8 @@ class SimFlusher:
         for file in files:
             assert isinstance(file, SimFile)
             held.append((file, file.inode.changes))
-        self._sync = sync = _Sync(token, tuple(held), self._scheduler.now_us)
+        self._sync = sync = _Sync(token, tuple(held))
+        self.begun_us = self._scheduler.now_us
         faults = self._disk.faults
         ends_us = self._scheduler.now_us + self._prng.heavy_tail(faults.sync_us, faults.sync_us_max)
         self._scheduler.at(max(ends_us, faults.hung_until_us), lambda: self._finish(sync))

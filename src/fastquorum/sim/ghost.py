@@ -16,7 +16,7 @@ from fastquorum.sim.disk import SimDisk
 from fastquorum.sim.report import Violation
 from fastquorum.storage.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY, join, parse_segment, segment_name
-from fastquorum.types import Epoch, NodeId, Offset
+from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
 
 _HEADER: Final = struct.Struct(">qiiBIhi")
 """Base offset, length, epoch, magic, CRC, attributes, last offset delta: the beginning of a v2 batch."""
@@ -268,6 +268,9 @@ class Ghost:
             raise Violation("S4", f"durable epoch falls from {node.durable_epoch} to {state.epoch}", node.node_id)
         node.durable_epoch = state.epoch
         vote = node.node_id if state.leader_id == node.node_id else state.voted_key.id if state.voted_key else None
+        known = node.votes.get(state.epoch)
+        if known is not None and vote is None and state.leader_id == NO_NODE:
+            raise Violation("S2", f"the vote of epoch {state.epoch} for {known} is forgotten", node.node_id)
         if vote is not None and node.votes.setdefault(state.epoch, vote) != vote:
             raise Violation(
                 "S2", f"vote of epoch {state.epoch} goes from {node.votes[state.epoch]} to {vote}", node.node_id

@@ -39,7 +39,7 @@ class Nemesis:
         faults.loss = faults.duplication = faults.reordering = 0
         faults.delay_us, faults.delay_us_max = 200, 2_000
         world.network.heal(500_000)
-        world.faults.recovery_crash = 0
+        world.faults.recovery_crash = world.faults.truncation_crash = 0
         for process in world.processes:
             process.crash_in = 0
             disk = process.disk.faults
@@ -199,7 +199,9 @@ class Nemesis:
         disk.sync_us_max = self._prng.pick((1_000, 20_000, self._rhythm))
 
     def _hung_disk(self, process: Process) -> None:
-        process.disk.faults.hung_until_us = self._world.now_us + self._duration()
+        """Now and then for longer than the watchdog bears."""
+        limit_us = self._swarm.config.disk_stall_us_max if self._prng.randrange(2) else 0
+        process.disk.faults.hung_until_us = self._world.now_us + limit_us + self._duration()
 
     def _state_error(self, process: Process) -> None:
         process.states.failing_saves = 1

@@ -66,6 +66,8 @@ class Process:
         self.is_powered = True
         self.is_frozen = False
         self.busy_until_us: Micros = 0
+        self.back_at_us: Micros = 0
+        """When it was last thawed."""
         self.crash_in = 0
         """The process dies at this many port calls from now; 0: it does not."""
         self.crash_loses_power = False
@@ -265,6 +267,10 @@ class Process:
         wanted = self._world.now_us + MAINTENANCE_US
         if due >= 0:
             wanted = min(wanted, max(self.build.clock.world_time(due), self._world.now_us + 1))
+        flusher = self.flusher
+        if flusher.begun_us >= 0 and not flusher.has_stalled:
+            stalled_us = flusher.begun_us + self.build.config.disk_stall_us_max + 1
+            wanted = min(wanted, max(stalled_us, self._world.now_us + 1))
         if self._tick_at_us < 0 or wanted < self._tick_at_us:
             self._tick_at_us = wanted
             incarnation = self.incarnation
@@ -276,7 +282,14 @@ class Process:
         self._tick_at_us = -1
         if self.is_busy and not self.is_frozen and self.build.has_lane_thread and self._is_assembled:
             self._in_lane(lambda: self.replica.shell.on_tick(self.now_us))
-        self.post(lambda: self.replica.on_tick(self.now_us))
+        self.post(self._on_tick)
+
+    def _on_tick(self) -> None:
+        self.replica.on_tick(self.now_us)
+        if self.flusher.is_stalled(self.build.config.disk_stall_us_max):
+            self.may_resign = True
+            self.note("its disk has stalled")
+            self.replica.request(ev.DiskStalled(), self.now_us)
 
     def _plan_drain(self) -> None:
         if self._is_drain_planned or self.is_frozen:
@@ -303,6 +316,7 @@ class Process:
 
     def thaw(self) -> None:
         self.is_frozen = False
+        self.back_at_us = self._world.now_us
         self.note("is thawed")
         if self._backlog:
             self._plan_drain()
@@ -395,9 +409,18 @@ class Process:
             return
         if self.is_busy and not self.is_frozen and not code and self.build.has_lane_thread:
             if not self.replica.stopped:
+                had_stalled = self.flusher.take_report()
                 self._in_lane(lambda: self.replica.shell.on_flush(token, code, self.now_us))
+                if had_stalled:
+                    self.post(lambda: self.replica.request(ev.DiskRecovered(), self.now_us))
             return
-        self.post(lambda: self.replica.on_flush(token, code, self.now_us))
+        self.post(lambda: self._on_flush(token, code))
+
+    def _on_flush(self, token: int, code: int) -> None:
+        had_stalled = self.flusher.take_report()
+        self.replica.on_flush(token, code, self.now_us)
+        if had_stalled:
+            self.replica.request(ev.DiskRecovered(), self.now_us)
 
     def observe(self) -> None:
         """Hold the node against the ghost."""
@@ -430,6 +453,15 @@ class Process:
             self.observe()
             self.plan_tick()
 
+    @property
+    def stalled_us(self) -> Micros:
+        """For how long a sync of its has been longer under way than any may be, while its thread was there to see."""
+        begun_us = self.flusher.begun_us
+        if begun_us < 0:
+            return 0
+        limit_us = begun_us + self.build.config.disk_stall_us_max
+        return max(self._world.now_us - max(limit_us, self.busy_until_us, self.back_at_us), 0)
+
     def describe(self) -> str:
         if not self._is_assembled:
             return f"n{self.node_id} down"
@@ -440,6 +472,9 @@ class Process:
         self.ghost.truncating_to = end_offset if begins else -1
         if begins:
             self.note(f"truncates to {end_offset}")
+            if not self.crash_in and self._prng.chance(self._world.faults.truncation_crash):
+                self.crash_in = self._prng.between(1, 40)
+                self.crash_loses_power = self._prng.randrange(3) > 0
             if end_offset < self.replica.high_watermark:
                 raise Violation("S11", f"truncates to {end_offset}, below {self.replica.high_watermark}", self.node_id)
 

@@ -38,6 +38,8 @@ class Faults:
 
     interleaving: int = 0
     recovery_crash: int = 0
+    truncation_crash: int = 0
+    """How likely a truncation is the last that a process does, or nearly so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class World:
         self.callers.begin()
         self._run_for(self._prng.between(2, 6) * rhythm)
         self.faults.interleaving = self.swarm.interleaving
-        self.faults.recovery_crash = self.swarm.recovery_crash
+        self.faults.recovery_crash = self.faults.truncation_crash = self.swarm.recovery_crash
         self.nemesis.begin()
         self.note(-1, "phase: faults")
         self._run_for(self.swarm.faults_us)

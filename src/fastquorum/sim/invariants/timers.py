@@ -1,5 +1,6 @@
 """Promises about elections and their timers: S22 (no epoch without a majority's pre-votes), S23 (a leader that
-nobody hears resigns), and lane rule 6 (a stalled Python neither elects nor resigns by mistake)."""
+nobody hears resigns), F20 (so does one whose disk does not sync), and lane rule 6 (a stalled Python neither elects
+nor resigns by mistake)."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from fastquorum.sim.process import Process
 
 RESIGN_SLACK_US: Final[Micros] = 50_000
+STALL_SLACK_US: Final[Micros] = 100_000
 
 
 def heard(process: "Process", number: int, packet: Packet) -> None:
@@ -59,6 +61,8 @@ def check(process: "Process", role_before: RoleName) -> None:
         _check_resignation(process, now_us - config.check_quorum_us)
     if role is RoleName.LEADER:
         process.may_resign = False
+        if process.stalled_us > STALL_SLACK_US:
+            raise Violation("F20", f"leads though its disk has stalled for {process.stalled_us} us", process.node_id)
         heard_us = lane.majority_contact_us()
         if heard_us >= 0 and now_us - heard_us > config.check_quorum_us + RESIGN_SLACK_US:
             raise Violation("S23", f"leads though no majority was heard for {now_us - heard_us} us", process.node_id)
