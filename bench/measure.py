@@ -177,7 +177,7 @@ def evaluate(case: Case, took: dict[str, list[float]]) -> Outcome:
         if goal.at_most:
             value = outcome.values[goal.of]
             outcome.verdicts.append(Verdict(goal, value, value.median <= goal.at_most))
-        elif all(name in took for name in goal.against):
+        elif goal.against and all(name in took for name in goal.against):
             value = _ratio(took, goal.of, goal.against)
             outcome.verdicts.append(Verdict(goal, value, value.median >= goal.at_least))
     return outcome

@@ -111,6 +111,46 @@ def test_interrupting_a_node_loses_nothing(fastquorum: Run, running: Start, data
     again.end(signal.SIGTERM)
 
 
+def test_watching_a_quorum_prints_again_until_it_is_interrupted(running: Start, data: Path) -> None:
+    running(data)
+    watching = subprocess.Popen(
+        [*COMMAND, "quorum", "describe", "--status", "--watch", "--bootstrap", address(data)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert watching.stdout is not None
+    seen = 0
+    while seen < 2:
+        line = watching.stdout.readline()
+        assert line, "the watch ended by itself"
+        seen += line.lstrip().startswith(b"ClusterId:")
+    watching.send_signal(signal.SIGINT)
+    assert watching.communicate(timeout=10)[1] == b""
+    assert watching.returncode == 130
+
+
+def test_replication_for_people_tells_ages(fastquorum: Run, running: Start, data: Path) -> None:
+    running(data)
+    ran = fastquorum("quorum", "describe", "--replication", "--human-readable", "--bootstrap", address(data))
+    assert ran.code == 0
+    assert " ms ago" in ran.out
+
+
+def test_a_verbose_node_that_advertises_tells_who_leads_and_where(data: Path) -> None:
+    port = address(data).rpartition(":")[2]
+    words = [*COMMAND, "run", "--data", str(data), "--verbose", "--advertise", f"localhost:{port}"]
+    with subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as node:
+        try:
+            assert node.stdout is not None
+            assert node.stderr is not None
+            assert f"CONTROLLER://localhost:{port}" in node.stdout.readline()
+            assert any("node 1 leads epoch 1" in line for line in node.stderr)
+            node.send_signal(signal.SIGTERM)
+            assert node.wait(timeout=10) == 0
+        finally:
+            node.kill()
+
+
 def test_interrupting_a_reader_is_quiet(fastquorum: Run, running: Start, data: Path) -> None:
     running(data)
     at = ("--bootstrap", address(data))
@@ -150,6 +190,25 @@ def test_a_taken_port(data: Path) -> None:
         ran = in_process("run", "--data", data)
     assert ran.code == 2
     assert f"{host}:{port} is taken" in ran.err
+    assert files_of(data) == before
+
+
+def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+    ran = in_process("run", "--data", tmp_path / "typo")
+    assert ran.code == 2
+    assert f"{tmp_path / 'typo'}: the directory is not formatted" in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert not (tmp_path / "typo").exists()
+
+
+def test_a_misspelt_failpoint_is_named(data: Path) -> None:
+    before = files_of(data)
+    words = [*COMMAND, "run", "--data", str(data)]
+    armed = {**environment(), "FASTQUORUM_FAILPOINTS": "before-election-sav=crash"}
+    ran = subprocess.run(words, env=armed, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 2
+    assert "FASTQUORUM_FAILPOINTS (environment): 'before-election-sav' is no failpoint" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
     assert files_of(data) == before
 
 

@@ -1,10 +1,12 @@
 """Seeds of the real code: every fault active somewhere, no promise broken, progress once the faults stop."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from fastquorum import sim
+from fastquorum.errors import UsageError
 from fastquorum.sim.swarm import FAULT_KINDS
 
 SEEDS = 200
@@ -37,3 +39,17 @@ def test_a_quorum_of_any_size_commits(nodes: int) -> None:
 def test_regressions_stay_fixed(regressions: list[int]) -> None:
     failures = [str(report) for report in sim.sweep(regressions) if not report.ok]
     assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize(
+    ("seed", "options", "complaint"),
+    [
+        (-1, {}, "seed -1"),
+        (1, {"nodes": 0}, "0 nodes"),
+        (1, {"nodes": 9}, "9 nodes"),
+        (1, {"kernels": "rusty"}, "kernels 'rusty'"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(seed: int, options: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        sim.run(seed, **options)

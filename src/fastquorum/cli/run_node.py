@@ -8,7 +8,8 @@ import threading
 from types import FrameType
 
 from fastquorum.cli.arguments import explain, load_kernels
-from fastquorum.errors import FastQuorumError
+from fastquorum.errors import DirectoryError, FastQuorumError
+from fastquorum.node.io.directory import needs_format
 from fastquorum.node.io.running import Leadership, start_node
 from fastquorum.node.io.sources import read_settings
 from fastquorum.types import NO_NODE, Offset
@@ -95,7 +96,10 @@ def run(arguments: argparse.Namespace) -> int:
         },
         arguments.config,
     )
-    load_kernels("pure" if settings.kernels == "pure" else "native")  # said in our words if they are missing
+    # Said in our words if they are missing.
+    kernels = load_kernels("pure" if settings.kernels == "pure" else "native")
+    if settings.node_id is None and needs_format(arguments.data, kernels):
+        raise DirectoryError("the directory is not formatted", "format it first: `fastquorum format`", arguments.data)
     watcher = _Watcher(arguments.verbose)
     signals = _Signals(watcher.over)
     node = start_node(settings, watcher)

@@ -2,9 +2,9 @@
 over processes."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal
+from typing import Final, Literal, get_args
 
-from fastquorum.errors import FastQuorumError
+from fastquorum.errors import FastQuorumError, UsageError
 from fastquorum.kernels import Kernels, load
 from fastquorum.kernels.lane import load_lane
 from fastquorum.sim.prng import Prng
@@ -14,6 +14,7 @@ from fastquorum.sim.trace import Trace
 from fastquorum.sim.world import Twins, World
 
 KernelChoice = Literal["mixed", "pure", "native"]
+NODES_MAX: Final = 5
 
 
 def run(
@@ -30,7 +31,16 @@ def run(
         nodes: the number of voters, 1 to 5; None: the seed's choice.
         kernels: "mixed" gives some nodes the pure set and some the native one. The trace does not depend on it.
         echo: gets every line of the trace at once.
+
+    Raises:
+        UsageError: there is no such seed, number of nodes or choice of kernels.
     """
+    if not 0 <= seed < 2**64:
+        raise UsageError(f"seed {seed}", "a seed is a number from 0 to 2^64 - 1")
+    if nodes is not None and not 1 <= nodes <= NODES_MAX:
+        raise UsageError(f"{nodes} nodes", f"a simulated quorum has 1 to {NODES_MAX} voters")
+    if kernels not in get_args(KernelChoice):
+        raise UsageError(f"kernels {kernels!r}", f"one of {', '.join(get_args(KernelChoice))}")
     prng = Prng(seed)
     swarm = draw(prng, nodes)
     trace = Trace(echo)

@@ -85,13 +85,26 @@ class Failpoints:
 
     def __init__(self) -> None:
         self._armed: dict[str, Failpoint] = {}
+        self._refused: ConfigError | None = None
         self._guard = threading.Lock()
 
     @property
     def are_armed(self) -> bool:
         return bool(self._armed)
 
-    def arm(self, text: str, source: str = VARIABLE) -> None:
+    def arm_at_start(self, text: str) -> None:
+        """As `arm`, when the module is imported: what is wrong is kept for `check`, an import is no place for it."""
+        try:
+            self.arm(text)
+        except ConfigError as error:
+            self._refused = error
+
+    def check(self) -> None:
+        """Raise what was wrong with the text at start. Before a node starts."""
+        if self._refused is not None:
+            raise self._refused
+
+    def arm(self, text: str, source: str = "environment") -> None:
         """Replace what is armed by what `text` says. ConfigError names the part that is wrong."""
         self._armed = {}
         for part in filter(None, (part.strip() for part in text.split(","))):
@@ -147,4 +160,4 @@ def _parse(part: str, source: str) -> tuple[str, Failpoint]:
 
 
 failpoint: Final = Failpoints()
-failpoint.arm(os.environ.get(VARIABLE, ""))
+failpoint.arm_at_start(os.environ.get(VARIABLE, ""))

@@ -338,6 +338,7 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
     """Open the directory, bind, and set a replica going. Raises ConfigError, DirectoryError, UsageError,
     CorruptionError, FatalError.
     """
+    failpoint.check()
     if settings.path is None:
         raise ConfigError("a node needs a data directory", "give it", "path")
     kernels = load("pure" if settings.kernels == "pure" else "native")
