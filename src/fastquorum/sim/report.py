@@ -6,8 +6,8 @@ from fastquorum.types import Micros
 
 
 class Violation(Exception):
-    """A promise was broken. `invariant` is its name in the list of invariants (S1..S30), a lane rule (R1..R7) or a
-    liveness goal (L1..L3)."""
+    """A promise was broken. `invariant` is its name in the list of `sim.invariants`: S and F safety, R lane rules,
+    L progress."""
 
     def __init__(self, invariant: str, detail: str, node_id: int = -1) -> None:
         super().__init__(f"{invariant}: {detail}")

@@ -1,5 +1,51 @@
-"""The promises, each checked against the ghost at the moment it could be broken. Names: S1..S30 of the list in the
-documentation.
+"""The promises, each checked against the ghost at the moment it could be broken.
 
-`state` looks at a node after each event, `emissions` into each frame as it leaves, `clients` at what callers are told.
+`state` looks at a node after each event, `emissions` into each frame as it leaves, `timers` at elections and
+resignations, `clients` at what callers are told. The ghost (`sim.ghost`) checks what concerns logs and votes on disk
+as it learns of them, `sim.world` the goals that wait for quiet. A `Violation` names what was
+broken. The numbers have gaps: what is left out has no check of its own here.
+
+Safety, at every moment:
+- S1: an epoch has one leader at most, in all of history.
+- S2: a node gives one vote an epoch, and never forgets or changes it, not even by a restart.
+- S3: a vote, given or asked for, is durable before anybody hears of it.
+- S4: a node's epoch never falls, is not below its log's, and is durable before the node speaks of it.
+- S5: a restarted node never leads again an epoch that it led before.
+- S6: a leader only appends to its log.
+- S7: logs that agree on an entry's epoch and offset agree on everything before it; offsets and epochs leave no gap
+  and never fall.
+- S8: an epoch and an offset name one content for ever, also of entries cut off or lost since.
+- S9: whoever leads holds everything that earlier epochs committed, and a vote goes to no log behind the granter's.
+- S10: what nodes take for committed is the same everywhere.
+- S11: nothing committed is cut off, nor anything that a node was counted for in a commit.
+- S12: a high watermark never falls, lies on a batch's end within the log, and is not told before it is known.
+- S13: a leader commits what is durable on a majority of voters (itself counted alike), up to an entry of its epoch.
+- S14: an acknowledged append is durable on a majority and stays, once; a refused one is never committed.
+- S15: a node claims no more of a log than it holds: a Fetch's offset is durable, its epoch the log's.
+- S16: a read sees everything acknowledged before it began, and nothing that is not committed.
+- S17: requests of another epoch are not served.
+- S22: nobody stands for election without pre-votes of a majority.
+- S23: a leader from whose voters no majority is heard any more leaves its lead in time.
+- S25: after a crash recovery accepts the directory, and keeps at least everything that was durable.
+- S28: an append of several records is there as a whole, in one piece, or not at all.
+- S29: after a failed sync or save a node says nothing more.
+- S30: entries that were cut off do not come back by a restart.
+- F20: a leader whose disk does not come back from a sync leaves its lead in time.
+
+The lane's seven rules (`kernels/lane.py` has them in full). R1, R3 and R6 are checked by name; a breach of another
+shows in the promise that it serves:
+- R1: a lead is announced and served only when it is durable.
+- R2: raft/ decides on a frozen lane's state, never on one that moves on.
+- R3: a closed lane's epoch sends nothing more.
+- R4: a sync counts for what was written before it began, and not past a truncation.
+- R5: a failed sync is final: nothing is sent, acknowledged or appended after it.
+- R6: a node that was held up itself neither stands nor resigns because of it: contacts count, not the time lost.
+- R7: a linearizable read waits for a majority's Fetches from after it began.
+
+Progress, once the faults end:
+- L1: every mended node comes back, and one of them leads.
+- L2: every append is settled.
+- L3: the mended nodes' logs become equal, and durable to their ends.
+- L4: then nobody is elected without a reason.
+- L12: messages do not breed messages without end.
 """
