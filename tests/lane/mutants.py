@@ -153,7 +153,7 @@ class CountsObservers(Lane):
 
 
 class CountsItsUnflushedEnd(Lane):
-    """Kafka's leader does; decision 1 of the architecture is stricter."""
+    """Kafka's leader does; this one is stricter (README, decision 1)."""
 
     def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:
         out = super().open_leader(terms, now_us)

@@ -1,7 +1,7 @@
 """Known bugs of other systems, put back into raft/ on purpose: what the tests and the simulator must catch.
 
-Numbers are those of the project's list of known bugs. `MUTANTS[name].apply(monkeypatch)` plants one until the
-monkeypatch is undone.
+Above each name stands where the bug was. `MUTANTS[name].apply(monkeypatch)` plants one until the monkeypatch is
+undone.
 """
 
 from collections.abc import Callable
@@ -129,15 +129,26 @@ def _k32(patcher: Patcher) -> None:
 
 
 MUTANTS: dict[str, Mutant] = {
+    # PySyncObj #84
     "K1": Mutant("a vote is told but not persisted", _k1),
+    # PySyncObj #202
     "K2": Mutant("the epoch is 0 again after a restart", _k2),
+    # SOFAJRaft #1245
     "K4": Mutant("requests and answers leave before the election is persisted", _k4),
+    # KAFKA-10527
     "K9": Mutant("a restarted leader goes on leading the same epoch", _k9),
+    # KAFKA-10661
     "K10": Mutant("a restarted leader votes for another in the epoch it led", _k10),
+    # KAFKA-12460
     "K11": Mutant("a follower truncates below its high watermark", _k11),
+    # LogCabin #44
     "K14": Mutant("records of earlier epochs are committed by count alone", _k14),
+    # openraft, commit a48a3282
     "K28": Mutant("logs are compared by length before epoch", _k28),
+    # KAFKA-15489
     "K30": Mutant("an isolated leader never resigns", _k30),
+    # KAFKA-15911
     "K31": Mutant("followers that fetch without progress keep a leader", _k31),
+    # KAFKA-16164, KAFKA-17641
     "K32": Mutant("no pre-vote", _k32),
 }

@@ -194,9 +194,13 @@ MUTANTS: dict[str, Mutant] = {
         for name, mutant in raft.MUTANTS.items()
         if name not in BEYOND_THE_FAULTS
     },
+    # SOFAJRaft #1243
     "K5": Mutant("a failed save of the vote is ignored", _k5),
+    # KAFKA-10533
     "K8": Mutant("what is appended counts as flushed", _k8),
+    # KAFKA-10661
     "K10": Mutant(raft.MUTANTS["K10"].story, _k10),
+    # Redpanda #3114, #16105
     "K18": Mutant("a sync from before a truncation counts after it", _k18),
     "votes-forgotten": Mutant("the epoch is persisted, the vote is not", _forgets_votes),
     "R1-durable": Mutant("the lane opens before the lead is durable", _rule_1),
