@@ -1,8 +1,7 @@
 """A Kafka-KRaft-compatible metadata quorum, embeddable in Python. See README.md.
 
 `open` (asyncio) and `sync.open` (threads) run a node; `log.open` reads a log offline; `sim` is the simulator.
-Everything is loaded when it
-is first used, so that importing this package costs next to nothing.
+Everything is loaded when it is first used, so that importing this package costs next to nothing.
 """
 
 import importlib

@@ -324,7 +324,7 @@ class StorageFailed(FatalError, OSError):
 
 @dataclass(eq=True)
 class FsyncFailed(StorageFailed):
-    """fsync or fdatasync failed (fail-stop, architecture decision 3)."""
+    """fsync or fdatasync failed (fail-stop; README, decision 3)."""
 
     __hash__ = Exception.__hash__
 

@@ -34,8 +34,7 @@ class Log:
     """An offline log. Reads go to the disk each time; there is nothing to close.
 
     Beyond what `verify` calls the end nothing is known: a crash may have left records that were never committed, so a
-    single
-    directory cannot tell which of the last ones were.
+    single directory cannot tell which of the last ones were.
     """
 
     def __init__(self, offline: OfflineLog, kernels: Kernels) -> None:

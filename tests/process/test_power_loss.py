@@ -1,4 +1,4 @@
-"""Power fails under all three nodes at once: what was never synced is gone, what was acknowledged is not (F11).
+"""Power fails under all three nodes at once: what was never synced is gone, what was acknowledged is not.
 
 A real ext4 on a loop device is shut down as a power loss would leave it (FS_IOC_SHUTDOWN without flushing its journal):
 every byte that was only in the page cache is lost.

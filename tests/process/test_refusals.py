@@ -132,7 +132,7 @@ def test_a_newer_on_disk_format(formatted: Path, tmp_path: Path) -> None:
 
 
 def test_a_damaged_vote_keeps_the_node_down_and_the_quorum_up(tmp_path: Path) -> None:
-    """A flipped bit in what a node voted must never be taken for a vote (F14, F25)."""
+    """A flipped bit in what a node voted must never be taken for a vote."""
     with cluster(tmp_path) as quorum:
         victim = next(node_id for node_id in quorum.ids if node_id != quorum.leader())
         assert quorum.stop(victim) == {victim: 0}

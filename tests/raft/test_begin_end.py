@@ -1,4 +1,4 @@
-"""BeginQuorumEpoch and EndQuorumEpoch as a voter gets them (kafka-wire 1.4, 1.5)."""
+"""BeginQuorumEpoch and EndQuorumEpoch as a voter gets them (KIP-595)."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Fetches that the lane handed up, as the leader and others judge them (kafka-wire 1.6, 1.7, 5.6)."""
+"""Fetches that the lane handed up, as the leader and others judge them (KIP-595, KIP-630)."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ def test_an_observer_is_admitted_but_is_no_voter() -> None:
 
 
 def test_a_voters_id_from_another_directory_is_no_voter() -> None:
-    """F7, F23: an impostor or a replaced disk is served like an observer, and never counted."""
+    """An impostor or a replaced disk is served like an observer, and never counted."""
     fetch = fetch_request(5, by=2, at=19, last_epoch=5, directory_id=directory(99))
     assert not leader().admits(fetch).admission.is_voter
     fetch = fetch_request(5, by=2, at=19, last_epoch=5, directory_id=ZERO_UUID)

@@ -1,4 +1,4 @@
-"""The follower and the observer: what the lane hands up, lost connections, finding the leader (kafka-wire 5.6, 5.7)."""
+"""The follower and the observer: what the lane hands up, lost connections, finding the leader (KIP-595)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A graceful stop from every role (kafka-wire 5.8)."""
+"""A graceful stop from every role (KIP-595, EndQuorumEpoch)."""
 
 from fastquorum.config import MS
 from fastquorum.raft import effects as fx

@@ -1,4 +1,4 @@
-"""Start-up from every state that may have been persisted (kafka-wire 5.2), and the only voter, which needs nobody."""
+"""Start-up from every persisted state (Kafka `QuorumState`), and the only voter, which needs nobody."""
 
 import pytest
 

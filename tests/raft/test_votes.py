@@ -1,4 +1,4 @@
-"""Votes and pre-votes: who gets one, from whom, and how a wrong request is answered (kafka-wire 1.3, 5.3; KIP-996)."""
+"""Votes and pre-votes: who gets one, from whom, and how a wrong request is answered (KIP-595, KIP-853, KIP-996)."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,10 +1,8 @@
 """From the replica's thread to one asyncio event loop: many results, one wake-up.
 
-The replica's thread puts results into a queue and wakes the loop only if it is not on its way already, so that a
-group of appends that
-commit together costs the loop one turn. `call_soon_threadsafe` was measured against an eventfd with `add_reader`: no
-difference beyond
-noise, and the former works with every loop.
+The replica's thread puts results into a queue and wakes the loop only if it is not on its way already, so that a group
+of appends that commit together costs the loop one turn. `call_soon_threadsafe` was measured against an eventfd with
+`add_reader`: no difference beyond noise, and the former works with every loop.
 """
 
 import asyncio

@@ -50,8 +50,7 @@ class Progress(NamedTuple):
 
 class SnapshotLoaded(NamedTuple):
     """The replica replaced its log by a snapshot: state up to `next_offset` is to be taken from there. Not yet
-    produced: the log
-    grows until snapshots come.
+    produced: the log grows until snapshots come.
     """
 
     next_offset: Offset

@@ -215,9 +215,8 @@ class Quorum:
     async def append(self, value: Values, *, atomic: bool = True, timeout: float | None = None) -> Offset:
         """Append one value, or several, and wait until they are on a majority's disks.
 
-        Several are one batch: all or none of them are ever committed, at consecutive offsets. With `atomic=False`
-        they may
-        be split into several batches, between which other appends may come to lie.
+        Several are one batch: all or none of them are ever committed, at consecutive offsets. With `atomic=False` they
+        may be split into several batches, between which other appends may come to lie.
 
         >>> first = await quorum.append(b"one")
         >>> await quorum.append([b"two", b"three"], timeout=5) == first + 1
@@ -282,9 +281,8 @@ class Quorum:
     ) -> AsyncIterator[Committed]:
         """Committed batches from an offset on, in order, each exactly once; then those to come, as they are committed.
 
-        Works on every node; a follower may be behind. To resume, remember an item's `next_offset`. Control batches
-        are left
-        out; `progress=True` reports past them. `follow=False` ends at the high watermark of the moment.
+        Works on every node; a follower may be behind. To resume, remember an item's `next_offset`. Control batches are
+        left out; `progress=True` reports past them. `follow=False` ends at the high watermark of the moment.
 
         >>> offset = await quorum.append([b"a", b"b"])
         >>> async for batch in quorum.committed(from_offset=offset + 1, follow=False):

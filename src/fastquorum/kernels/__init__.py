@@ -2,8 +2,7 @@
 
 Two implementations have the same names, the same errors and the same error fields: `native` (Cython over C++, from
 `ext/`) and `pure` (idiomatic Python, the baseline and the oracle). A set is chosen explicitly; `native` fails loudly
-when
-it is missing, and nobody ever falls back in silence.
+when it is missing, and nobody ever falls back in silence.
 
 Rooms above take a kernel set as an argument and import only this module, never an implementation. Kernels know bytes,
 checksums, files and offsets; no elections, no policy. Source of the formats: KIP-98 (record batch v2), KIP-101 (leader
@@ -167,8 +166,7 @@ class Columns(NamedTuple):
     """A decoded batch as columns; shape (records_count,) each, int64.
 
     Keys and values are slices of `data` (the caller's buffer, or the decompressed section): start and length, length -1
-    = null.
-    Headers of record i are rows header_starts[i]:header_starts[i + 1] of the header columns.
+    = null. Headers of record i are rows header_starts[i]:header_starts[i + 1] of the header columns.
     """
 
     info: BatchInfo
@@ -242,10 +240,8 @@ class EpochCache(Protocol):
         """Epoch begins at start_offset. True if it is new.
 
         An epoch equal to the latest is ignored; entries at or beyond start_offset are replaced (an epoch without a
-        record).
-        CorruptionError(reason="epoch") if `epoch` is below the latest, CorruptionError(reason="offset") if start_offset
-        is
-        below the latest entry's start or negative.
+        record). CorruptionError(reason="epoch") if `epoch` is below the latest, CorruptionError(reason="offset") if
+        start_offset is below the latest entry's start or negative.
         """
 
     @property
@@ -260,11 +256,10 @@ class EpochCache(Protocol):
         """Epoch of the record at offset; -1 if it precedes the first entry or the cache is empty."""
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(epoch', end offset) per kafka-wire.md 5.6 `endOffsetForEpoch`, snapshots left aside.
+        """(epoch', end offset) as Kafka's `RaftLog.endOffsetForEpoch` has it, snapshots left aside.
 
         The latest epoch -> (epoch, log end); above it -> (latest, log end); else the floor entry and the next one's
-        start;
-        without a floor -> (epoch, start of the first entry). Empty cache -> (-1, -1).
+        start; without a floor -> (epoch, start of the first entry). Empty cache -> (-1, -1).
         """
 
     def truncate_to(self, end_offset: int) -> None:
@@ -285,8 +280,7 @@ class FrameSplitter(Protocol):
         """The frames completed by `data`, without their lengths.
 
         FrameError as soon as a length is negative or above the maximum, decided from its 4 bytes, nothing allocated;
-        the
-        splitter is unusable then (every later feed raises the same error).
+        the splitter is unusable then (every later feed raises the same error).
         """
 
     @property
@@ -298,8 +292,7 @@ class SegmentFile(Protocol):
     """One segment's file. Positions are bytes. Writes and syncs hold no GIL (native).
 
     Every failure raises StorageFailed (FsyncFailed for `sync`) with operation, path and errno; short writes and EINTR
-    are
-    looped over. After a failed sync every later write and sync raises too (fail-stop).
+    are looped over. After a failed sync every later write and sync raises too (fail-stop).
     """
 
     def __init__(self, path: str, mode: Literal["create", "open", "read"] = "open") -> None:
@@ -482,15 +475,13 @@ class Kernels(Protocol):
         batch_bytes_max: int = 2**31 - 1,
     ) -> Scan:
         """Check batches one after another: framing, magic, CRC, counts, offsets that continue (from expected_offset
-        unless -1)
-        and epochs that do not fall (from epoch_min) nor exceed epoch_max. Records inside are not parsed. Never raises
-        for bad bytes."""
+        unless -1) and epochs that do not fall (from epoch_min) nor exceed epoch_max. Records inside are not parsed.
+        Never raises for bad bytes."""
         ...
 
     def slice_batches(self, buffer: Buffer, offset: int, bytes_max: int) -> tuple[int, int]:
         """(start, end) positions of the whole batches from the one that contains `offset` on, at most bytes_max long
-        but at
-        least one batch. (n, n) with n = len(buffer) if no batch contains or follows it. Headers only, no CRC."""
+        but at least one batch. (n, n) with n = len(buffer) if no batch contains or follows it. Headers only, no CRC."""
         ...
 
     def stamp_batch(self, batch: bytearray, base_offset: int, leader_epoch: int) -> None:
@@ -517,7 +508,7 @@ class Kernels(Protocol):
 def load(name: Literal["native", "pure"] = "native") -> Kernels:
     """The kernel set of that name.
 
-    Raises ImportError, saying how to build it, if the native set is not there: there is no fallback (architecture
+    Raises ImportError, saying how to build it, if the native set is not there: there is no fallback (README,
     decision 6).
     """
     if name not in ("native", "pure"):

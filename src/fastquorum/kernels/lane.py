@@ -1,29 +1,24 @@
 """The steady-state lane's interface: the protocol's fast way, sans-IO, with a pure and (later) a native twin.
 
 The lane handles exactly the steady state: on a leader, appends of callers, Fetches of admitted peers that continue
-where
-the last answer ended, flush completions and the high watermark; on a follower, Fetch responses that continue the log.
-Everything else is handed up, untouched, and raft/ decides. The lane knows no elections and no meaning of timeouts.
+where the last answer ended, flush completions and the high watermark; on a follower, Fetch responses that continue the
+log. Everything else is handed up, untouched, and raft/ decides. The lane knows no elections and no meaning of timeouts.
 
 Calls return outputs (values) that the shell carries out, in order, inside the same critical section as the call.
 
 The seven rules (each has a scenario test and a mutant in tests/):
 1. `open_leader` only after the LeaderChangeMessage is in the log and the election is durable.
 2. A handed-up frame freezes the lane FIRST: no append, no send, until raft/ has decided. `freeze`/`close` return log
-   end,
-   flushed end, high watermark and every peer's offset and contact; raft/ decides from these only.
+   end, flushed end, high watermark and every peer's offset and contact; raft/ decides from these only.
 3. Epoch check, offset, write, claim of a parked Fetch and enqueue are ONE critical section. After `close` returns
-   nothing
-   of that epoch can leave.
+   nothing of that epoch can leave.
 4. `on_flushed(generation, end)`: end is the contiguous written prefix, sampled BEFORE the sync; truncation bumps the
    generation, and a completion of an older generation is ignored.
 5. A failed sync latches (`on_flush_failed`): no send, no acknowledgement, no append after it.
 6. Contact is what the lane saw: the state it returns carries the times of the last contacts, and raft/ checks an
-   overdue
-   deadline against them before it acts.
+   overdue deadline against them before it acts.
 7. A read barrier counts only Fetches that answer responses sent after it began (parked ones are answered empty to
-   provoke
-   them), from a majority, with the high watermark past the epoch's start. No clocks, no leases.
+   provoke them), from a majority, with the high watermark past the epoch's start. No clocks, no leases.
 
 Who owns what: every attribute of a lane is read and written only under the shell's lane lock. The lock is taken by the
 replica's thread (frames, flush completions, ticks, freeze, resume, close) and by callers (append, begin_barrier). The

@@ -1,8 +1,8 @@
 """Appends between acceptance and their fate: bounded, in log order. Every method is called with the lane lock held.
 
 Knows counts and offsets, nothing of bytes. An append is `queued` while raft/ decides (lane rule 2), `pending` from its
-write until the
-high watermark passes it, and then its ticket is told - by the caller of these methods, after the lock is released.
+write until the high watermark passes it, and then its ticket is told - by the caller of these methods, after the lock
+is released.
 """
 
 from collections import deque

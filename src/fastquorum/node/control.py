@@ -1,8 +1,8 @@
 """Control batches between raft/, which knows their meaning, and the log, which knows their bytes.
 
 raft/ never sees record bytes; the replica encodes what raft/ orders and reads what concerns raft/ (voter sets,
-kraft.version) out of
-what a leader sent. Source: KIP-595 (LeaderChange), KIP-853 (KRaftVersion, KRaftVoters); kafka-wire section 3.
+kraft.version) out of what a leader sent. Source: KIP-595 (LeaderChange), KIP-853 (KRaftVersion, KRaftVoters), KIP-98
+(control batches).
 """
 
 from collections.abc import Iterator, Sequence

@@ -2,10 +2,9 @@
 thread.
 
 A user log is shown as one topic with one partition, a metadata log as `__cluster_metadata`. Appends go through the
-quorum and are
-answered at the high watermark; reads end there. Answers leave a connection in the order of its requests, as Kafka's
-clients expect.
-Must not know how records get committed. Source: the Kafka protocol guide; KIP-951 (a follower names the leader).
+quorum and are answered at the high watermark; reads end there. Answers leave a connection in the order of its requests,
+as Kafka's clients expect. Must not know how records get committed. Source: the Kafka protocol guide; KIP-951 (a
+follower names the leader).
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 """Produce: a client's batch becomes part of the log, and is answered when a majority's disks have it.
 
 acks=all and acks=1 are both answered at the high watermark (1 asks for less than it gets); acks=0 is appended and never
-answered.
-Idempotent and transactional batches are refused: their sequences are not kept here. Source: the Kafka protocol guide.
+answered. Idempotent and transactional batches are refused: their sequences are not kept here. Source: the Kafka
+protocol guide.
 """
 
 import heapq

@@ -1,6 +1,6 @@
 """Incoming requests: what they are, whose they are, and how they are answered. Sans-IO.
 
-Must not know what raft/ or the door decide. Source: kafka-wire section 2 (headers), 1.6 (replica ids).
+Must not know what raft/ or the door decide. Source: the Kafka protocol guide (headers); KIP-595 (replica ids).
 """
 
 from typing import Final, NamedTuple

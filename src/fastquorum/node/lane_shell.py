@@ -2,14 +2,13 @@
 Sans-IO.
 
 Two threads meet here. Callers may use `append`, `append_encoded`, `begin_barrier` and the reads from any thread;
-everything else is the
-replica's thread's. Methods that say "lock held" are parts of one critical section (lane rule 3):
+everything else is the replica's thread's. Methods that say "lock held" are parts of one critical section (lane rule 3):
 
     who        owns                                                    under
     lane lock  lane, log, pending and queued appends, barriers, sends   `self.lock`
     replica    raft, connections' meaning, the inbox, `unparked`        its thread
 
-Must not know election rules, nor what records mean. Source: architecture.md section 2.
+Must not know election rules, nor what records mean. Source: `kernels/lane.py` (the seven rules).
 """
 
 import copy

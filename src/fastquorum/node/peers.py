@@ -1,10 +1,8 @@
 """Outgoing connections: handshake, version negotiation, requests in flight. Sans-IO, over the Transport port.
 
 A peer has up to two links: one for raft's requests, and one for the lane's Fetches, so that a parked Fetch never holds
-up a vote.
-Every connection begins with ApiVersions, as Kafka's do. Must not know what the messages mean. Every method that may
-send is called
-with the lane lock held. Source: kafka-wire 1.2; KIP-511.
+up a vote. Every connection begins with ApiVersions, as Kafka's do. Must not know what the messages mean. Every method
+that may send is called with the lane lock held. Source: KIP-511; Kafka `KafkaNetworkChannel`.
 """
 
 import enum
@@ -294,7 +292,7 @@ class Peers:
 
     @staticmethod
     def _handshake_answer(frame: bytes, version: int) -> ApiVersionsResponse:
-        """An unknown version is answered in v0's form (kafka-wire section 2), recognised by its error code."""
+        """An unknown version is answered in v0's form (KIP-511), recognised by its error code."""
         if int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION:
             version = 0
         _, answer = decode_response(frame, ApiKey.API_VERSIONS, version)

@@ -1,12 +1,11 @@
 """One replica: raft/ over one log, one quorum state, its connections and its lane. Sans-IO.
 
 The replica's thread calls the `on_*` methods, `work` and `request`; callers on any thread use `shell` (append, barrier,
-reads). raft/ steps
-only while the lane is frozen or closed (lane rule 2):
+reads). raft/ steps only while the lane is frozen or closed (lane rule 2):
 
     freeze -> state -> effects = raft.step(event, state) -> carry them out, in order -> open, close or resume the lane
 
-Must not know election rules, nor what records mean. Source: architecture.md section 2; KIP-595.
+Must not know election rules, nor what records mean. Source: `kernels/lane.py` (the seven rules); KIP-595.
 """
 
 from collections import deque
@@ -146,7 +145,7 @@ class Replica:
         self.work(now_us)
 
     def on_flush(self, token: int, errno_code: int, now_us: Micros) -> None:
-        """The flusher's report. A failure is final (architecture decision 3)."""
+        """The flusher's report. A failure is final (README, decision 3)."""
         if self._stopped:
             return
         try:

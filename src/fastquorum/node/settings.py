@@ -2,10 +2,8 @@
 out.
 
 Each setting is declared once: its argument's name, the keys that mean it in a file (Kafka's `controller.quorum.*`,
-KIP-595's `quorum.*`,
-ours), and how its text is read. An environment variable is FASTQUORUM_ and a key or argument in capitals, everything
-but letters and digits
-as `_`. Reading files and the environment is `node.io.sources`' business.
+KIP-595's `quorum.*`, ours), and how its text is read. An environment variable is FASTQUORUM_ and a key or argument in
+capitals, everything but letters and digits as `_`. Reading files and the environment is `node.io.sources`' business.
 """
 
 import difflib

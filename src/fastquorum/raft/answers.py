@@ -1,4 +1,4 @@
-"""What is made of the answers to raft's requests: the common part first (kafka-wire 5.7), then each API's own.
+"""What is made of the answers to raft's requests: the common part first, then each API's own.
 
 A top-level error never stops a replica but for CLUSTER_AUTHORIZATION_FAILED; INVALID_REQUEST for the partition does: a
 peer that understood the request says that this replica breaks the protocol. Unlike Kafka's, an answer that changes

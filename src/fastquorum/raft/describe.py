@@ -1,7 +1,7 @@
 """DescribeQuorum: the quorum as its leader sees it. Times are printed from the wall clock given with the request
 and decide nothing.
 
-Sources: kafka-wire 1.8; KIP-595, KIP-836, KIP-853.
+Sources: KIP-595 (DescribeQuorum), KIP-836, KIP-853.
 """
 
 from fastquorum.kernels.lane import PeerState

@@ -1,8 +1,7 @@
 """What raft/ orders, as values. The replica carries them out one after another, in the order given, never two at once.
 
 Each docstring states the effect's ordering duty. A failure of a durable effect (PersistElection, AppendControl,
-AppendSpan,
-TruncateLog) stops the replica: none of the effects behind it is carried out.
+AppendSpan, TruncateLog) stops the replica: none of the effects behind it is carried out.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
 """What can happen to a replica, as values: the input of `Raft.step`.
 
 Every event is delivered while the lane is frozen or closed; `step`'s `lane` argument is the state it returned (lane
-rule 2).
-Times are microseconds of one monotonic clock.
+rule 2). Times are microseconds of one monotonic clock.
 """
 
 from dataclasses import dataclass
@@ -98,7 +97,7 @@ class TimerFired:
 
 @dataclass(frozen=True, slots=True)
 class DiskStalled:
-    """A sync has been under way for longer than allowed (reliability F20): a leader resigns."""
+    """A sync has been under way for longer than allowed: a leader resigns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Fetch and FetchSnapshot as they come in: is this replica's log the asker's own up to where it asks from?
 
-A Fetch that is in order is admitted to the lane, which answers it and serves its peer from then on. Sources: kafka-wire
-1.6, 1.7, 5.6; KIP-595 "Fetch".
+A Fetch that is in order is admitted to the lane, which answers it and serves its peer from then on. Sources: KIP-595
+"Fetch", KIP-630 (FetchSnapshot); Kafka `RaftLog.validateOffsetAndEpoch`.
 """
 
 from fastquorum.kernels.lane import FetchAdmission
@@ -97,7 +97,7 @@ def leader_error(core: Core, epoch: Epoch) -> ErrorCode:
 
 
 def _diverging(core: Core, partition: _FetchPartition) -> OffsetAndEpoch | None:
-    """Where the logs part ways, if the asker's log is not a prefix of this one (kafka-wire 5.6)."""
+    """Where the logs part ways, if the asker's log is not a prefix of this one (KIP-595, log reconciliation)."""
     offset, epoch = partition.fetch_offset, partition.last_fetched_epoch
     if offset == 0 and core.log.start_offset == 0:
         return None

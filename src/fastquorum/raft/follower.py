@@ -1,8 +1,7 @@
 """Follower: copies the leader's log by Fetch, and stands for election when the leader falls silent.
 
-The lane sends the Fetches and takes the steady state in; what it hands up is judged here. An observer follows the
-same way but never
-stands. Sources: KIP-595; kafka-wire 5.6 (reconciliation), 5.7; Kafka `FollowerState`.
+The lane sends the Fetches and takes the steady state in; what it hands up is judged here. An observer follows the same
+way but never stands. Sources: KIP-595 (log reconciliation); Kafka `FollowerState`.
 """
 
 from fastquorum.errors import ProtocolFatal
@@ -168,7 +167,7 @@ class Follower(Role):
             self._fetch_now(core)
 
     def _truncate(self, core: Core, epoch: int, end_offset: int) -> None:
-        """The logs part ways at or before end_offset of `epoch` (kafka-wire 5.6). Several rounds may follow."""
+        """The logs part ways at or before end_offset of `epoch` (KIP-595). Several rounds may follow."""
         keep = min(end_offset, core.log_end)
         if epoch > 0:
             own_epoch, own_end = core.log.end_offset_for(epoch)

@@ -1,9 +1,8 @@
 """Requests that raft/ has sent: at most one per node, with timeout and backoff. Source: KIP-595; Kafka
 `RequestManager`.
 
-A node is READY, AWAITING one answer (by correlation id, until the request's timeout) or BACKING_OFF. Correlation
-ids stay below
-2^30 - 1; the others are the lane's and the handshake's.
+A node is READY, AWAITING one answer (by correlation id, until the request's timeout) or BACKING_OFF. Correlation ids
+stay below 2^30 - 1; the others are the lane's and the handshake's.
 """
 
 from typing import Final, NamedTuple

@@ -1,8 +1,7 @@
 """Leader: watches that a majority makes progress, and announces itself to voters that do not fetch.
 
-Appends, Fetches and the high watermark are the lane's. Sources: KIP-595; KAFKA-15489 and KAFKA-15911 (check-
-quorum); Kafka
-`LeaderState`.
+Appends, Fetches and the high watermark are the lane's. Sources: KIP-595; KAFKA-15489 and KAFKA-15911 (check-quorum);
+Kafka `LeaderState`.
 """
 
 from fastquorum.kernels.lane import LaneTimeouts, LeaderTerms, PeerState

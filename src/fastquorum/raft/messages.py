@@ -1,6 +1,6 @@
 """How raft's requests and answers look: from what a replica knows to wire messages. Decides nothing.
 
-Sources: kafka-wire 1.2-1.7; KIP-595, KIP-853, KIP-996.
+Sources: KIP-595, KIP-630, KIP-853, KIP-996.
 """
 
 from collections.abc import Callable, Sequence
@@ -215,7 +215,7 @@ def fetch_snapshot_response(
     version: int,
     error: ErrorCode,
 ) -> FetchSnapshotResponse:
-    """A refusal, with empty records: Kafka 4.3.0's null ones cannot be encoded (kafka-wire 1.7)."""
+    """A refusal, with empty records: Kafka 4.3.0's null ones cannot be encoded (`UnalignedRecords` is not nullable)."""
     topic = FetchSnapshotResponse.TopicSnapshot
     partition = topic.PartitionSnapshot(
         index=request.partition,

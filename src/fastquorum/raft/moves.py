@@ -1,7 +1,7 @@
 """The changes of role: how the next role is made, what is persisted and told on the way. The table itself is in
 `transitions`.
 
-Sources: kafka-wire 5.2; KIP-595; Kafka `QuorumState`.
+Sources: KIP-595; Kafka `QuorumState`.
 """
 
 from fastquorum.raft.candidate import Candidate
@@ -109,10 +109,9 @@ def _to_resigned(core: Core, cause: Cause) -> None:
 def adopt(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint, ...] = ()) -> bool:
     """A peer says who leads which epoch. True if that changed this replica's role.
 
-    A leader whose address nobody knows cannot be followed: a higher epoch is taken over, and its leader looked for.
-    A second leader
-    of one epoch is a lie or a disaster that stopping would not undo: this replica keeps to the one it knows
-    (`contradicts`).
+    A leader whose address nobody knows cannot be followed: a higher epoch is taken over, and its leader looked for. A
+    second leader of one epoch is a lie or a disaster that stopping would not undo: this replica keeps to the one it
+    knows (`contradicts`).
     """
     if epoch > core.epoch:
         known = endpoints or core.endpoints_of(leader_id)
@@ -144,8 +143,8 @@ def contradicts(core: Core, epoch: Epoch, leader_id: NodeId) -> bool:
 
 
 def initial_role(core: Core, stored: ElectionState | None) -> None:
-    """Start-up from any persisted state (kafka-wire 5.2). An election older than the log cannot say who voted in
-    the log's epoch."""
+    """Start-up from any persisted state (Kafka `QuorumState.initialize`). An election older than the log
+    cannot say who voted in the log's epoch."""
     election = stored if stored is not None else ElectionState()
     core.election = election
     if election.epoch < core.log.last_epoch:

@@ -25,7 +25,7 @@ class LogView(Protocol):
         """Epoch of the last record; 0 for an empty log."""
 
     def end_offset_for(self, epoch: Epoch) -> tuple[Epoch, Offset]:
-        """kafka-wire 5.6 `endOffsetForEpoch`: (epoch', end offset); (0, 0)-like for an empty log: (-1, -1)."""
+        """(epoch', end offset) as Kafka's `RaftLog.endOffsetForEpoch` has it; (-1, -1) for an empty log."""
 
     def epoch_for(self, offset: Offset) -> Epoch:
         """Epoch of the record at `offset`, -1 if there is none."""

@@ -266,7 +266,7 @@ class Raft:
             core.emit(now)
 
     def _complete_shutdown(self) -> None:
-        """Done when others can go on without this replica, or at the deadline (kafka-wire 5.8)."""
+        """Done when others can go on without this replica, or at the deadline (Kafka `KafkaRaftClient`)."""
         core = self._core
         if not core.is_shutting_down:
             return

@@ -1,7 +1,7 @@
 """Vote, BeginQuorumEpoch and EndQuorumEpoch as they come in: Kafka's checks in Kafka's order, then the role's decision.
 
 An INVALID_REQUEST for the partition stops a Kafka process, so it is only given where Kafka gives it, and to one that
-claims to lead an epoch which somebody else leads. Sources: kafka-wire 1.3-1.5, 5.3; KIP-595, KIP-853, KIP-996.
+claims to lead an epoch which somebody else leads. Sources: KIP-595, KIP-853, KIP-996.
 """
 
 from collections.abc import Sequence

@@ -36,7 +36,7 @@ class Role:
 
 
 class Voting(Role):
-    """Unattached and prospective: the roles that can give this epoch's vote away (kafka-wire 5.3)."""
+    """Unattached and prospective: the roles that can give this epoch's vote away (KIP-996)."""
 
     def __init__(self, election_deadline_us: Micros) -> None:
         self.election_deadline_us = election_deadline_us

@@ -1,8 +1,7 @@
 """Which role follows which, and why: the one table that every change of role goes through.
 
 Drawn in the documentation by `mermaid()`. Must not know what the roles do. Sources: KIP-595, KIP-996 (prospective);
-Kafka
-`QuorumState`.
+Kafka `QuorumState`.
 """
 
 import enum

@@ -1,8 +1,7 @@
 """What the log says about the quorum itself, by offset: the voter set and kraft.version in force.
 
-A value takes effect when its record is appended, committed or not, and is undone when the record is truncated. Must
-not know how
-records look. Source: KIP-853; Kafka `VoterSetHistory`, `TreeMapLogHistory`.
+A value takes effect when its record is appended, committed or not, and is undone when the record is truncated. Must not
+know how records look. Source: KIP-853; Kafka `VoterSetHistory`, `TreeMapLogHistory`.
 """
 
 from typing import Generic, TypeVar

@@ -38,7 +38,7 @@ class Scheduler:
 
 
 class LocalClock:
-    """A node's monotonic clock: its own zero, its own rate (reliability F38)."""
+    """A node's monotonic clock: its own zero, its own rate."""
 
     def __init__(self, scheduler: Scheduler, zero_us: Micros, rate_millionths: int) -> None:
         self._scheduler = scheduler

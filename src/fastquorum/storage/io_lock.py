@@ -3,7 +3,7 @@
 The lock is a POSIX (fcntl) write lock on the whole file, as Java's FileChannel takes it, so Kafka and fastquorum
 exclude each other. Such locks do not exclude their own process, and closing any descriptor of the file drops them:
 hence the registry. A directory whose disk failed stays condemned until the process ends, because the page cache may
-hold what the disk does not (architecture decision 3).
+hold what the disk does not (README, decision 3).
 """
 
 import fcntl

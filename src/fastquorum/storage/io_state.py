@@ -2,7 +2,7 @@
 
 Default sync flags only: no WRITEMAP (SIGBUS when the disk is full), no NOSYNC, no METASYNC off (both may undo a
 vote). One environment a process and file: a second open and close would drop the first one's fcntl lock. Never used
-across fork. LMDB 0.9 itself goes on after a failed data sync; this class does not (architecture decision 3).
+across fork. LMDB 0.9 itself goes on after a failed data sync; this class does not (README, decision 3).
 """
 
 import errno

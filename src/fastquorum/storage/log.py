@@ -140,7 +140,7 @@ class Log:
         return self._failed
 
     def end_offset_for(self, epoch: Epoch) -> tuple[Epoch, Offset]:
-        """The largest epoch <= `epoch` in the log and where it ends (kafka-wire 5.6); (-1, -1) for an empty log."""
+        """The largest epoch <= `epoch` in the log and where it ends (KIP-101); (-1, -1) for an empty log."""
         return self._epochs.end_offset_for(epoch, self._end_offset)
 
     def epoch_for(self, offset: Offset) -> Epoch:

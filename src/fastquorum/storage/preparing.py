@@ -1,10 +1,9 @@
-"""Zeros ahead of the writer: a sync of a file that need not grow is a quarter to a third faster (architecture
+"""Zeros ahead of the writer: a sync of a file that need not grow is a quarter to a third faster (README,
 decision 5).
 
 All of it happens between commits, in steps that an ordinary sync hardly notices; an append that outruns the preparation
-prepares a step of its own. In the second half of a segment the next one is made ready beside it, so that a roll
-renames a file
-instead of writing megabytes.
+prepares a step of its own. In the second half of a segment the next one is made ready beside it, so that a roll renames
+a file instead of writing megabytes.
 """
 
 from typing import Final

@@ -2,8 +2,7 @@
 
 Group commit: a batch is written when the flusher is idle or a voter's Fetch waits for it; otherwise appends gather
 until the sync is reported, a voter fetches, or the batch is full. A written batch goes out to parked Fetches before it
-is synced here.
-Source: KIP-595 "Fetch"; KIP-1166 (a follower is told that the high watermark moved).
+is synced here. Source: KIP-595 "Fetch"; KIP-1166 (a follower is told that the high watermark moved).
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """A data directory, opened for a replica: formatted if it is empty, recognised as this node's, its log recovered.
 
-Source: product section 3 (an empty directory is formatted, a foreign one refused); KIP-853 (directory ids).
+A foreign directory is refused. Source: KIP-853 (directory ids); Kafka `MetaProperties`.
 """
 
 import os
@@ -95,7 +95,7 @@ class OpenDirectory:
     def close(self, error: FastQuorumError | None) -> None:
         """Wait, within reason, for the sync under way; then close it all. Raises StorageFailed.
 
-        After a storage error the directory stays condemned for this process (architecture decision 3).
+        After a storage error the directory stays condemned for this process (README, decision 3).
         """
         try:
             if error is None:

@@ -1,10 +1,8 @@
 """Named places where a process can be told to die, fail or dawdle: how tests find out what a crash there leaves behind.
 
 `FASTQUORUM_FAILPOINTS="before-election-save=crash@2,after-segment-sync=sleep:50"` in the environment arms them when
-the process starts;
-`@n` means the n-th time only. Off, which is always but in tests, `failpoint` is one look at an empty dictionary, and
-the ports are not
-even wrapped (`injected`). Source: FreeBSD's fail(9); etcd's gofail.
+the process starts; `@n` means the n-th time only. Off, which is always but in tests, `failpoint` is one look at an
+empty dictionary, and the ports are not even wrapped (`injected`). Source: FreeBSD's fail(9); etcd's gofail.
 """
 
 import errno

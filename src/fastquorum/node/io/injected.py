@@ -1,8 +1,7 @@
 """The ports with failpoints in them. Used only while a failpoint is armed; otherwise the real ports stand alone.
 
 The cores may not know of failpoints, so they sit where cores meet the system: around every operation of the disk, the
-quorum state, the
-flusher and the transport.
+quorum state, the flusher and the transport.
 """
 
 import errno

@@ -1,10 +1,8 @@
 """The replica's thread: one epoll loop that owns sockets, the flusher's reports and the timers, and calls the replica.
 
-All of raft/ runs here, and everything of the lane that callers do not do themselves. It never runs a user's code, so
-a callback that
-computes for seconds in another thread costs it no more than the interpreter's switch interval now and then
-(sys.setswitchinterval,
-5 ms by default): no election comes of it.
+All of raft/ runs here, and everything of the lane that callers do not do themselves. It never runs a user's code, so a
+callback that computes for seconds in another thread costs it no more than the interpreter's switch interval now and
+then (sys.setswitchinterval, 5 ms by default): no election comes of it.
 
 A wake-up does as little as it can: one wait, one receive a connection, no timer objects. Source: epoll(7).
 """
@@ -32,12 +30,12 @@ from fastquorum.types import Micros
 
 RECEIVE_BYTES: Final = 1024 * 1024
 ACCEPTS_MAX: Final = 64
-"""Connections taken in at one wake-up: a storm of them must not keep the quorum waiting (F34)."""
+"""Connections taken in at one wake-up: a storm of them must not keep the quorum waiting."""
 UPKEEP_US: Final = 100 * MS
 """How often the log is looked after while it changes."""
 SWEEP_US_MIN: Final = 10 * MS
 ACCEPT_PAUSE_US: Final = 100 * MS
-"""After running out of descriptors, or at the limit of connections: look again then, instead of spinning (F5)."""
+"""After running out of descriptors, or at the limit of connections: look again then, instead of spinning."""
 MAKE_ROOM_SILENT_US: Final = 1_000 * MS
 """At the limit, a connection silent for this long makes room: idle clients must not keep voters out."""
 _HANG_UP: Final = select.EPOLLHUP | select.EPOLLERR

@@ -1,6 +1,6 @@
 """Host names to addresses, away from the replica's thread: a slow name server must not cost an election.
 
-Literal addresses never come here. Every connection resolves anew, so that a voter may move (F36).
+Literal addresses never come here. Every connection resolves anew, so that a voter may move.
 """
 
 import queue

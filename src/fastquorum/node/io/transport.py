@@ -1,11 +1,9 @@
 """The Transport port over non-blocking TCP sockets and one epoll instance. No thread of its own.
 
-`connect`, `send` and `close` are called with the lane lock held, by whichever thread holds it; so is every method
-here that touches an
-outbox. `send` gives the socket what it takes at once - the steady state needs no other thread's turn - and leaves the
-rest to the
-replica's thread, which is told by epoll. A socket that fails is shut down, so that epoll reports it where it can be
-handled.
+`connect`, `send` and `close` are called with the lane lock held, by whichever thread holds it; so is every method here
+that touches an outbox. `send` gives the socket what it takes at once - the steady state needs no other thread's turn -
+and leaves the rest to the replica's thread, which is told by epoll. A socket that fails is shut down, so that epoll
+reports it where it can be handled.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""The flusher with a watch in its hand: a sync that does not come back is noticed (reliability F20, F21)."""
+"""The flusher with a watch in its hand: a sync that does not come back is noticed."""
 
 from collections.abc import Sequence
 
