@@ -431,6 +431,11 @@ class Process:
             self._world.ledger.committed(new, self.build.kernels, self.node_id)
 
     @property
+    def is_behind(self) -> bool:
+        """Does anything wait that should have happened by now, its timer perhaps?"""
+        return bool(self._backlog)
+
+    @property
     def is_leading(self) -> bool:
         return self.is_running and self._is_assembled and self.replica.is_leader
 

@@ -61,6 +61,8 @@ def check(process: "Process", role_before: RoleName) -> None:
         _check_resignation(process, now_us - config.check_quorum_us)
     if role is RoleName.LEADER:
         process.may_resign = False
+        if process.is_behind:
+            return  # just back from a stall: its timer is in the queue, behind the frames that came meanwhile
         if process.stalled_us > STALL_SLACK_US:
             raise Violation("F20", f"leads though its disk has stalled for {process.stalled_us} us", process.node_id)
         heard_us = lane.majority_contact_us()
