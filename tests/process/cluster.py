@@ -194,6 +194,22 @@ class Cluster:
         leader: int = event["leader"]
         return leader
 
+    def append(self, value: str, *, after_epoch: int) -> int:
+        """Append at the leader of a later epoch than `after_epoch`; its id. If it leads no longer, at the next one."""
+        while True:
+            watching = self.nodes[self.alive[0]]
+            event = watching.wait(
+                lambda each, above=after_epoch: each["event"] == "ready" and each["epoch"] > above  # type: ignore[misc]
+            )
+            leader = self.nodes[event["leader"]]
+            before = len(leader.events)
+            leader.append(value, 20)
+            said = leader.wait_event("appended", after=before)
+            if "offset" in said:
+                return leader.node_id
+            assert (said["value"], said["error"], said["maybe_committed"]) == (value, "NotLeader", False)
+            after_epoch = event["epoch"]
+
     def epoch(self) -> int:
         """The newest epoch anybody alive has announced."""
         return max(

@@ -97,10 +97,8 @@ def test_without_a_majority_nothing_is_acknowledged_and_it_returns_with_the_majo
         assert "error" in process.wait_event("barrier")
         quorum.start(*others)
         quorum.ready(*others)
-        back = quorum.nodes[quorum.wait_leader(after_epoch=said["epoch"])]
-        back.append("after", 20)
-        assert "offset" in back.appended("after")
-        values = [value for _, value in fetch_committed(quorum.kernels, quorum.endpoint(back.node_id), 0)]
+        back = quorum.append("after", after_epoch=said["epoch"])
+        values = [value for _, value in fetch_committed(quorum.kernels, quorum.endpoint(back), 0)]
         assert values.count(b"alone") <= 1
         assert [value for value in values if value != b"alone"] == [b"before", b"after"]
         if not alone["maybe_committed"]:
