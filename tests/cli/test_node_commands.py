@@ -151,6 +151,18 @@ def test_a_verbose_node_that_advertises_tells_who_leads_and_where(data: Path) ->
             node.kill()
 
 
+def test_an_append_that_cannot_be_printed_says_that_it_is_committed(running: Start, data: Path) -> None:
+    running(data)
+    words = [*COMMAND, "append", "--bootstrap", address(data), "--value", "kept"]
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines()[0] == "1 records are committed"
+    assert "No space left on device" in ran.stderr.splitlines()[1]
+    closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *words], capture_output=True, timeout=60, check=False)
+    assert (closed.returncode, closed.stderr) == (0, b"")
+
+
 def test_interrupting_a_reader_is_quiet(fastquorum: Run, running: Start, data: Path) -> None:
     running(data)
     at = ("--bootstrap", address(data))

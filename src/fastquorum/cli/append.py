@@ -59,8 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             print(f"interrupted: {done} records are committed, what was sent after them may be", file=sys.stderr)
             raise
-        except FastQuorumError:
-            print(f"{done} records are committed", file=sys.stderr)
+        except BrokenPipeError:
+            raise
+        except (FastQuorumError, OSError):
+            if done:
+                print(f"{done} records are committed", file=sys.stderr)
             raise
     return 0
 

@@ -13,12 +13,12 @@ import traceback
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.errors import FastQuorumError, FatalError
+from fastquorum.errors import FastQuorumError
 
 EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
 EXIT_CODES: Final = (
-    "exit codes: 0 done, 1 the verdict is bad, 2 wrong usage, 3 try again later, 4 corrupt bytes, "
+    "exit codes: 0 done, 1 a bad verdict or a failed command, 2 wrong usage, 3 try again later, 4 corrupt bytes, "
     "5 the replica must stop, 130 interrupted"
 )
 
@@ -62,6 +62,7 @@ COMMANDS: Final = tuple(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; its exit code. Never raises for a user's mistake."""
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a record may hold what the terminal cannot show
@@ -75,6 +76,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BROKEN_PIPE
 
 
+def _open_missing_streams() -> None:
+    """A shell may start us without stdin, stdout or stderr (`>&-`): Python then has None in their place."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115 - for the life of the process
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
 def _run(arguments: argparse.Namespace) -> int:
     try:
         code: int = arguments.run(arguments)
@@ -86,7 +97,8 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.debug:
             traceback.print_exc()
         print(f"fastquorum {arguments.command}: {error}", file=sys.stderr)
-        return error.exit_code if isinstance(error, FastQuorumError) else FatalError.exit_code
+        # The disk's errors are FastQuorumErrors; what is left is a file or a stream of the user's own.
+        return error.exit_code if isinstance(error, FastQuorumError) else 1
 
 
 def _parse(words: list[str]) -> argparse.Namespace:

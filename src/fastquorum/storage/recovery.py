@@ -80,7 +80,8 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
     """Check the whole log; changes nothing. CorruptionError, DirectoryError. The kept segments' files are open."""
     where = f"{disk.root}/{directory}"
     if not disk.exists(directory):
-        raise DirectoryError("the log directory is missing", "format the data directory, or put the log back", where)
+        hint = "put it back, or format an empty directory and let it fetch the log from the others"
+        raise DirectoryError("the log directory is missing", hint, where)
     listing = disk.list(directory)
     bases = [base for name in listing if (base := names.parse_segment(name)) is not None]
     inspection = Inspection(read_mark(disk, kernels, directory))
