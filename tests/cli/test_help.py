@@ -134,8 +134,8 @@ def test_what_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
     assert b"Zo\\xeb\\U0001f600" in done.stdout
 
 
-def test_a_full_disk_is_said_in_one_line() -> None:
+def test_output_that_cannot_be_written_is_said_in_one_line() -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run([*COMMAND, "random-uuid"], stdout=full, stderr=subprocess.PIPE, timeout=30, text=True)
-    assert done.returncode == 5
+    assert done.returncode == 1
     assert done.stderr.startswith("fastquorum random-uuid: [Errno 28]")
