@@ -124,8 +124,8 @@ def _rule_4(patcher: Patcher) -> None:
 def _k18(patcher: Patcher) -> None:
     """Our followers fetch only when all is flushed, with no sync under way. The bug needs one, so that goes too.
 
-    It is this first half that the simulator catches. A sync from before a truncation, counted after it, is not known to be
-    reachable here by itself: the storage tests (a sync racing a truncation) and the lane's rule 4 hold it.
+    It is this first half that the simulator catches. A sync from before a truncation, counted after it, is not known
+    to be reachable here by itself: the storage tests (a sync racing a truncation) and the lane's rule 4 hold it.
     """
 
     def fetch_during_a_sync(follower: FollowerLane, now_us: Micros, out: list[Output]) -> None:
