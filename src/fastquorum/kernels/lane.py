@@ -1,4 +1,4 @@
-"""The interface of the steady-state lane: the fast way of the protocol, sans-IO. The simulator and nodes run the same one.
+"""The interface of the steady-state lane: the fast way of the protocol, sans-IO, the same in nodes and simulator.
 
 The lane handles exactly the steady state: on a leader, appends of callers, Fetches of admitted peers that continue
 where the last answer ended, flush completions and the high watermark; on a follower, Fetch responses that continue the
