@@ -32,7 +32,7 @@ class Outside:
     def __init__(self) -> None:
         self.transport = FakeTransport([])
         self.config = QuorumConfig()
-        self.peers = Peers(self.transport, self.config, "raft-client-1", "0.1.0")
+        self.peers = Peers(self.transport, self.transport.send, self.config, "raft-client-1", "0.1.0")
         self.now_us = AT_US
 
     def request(self, correlation_id: int = 1, *, pre_vote: bool = False) -> list[PeerEvent]:

@@ -95,7 +95,7 @@ def assemble(
         shell=shell,
         kernels=kernels,
         states=ports.states,
-        peers=Peers(ports.transport, config, f"raft-client-{member.key.id}", SOFTWARE_VERSION),
+        peers=Peers(ports.transport, shell.send, config, f"raft-client-{member.key.id}", SOFTWARE_VERSION),
         inbound=Inbound(),
         door=door,
         transport=ports.transport,

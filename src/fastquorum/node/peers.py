@@ -2,15 +2,18 @@
 
 A peer has up to two links: one for raft's requests, and one for the lane's Fetches, so that a parked Fetch never holds
 up a vote. Every connection begins with ApiVersions, as Kafka's do. Must not know what the messages mean. Every method
-that may send is called with the lane lock held. Source: KIP-511; Kafka `KafkaNetworkChannel`.
+that may send is called with the lane lock held; frames leave through the gate it is given, which holds them back after
+a failed sync (lane rule 5). Source: KIP-511; Kafka `KafkaNetworkChannel`.
 """
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import UnsupportedVersion, WireError
+from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import NO_CONNECTION, Connection
 from fastquorum.node.ports import Transport
 from fastquorum.types import Endpoint, Micros, NodeId
@@ -116,8 +119,16 @@ class Link:
 class Peers:
     """All outgoing connections of one replica."""
 
-    def __init__(self, transport: Transport, config: QuorumConfig, client_id: str, software_version: str) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        send_frame: Callable[[Connection, Buffer], None],
+        config: QuorumConfig,
+        client_id: str,
+        software_version: str,
+    ) -> None:
         self._transport = transport
+        self._send_frame = send_frame
         self._config = config
         self._client_id = client_id
         self._software_version = software_version
@@ -264,7 +275,7 @@ class Peers:
         if version < 3:
             body = ApiVersionsRequest()
         header = request_header(body, version, HANDSHAKE_CORRELATION_ID, self._client_id)
-        self._transport.send(link.connection, encode_request(header, body))
+        self._send_frame(link.connection, encode_request(header, body))
 
     def _on_handshake(self, link: Link, frame: bytes, now_us: Micros) -> list[PeerEvent]:
         try:
@@ -314,5 +325,5 @@ class Peers:
             # The peer's version lacks a field that must not be lost (a pre-vote, before Vote 2).
             return [NoAnswer(link.node_id, correlation_id, unsupported=True)]
         link.in_flight[correlation_id] = _InFlight(api_key, version, now_us)
-        self._transport.send(link.connection, frame)
+        self._send_frame(link.connection, frame)
         return []

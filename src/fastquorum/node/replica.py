@@ -135,9 +135,7 @@ class Replica:
         try:
             with self._lock:
                 if self._peers.owns(connection):
-                    # A handshake's end lets waiting requests out: not after a failed sync (lane rule 5).
-                    if self.shell.may_send():
-                        self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
+                    self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
                 else:
                     self._offer(connection, frame, is_outgoing=False, now_us=now_us)
         except (FatalError, CorruptionError) as error:
@@ -276,9 +274,8 @@ class Replica:
                     self.log.truncate_to(end_offset)
             case fx.SendRequest(destination, endpoint, correlation_id, message):
                 with self._lock:
-                    if self.shell.may_send():
-                        events = self._peers.request(destination, endpoint, correlation_id, message, now_us)
-                        self._on_peer_events(events, now_us)
+                    events = self._peers.request(destination, endpoint, correlation_id, message, now_us)
+                    self._on_peer_events(events, now_us)
             case fx.SendResponse(token, message):
                 self.respond(token, message)
             case fx.AdmitFetch(token, admission):
