@@ -57,15 +57,19 @@ def run(arguments: argparse.Namespace) -> int:
                 done += len(values)
                 _report(arguments.format, offset, len(values))
         except KeyboardInterrupt:
-            print(f"interrupted: {done} records are committed, what was sent after them may be", file=sys.stderr)
+            print(f"interrupted: {_committed(done)}, what was sent after that may be", file=sys.stderr)
             raise
         except BrokenPipeError:
             raise
         except (FastQuorumError, OSError):
             if done:
-                print(f"{done} records are committed", file=sys.stderr)
+                print(_committed(done), file=sys.stderr)
             raise
     return 0
+
+
+def _committed(count: int) -> str:
+    return "1 record is committed" if count == 1 else f"{count} records are committed"
 
 
 def _append(client: QuorumClient, values: Sequence[bytes], deadline: Deadline) -> Offset:
