@@ -14,7 +14,7 @@ from fastquorum.wire import ErrorCode
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 
 from .scenario import Replica, replica
-from .wire_messages import begin_request, endpoint, fetch_response, voter_set
+from .wire_messages import begin_request, endpoint, fetch_response, vote_request, voter_set
 
 
 def follower(log: str = "1:10 3:5") -> Replica:
@@ -213,6 +213,16 @@ def test_an_overdue_timer_is_checked_against_the_lanes_contacts() -> None:
     assert asked.role == "follower"
     asked.elapse(1000)
     assert asked.role == "prospective"
+
+
+def test_what_waited_while_the_process_stood_still_is_looked_at_before_the_timer() -> None:
+    asked = follower()
+    asked.now_us += 9_000 * MS
+    asked.receives(vote_request(5, by=2, pre_vote=True))
+    assert asked.role == "follower"
+    asked.hears_leader()
+    asked.elapse(1)
+    assert asked.role == "follower"
 
 
 def test_an_observer_never_stands_but_looks_for_a_leader_elsewhere() -> None:

@@ -121,6 +121,17 @@ def test_a_process_that_stood_still_looks_at_the_lanes_contacts_before_it_resign
     assert leader.role == "resigned"
 
 
+def test_what_waited_while_the_process_stood_still_is_looked_at_before_the_timer() -> None:
+    """The first frame after a stall may be anybody's, and the sign of life the one behind it."""
+    leader = replica(1).leader(epoch=5)
+    leader.now_us += 10_000 * MS
+    leader.receives(vote_request(5, by=3, pre_vote=True))
+    assert leader.role == "leader"
+    leader.fetched_by(2)
+    leader.elapse(1)
+    assert leader.role == "leader"
+
+
 def test_a_leader_that_was_stopped_with_its_whole_process_resigns_when_it_wakes() -> None:
     leader = replica(1).leader(epoch=5).fetched_by(2, 3)
     leader.now_us += 10_000 * MS

@@ -70,6 +70,7 @@ class Core:
         self.shutdown_deadline_us: Micros = -1
         self.is_shut_down = False
         self.now_us: Micros = 0
+        self.is_timers_turn = False
         self.lane: LaneState | None = None
         self.wake_at_us: Micros = -1
         self.had_terms = False
@@ -84,9 +85,10 @@ class Core:
 
     # --- the step -----------------------------------------------------------------------------------------------------
 
-    def begin(self, lane: LaneState | None, now_us: Micros) -> None:
+    def begin(self, lane: LaneState | None, now_us: Micros, *, is_timers_turn: bool) -> None:
         """A step begins. `lane` is what the frozen lane knows; only this and the log are decided from (lane rule 2)."""
         self.now_us = max(now_us, self.now_us)
+        self.is_timers_turn = is_timers_turn
         self.lane = None if lane is None or lane.mode is LaneMode.CLOSED or lane.epoch != self.epoch else lane
         self._effects = []
         self._is_lane_closed = False
@@ -146,6 +148,14 @@ class Core:
         """Something will be due then. A time that has passed means as soon as possible."""
         at_us = max(at_us, self.now_us + 1)
         self.wake_at_us = at_us if self.wake_at_us < 0 else min(self.wake_at_us, at_us)
+
+    def is_silence(self, until_us: Micros) -> bool:
+        """Has nobody been heard for too long, the deadline being `until_us`?
+
+        Decided in the timer's turn only. After a stall frames wait before it, and the first may be anybody's: the sign
+        of life can be the one behind it, or the very Fetch that this step admits (lane rule 6).
+        """
+        return self.is_timers_turn and self.now_us >= until_us
 
     # --- who we are ---------------------------------------------------------------------------------------------------
 

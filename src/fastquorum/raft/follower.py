@@ -30,6 +30,7 @@ class Follower(Role):
         self.has_fetched = False
         """The leader has answered: from then on pre-votes are refused (KIP-996)."""
         self._fetch_deadline_us = core.now_us + core.config.fetch_timeout_us
+        self._has_leader_resigned = False
         self._contact_us: Micros = -1
         self._is_connected = False
         self._is_reachable = True
@@ -51,19 +52,26 @@ class Follower(Role):
         self.has_fetched = True
         self._is_reachable = True
         self._reconnects = 0
+        self._has_leader_resigned = False
         self._contact_us = at_us
         self._fetch_deadline_us = at_us + core.config.fetch_timeout_us
 
     def leader_resigned(self, core: Core, backoff_us: Micros) -> None:
         """EndQuorumEpoch: stand after this time, unless somebody else does before."""
+        self._has_leader_resigned = True
         self._fetch_deadline_us = core.now_us + backoff_us
 
     def grants_pre_vote(self, core: Core, is_up_to_date: bool) -> bool:
         return not self.has_fetched and is_up_to_date
 
+    def _is_leader_lost(self, core: Core) -> bool:
+        if self._has_leader_resigned:
+            return core.now_us >= self._fetch_deadline_us
+        return core.is_silence(self._fetch_deadline_us)
+
     def poll(self, core: Core) -> Cause | None:
         if core.is_voter and not core.is_shutting_down:
-            if core.now_us >= self._fetch_deadline_us:
+            if self._is_leader_lost(core):
                 if core.may_stand:
                     return Cause.FETCH_TIMEOUT
                 self._fetch_deadline_us = core.random_election_deadline()

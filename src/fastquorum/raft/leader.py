@@ -53,7 +53,7 @@ class Leader(Role):
         if self.resign_cause is not None:
             return self.resign_cause
         quorum_deadline = self._quorum_deadline(core)
-        if 0 <= quorum_deadline <= core.now_us:
+        if quorum_deadline >= 0 and core.is_silence(quorum_deadline):
             return Cause.QUORUM_LOST
         if quorum_deadline >= 0:
             core.wake_at(quorum_deadline)

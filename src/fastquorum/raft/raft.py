@@ -183,7 +183,7 @@ class Raft:
         core = self._core
         before = self.lane_terms()
         core.had_terms = before is not None
-        core.begin(lane, now_us)
+        core.begin(lane, now_us, is_timers_turn=isinstance(event, TimerFired))
         try:
             self._handle(event)
             moves.run(core)
@@ -216,7 +216,7 @@ class Raft:
                 if isinstance(core.role, Follower) and core.role.leader_id == node_id:
                     core.role.on_connection(core, is_connected)
             case TimerFired():
-                pass  # what is due is done after every event
+                pass  # what is due is done after every event; but who fell silent is decided only now
             case Started():
                 self._is_started = True
                 moves.begin(core)

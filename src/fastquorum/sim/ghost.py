@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from fastquorum.kernels.lane import LeaderTerms
 from fastquorum.raft.election import ElectionState
 from fastquorum.sim.disk import SimDisk
 from fastquorum.sim.report import Violation
@@ -54,13 +55,17 @@ class GhostNode:
     """Ends (with the epoch before them) that were truncated away at any time."""
     truncating_to: Offset = -1
     """A truncation is under way: either log is right."""
+    kept_end: Offset = -1
+    """While it is dead: what its next life must find at least; -1 while it lives."""
     pledged: Offset = 0
     """Committed with this node's disk counted: never to be lost again."""
     high_watermark: Offset = -1
     """In this life."""
     epoch: Epoch = 0
     led_epoch: Epoch = -1
-    """The epoch it leads in this life; -1 none."""
+    """The epoch it leads, or led last, in this life; -1 none."""
+    led_terms: LeaderTerms | None = None
+    """Of that epoch, until it follows: what the lane found committed may be seen only after its lane was closed."""
     votes: dict[Epoch, NodeId] = field(default_factory=dict)
     """Durably given, its own included."""
     granted: dict[Epoch, NodeId] = field(default_factory=dict)
@@ -108,7 +113,12 @@ class GhostNode:
 
     @property
     def durable_end(self) -> Offset:
-        """What a crash now keeps in the worst case. Segments prepared but not named durably count for nothing."""
+        """What a crash now keeps in the worst case. Segments prepared but not named durably count for nothing.
+
+        Of a dead node: what it kept in the worst case. What else its disk happens to hold may be torn.
+        """
+        if self.kept_end >= 0:
+            return self.kept_end
         segment, prefix = "", 0
         while self.durable_count < len(self.batches):
             batch = self.batches[self.durable_count]
@@ -212,9 +222,10 @@ class Ghost:
 
     # --- recovery -----------------------------------------------------------------------------------------------------
 
-    def recovered(self, node: GhostNode, log: Log, kept_end: Offset) -> None:
+    def recovered(self, node: GhostNode, log: Log) -> None:
         """S25, S30: a new life's log is the former one's, with at least everything that was durable, and nothing
         dead."""
+        kept_end, node.kept_end = node.kept_end, -1
         former = node.batches
         fresh = GhostNode(node.node_id, node.disk)
         for data in _read(log, log.start_offset):
@@ -240,6 +251,7 @@ class Ghost:
         node.truncating_to = -1
         node.high_watermark = -1
         node.led_epoch = -1
+        node.led_terms = None
         if node.durable_end < node.end or log.flushed_end != node.end:
             raise Violation("S25", f"after recovery {node.durable_end} of {node.end} is durable", node.node_id)
 

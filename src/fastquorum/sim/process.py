@@ -72,7 +72,6 @@ class Process:
         """The process dies at this many port calls from now; 0: it does not."""
         self.crash_loses_power = False
         self.stop_wanted = False
-        self.kept_end: Offset = 0
         self.pre_votes: dict[Epoch, dict[NodeId, None]] = {}
         self.ended_epochs: dict[Epoch, None] = {}
         self.candidacies: dict[Epoch, None] = {}
@@ -84,7 +83,9 @@ class Process:
         self.disk.make_directory(LOG_DIRECTORY)
         self.ghost = world.add_ghost(self.node_id, self.disk)
         self._backlog: deque[Callable[[], None]] = deque()
-        self._is_drain_planned = False
+        self._drain_at_us: Micros = -1
+        self._is_tick_due = False
+        """Its timer has fired while its thread was away."""
         self._in_turn = False
         self._depth = 0
         self._is_observing = False
@@ -127,6 +128,8 @@ class Process:
         self.is_frozen = self.stop_wanted = self.may_resign = self._has_failed = False
         self.busy_until_us = 0
         self._backlog.clear()
+        self._drain_at_us = -1
+        self._is_tick_due = False
         self._stopped = self._log = None
         self._is_assembled = False
         self._asked = emissions.Asked()
@@ -153,7 +156,7 @@ class Process:
             log.watch(self._truncates)
             self._log = log
             self._is_observing = True
-            self._world.ghost.recovered(self.ghost, log, self.kept_end)
+            self._world.ghost.recovered(self.ghost, log)
             self._is_observing = False
             self.replica = assemble(
                 build.member,
@@ -195,8 +198,8 @@ class Process:
                 self._is_observing = True
                 self._world.ghost.observe(self.ghost, self._log)
                 self._is_observing = False
-            self.kept_end = self.ghost.promised_end
-        self.note(f"dies{' without power' if power else ''}, keeps {self.kept_end} of {self.ghost.end}")
+            self.ghost.kept_end = self.ghost.promised_end
+        self.note(f"dies{' without power' if power else ''}, keeps {self.ghost.kept_end} of {self.ghost.end}")
         self.is_running = False
         self.is_powered = not power
         self.crash_in = 0
@@ -220,7 +223,7 @@ class Process:
         """The replica's thread does this, now or as soon as it can."""
         if not self.is_running:
             return
-        if self.is_frozen or self.is_busy or self._backlog:
+        if self._is_away:
             self._backlog.append(action)
             self._plan_drain()
         else:
@@ -249,8 +252,8 @@ class Process:
             return
         self.observe()
         state.check_settled(self.ghost, self.states.durable, self.replica)
-        timers.check(self, role_before)
         self.plan_tick()
+        timers.check(self, role_before)
 
     def _exit(self, error: FastQuorumError | None) -> None:
         if error is None and self._log is not None and not self._has_failed:
@@ -264,6 +267,8 @@ class Process:
 
     def plan_tick(self) -> None:
         due = self.replica.deadline_us
+        if self._is_lane_alone:
+            due = self.lane.deadline_us if self._is_lane_going else -1
         wanted = self._world.now_us + MAINTENANCE_US
         if due >= 0:
             wanted = min(wanted, max(self.build.clock.world_time(due), self._world.now_us + 1))
@@ -280,9 +285,14 @@ class Process:
         if incarnation != self.incarnation or not self.is_running or planned_us != self._tick_at_us:
             return
         self._tick_at_us = -1
-        if self.is_busy and not self.is_frozen and self.build.has_lane_thread and self._is_assembled:
+        if self._is_away:
+            # Its loop looks at the sockets first and at its timers then, however long it was away.
+            self._is_tick_due = True
+            self._plan_drain()
+        else:
+            self._turn(self._on_tick)
+        if self._is_lane_alone and self._is_lane_going:
             self._in_lane(lambda: self.replica.shell.on_tick(self.now_us))
-        self.post(self._on_tick)
 
     def _on_tick(self) -> None:
         self.replica.on_tick(self.now_us)
@@ -292,21 +302,26 @@ class Process:
             self.replica.request(ev.DiskStalled(), self.now_us)
 
     def _plan_drain(self) -> None:
-        if self._is_drain_planned or self.is_frozen:
+        if self._drain_at_us >= 0 or self.is_frozen:
             return
-        self._is_drain_planned = True
-        self._world.scheduler.at(self.busy_until_us, self._drain)
+        self._drain_at_us = max(self.busy_until_us, self._world.now_us)
+        incarnation = self.incarnation
+        self._world.scheduler.at(self._drain_at_us, lambda: self._drain(incarnation))
 
-    def _drain(self) -> None:
-        self._is_drain_planned = False
-        if self.is_frozen or not self.is_running:
+    def _drain(self, incarnation: int) -> None:
+        """Do the first thing of those that wait: what came in before timers."""
+        if incarnation != self.incarnation or not self.is_running:
             return
-        if self.is_busy:
-            self._plan_drain()
+        self._drain_at_us = -1
+        if self.is_frozen:
             return
-        if self._backlog:
-            self._turn(self._backlog.popleft())
-        if self._backlog and self.is_running:
+        if not self.is_busy:
+            if self._backlog:
+                self._turn(self._backlog.popleft())
+            elif self._is_tick_due:
+                self._is_tick_due = False
+                self._turn(self._on_tick)
+        if self._has_waiting and self.is_running:
             self._plan_drain()
 
     def freeze(self) -> None:
@@ -318,7 +333,7 @@ class Process:
         self.is_frozen = False
         self.back_at_us = self._world.now_us
         self.note("is thawed")
-        if self._backlog:
+        if self._has_waiting:
             self._plan_drain()
 
     def stall(self, duration_us: Micros) -> None:
@@ -372,12 +387,11 @@ class Process:
         if packet.api is not None:
             self._asked.add(number, packet)
         timers.heard(self, number, packet)
-        is_replica_away = early or (self.is_busy and not self.is_frozen)
-        if is_replica_away and self.build.has_lane_thread and self._is_assembled and number in self.lane.served:
+        in_lane = self._is_lane_alone or (early and self.build.has_lane_thread and self._is_assembled)
+        if in_lane and number in self.lane.served and self._is_lane_going:
             lane, shell = self.lane, self.replica.shell
-            if lane.mode is not LaneMode.CLOSED and not lane.is_frozen and not shell.handed_up and not shell.stopped:
-                self._in_lane(lambda: shell.perform(lane.on_frame(number, packet.frame, self.now_us)))
-                return
+            self._in_lane(lambda: shell.perform(lane.on_frame(number, packet.frame, self.now_us)))
+            return
         if early:
             self._backlog.append(lambda: self.replica.on_frame(number, packet.frame, self.now_us))
             self._plan_drain()
@@ -403,11 +417,13 @@ class Process:
             return
         self.observe()
         self.wake()
+        if not self._in_turn:
+            self.plan_tick()
 
     def _flushed(self, incarnation: int, token: int, code: int) -> None:
         if incarnation != self.incarnation or not self.is_running:
             return
-        if self.is_busy and not self.is_frozen and not code and self.build.has_lane_thread:
+        if self._is_lane_alone and not code:
             if not self.replica.stopped:
                 had_stalled = self.flusher.take_report()
                 self._in_lane(lambda: self.replica.shell.on_flush(token, code, self.now_us))
@@ -431,9 +447,24 @@ class Process:
             self._world.ledger.committed(new, self.build.kernels, self.node_id)
 
     @property
+    def _has_waiting(self) -> bool:
+        """Does anything wait for the replica's thread that should have happened by now?"""
+        return bool(self._backlog) or self._is_tick_due
+
+    @property
     def is_behind(self) -> bool:
-        """Does anything wait that should have happened by now, its timer perhaps?"""
-        return bool(self._backlog)
+        """As above, or a timer that has its turn at once."""
+        return self._has_waiting or 0 <= self._tick_at_us <= self._world.now_us + 1
+
+    @property
+    def _is_away(self) -> bool:
+        """The replica's thread has something else to do first."""
+        return self.is_frozen or self.is_busy or self._has_waiting
+
+    @property
+    def _is_lane_alone(self) -> bool:
+        """The lane's own thread goes on while Python is busy with something else."""
+        return self.is_busy and not self.is_frozen and self.build.has_lane_thread and self._is_assembled
 
     @property
     def is_leading(self) -> bool:
@@ -443,6 +474,12 @@ class Process:
     def takes_calls(self) -> bool:
         """Would a caller's thread find a replica to call?"""
         return self.is_running and not self.is_frozen and self._is_assembled
+
+    @property
+    def _is_lane_going(self) -> bool:
+        """Nothing waits for raft/ to decide."""
+        lane, shell = self.lane, self.replica.shell
+        return lane.mode is not LaneMode.CLOSED and not lane.is_frozen and not shell.handed_up and not shell.stopped
 
     def as_caller(self, action: Callable[[], object]) -> None:
         """A thread of its own calls, and may find the process dying under it."""

@@ -239,7 +239,7 @@ class World:
     def _recover(self, process: Process) -> None:
         """What is on the disk, seen by the real recovery."""
         log = WatchedLog.open(process.disk, process.build.kernels, process.build.config, process.flusher)
-        self.ghost.recovered(process.ghost, log, process.kept_end)
+        self.ghost.recovered(process.ghost, log)
         if process in self._core and process.ghost.end < self.ghost.committed_end:
             raise Violation("S25", f"keeps {process.ghost.end} of {self.ghost.committed_end}", process.node_id)
         self.note(process.node_id, f"holds {process.ghost.end} {process.ghost.chain.hex()}")

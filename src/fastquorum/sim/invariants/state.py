@@ -46,6 +46,8 @@ def _check_lead(ghost: Ghost, node: GhostNode, incarnation: int, replica: Replic
     """S1, S5, S9 when a lead begins: the lane opens only then, so that is when it counts."""
     terms = replica.shell.terms
     if not isinstance(terms, LeaderTerms):
+        if terms is not None:
+            node.led_terms = None
         return
     epoch = terms.epoch
     if node.led_epoch == epoch:
@@ -58,6 +60,7 @@ def _check_lead(ghost: Ghost, node: GhostNode, incarnation: int, replica: Replic
     if replica.raft.role is not RoleName.LEADER:
         raise Violation("S1", f"the lane leads {epoch}, raft is {replica.raft.role}", node.node_id)
     node.led_epoch = epoch
+    node.led_terms = terms
     # What committed earlier has an earlier epoch: nothing of this one can be committed yet.
     if node.chain_at(ghost.committed_end) != ghost.committed_chains[ghost.committed_end]:
         raise Violation("S9", f"leads {epoch} without the committed log up to {ghost.committed_end}", node.node_id)
@@ -71,8 +74,8 @@ def _check_high_watermark(ghost: Ghost, node: GhostNode, replica: Replica) -> li
     if reached > node.end:
         raise Violation("S12", f"high watermark {reached} beyond the log's end {node.end}", node.node_id)
     new: list[GhostBatch] = []
-    terms = replica.shell.terms
-    if isinstance(terms, LeaderTerms) and reached > ghost.committed_end:
+    terms = node.led_terms
+    if terms is not None and reached > ghost.committed_end:
         _check_commit_rule(ghost, node, terms, reached)
         new = ghost.commit(node, reached)
         _check_rival_leaders(ghost, node, terms.epoch, new)
