@@ -7,6 +7,8 @@ Everything is loaded when it is first used, so that importing this package costs
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from fastquorum.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from fastquorum import log as log
     from fastquorum import sim as sim
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
         UsageError,
     )
     from fastquorum.node.io.running import Leadership
-
-__version__ = "0.1.0"
 
 _EXPORTS: Final = {
     "BuildInfo": "_build_info",

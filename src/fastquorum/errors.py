@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from fastquorum.types import Endpoint, Epoch, NodeId, Offset
 
 
-@dataclass(eq=True)
+@dataclass(eq=False)
 class FastQuorumError(Exception):
     """Base of all. Subclasses are dataclasses whose `template` is formatted with their fields."""
 
@@ -30,13 +30,20 @@ class FastQuorumError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(self.as_fields().values())
 
-    __hash__ = Exception.__hash__
+    def __eq__(self, other: object) -> bool:
+        """The same error with the same fields."""
+        if not isinstance(other, FastQuorumError):
+            return NotImplemented
+        return type(self) is type(other) and self.as_fields() == other.as_fields()
+
+    def __hash__(self) -> int:
+        return hash(type(self))  # fields may still be filled in on the way up
 
 
 # --- the caller broke the API -----------------------------------------------------------------------------------------
 
 
-@dataclass(eq=True)
+@dataclass(eq=False)
 class UsageError(FastQuorumError, ValueError):
     """The caller broke the API; `detail` says how, `hint` what to do."""
 
@@ -47,10 +54,8 @@ class UsageError(FastQuorumError, ValueError):
     def __str__(self) -> str:
         return f"{self.detail}; {self.hint}" if self.hint else self.detail
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class ConfigError(UsageError):
     """A configuration key is unknown or its value is bad. `key` and `source` (argument, file, environment) name it."""
 
@@ -61,20 +66,16 @@ class ConfigError(UsageError):
         where = f" ({self.source})" if self.source else ""
         return f"{self.key}{where}: {super().__str__()}" if self.key else super().__str__()
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class VoterCountError(UsageError):
     """A voter list is empty or longer than VOTERS_MAX."""
 
     detail: str = ""
     count: int = 0
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class RecordTooLarge(UsageError):
     """A record, or an atomic group of records, does not fit into one batch. Refused before anything is appended."""
 
@@ -85,17 +86,13 @@ class RecordTooLarge(UsageError):
     def __str__(self) -> str:
         return self.detail or f"{self.size_bytes} bytes do not fit into one batch of at most {self.limit_bytes}"
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class ClosedError(UsageError):
     """The handle was closed, or is used in a forked child, where it can never work."""
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class OffsetOutOfRange(UsageError):
     """An offset lies outside [start_offset, end_offset]."""
 
@@ -107,10 +104,8 @@ class OffsetOutOfRange(UsageError):
     def __str__(self) -> str:
         return self.detail or f"offset {self.offset} lies outside {self.start_offset}..{self.end_offset}"
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class DirectoryError(UsageError):
     """A data directory cannot be used as asked: foreign, unformatted, locked, read-only, newer format. `path` names
     it."""
@@ -120,22 +115,18 @@ class DirectoryError(UsageError):
     def __str__(self) -> str:
         return f"{self.path}: {super().__str__()}" if self.path else super().__str__()
 
-    __hash__ = Exception.__hash__
-
 
 # --- right, but not now -----------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=True)
+@dataclass(eq=False)
 class RetriableError(FastQuorumError):
     """The request was right; try again, here or elsewhere."""
 
     exit_code: ClassVar[int] = 3
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class NotLeader(RetriableError):
     """This replica does not lead. `leader_id` is -1 while nobody is known to."""
 
@@ -151,10 +142,8 @@ class NotLeader(RetriableError):
         at = f" at {self.endpoint.host}:{self.endpoint.port}" if self.endpoint else ""
         return f"this node does not lead epoch {self.epoch}: ask node {self.leader_id}{at}"
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class Overloaded(RetriableError):
     """A bounded queue is full. Retry after `retry_after_s` seconds."""
 
@@ -162,10 +151,8 @@ class Overloaded(RetriableError):
     retry_after_s: float = 0.0
     template: ClassVar[str] = "overloaded: {reason}; retry after {retry_after_s} s"
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class AppendTimeout(RetriableError, TimeoutError):
     """The append was not committed in time. It may still commit (`maybe_committed`)."""
 
@@ -176,23 +163,19 @@ class AppendTimeout(RetriableError, TimeoutError):
         fate = "it may still commit" if self.maybe_committed else "it was not appended"
         return f"not committed within {self.timeout_s} s; {fate}"
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class NotReady(RetriableError, TimeoutError):
     """The quorum was not ready (leader known, high watermark valid) in time."""
 
     reason: str = ""
     template: ClassVar[str] = "the quorum is not ready: {reason}"
 
-    __hash__ = Exception.__hash__
-
 
 # --- a peer broke the protocol ----------------------------------------------------------------------------------------
 
 
-@dataclass(eq=True)
+@dataclass(eq=False)
 class PeerProtocolError(FastQuorumError):
     """A peer broke the protocol. The wire error code sits on the class, once."""
 
@@ -200,10 +183,8 @@ class PeerProtocolError(FastQuorumError):
     wire_code: ClassVar[int] = 42
     template: ClassVar[str] = "{detail}"
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class FrameError(PeerProtocolError):
     """A frame's length prefix is negative or over the limit, decided from its 4 bytes."""
 
@@ -214,10 +195,8 @@ class FrameError(PeerProtocolError):
     def __str__(self) -> str:
         return self.detail or f"frame length {self.length} is outside 0..{self.limit} bytes"
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class WireError(PeerProtocolError):
     """A message's bytes do not decode, or a value cannot be encoded. `message`, `version`, `field` and `position` name
     it."""
@@ -233,10 +212,8 @@ class WireError(PeerProtocolError):
         position = f" at byte {self.position}" if self.position >= 0 else ""
         return f"{where}{field}{position}: {self.detail}"
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class UnsupportedVersion(WireError):
     """Nobody here speaks this API or this version of it."""
 
@@ -244,13 +221,11 @@ class UnsupportedVersion(WireError):
     api_key: int = -1
     wire_code: ClassVar[int] = 35
 
-    __hash__ = Exception.__hash__
-
 
 # --- bytes failed a check ---------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=True)
+@dataclass(eq=False)
 class CorruptionError(FastQuorumError):
     """Bytes failed a check. `reason` is a fixed word (see kernels.BatchFault); -1 fields are not known."""
 
@@ -277,23 +252,19 @@ class CorruptionError(FastQuorumError):
             text += f", stored crc {self.stored_crc:#010x}, computed {self.computed_crc:#010x}"
         return text
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class DecompressedTooLarge(CorruptionError):
     """A compressed batch is larger than the cap when decompressed."""
 
     reason: str = "decompressed_size"
     limit_bytes: int = 0
 
-    __hash__ = Exception.__hash__
-
 
 # --- the replica must stop --------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=True)
+@dataclass(eq=False)
 class FatalError(FastQuorumError):
     """The replica must stop and claims nothing more."""
 
@@ -301,10 +272,8 @@ class FatalError(FastQuorumError):
     template: ClassVar[str] = "{detail}"
     exit_code: ClassVar[int] = 5
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class StorageFailed(FatalError, OSError):
     """A write, sync or directory operation failed: what the disk holds is unknown. Never retried."""
 
@@ -319,25 +288,17 @@ class StorageFailed(FatalError, OSError):
             "no longer known: check the device and restart the process"
         )
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class FsyncFailed(StorageFailed):
     """fsync or fdatasync failed (fail-stop; README, decision 3)."""
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class StateStoreFailed(StorageFailed):
     """The quorum state could not be made durable: a vote may or may not have been cast."""
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class ProtocolFatal(FatalError):
     """The protocol's own rules say this replica cannot go on (for example a divergence below its high watermark)."""
-
-    __hash__ = Exception.__hash__

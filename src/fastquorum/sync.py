@@ -7,19 +7,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import Self, Unpack
 
 from fastquorum.api.committed import Committed, Progress, check_from_offset, read_committed
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
+from fastquorum.api.standing import (
+    BARRIER_RETRY_S,
+    Standing,
+    Transfer,
+    append_timeout,
+    barrier_timeout,
+    transfer_timeout,
+)
 from fastquorum.api.values import Values, as_values, split
-from fastquorum.errors import AppendTimeout, ClosedError, FastQuorumError, NotLeader, NotReady, Overloaded
+from fastquorum.errors import ClosedError, FastQuorumError, NotLeader, Overloaded
 from fastquorum.kernels import Buffer
 from fastquorum.node.io.running import Leadership, RunningNode, start_node
-from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
-
-BARRIER_RETRY_S: Final = 0.002
-"""A leader in the middle of a decision refuses a barrier; this much later it has decided."""
+from fastquorum.types import NodeId, Offset
 
 
 def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
@@ -87,7 +92,7 @@ class Pending:
 
     def result(self, timeout: float | None = None) -> Offset:
         """Wait for the offset of its first record. AppendTimeout: not within `timeout` seconds; it may still commit."""
-        return self._result.wait(timeout, _append_timeout)
+        return self._result.wait(timeout, append_timeout)
 
 
 class _Watch:
@@ -130,52 +135,14 @@ class _Watch:
                 self._waiting -= 1
 
 
-class Quorum:
+class Quorum(Standing):
     """One node of a quorum, for threads. Made by `open`; see `fastquorum.Quorum` for the details of each method."""
 
     def __init__(self, node: RunningNode, watch: _Watch) -> None:
-        self._node = node
+        super().__init__(node)
         self._watch = watch
 
-    # --- where things stand -------------------------------------------------------------------------------------------
-
-    @property
-    def node_id(self) -> NodeId:
-        return self._node.identity.node_id
-
-    @property
-    def leader(self) -> NodeId:
-        """Who leads as far as this node knows; -1 while nobody is known to."""
-        return self._node.leadership.leader_id
-
-    @property
-    def is_leader(self) -> bool:
-        """True while appends are accepted here."""
-        return self._node.is_leader
-
-    @property
-    def epoch(self) -> Epoch:
-        return self._node.leadership.epoch
-
-    @property
-    def high_watermark(self) -> Offset:
-        """Exclusive end of what is committed, as far as this node knows; -1 unknown."""
-        return self._node.high_watermark
-
-    @property
-    def end_offset(self) -> Offset:
-        """Exclusive end of this node's log; beyond the high watermark nothing is promised."""
-        return self._node.log.end_offset
-
-    @property
-    def role(self) -> str:
-        """unattached, prospective, candidate, leader, follower, resigned or observer."""
-        return self._node.role
-
-    @property
-    def endpoint(self) -> str:
-        """HOST:PORT that this node tells others to reach it at."""
-        return f"{self._node.advertised.host}:{self._node.advertised.port}"
+    # --- being ready, and who leads -----------------------------------------------------------------------------------
 
     def describe(self) -> QuorumDescription:
         """Everything this node knows about the quorum, at one moment.
@@ -196,8 +163,6 @@ class Quorum:
             node.check_open()
         return found[0]
 
-    # --- being ready, and who leads -----------------------------------------------------------------------------------
-
     def wait_ready(self, timeout: float | None = None) -> Leadership:
         """Wait until a leader is known and the high watermark is valid in its epoch. NotReady: not in time.
 
@@ -207,8 +172,8 @@ class Quorum:
         node = self._node
         node.check_open()
         if not self._watch.until(lambda: node.is_ready, timeout):
-            who = f"node {self.leader} has committed nothing yet" if self.leader != NO_NODE else "no leader is known"
-            raise NotReady(f"after {timeout} s, {who} (epoch {self.epoch})")
+            assert timeout is not None
+            raise self._not_ready(timeout)
         if not node.is_ready:
             node.check_open()
         return node.leadership
@@ -237,25 +202,11 @@ class Quorum:
         >>> quorum.transfer_leadership(1).leader_id  # it leads already
         1
         """
-        node = self._node
-        node.check_open()
-        before = node.leadership
-        if not before.is_self or not node.is_leader:
-            raise node.not_leader()
-        if node_id == self.node_id:
-            return before
-        node.resign(node_id, before.epoch)
-
-        def is_elected() -> bool:
-            return node.leadership.epoch > before.epoch and node.leadership.leader_id != NO_NODE
-
-        if not self._watch.until(is_elected, timeout):
-            raise NotReady(f"nobody was elected within {timeout} s")
-        after = node.leadership
-        if after.leader_id != node_id:
-            node.check_open()
-            raise NotReady(f"node {after.leader_id} was elected instead of node {node_id}")
-        return after
+        transfer = Transfer(self._node, node_id)
+        if not self._watch.until(transfer.is_over, timeout):
+            assert timeout is not None
+            raise transfer_timeout(timeout)
+        return transfer.result()
 
     # --- appending ----------------------------------------------------------------------------------------------------
 
@@ -273,7 +224,7 @@ class Quorum:
             return self._append_parts(values, timeout)
         result = _Result()
         self._node.append(values, result)
-        return result.wait(timeout, _append_timeout)
+        return result.wait(timeout, append_timeout)
 
     def append_nowait(self, batch: Values) -> Pending:
         """Append and return at once; ask for the result later. Raises NotLeader, Overloaded, RecordTooLarge.
@@ -306,7 +257,7 @@ class Quorum:
                     raise
                 time.sleep(BARRIER_RETRY_S)
                 continue
-            return result.wait(timeout, _barrier_timeout)
+            return result.wait(timeout, barrier_timeout)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -378,18 +329,6 @@ class Quorum:
             each.result(_left(deadline))
         return waiting[0].result()
 
-    def _raise_if_failed(self) -> None:
-        if self._node.error is not None:
-            raise self._node.error
-
 
 def _left(deadline: float | None) -> float | None:
     return None if deadline is None else max(deadline - time.monotonic(), 0)
-
-
-def _append_timeout(timeout: float) -> AppendTimeout:
-    return AppendTimeout(timeout, True)
-
-
-def _barrier_timeout(timeout: float) -> NotReady:
-    return NotReady(f"no majority answered the read barrier within {timeout} s")

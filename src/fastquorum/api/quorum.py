@@ -3,20 +3,26 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 from fastquorum.api.bridge import AppendFuture, BarrierFuture, Bridge
 from fastquorum.api.committed import Batch, Committed, Progress, check_from_offset, read_committed
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
+from fastquorum.api.standing import (
+    BARRIER_RETRY_S,
+    Failure,
+    Standing,
+    Transfer,
+    append_timeout,
+    barrier_timeout,
+    transfer_timeout,
+)
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, Overloaded, UsageError
 from fastquorum.kernels import Buffer
 from fastquorum.node.io.running import Leadership, RunningNode, start_node
-from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
-
-BARRIER_RETRY_S: Final = 0.002
-"""A leader in the middle of a decision refuses a barrier; this much later it has decided."""
+from fastquorum.types import NodeId, Offset
 
 _T = TypeVar("_T")
 
@@ -76,56 +82,18 @@ class Pending:
         self._future.add_done_callback(lambda _: callback(self))
 
 
-class Quorum:
+class Quorum(Standing):
     """One node of a quorum. Use it in the event loop it was opened in. Made by `open`.
 
     Results arrive in that loop; nothing of the user's runs in the replica's thread.
     """
 
     def __init__(self, node: RunningNode, bridge: Bridge) -> None:
-        self._node = node
+        super().__init__(node)
         self._bridge = bridge
         self._loop = bridge.loop
 
-    # --- where things stand -------------------------------------------------------------------------------------------
-
-    @property
-    def node_id(self) -> NodeId:
-        return self._node.identity.node_id
-
-    @property
-    def leader(self) -> NodeId:
-        """Who leads as far as this node knows; -1 while nobody is known to."""
-        return self._node.leadership.leader_id
-
-    @property
-    def is_leader(self) -> bool:
-        """True while appends are accepted here."""
-        return self._node.is_leader
-
-    @property
-    def epoch(self) -> Epoch:
-        return self._node.leadership.epoch
-
-    @property
-    def high_watermark(self) -> Offset:
-        """Exclusive end of what is committed, as far as this node knows; -1 unknown."""
-        return self._node.high_watermark
-
-    @property
-    def end_offset(self) -> Offset:
-        """Exclusive end of this node's log; beyond the high watermark nothing is promised."""
-        return self._node.log.end_offset
-
-    @property
-    def role(self) -> str:
-        """unattached, prospective, candidate, leader, follower, resigned or observer."""
-        return self._node.role
-
-    @property
-    def endpoint(self) -> str:
-        """HOST:PORT that this node tells others to reach it at."""
-        return f"{self._node.advertised.host}:{self._node.advertised.port}"
+    # --- being ready, and who leads -----------------------------------------------------------------------------------
 
     async def describe(self) -> QuorumDescription:
         """Everything this node knows about the quorum, at one moment.
@@ -138,8 +106,6 @@ class Quorum:
         node, bridge = self._node, self._bridge
         node.describe(lambda state, peers: bridge.resolve(future, description_of(node, state, peers)))
         return await self._or_over(future)
-
-    # --- being ready, and who leads -----------------------------------------------------------------------------------
 
     async def wait_ready(self, timeout: float | None = None) -> Leadership:
         """Wait until a leader is known and the high watermark is valid in its epoch: the quorum works, as seen from
@@ -191,24 +157,9 @@ class Quorum:
             UsageError: there is no such voter.
         """
         self._check_loop()
-        node = self._node
-        node.check_open()
-        before = node.leadership
-        if not before.is_self or not node.is_leader:
-            raise node.not_leader()
-        if node_id == self.node_id:
-            return before
-        node.resign(node_id, before.epoch)
-
-        def is_elected() -> bool:
-            return node.leadership.epoch > before.epoch and node.leadership.leader_id != NO_NODE
-
-        await self._within(timeout, self._bridge.change(is_elected), self._not_ready)
-        after = node.leadership
-        if after.leader_id != node_id:
-            node.check_open()
-            raise NotReady(f"node {after.leader_id} was elected instead of node {node_id}")
-        return after
+        transfer = Transfer(self._node, node_id)
+        await self._within(timeout, self._bridge.change(transfer.is_over), transfer_timeout)
+        return transfer.result()
 
     # --- appending ----------------------------------------------------------------------------------------------------
 
@@ -234,7 +185,7 @@ class Quorum:
         """
         values = as_values(value)
         if not atomic:
-            return await self._within(timeout, self._append_parts(values), self._append_timeout)
+            return await self._within(timeout, self._append_parts(values), append_timeout)
         future = self._submit(values)
         if timeout is None:
             return await future
@@ -272,7 +223,7 @@ class Quorum:
             NotReady: no majority answered within `timeout` seconds.
         """
         self._check_loop()
-        return await self._within(timeout, self._barrier(), self._barrier_timeout)
+        return await self._within(timeout, self._barrier(), barrier_timeout)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -374,7 +325,7 @@ class Quorum:
                 continue
             return await future
 
-    async def _within(self, timeout: float | None, work: Awaitable[_T], failure: Callable[[float], Exception]) -> _T:
+    async def _within(self, timeout: float | None, work: Awaitable[_T], failure: Failure) -> _T:
         if timeout is None:
             return await work
         try:
@@ -396,22 +347,6 @@ class Quorum:
             self._node.check_open()
         return await future
 
-    def _not_ready(self, timeout: float) -> NotReady:
-        who = (
-            "no leader is known"
-            if self.leader == NO_NODE
-            else f"node {self.leader} has committed nothing in its epoch yet"
-        )
-        return NotReady(f"after {timeout} s, {who} (epoch {self.epoch})")
-
-    @staticmethod
-    def _append_timeout(timeout: float) -> AppendTimeout:
-        return AppendTimeout(timeout, True)
-
-    @staticmethod
-    def _barrier_timeout(timeout: float) -> NotReady:
-        return NotReady(f"no majority answered the read barrier within {timeout} s")
-
     def _check_loop(self) -> None:
         try:
             is_ours = asyncio.get_running_loop() is self._loop
@@ -422,14 +357,10 @@ class Quorum:
                 "this is not the event loop that the quorum belongs to", "use it in the loop it was opened in"
             )
 
-    def _raise_if_failed(self) -> None:
-        if self._node.error is not None:
-            raise self._node.error
-
 
 def _expire(future: "asyncio.Future[Offset]", timeout: float) -> None:
     if not future.done():
-        future.set_exception(AppendTimeout(timeout, True))
+        future.set_exception(append_timeout(timeout))
 
 
 def _stop_unwanted(starting: "asyncio.Future[RunningNode]") -> None:

@@ -43,7 +43,7 @@ FETCH_BYTES: Final = 4 * 1024 * 1024
 Voters = DescribeQuorumResponse.TopicData.PartitionData
 
 
-@dataclass(eq=True)
+@dataclass(eq=False)
 class OutcomeUnknown(RetriableError):
     """An append was sent, and whether it is, or will be, committed is not known."""
 
@@ -53,8 +53,6 @@ class OutcomeUnknown(RetriableError):
 
     def __str__(self) -> str:
         return f"the outcome of the append is unknown ({self.reason}): read the log before sending it again"
-
-    __hash__ = Exception.__hash__
 
 
 class Leader(NamedTuple):

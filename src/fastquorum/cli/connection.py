@@ -19,7 +19,7 @@ ANSWER_BYTES_MAX: Final = 100 * 1024 * 1024
 _RECEIVE_BYTES: Final = 1 << 16
 
 
-@dataclass(eq=True)
+@dataclass(eq=False)
 class NotSent(RetriableError):
     """The request never left: nothing can have come of it."""
 
@@ -29,10 +29,8 @@ class NotSent(RetriableError):
     def __str__(self) -> str:
         return f"{self.endpoint.host}:{self.endpoint.port} cannot be reached: {self.reason}"
 
-    __hash__ = Exception.__hash__
 
-
-@dataclass(eq=True)
+@dataclass(eq=False)
 class NoAnswer(RetriableError):
     """The request may have arrived, and its answer did not."""
 
@@ -43,8 +41,6 @@ class NoAnswer(RetriableError):
 
     def __str__(self) -> str:
         return f"{self.endpoint.host}:{self.endpoint.port} did not answer: {self.reason}"
-
-    __hash__ = Exception.__hash__
 
 
 class Deadline:

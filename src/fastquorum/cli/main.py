@@ -119,7 +119,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
             added.set_defaults(run=module.run, command=" ".join(command.words))
     arguments = parser.parse_args(words)
     if arguments.version:
-        from fastquorum import __version__
+        from fastquorum.version import __version__
 
         print(f"fastquorum {__version__}")
         parser.exit(0)

@@ -19,8 +19,7 @@ from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log import Log
 from fastquorum.storage.ports import FlushPort, StateStore
 from fastquorum.types import METADATA_TOPIC_ID, Endpoint, ReplicaKey, VoterSet
-
-SOFTWARE_VERSION = "0.1.0"
+from fastquorum.version import __version__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +94,7 @@ def assemble(
         shell=shell,
         kernels=kernels,
         states=ports.states,
-        peers=Peers(ports.transport, shell.send, config, f"raft-client-{member.key.id}", SOFTWARE_VERSION),
+        peers=Peers(ports.transport, shell.send, config, f"raft-client-{member.key.id}", __version__),
         inbound=Inbound(),
         door=door,
         transport=ports.transport,

@@ -63,21 +63,24 @@ class Inbound:
         """True once a replica's quorum request came on it: its frames go to the lane first."""
         return connection in self._replicas
 
-    def is_quorum_request(self, connection: Connection, frame: bytes) -> bool:
-        """Is it raft's? Decided from the API key, and for Fetch from the replica id. Raises WireError."""
+    def clients_request(self, connection: Connection, frame: bytes) -> Request | None:
+        """The request, remembered, if a client sent it; None if it is raft's, by its API key, and for Fetch by the
+        replica id. Raises WireError (UnsupportedVersion included)."""
         api_key = int.from_bytes(frame[:2], "big", signed=True)
-        if api_key == ApiKey.FETCH:
-            _, message = decode_request(frame)
-            assert isinstance(message, FetchRequest)
-            if replica_id(message) < 0:
-                return False
+        if api_key in QUORUM_APIS:
+            return None
+        header, message = decode_request(frame)
+        if isinstance(message, FetchRequest) and replica_id(message) >= 0:
             self._replicas[connection] = None
-            return True
-        return api_key in QUORUM_APIS
+            return None
+        return self._remember(connection, header, message)
 
     def decode(self, connection: Connection, frame: bytes) -> Request:
         """The request, remembered until it is taken. Raises WireError (UnsupportedVersion included)."""
         header, message = decode_request(frame)
+        return self._remember(connection, header, message)
+
+    def _remember(self, connection: Connection, header: RequestHeader, message: Message) -> Request:
         request = Request(self._next_token, connection, header, message)
         self._next_token += 1
         self._waiting[request.token] = request

@@ -210,9 +210,10 @@ class Replica:
         """False if the frame is raft's. A client's request may come on a replica's connection, too: then the lane
         handed it up."""
         try:
-            if self._peers.owns(connection) or self._inbound.is_quorum_request(connection, frame):
+            request = None if self._peers.owns(connection) else self._inbound.clients_request(connection, frame)
+            if request is None:
                 return False
-            self._door.on_request(self._inbound.decode(connection, frame), now_us)
+            self._door.on_request(request, now_us)
         except WireError:
             handshake = self._inbound.handshake_again(frame)
             if handshake is None:

@@ -5,7 +5,8 @@ peer that understood the request says that this replica breaks the protocol. Unl
 nothing is always followed by a backoff, so that two replicas cannot keep each other busy.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
 from fastquorum.errors import ProtocolFatal
 from fastquorum.raft import moves
@@ -19,6 +20,14 @@ from fastquorum.types import LISTENER_NAME, NO_NODE, Endpoint, Epoch, NodeId
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.fetch import FetchResponse
 from fastquorum.wire.quorum import BeginQuorumEpochResponse, EndQuorumEpochResponse, VoteResponse
+
+
+class _Listed(Protocol):
+    """A node that an answer names, whichever message it is of."""
+
+    node_id: NodeId
+    host: str
+    port: int
 
 
 class _Outcome(NamedTuple):
@@ -114,14 +123,8 @@ def _outcome(message: Message) -> _Outcome:
     if message.error_code != ErrorCode.NONE or len(message.topics) != 1 or len(message.topics[0].partitions) != 1:
         return _Outcome(False, message.error_code)
     partition = message.topics[0].partitions[0]
-    endpoints = [(each.node_id, each.host, each.port) for each in message.node_endpoints]
-    return _Outcome(
-        True,
-        partition.error_code,
-        partition.leader_epoch,
-        partition.leader_id,
-        _endpoints_of(partition.leader_id, endpoints),
-    )
+    endpoints = _endpoints_of(partition.leader_id, message.node_endpoints)
+    return _Outcome(True, partition.error_code, partition.leader_epoch, partition.leader_id, endpoints)
 
 
 def _fetch_outcome(message: FetchResponse) -> _Outcome:
@@ -129,15 +132,9 @@ def _fetch_outcome(message: FetchResponse) -> _Outcome:
         return _Outcome(False, message.error_code)
     partition = message.responses[0].partitions[0]
     leader = partition.current_leader
-    endpoints = [(each.node_id, each.host, each.port) for each in message.node_endpoints]
-    return _Outcome(
-        True,
-        partition.error_code,
-        leader.leader_epoch,
-        leader.leader_id,
-        _endpoints_of(leader.leader_id, endpoints),
-    )
+    endpoints = _endpoints_of(leader.leader_id, message.node_endpoints)
+    return _Outcome(True, partition.error_code, leader.leader_epoch, leader.leader_id, endpoints)
 
 
-def _endpoints_of(leader_id: NodeId, listed: list[tuple[NodeId, str, int]]) -> tuple[Endpoint, ...]:
-    return tuple(Endpoint(LISTENER_NAME, host, port) for node_id, host, port in listed if node_id == leader_id)
+def _endpoints_of(leader_id: NodeId, listed: Iterable[_Listed]) -> tuple[Endpoint, ...]:
+    return tuple(Endpoint(LISTENER_NAME, each.host, each.port) for each in listed if each.node_id == leader_id)

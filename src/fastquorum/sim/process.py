@@ -213,6 +213,16 @@ class Process:
             self.disk.crash()
         self._world.process_ended(self)
 
+    def _died(self, death: ProcessDied) -> None:
+        self.note(f"died in: {death}")
+        self.die(power=self.crash_loses_power)
+
+    def _died_elsewhere(self, death: ProcessDied) -> None:
+        """On another thread than the replica's: if that one is in a turn, its turn ends here as well."""
+        if self._in_turn:
+            raise death
+        self._died(death)
+
     # --- turns --------------------------------------------------------------------------------------------------------
 
     @property
@@ -238,8 +248,7 @@ class Process:
             self._in_turn = False
             self._settle(role)
         except ProcessDied as death:
-            self.note(f"died in: {death}")
-            self.die(power=self.crash_loses_power)
+            self._died(death)
         finally:
             self._in_turn = False
         if self._blocked_us:
@@ -410,10 +419,7 @@ class Process:
                 self.lane.on_flush_failed()
                 replica.shell.error = error
         except ProcessDied as death:
-            if self._in_turn:
-                raise
-            self.note(f"died in: {death}")
-            self.die(power=self.crash_loses_power)
+            self._died_elsewhere(death)
             return
         self.observe()
         self.wake()
@@ -486,10 +492,7 @@ class Process:
         try:
             action()
         except ProcessDied as death:
-            if self._in_turn:
-                raise
-            self.note(f"died in: {death}")
-            self.die(power=self.crash_loses_power)
+            self._died_elsewhere(death)
             return
         if not self._in_turn:
             self.observe()

@@ -29,7 +29,7 @@ class RealDisk:
         try:
             if create and not os.path.isdir(path):
                 os.makedirs(path)
-                _sync_directory(os.path.dirname(path))
+                sync_directory(os.path.dirname(path))
         except OSError as error:
             raise DirectoryError(f"cannot be created: {error.strerror}", path=path) from error
         if not os.path.exists(path):
@@ -72,7 +72,7 @@ class RealDisk:
 
     def sync_directory(self, directory: str = "") -> None:
         with self._mapped("sync_directory", directory, FsyncFailed):
-            _sync_directory(self._path(directory))
+            sync_directory(self._path(directory))
 
     def read_file(self, name: str) -> bytes:
         with self._mapped("read", name), open(self._path(name), "rb") as file:
@@ -110,7 +110,8 @@ class RealDisk:
             raise kind(detail=os.strerror(code), operation=operation, path=self._path(name), errno_code=code) from error
 
 
-def _sync_directory(path: str) -> None:
+def sync_directory(path: str) -> None:
+    """Make the names in it durable. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -14,6 +14,7 @@ import lmdb
 from fastquorum.errors import ClosedError, CorruptionError, DirectoryError, StateStoreFailed
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
+from fastquorum.storage.io_disk import sync_directory
 from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.state_value import StateOwner, decode_state, encode_state
 
@@ -48,7 +49,7 @@ class LmdbStateStore:
             self._env.reader_check()
             if is_new:
                 self._reserve(self._env)
-                _sync_directory(os.path.dirname(self._path))  # LMDB syncs its file, never the directory
+                sync_directory(os.path.dirname(self._path))  # LMDB syncs its file, never the directory
         except (lmdb.CorruptedError, lmdb.InvalidError, lmdb.VersionMismatchError) as error:
             raise CorruptionError("state_file", path=self._path) from error
         except (lmdb.Error, OSError) as error:
@@ -111,14 +112,6 @@ class LmdbStateStore:
         self._failure = f"{type(error).__name__}: {error}"
         code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
         return StateStoreFailed(detail=self._failure, operation=operation, path=self._path, errno_code=code)
-
-
-def _sync_directory(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _poison_in_child() -> None:

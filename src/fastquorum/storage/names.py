@@ -44,14 +44,6 @@ def index_name(base_offset: Offset) -> str:
     return f"{base_offset:020d}.index"
 
 
-def time_index_name(base_offset: Offset) -> str:
-    return f"{base_offset:020d}.timeindex"
-
-
-def checkpoint_name(snapshot: OffsetAndEpoch) -> str:
-    return f"{snapshot.offset:020d}-{snapshot.epoch:010d}.checkpoint"
-
-
 def parse_segment(name: str) -> Offset | None:
     """The base offset if `name` is a segment's."""
     match = _SEGMENT.fullmatch(name)

@@ -98,11 +98,6 @@ class OfflineLog:
         bases = (names.parse_segment(name) for name in self._disk.list(self._directory))
         return [base for base in bases if base is not None]
 
-    @property
-    def checkpoint_names(self) -> list[str]:
-        """Finished checkpoints, ascending."""
-        return [name for name in self._disk.list(self._directory) if names.parse_checkpoint(name) is not None]
-
     def batches(self, start_offset: Offset = 0) -> Iterator[StoredBatch]:
         """Every batch from the one that holds `start_offset` on, in order; a zero tail ends a segment.
 

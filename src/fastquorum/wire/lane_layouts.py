@@ -98,7 +98,6 @@ from collections.abc import Callable
 from typing import Final
 
 VERSION_MIN: Final = {first}
-VERSION_MAX: Final = {last}
 
 RequestFields = tuple[int, bytes | None, int, int, int, bytes | None, int, int, int, bytes | None, int]
 """{request_results}.
@@ -226,7 +225,6 @@ def generate() -> str:
     fixed = (Kind.FIXED, Kind.ANY, Kind.OPTIONAL_ONE)
     head = HEAD.format(
         first=VERSIONS[0],
-        last=VERSIONS[-1],
         request_results=", ".join(results(REQUEST)),
         response_results=", ".join(results(RESPONSE)),
         request_varying=", ".join(names(REQUEST, Kind.VARY)),

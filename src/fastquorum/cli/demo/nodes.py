@@ -99,14 +99,12 @@ class Node:
         return code
 
 
-@dataclass(eq=True)
+@dataclass(eq=False)
 class NodeEnded(RetriableError):
     """A node ended while it was to start: perhaps somebody else took its port."""
 
     reason: str
     template: ClassVar[str] = "{reason}"
-
-    __hash__ = Exception.__hash__
 
 
 class Nodes:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Final
 
 VERSION_MIN: Final = 12
-VERSION_MAX: Final = 18
 
 RequestFields = tuple[int, bytes | None, int, int, int, bytes | None, int, int, int, bytes | None, int]
 """correlation_id, cluster_id, replica_id, max_wait_ms, max_bytes, topic_id, leader_epoch, fetch_offset, last_fetched_epoch, directory_id, high_watermark.

@@ -1,0 +1,114 @@
+"""What the asyncio and the blocking API share: where a node stands, and what is said when something does not come in
+time."""
+
+from collections.abc import Callable
+from typing import Final
+
+from fastquorum.errors import AppendTimeout, NotReady
+from fastquorum.node.io.running import Leadership, RunningNode
+from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
+
+BARRIER_RETRY_S: Final = 0.002
+"""A leader in the middle of a decision refuses a barrier; this much later it has decided."""
+
+
+class Standing:
+    """One node of a quorum, as far as both APIs say the same of it."""
+
+    def __init__(self, node: RunningNode) -> None:
+        self._node = node
+
+    @property
+    def node_id(self) -> NodeId:
+        return self._node.identity.node_id
+
+    @property
+    def leader(self) -> NodeId:
+        """Who leads as far as this node knows; -1 while nobody is known to."""
+        return self._node.leadership.leader_id
+
+    @property
+    def is_leader(self) -> bool:
+        """True while appends are accepted here."""
+        return self._node.is_leader
+
+    @property
+    def epoch(self) -> Epoch:
+        return self._node.leadership.epoch
+
+    @property
+    def high_watermark(self) -> Offset:
+        """Exclusive end of what is committed, as far as this node knows; -1 unknown."""
+        return self._node.high_watermark
+
+    @property
+    def end_offset(self) -> Offset:
+        """Exclusive end of this node's log; beyond the high watermark nothing is promised."""
+        return self._node.log.end_offset
+
+    @property
+    def role(self) -> str:
+        """unattached, prospective, candidate, leader, follower, resigned or observer."""
+        return self._node.role
+
+    @property
+    def endpoint(self) -> str:
+        """HOST:PORT that this node tells others to reach it at."""
+        return f"{self._node.advertised.host}:{self._node.advertised.port}"
+
+    def _raise_if_failed(self) -> None:
+        if self._node.error is not None:
+            raise self._node.error
+
+    def _not_ready(self, timeout: float) -> NotReady:
+        who = (
+            "no leader is known"
+            if self.leader == NO_NODE
+            else f"node {self.leader} has committed nothing in its epoch yet"
+        )
+        return NotReady(f"after {timeout} s, {who} (epoch {self.epoch})")
+
+
+class Transfer:
+    """Leadership on its way from this leader to another voter. Raises NotLeader, UsageError."""
+
+    def __init__(self, node: RunningNode, node_id: NodeId) -> None:
+        node.check_open()
+        before = node.leadership
+        if not before.is_self or not node.is_leader:
+            raise node.not_leader()
+        self._node = node
+        self._node_id = node_id
+        self._before = before
+        self.is_needless = node_id == node.identity.node_id
+        if not self.is_needless:
+            node.resign(node_id, before.epoch)
+
+    def is_over(self) -> bool:
+        """Was anybody elected?"""
+        now = self._node.leadership
+        return self.is_needless or (now.epoch > self._before.epoch and now.leader_id != NO_NODE)
+
+    def result(self) -> Leadership:
+        """The new leadership. NotReady: somebody else was elected."""
+        after = self._node.leadership
+        if not self.is_needless and after.leader_id != self._node_id:
+            self._node.check_open()
+            raise NotReady(f"node {after.leader_id} was elected instead of node {self._node_id}")
+        return self._before if self.is_needless else after
+
+
+def append_timeout(timeout: float) -> AppendTimeout:
+    return AppendTimeout(timeout, True)
+
+
+def barrier_timeout(timeout: float) -> NotReady:
+    return NotReady(f"no majority answered the read barrier within {timeout} s")
+
+
+def transfer_timeout(timeout: float) -> NotReady:
+    return NotReady(f"nobody was elected within {timeout} s")
+
+
+Failure = Callable[[float], Exception]
+"""Says that something did not come within so many seconds."""
