@@ -173,7 +173,6 @@ class Rig:
         ports = Ports(
             transport=self.transport,
             lock=self.lock,
-            flusher=self.flusher,
             states=self.states,
             listener=self.listener,
             clock_ms=lambda: WALL_CLOCK_MS,

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from fastquorum.config import MS
 from fastquorum.errors import FatalError, NotLeader, StorageFailed
 from fastquorum.wire.quorum import VoteRequest, VoteResponse
 from tests.lane.builders import CLUSTER
@@ -198,6 +199,26 @@ def test_an_append_after_the_failed_sync_is_refused_though_the_failure_is_not_re
     with pytest.raises(StorageFailed):
         rig.append(b"x")
     assert is_over(rig)
+
+
+def test_between_a_durable_mark_that_failed_and_the_end_nothing_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callers may come between the lock's release and the replica's stop."""
+    rig = Rig(1, 2, 3).lead()
+    connection = rig.accept()
+    rig.fetch(connection, 2, rig.log.end_offset)
+
+    def full(*_: object) -> None:
+        raise StorageFailed("no space left", "write", "durable-mark", 28)
+
+    monkeypatch.setattr(rig.disk, "replace_file", full)
+    rig.append(b"x")
+    rig.sync()
+    with pytest.raises(StorageFailed), rig.lock:
+        rig.log.maintain(rig.now_us + 3600 * 1000 * MS)
+    rig.journal.clear()
+    rig.fetch(connection, 2, rig.log.end_offset)
+    rig.barrier()
+    assert "send" not in [kind for kind, _ in rig.journal]
 
 
 def test_what_stopped_the_replica_first_is_what_it_reports() -> None:

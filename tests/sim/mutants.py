@@ -8,8 +8,8 @@ raft's and the lane's own mutants are reused; those here need the storage and no
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from fastquorum.kernels.lane import NO_CONNECTION, LeaderTerms, Output, Send
 from fastquorum.kernels.lane import Lane as AnyLane
+from fastquorum.kernels.lane import LeaderTerms, Output
 from fastquorum.kernels.pure.lane import Lane
 from fastquorum.kernels.pure.lane_follower import FollowerLane
 from fastquorum.node.lane_shell import LaneShell
@@ -18,11 +18,14 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft import moves
 from fastquorum.raft.core import Core
 from fastquorum.raft.election import ElectionState
+from fastquorum.raft.leader import Leader
 from fastquorum.raft.role import Role
+from fastquorum.raft.transitions import Cause
 from fastquorum.sim import runs
+from fastquorum.sim.disk import SimFile
 from fastquorum.storage.flushing import FlushResult
 from fastquorum.storage.log import Log
-from fastquorum.types import NO_NODE, Micros
+from fastquorum.types import NO_NODE, Micros, NodeId, Offset
 from tests.lane import mutants as lane
 from tests.raft import mutants as raft
 from tests.raft.mutants import Patcher
@@ -122,25 +125,9 @@ def _rule_4(patcher: Patcher) -> None:
 
 
 def _k18(patcher: Patcher) -> None:
-    """Our followers fetch only when all is flushed, with no sync under way. The bug needs one, so that goes too.
-
-    It is this first half that the simulator catches. A sync from before a truncation, counted after it, is not known
-    to be reachable here by itself: the storage tests (a sync racing a truncation) and the lane's rule 4 hold it.
-    """
-
-    def fetch_during_a_sync(follower: FollowerLane, now_us: Micros, out: list[Output]) -> None:
-        log = cast(Log, follower._log)
-        end = log.flushed_end
-        if follower._connection == NO_CONNECTION or follower._correlation_id >= 0:
-            return
-        follower._correlation_id = follower._context.next_correlation_id()
-        follower._fetch_offset = end
-        follower.fetch_sent_us = now_us
-        epoch = max(log.epoch_for(end - 1), 0) if end else 0
-        frame = follower._encode(follower._correlation_id, follower.epoch, end, epoch, follower.high_watermark)
-        out.append(Send(follower._connection, frame))
-
-    patcher.setattr(FollowerLane, "fetch", fetch_during_a_sync)
+    """Our followers fetch only when all is flushed, so a truncation, which a Fetch's answer orders, meets no sync under
+    way: the bug needs a sync that nobody asked for. Such a sync is harmless by itself (`_needless_syncs`)."""
+    _needless_syncs(patcher)
     flush_done = Log.flush_done
 
     def apply_after_truncation(log: Log, token: int, errno: int) -> FlushResult | None:
@@ -150,6 +137,53 @@ def _k18(patcher: Patcher) -> None:
         return flush_done(log, token, errno)
 
     patcher.setattr(Log, "flush_done", apply_after_truncation)
+
+
+def _needless_syncs(patcher: Patcher) -> None:
+    """No bug: a follower that fetches has its log synced once more meanwhile."""
+    fetch = FollowerLane.fetch
+
+    def fetch_and_sync(follower: FollowerLane, now_us: Micros, out: list[Output]) -> None:
+        fetch(follower, now_us, out)
+        log = cast(Log, follower._log)
+        if out and not log.is_flushing and log.end_offset:
+            log._flushing.submit(log.generation, log._written_end(), [log._segments[-1].file])
+
+    patcher.setattr(FollowerLane, "fetch", fetch_and_sync)
+
+
+def _k15(patcher: Patcher) -> None:
+    truncate_to, zero_fill, sync = Log.truncate_to, SimFile.zero_fill, SimFile.sync
+    truncating: list[Offset] = []
+
+    def truncate_in_memory(log: Log, end_offset: Offset) -> Offset:
+        truncating.append(end_offset)
+        try:
+            return truncate_to(log, end_offset)
+        finally:
+            truncating.clear()
+
+    def leave(file: SimFile, start: int, end: int) -> None:
+        if not truncating:
+            zero_fill(file, start, end)
+
+    def sync_unless_truncating(file: SimFile) -> None:
+        if not truncating:
+            sync(file)
+
+    patcher.setattr(Log, "truncate_to", truncate_in_memory)
+    patcher.setattr(SimFile, "zero_fill", leave)
+    patcher.setattr(SimFile, "sync", sync_unless_truncating)
+
+
+def _f20(patcher: Patcher) -> None:
+    resign = Leader.resign
+
+    def stay(leader: Leader, cause: Cause, preferred: NodeId = NO_NODE) -> None:
+        if cause is not Cause.DISK_STALLED:
+            resign(leader, cause, preferred)
+
+    patcher.setattr(Leader, "resign", stay)
 
 
 def _rule_5(patcher: Patcher) -> None:
@@ -204,8 +238,12 @@ MUTANTS: dict[str, Mutant] = {
     "K8": Mutant("what is appended counts as flushed", _k8),
     # KAFKA-10661
     "K10": Mutant(raft.MUTANTS["K10"].story, _k10),
+    # etcd #22442
+    "K15": Mutant("what was truncated is left on the disk", _k15),
     # Redpanda #3114, #16105
-    "K18": Mutant("fetches during a sync, and a sync from before a truncation counts after it", _k18),
+    "K18": Mutant("a sync from before a truncation counts after it", _k18),
+    # hashicorp/raft #503, #614
+    "F20": Mutant("a leader whose disk has stalled leads on", _f20),
     "votes-forgotten": Mutant("the epoch is persisted, the vote is not", _forgets_votes),
     "R1-durable": Mutant("the lane opens before the lead is durable", _rule_1),
     "R1-leader-change": Mutant("the lane opens before the epoch's first record is in the log", _rule_1_leader_change),

@@ -17,7 +17,7 @@ from fastquorum.raft.ports import Random
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log import Log
-from fastquorum.storage.ports import FlushPort, StateStore
+from fastquorum.storage.ports import StateStore
 from fastquorum.types import METADATA_TOPIC_ID, Endpoint, ReplicaKey, VoterSet
 from fastquorum.version import __version__
 
@@ -44,7 +44,6 @@ class Ports:
 
     transport: Transport
     lock: LaneLock
-    flusher: FlushPort
     states: StateStore
     listener: Listener
     clock_ms: WallClock
@@ -84,7 +83,6 @@ def assemble(
         kernels=kernels,
         lane=lane,
         log=log,
-        flusher=ports.flusher,
         transport=ports.transport,
         lock=ports.lock,
         clock_ms=ports.clock_ms,

@@ -40,7 +40,6 @@ from fastquorum.node.appends import Appends, Fate, Queued
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock, Transport, WallClock
 from fastquorum.storage.log import Log
-from fastquorum.storage.ports import FlushPort
 from fastquorum.storage.reading import TimestampOffset
 from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
 
@@ -57,7 +56,6 @@ class LaneShell:
         kernels: Kernels,
         lane: Lane,
         log: Log,
-        flusher: FlushPort,
         transport: Transport,
         lock: LaneLock,
         clock_ms: WallClock,
@@ -75,7 +73,6 @@ class LaneShell:
         """Names the leader; set by the replica, which knows."""
         self._kernels = kernels
         self._lane = lane
-        self._flusher = flusher
         self._transport = transport
         self._clock_ms = clock_ms
         self._fetch_link: FetchLink | None = None
@@ -316,8 +313,8 @@ class LaneShell:
         self._barriers.clear()
 
     def may_send(self) -> bool:
-        """After a failed sync nothing leaves, whoever asks (lane rule 5)."""
-        return not (self.stopped or self._flusher.failed or self._lane.has_failed)
+        """After the disk has failed nothing leaves, whoever asks (lane rule 5)."""
+        return not self.stopped and self.log.may_claim and not self._lane.has_failed
 
     def send(self, connection: Connection, frame: Buffer) -> None:
         if self.may_send():

@@ -169,7 +169,6 @@ class Process:
                 Ports(
                     transport=self,
                     lock=self._lock,
-                    flusher=self.flusher,
                     states=self.states,
                     listener=self,
                     clock_ms=lambda: WALL_CLOCK_MS + self.now_us // 1000,
@@ -274,17 +273,22 @@ class Process:
         self.note(f"exits: {type(error).__name__ if error else 'gracefully'}")
         self.die(power=False)
 
-    def plan_tick(self) -> None:
-        due = self.replica.deadline_us
+    def _due_us(self) -> list[Micros]:
+        """In world time: when the replica's thread, or the lane's if it is alone, has something to do."""
         if self._is_lane_alone:
-            due = self.lane.deadline_us if self._is_lane_going else -1
-        wanted = self._world.now_us + MAINTENANCE_US
-        if due >= 0:
-            wanted = min(wanted, max(self.build.clock.world_time(due), self._world.now_us + 1))
-        flusher = self.flusher
-        if flusher.begun_us >= 0 and not flusher.has_stalled:
-            stalled_us = flusher.begun_us + self.build.config.disk_stall_us_max + 1
-            wanted = min(wanted, max(stalled_us, self._world.now_us + 1))
+            lane_us = self.lane.deadline_us if self._is_lane_going else -1
+            return [self.build.clock.world_time(lane_us)] if lane_us >= 0 else []
+        due_us = []
+        if self.replica.deadline_us >= 0:
+            due_us.append(self.build.clock.world_time(self.replica.deadline_us))
+        if self.flusher.begun_us >= 0 and not self.flusher.has_stalled:
+            due_us.append(self.flusher.begun_us + self.build.config.disk_stall_us_max + 1)
+        return due_us
+
+    def plan_tick(self) -> None:
+        now_us = self._world.now_us
+        wanted = max(min(self._due_us(), default=now_us + MAINTENANCE_US), now_us + 1)
+        wanted = min(wanted, now_us + MAINTENANCE_US)
         if self._tick_at_us < 0 or wanted < self._tick_at_us:
             self._tick_at_us = wanted
             incarnation = self.incarnation
@@ -483,9 +487,11 @@ class Process:
 
     @property
     def _is_lane_going(self) -> bool:
-        """Nothing waits for raft/ to decide."""
+        """Nothing waits for raft/ to decide, nor for the end."""
         lane, shell = self.lane, self.replica.shell
-        return lane.mode is not LaneMode.CLOSED and not lane.is_frozen and not shell.handed_up and not shell.stopped
+        if lane.mode is LaneMode.CLOSED or lane.has_failed or shell.stopped:
+            return False
+        return not lane.is_frozen and not shell.handed_up
 
     def as_caller(self, action: Callable[[], object]) -> None:
         """A thread of its own calls, and may find the process dying under it."""

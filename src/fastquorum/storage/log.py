@@ -139,6 +139,11 @@ class Log:
         """True once the disk has failed: nothing is written, synced or claimed any more."""
         return self._failed
 
+    @property
+    def may_claim(self) -> bool:
+        """False from the moment the disk fails, before anybody was told: nothing may be sent any more (lane rule 5)."""
+        return not (self._failed or self._flushing.has_failed)
+
     def end_offset_for(self, epoch: Epoch) -> tuple[Epoch, Offset]:
         """The largest epoch <= `epoch` in the log and where it ends (KIP-101); (-1, -1) for an empty log."""
         return self._epochs.end_offset_for(epoch, self._end_offset)

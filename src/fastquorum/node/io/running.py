@@ -134,7 +134,6 @@ class RunningNode:
         ports = Ports(
             transport=transport,
             lock=self._lock,
-            flusher=opened.flusher,
             states=opened.states,
             listener=self,
             clock_ms=wall_clock_ms,
