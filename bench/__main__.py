@@ -23,6 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
     unknown = set(options.suite) - set(SUITES)
     if unknown:
         raise SystemExit(f"bench: no suite {sorted(unknown)[0]!r}; there are {', '.join(SUITES)}")
+    if options.only and options.suite != ["kernels"]:
+        raise SystemExit("bench: --only chooses among the kernels' cases: python -m bench kernels --only TEXT")
     setting = Setting(options.directory, options.quick, floors.has_compiler())
     report: dict[str, Any] = {"facts": facts(options.directory), "quick": options.quick}
     lines = facts_lines(report["facts"])
@@ -45,6 +47,8 @@ def _kernels(setting: Setting, only: str) -> tuple[list[dict[str, Any]], list[st
             continue
         print(f"{case.group}, {case.name} ...", file=sys.stderr, flush=True)
         outcomes.append(measure(case, rounds, round_ms))
+    if not outcomes:
+        raise SystemExit(f"bench: no case's name contains {only!r}")
     return [outcome_json(outcome) for outcome in outcomes], kernel_table(outcomes)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastquorum.cli.main import COMMANDS, GROUPS
+from fastquorum.node.settings import SETTINGS
 from tests.cli.conftest import COMMAND, Ran, environment, in_process
 from tests.wire.golden import CLUSTER
 
@@ -87,6 +88,22 @@ def test_doctor_finds_a_missing_directory_wrong(fastquorum: Callable[..., Ran], 
     ran = fastquorum("doctor", "--data", f"{tmp_path}/nowhere")
     assert ran.code == 1
     assert "nowhere is no directory" in ran.out
+
+
+def test_doctor_on_a_place_for_no_files_blames_no_replica(fastquorum: Callable[..., Ran]) -> None:
+    ran = fastquorum("doctor", "--data", "/proc")
+    assert ran.code == 1
+    assert "choose a directory for files" in ran.out
+    assert "replica" not in ran.out
+
+
+def test_every_setting_is_listed_with_its_default(fastquorum: Callable[..., Ran]) -> None:
+    ran = fastquorum("run", "--settings")
+    assert ran.code == 0
+    rows = {line.split()[0]: line for line in ran.out.splitlines()[1:]}
+    assert len(rows) == len(SETTINGS)
+    fetch = rows["controller.quorum.fetch.timeout.ms"]
+    assert fetch.split()[1:3] == ["2000", "FASTQUORUM_CONTROLLER_QUORUM_FETCH_TIMEOUT_MS"]
 
 
 def test_a_sweep_reports_every_seed() -> None:

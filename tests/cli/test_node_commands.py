@@ -64,7 +64,8 @@ def test_a_quorum_of_one_appends_reads_and_describes(fastquorum: Run, running: S
     described = json.loads(fastquorum("quorum", "describe", *at, "--status", "--format", "json").out)
     assert described["leaderId"] == 1
     assert node.end(signal.SIGTERM).code == 0
-    assert fastquorum("log", "verify", data).code == 0
+    verified = fastquorum("log", "verify", data)
+    assert (verified.code, verified.out.split()[:2]) == (0, ["SOUND", str(data)])
 
 
 def test_offset_out_of_range_and_oversize_records_are_refused(fastquorum: Run, running: Start, data: Path) -> None:
@@ -250,6 +251,8 @@ def test_a_foreign_directory(fastquorum: Run, tmp_path: Path) -> None:
         (("--node-id", 1, "--voters", "1@h:1", "--topic-name", "no good"), "'no good' is no topic name"),
         (("--node-id", 1, "--voters", "1@h:1", "--log", "metadata", "--topic-name", "t"), "--topic-name is for user"),
         (("--node-id", -1, "--voters", "1@h:1"), "node id -1"),
+        (("--node-id", 1, "--voters", "1@h:1", "--cluster-id", "a b"), "'a b' is no cluster id"),
+        (("--node-id", 1, "--voters", "0x@h:1"), "'0x@h:1' is not a voter: expected ID@HOST:PORT"),
     ],
 )
 def test_bad_formats_make_nothing(fastquorum: Run, tmp_path: Path, words: tuple[object, ...], complaint: str) -> None:
@@ -328,6 +331,11 @@ def test_no_node_and_no_majority_are_retriable(fastquorum: Run, running: Start, 
     nobody = fastquorum("append", *at, "--value", "x")
     assert nobody.code == 3
     assert "cannot be reached: Connection refused" in nobody.err
+    told = fastquorum("read", *at[:2], "--timeout", "1.5").err.splitlines()
+    assert told[0].startswith("no leader yet (")
+    assert told[1].startswith("fastquorum read: the quorum is not ready: ")
+    for line in told:
+        assert all(f"127.0.0.1:{port} cannot be reached" in line for port in ports)
     voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in enumerate(ports, 1))
     data = tmp_path / "n1"
     assert fastquorum("format", "--data", data, "--node-id", 1, "--voters", voters, "--cluster-id", "c").code == 0

@@ -278,6 +278,16 @@ def test_between_a_failed_sync_and_its_report_nothing_leaves() -> None:
     assert "send" not in [kind for kind, _ in rig.journal]
 
 
+def test_what_waited_for_a_handshake_does_not_leave_after_a_failed_sync() -> None:
+    rig = Rig(1, 2, 3)
+    rig.pass_time(3_000 * MS)
+    (connection, *_) = [number for number in rig.transport.begun if number in rig.transport.open]
+    rig.replica.on_connected(connection, rig.now_us)
+    rig.flusher.failed = True
+    rig.shake_hands(connection)
+    assert rig.asked(connection) == []
+
+
 def test_a_failed_sync_stops_the_replica_and_tells_everybody_who_waits() -> None:
     rig = Rig().lead()
     append, barrier = rig.append(b"x"), rig.barrier()

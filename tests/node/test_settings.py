@@ -7,7 +7,7 @@ import pytest
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import ConfigError
 from fastquorum.node.io.sources import read_settings
-from fastquorum.node.settings import SETTINGS, variable
+from fastquorum.node.settings import MEANINGS, SETTINGS, variable
 from fastquorum.types import Endpoint, Uuid
 
 DIRECTORY_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -151,6 +151,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_every_field_can_be_set_by_file_and_variable() -> None:
     assert {setting.name for setting in SETTINGS if setting.is_quorum} == set(QuorumConfig.__dataclass_fields__)
+    assert list(MEANINGS) == [setting.name for setting in SETTINGS]
     keys = [key for setting in SETTINGS for key in setting.keys]
     assert len(keys) == len(set(keys))
     assert variable("controller.quorum.voters") == "FASTQUORUM_CONTROLLER_QUORUM_VOTERS"

@@ -11,7 +11,7 @@ from typing import Final
 from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain, load_kernels, parse_bootstrap
 from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.connection import Deadline, NotSent
-from fastquorum.cli.output import print_json
+from fastquorum.cli.output import print_json, tell
 from fastquorum.errors import FastQuorumError, NotReady, Overloaded, RecordTooLarge, UsageError
 from fastquorum.kernels import BATCH_BYTES_MAX
 from fastquorum.types import Offset
@@ -47,9 +47,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     decode = _ENCODINGS[arguments.encoding]
     bootstrap = parse_bootstrap(arguments.bootstrap)
-    lines = _batches_of(arguments.value) if arguments.value is not None else _batches_of_stdin()
+    # Two digits a byte is the longest way to write one.
+    line_bytes_max = BATCH_BYTES_MAX if arguments.encoding == "text" else 2 * BATCH_BYTES_MAX
+    lines = _batches_of(arguments.value) if arguments.value is not None else _batches_of_stdin(line_bytes_max)
     done = 0
-    with QuorumClient(bootstrap, load_kernels(arguments.kernels)) as client:
+    with QuorumClient(bootstrap, load_kernels(arguments.kernels), tell) as client:
         try:
             for batch in lines:
                 values = [_decoded(decode, line, done + number) for number, line in enumerate(batch, 1)]
@@ -95,14 +97,14 @@ def _batches_of(values: Sequence[str]) -> Iterator[list[bytes]]:
         yield [os.fsencode(value)]
 
 
-def _batches_of_stdin() -> Iterator[list[bytes]]:
+def _batches_of_stdin(line_bytes_max: int) -> Iterator[list[bytes]]:
     """Whole lines as they arrive: what is there already goes together, what trickles in is not kept waiting."""
     rest = b""
     while data := os.read(sys.stdin.fileno(), _READ_BYTES):
         *lines, rest = (rest + data).split(b"\n")
         yield from _cut(lines)
-        if len(rest) > BATCH_BYTES_MAX:
-            raise RecordTooLarge(f"a line is longer than {BATCH_BYTES_MAX} bytes, which is what fits into one batch")
+        if len(rest) > line_bytes_max:
+            raise RecordTooLarge(f"a line is longer than {line_bytes_max} bytes: it does not fit into one batch")
     if rest:
         yield [rest]
 

@@ -5,8 +5,9 @@ append that was not answered has happened is for `barrier` and a look at the log
 Source: the Kafka protocol guide; KIP-595 (DescribeQuorum), KIP-951 (a follower names the leader).
 """
 
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
@@ -38,6 +39,8 @@ DESCRIBE_QUORUM_VERSION: Final = 2
 LOOK_AGAIN_S: Final = 0.02
 """Between two looks for a leader."""
 CONNECT_S: Final = 2.0
+SAY_SO_S: Final = 1.0
+"""Who waits for longer is told why."""
 FETCH_BYTES: Final = 4 * 1024 * 1024
 
 Voters = DescribeQuorumResponse.TopicData.PartitionData
@@ -76,7 +79,11 @@ class Committed(NamedTuple):
 class QuorumClient:
     """Appends to and reads from a quorum, found through any of its nodes."""
 
-    def __init__(self, bootstrap: Sequence[Endpoint], kernels: Kernels) -> None:
+    def __init__(
+        self, bootstrap: Sequence[Endpoint], kernels: Kernels, on_wait: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """`on_wait` is told, once a search, why the leader is not found yet."""
+        self._on_wait = on_wait
         self._bootstrap = list(bootstrap)
         self._kernels = kernels
         self._connections: dict[Endpoint, Connection] = {}
@@ -100,6 +107,7 @@ class QuorumClient:
         """The leader, asked for until somebody knows one. NotReady."""
         if self._leader is not None:
             return self._leader
+        began_s = time.monotonic()
         while True:
             reasons = []
             for _ in self._bootstrap:
@@ -114,6 +122,9 @@ class QuorumClient:
                 self._turn += 1
             if deadline.left_s <= LOOK_AGAIN_S:
                 raise NotReady("; ".join(reasons))
+            if time.monotonic() - began_s > SAY_SO_S:
+                began_s = math.inf
+                self._on_wait(f"no leader yet ({'; '.join(reasons)}); trying for {deadline.left_s:.0f} s more")
             time.sleep(LOOK_AGAIN_S)
 
     def forget_leader(self) -> None:

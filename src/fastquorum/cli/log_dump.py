@@ -39,9 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
     kernels = load_kernels(arguments.kernels)
     if "\0" in arguments.path:
         raise UsageError("the path holds a zero byte")
+    paths = files_of(arguments.path)
     if arguments.format == "table":
         print(_ROW.format("OFFSET", "EPOCH", "TIMESTAMP_MS", "RECORD"))
-    for path in files_of(arguments.path):
+    for path in paths:
         kind = kind_of(path) if arguments.records == "auto" else LogKind(arguments.records)
         match arguments.format:
             case "kafka":

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         print_json({**said, "findings": findings})
     else:
-        print_table(("VERIFIED", arguments.path), list(said.items()))
+        print_table(("SOUND" if seen.is_sound else "DAMAGED", arguments.path), list(said.items())[1:])
         if findings:
             print()
             header = ("SEVERITY", "FILE", "BYTE", "OFFSET", "FINDING")

@@ -7,7 +7,7 @@ import shutil
 import time
 from typing import Any, Final, Literal, NamedTuple
 
-from fastquorum.errors import FastQuorumError
+from fastquorum.errors import FastQuorumError, StorageFailed
 from fastquorum.kernels import Kernels, load
 from fastquorum.storage.identity import is_formatted, read_identity
 from fastquorum.storage.io_disk import RealDisk
@@ -89,6 +89,11 @@ def data_directory(path: str, kernels_name: Literal["native", "pure"]) -> Look:
             identity = read_identity(disk)
             facts["formatted"] = f"node {identity.node_id} of cluster {identity.cluster_id}, {identity.log_kind} log"
         p50, p99 = _sync_us(root, kernels)
+    except StorageFailed as error:
+        problems.append(
+            Problem(f"{error.operation} of {error.path} failed: {error.detail}", "choose a directory for files")
+        )
+        return facts, problems
     except FastQuorumError as error:
         problems.append(Problem(str(error), "nothing more was looked at"))
         return facts, problems

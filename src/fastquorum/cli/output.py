@@ -19,6 +19,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
+def tell(text: str) -> None:
+    """One line on stderr, for whoever waits."""
+    print(text, file=sys.stderr, flush=True)
+
+
 @contextlib.contextmanager
 def working(description: str) -> Iterator[None]:
     """A sign of life on stderr, if that is a terminal, while nobody knows how long it takes."""

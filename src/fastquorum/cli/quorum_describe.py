@@ -20,7 +20,7 @@ from fastquorum.cli.arguments import (
 )
 from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.connection import Deadline
-from fastquorum.cli.output import print_json
+from fastquorum.cli.output import print_json, tell
 from fastquorum.errors import NotReady, UsageError
 from fastquorum.types import ZERO_UUID, NodeId
 from fastquorum.wire.quorum_admin import DescribeQuorumResponse
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.human_readable and not arguments.replication:
         raise UsageError("--human-readable goes with --replication only")
     bootstrap = parse_bootstrap(arguments.bootstrap)
-    with QuorumClient(bootstrap, load_kernels(arguments.kernels)) as client:
+    with QuorumClient(bootstrap, load_kernels(arguments.kernels), tell) as client:
         while True:
             deadline = Deadline(arguments.timeout)
             response = client.describe(deadline)

@@ -17,7 +17,7 @@ from fastquorum.cli.arguments import (
 from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.connection import Deadline
 from fastquorum.cli.json_text import jackson_text
-from fastquorum.cli.output import print_json
+from fastquorum.cli.output import print_json, tell
 from fastquorum.cli.stored import describe_record
 from fastquorum.kernels import Record
 from fastquorum.storage.identity import LogKind
@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     bootstrap = parse_bootstrap(arguments.bootstrap)
     offset, left = arguments.from_offset, arguments.max
-    with QuorumClient(bootstrap, load_kernels(arguments.kernels)) as client:
+    with QuorumClient(bootstrap, load_kernels(arguments.kernels), tell) as client:
         kind = _kind(client.leader(Deadline(arguments.timeout)).topic)
         end = None
         while True:

@@ -8,10 +8,12 @@ import threading
 from types import FrameType
 
 from fastquorum.cli.arguments import explain, load_kernels
+from fastquorum.cli.output import print_table
 from fastquorum.errors import DirectoryError, FastQuorumError
 from fastquorum.node.io.directory import needs_format
 from fastquorum.node.io.running import Leadership, start_node
 from fastquorum.node.io.sources import read_settings
+from fastquorum.node.settings import MEANINGS, SETTINGS, default_text, variable
 from fastquorum.types import NO_NODE, Offset
 
 
@@ -21,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Run the node whose data directory this is, in the foreground. One line tells that it listens. SIGTERM and "
         "SIGINT stop it gracefully, within 5 s; a second one at once, which is as safe as a crash.\nSettings come from "
         "arguments, then the file (properties, or TOML by its name), then FASTQUORUM_... in the environment; names are "
-        "Kafka's (controller.quorum.fetch.timeout.ms) or KIP-595's (quorum.fetch.timeout.ms).",
+        "Kafka's (controller.quorum.fetch.timeout.ms) or KIP-595's (quorum.fetch.timeout.ms); --settings lists them.",
         "fastquorum run --data n1",
         "fastquorum run --data n1 --listen 0.0.0.0:9093 --advertise h1:9093 --config n1.properties",
     )
@@ -31,6 +33,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--advertise", metavar="HOST:PORT", help="where others reach it (default: where it listens)")
     parser.add_argument("--kernels", choices=("native", "pure"), help="which kernels to use (default: native)")
     parser.add_argument("--verbose", action="store_true", help="tell on stderr who leads")
+    parser.add_argument("--settings", action=_ShowSettings, nargs=0, help="print every setting there is, and exit")
+
+
+class _ShowSettings(argparse.Action):
+    """As --help: whatever else was said."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        rows = [(each.keys[0], default_text(each), variable(each.keys[0]), MEANINGS[each.name]) for each in SETTINGS]
+        print_table(("SETTING", "DEFAULT", "VARIABLE", "MEANING"), rows)
+        parser.exit(0)
 
 
 class _Watcher:

@@ -64,6 +64,8 @@ def read_batches(path: str, kernels: Kernels) -> Iterator[ShownBatch | Leftover]
 
 def files_of(path: str) -> list[str]:
     """The file, or the segments of the data or log directory that `path` names, in order."""
+    if not os.path.exists(path):
+        raise DirectoryError("there is no such file", path=path)
     if not os.path.isdir(path):
         return [path]
     for directory in (os.path.join(path, names.LOG_DIRECTORY), path):

@@ -182,6 +182,39 @@ SETTINGS: Final = (
     _quorum("disk_stall_us_max", ["disk.stall.max.ms"], _milliseconds, both=False),
 )
 
+MEANINGS: Final = {
+    "path": "the data directory",
+    "node_id": "who this is; checked against the directory",
+    "voters": "ID@HOST:PORT[:DIRID],...; static ones may move to other addresses",
+    "cluster_id": "checked against the directory",
+    "listen": "where to bind; an empty host means every address",
+    "advertise": "where others reach it",
+    "bootstrap": "whom to ask who leads (default: the voters)",
+    "log": "user or metadata; checked against the directory",
+    "topic": "how Kafka's clients see a user log",
+    "kernels": "native or pure",
+    "election_timeout_us": "an election waits this long, plus a random part below the same again",
+    "fetch_timeout_us": "a leader silent for this long is voted out; one unheard for 1.5 times that resigns",
+    "election_backoff_us_max": "longest wait before the candidates a resigning leader named stand",
+    "request_timeout_us": "an answer that is not there by then never comes",
+    "retry_backoff_us": "wait before a request is made again",
+    "fetch_wait_us_max": "how long a leader keeps a Fetch that finds nothing; at most a quarter of the fetch timeout",
+    "fetch_bytes_max": "most that one Fetch carries",
+    "observer_expiry_us": "an observer not heard for this long is no longer described",
+    "batch_bytes_max": "largest batch",
+    "segment_bytes": "a segment that reaches this is closed",
+    "preallocate_bytes": "segments are filled with zeros ahead of use in steps of this size",
+    "mark_interval_us": "how often the durable mark is renewed",
+    "frame_bytes_max": "largest frame",
+    "connections_max": "most connections at a time",
+    "connection_idle_us_max": "a connection idle for this long is closed",
+    "partial_frame_us_max": "a frame that has begun must be whole by then, and an answer read",
+    "append_queue_records_max": "most records that wait for their commit",
+    "append_queue_bytes_max": "most bytes that wait for their commit",
+    "disk_stall_us_max": "a sync longer than this makes a leader resign",
+}
+"""For people, by name."""
+
 WITHOUT_EFFECT: Final = frozenset(
     (
         # Of Kafka's files for controllers: right there, and decided otherwise here.
@@ -215,6 +248,14 @@ _BY_VARIABLE: Final = {variable(key): setting for key, setting in _BY_KEY.items(
     variable(name): _by_name(setting) for name, setting in _BY_NAME.items()
 }
 _OTHER_VARIABLES: Final = frozenset((VARIABLE_PREFIX + "FAILPOINTS",))
+
+
+def default_text(setting: Setting) -> str:
+    """Its default as a file says it; empty where the directory or another setting decides."""
+    if not setting.is_quorum:
+        return "native" if setting.name == "kernels" else ""
+    value: int = getattr(QuorumConfig(), setting.name)
+    return str(value // MS if setting.parse is _milliseconds else value)
 
 
 # --- putting sources together -----------------------------------------------------------------------------------------

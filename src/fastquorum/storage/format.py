@@ -164,6 +164,10 @@ def check_options(options: FormatOptions) -> None:
         raise VoterCountError(f"{len(voters)} voters were given, a quorum has 1 to {VOTERS_MAX}", count=len(voters))
     if not options.cluster_id:
         raise UsageError("the cluster id is empty", "make one with `fastquorum random-uuid` and give it to every node")
+    if not options.cluster_id.isprintable() or any(char.isspace() for char in options.cluster_id):
+        raise UsageError(
+            f"{options.cluster_id!r} is no cluster id", "use text without spaces, or `fastquorum random-uuid`"
+        )
     if not 0 <= options.node_id < 2**31:
         raise UsageError(f"node id {options.node_id} is outside 0..{2**31 - 1}")
     if options.directory_id == ZERO_UUID:
