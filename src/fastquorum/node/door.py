@@ -267,6 +267,7 @@ def api_versions() -> ApiVersionsResponse:
             api_key=key, min_version=API[key].advertised.first, max_version=API[key].advertised.last
         )
         for key in sorted(SERVED)
+        if API[key].is_advertised
     ]
     feature = ApiVersionsResponse.SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
     return ApiVersionsResponse(api_keys=keys, supported_features=[feature])

@@ -15,7 +15,7 @@ from fastquorum.wire.api_keys import ApiKey
 from fastquorum.wire.codec import Buffer, decode_prefix, encode, trailing_bytes
 from fastquorum.wire.headers import RequestHeader, ResponseHeader
 from fastquorum.wire.message import Message
-from fastquorum.wire.types import Versions
+from fastquorum.wire.types import NO_VERSIONS, Versions
 
 
 class Api(NamedTuple):
@@ -27,8 +27,13 @@ class Api(NamedTuple):
     response: type[Message]
     versions: Versions
     advertised: Versions
-    """What Kafka 4.3 puts into an ApiVersions response where it has the API; differs for Produce and InitProducerId."""
+    """What goes into an ApiVersions response where the API is served: Kafka 4.3's range, which differs for Produce and
+    InitProducerId. NO_VERSIONS where Kafka has no such API (any more): peers must not learn of it unasked."""
     flexible: Versions
+
+    @property
+    def is_advertised(self) -> bool:
+        return self.advertised != NO_VERSIONS
 
     def request_header_version(self, version: int) -> int:
         return 2 if self.flexible.has(version) else 1
@@ -42,6 +47,12 @@ _ADVERTISED: Final = {
     # Versions 0-2 are gone, but librdkafka judges by them what a broker can do (KAFKA-18659).
     ApiKey.PRODUCE: Versions(0, 13),
     ApiKey.INIT_PRODUCER_ID: Versions(0, 5),  # version 6 is not stable yet
+    ApiKey.LEADER_AND_ISR: NO_VERSIONS,
+    ApiKey.STOP_REPLICA: NO_VERSIONS,
+    ApiKey.UPDATE_METADATA: NO_VERSIONS,
+    ApiKey.CONTROLLED_SHUTDOWN: NO_VERSIONS,
+    ApiKey.METADATA_HEARTBEAT: NO_VERSIONS,
+    ApiKey.ISR_CHANGE: NO_VERSIONS,
 }
 
 
@@ -75,8 +86,10 @@ _MODULES: Final = (
     "brokers",
     "cluster",
     "configs",
+    "controller_heartbeat",
     "fetch",
     "handshake",
+    "inter_broker",
     "list_offsets",
     "log_dirs",
     "metadata",

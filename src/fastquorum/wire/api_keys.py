@@ -1,10 +1,10 @@
-"""The numbers of Kafka's APIs. Source: the Kafka protocol guide (4.3)."""
+"""The numbers of Kafka's APIs, and of the two that Kafka never had. Source: the Kafka protocol guide (4.3)."""
 
 from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """Every API key of Kafka 4.3; `fastquorum.wire.api.API` has those that are declared here."""
+    """Every API key of Kafka 4.3, and private ones; `fastquorum.wire.api.API` has those that are declared here."""
 
     PRODUCE = 0
     FETCH = 1
@@ -99,3 +99,8 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    # KIP-343's, which Kafka never numbered. Far above Kafka's, which grow by a few a release; below 10000, where other
+    # vendors' private keys begin; and below 0x4000, as every key must be: frames are told apart by their first four
+    # bytes, which from 0x4000_0000 on are the correlation id of an answer to the lane.
+    METADATA_HEARTBEAT = 3430
+    ISR_CHANGE = 3431
