@@ -38,21 +38,26 @@ cdef class _View:
             PyBuffer_Release(&self._view)
 
 
-def batch_headers(buffer, position=0, *, verify_crc=True):
+def batch_headers(buffer, position=0, *, verify_crc=True, producers_only=False):
     """Headers of all whole batches from position to the end or the first byte that is no batch."""
     cdef _View view = _View(buffer, position)
     cdef int64_t at = position
     cdef bint is_verified = verify_crc
+    cdef bint needs_producer = producers_only
     cdef BatchHeader header
     cdef bint crc_valid = False
     cdef bint is_batch
     found = []
     while True:
         with nogil:
-            is_batch = core.framing_fault(view.data, view.size, at) == Fault.none
-            if is_batch:
-                header = core.read_header(view.data + at)
-                is_batch = core.header_bytes <= header.size_bytes <= view.size - at
+            while True:
+                is_batch = core.framing_fault(view.data, view.size, at) == Fault.none
+                if is_batch:
+                    header = core.read_header(view.data + at)
+                    is_batch = core.header_bytes <= header.size_bytes <= view.size - at
+                if not is_batch or not needs_producer or header.producer_id >= 0:
+                    break
+                at += header.size_bytes
             if is_batch and is_verified:
                 crc_valid = header.crc == core.batch_crc(view.data + at, header)
         if not is_batch:

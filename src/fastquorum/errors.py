@@ -106,6 +106,40 @@ class OffsetOutOfRange(UsageError):
 
 
 @dataclass(eq=False)
+class OutOfOrderSequence(UsageError):
+    """A producer's batch is neither its next nor one of its last (KIP-98). Nothing was appended."""
+
+    detail: str = ""
+    producer_id: int = -1
+    sequence: int = -1
+    expected_sequence: int = -1
+    wire_code: ClassVar[int] = 45
+
+    def __str__(self) -> str:
+        return self.detail or (
+            f"producer {self.producer_id} appends sequence {self.sequence}, its next is {self.expected_sequence}: "
+            "somebody else appends in its name, or what lies between was lost before it was sent"
+        )
+
+
+@dataclass(eq=False)
+class ProducerFenced(UsageError):
+    """A newer instance of the producer has appended (KIP-98): nothing of this epoch will be appended any more."""
+
+    detail: str = ""
+    producer_id: int = -1
+    epoch: int = -1
+    current_epoch: int = -1
+    wire_code: ClassVar[int] = 47
+
+    def __str__(self) -> str:
+        return self.detail or (
+            f"epoch {self.epoch} of producer {self.producer_id} is over, it is at {self.current_epoch}: stop, a newer "
+            "instance has taken over"
+        )
+
+
+@dataclass(eq=False)
 class DirectoryError(UsageError):
     """A data directory cannot be used as asked: foreign, unformatted, locked, read-only, newer format. `path` names
     it."""

@@ -143,3 +143,21 @@ def test_only_one_whole_batch_can_be_stamped(kernels: Kernels) -> None:
     for offset, epoch in ((-1, 0), (0, -1), (2**63, 0), (0, 2**31)):
         with pytest.raises(UsageError):
             kernels.stamp_batch(bytearray(good), offset, epoch)
+
+
+def test_headers_of_producers_batches_only(kernels: Kernels) -> None:
+    log = b"".join(
+        kernels.encode_values(
+            [b"x"] * 3,
+            base_offset=3 * number,
+            leader_epoch=1,
+            timestamp_ms=5,
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=7,
+        )
+        for number, producer_id in enumerate((-1, 9, -1, 0, -1))
+    )
+    infos = kernels.batch_headers(log + b"tail", producers_only=True)
+    assert [(info.base_offset, info.producer_id, info.base_sequence) for info in infos] == [(3, 9, 7), (9, 0, 7)]
+    assert all(info.crc_valid for info in infos)

@@ -91,6 +91,7 @@ def all_readers(twins: Twins, data: bytes) -> None:
         for decode in ("decode_batch", "decode_records", "decode_values"):
             same(twins, decode, data, verify_crc=verify_crc, decompressed_bytes_max=5000)
         same(twins, "batch_headers", data, verify_crc=verify_crc)
+        same(twins, "batch_headers", data, verify_crc=verify_crc, producers_only=True)
         same(twins, "scan", data, verify_crc=verify_crc)
 
 

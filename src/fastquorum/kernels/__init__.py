@@ -459,8 +459,13 @@ class Kernels(Protocol):
         """Only the values, as bytes."""
         ...
 
-    def batch_headers(self, buffer: Buffer, position: int = 0, *, verify_crc: bool = True) -> list[BatchInfo]:
-        """Headers of all whole batches from position to the end or the first byte that is no batch (never raises)."""
+    def batch_headers(
+        self, buffer: Buffer, position: int = 0, *, verify_crc: bool = True, producers_only: bool = False
+    ) -> list[BatchInfo]:
+        """Headers of all whole batches from position to the end or the first byte that is no batch (never raises).
+
+        `producers_only`: of those only that carry a producer id.
+        """
         ...
 
     def scan(

@@ -5,6 +5,7 @@ write until the high watermark passes it, and then its ticket is told - by the c
 is released.
 """
 
+import heapq
 from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from fastquorum.errors import FastQuorumError, Overloaded
 from fastquorum.kernels import Buffer
 from fastquorum.node.ports import AppendTicket
+from fastquorum.storage.producers import ProducedBatch, Stamp
 from fastquorum.types import Offset
 
 RETRY_AFTER_S = 0.01
@@ -26,6 +28,8 @@ class Queued(NamedTuple):
     encoded: bytearray | None
     record_count: int
     size_bytes: int
+    stamp: Stamp | None = None
+    """Set if a producer vouches for it: then it goes into the log at most once."""
 
 
 class Pending(NamedTuple):
@@ -61,6 +65,10 @@ class Appends:
         self.size_bytes = 0
         self.queued: deque[Queued] = deque()
         self._pending: deque[Pending] = deque()
+        self._joined: list[tuple[Offset, int, AppendTicket, Offset]] = []
+        """A heap of repeated appends, which share the fate of a batch that is in the log: its end, a number that breaks
+        ties, the ticket, its base offset. They take no room."""
+        self._joined_count = 0
 
     def __len__(self) -> int:
         return len(self._pending) + len(self.queued)
@@ -86,6 +94,11 @@ class Appends:
         """In the log now. Offsets ascend."""
         self._pending.append(Pending(ticket, base_offset, record_count, size_bytes))
 
+    def join(self, ticket: AppendTicket, batch: ProducedBatch) -> None:
+        """Its batch is in the log already; the ticket is told when that is committed."""
+        self._joined_count += 1
+        heapq.heappush(self._joined, (batch.end_offset, self._joined_count, ticket, batch.base_offset))
+
     def committed(self, high_watermark: Offset) -> list[Fate]:
         """All whose records lie wholly below the high watermark."""
         done: list[Fate] = []
@@ -95,13 +108,18 @@ class Appends:
             self.records -= first.record_count
             self.size_bytes -= first.size_bytes
             done.append(Fate(first.ticket, first.base_offset, None))
+        while self._joined and self._joined[0][0] <= high_watermark:
+            _, _, ticket, base_offset = heapq.heappop(self._joined)
+            done.append(Fate(ticket, base_offset, None))
         return done
 
     def fail_pending(self, error: FastQuorumError) -> list[Fate]:
         fates = [Fate(each.ticket, -1, error) for each in self._pending]
+        fates += [Fate(ticket, -1, error) for _, _, ticket, _ in sorted(self._joined, key=lambda each: each[1])]
         for each in self._pending:
             self.release(each.record_count, each.size_bytes)
         self._pending.clear()
+        self._joined.clear()
         return fates
 
     def fail_queued(self, error: FastQuorumError) -> list[Fate]:

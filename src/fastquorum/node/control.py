@@ -99,7 +99,8 @@ def control_records(kernels: Kernels, data: Buffer) -> Iterator[tuple[Offset, Me
 
 
 def recovered(kernels: Kernels, log: Log) -> tuple[tuple[tuple[Offset, VoterSet], ...], tuple[tuple[Offset, int], ...]]:
-    """The voter sets and kraft.versions that a recovered log holds, by offset. Raises CorruptionError."""
+    """The voter sets and kraft.versions that a recovered log holds, by offset; what producers have in it is taken in on
+    the way. Raises CorruptionError."""
     voter_sets: list[tuple[Offset, VoterSet]] = []
     kraft_versions: list[tuple[Offset, int]] = []
     offset = log.start_offset
@@ -114,6 +115,7 @@ def recovered(kernels: Kernels, log: Log) -> tuple[tuple[tuple[Offset, VoterSet]
         voter_sets += span.voter_sets
         kraft_versions += span.kraft_versions
         offset = span.scan.next_offset
+        log.producers.read(kernels, span.data, offset)
     return tuple(voter_sets), tuple(kraft_versions)
 
 

@@ -15,32 +15,38 @@ from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.node import door_fetch, door_produce
+from fastquorum.node.door_cluster import ClusterAnswers
+from fastquorum.node.door_ids import ProducerIds
+from fastquorum.node.door_offsets import list_offsets
 from fastquorum.node.inbound import Request
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log import Log
 from fastquorum.types import METADATA_TOPIC_ID, NO_NODE, TOPIC_NAME, Endpoint, Epoch, Micros, NodeId, Uuid
 from fastquorum.wire import API, ApiKey, ErrorCode, Message
+from fastquorum.wire.cluster import DescribeClusterRequest
+from fastquorum.wire.configs import DescribeConfigsRequest
 from fastquorum.wire.fetch import FetchRequest
 from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
-from fastquorum.wire.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
+from fastquorum.wire.list_offsets import ListOffsetsRequest
+from fastquorum.wire.metadata import MetadataRequest
 from fastquorum.wire.produce import ProduceRequest
+from fastquorum.wire.producers import FindCoordinatorRequest, InitProducerIdRequest
 
 if TYPE_CHECKING:
     from fastquorum.node.replica import Replica
 
 UNANSWERED_MAX: Final = 256
 """Requests one connection may have open; beyond it the client is hung up on."""
-MAX_TIMESTAMP: Final = -3
-"""ListOffsets: -1 latest, -2 earliest, -3 the record with the largest timestamp; below it nothing is served."""
-EPOCH_VERSION_MIN: Final = 4
-"""The first ListOffsets whose answer can carry an epoch."""
 SERVED: Final = (
     ApiKey.PRODUCE,
     ApiKey.FETCH,
     ApiKey.LIST_OFFSETS,
     ApiKey.METADATA,
+    ApiKey.FIND_COORDINATOR,
     ApiKey.API_VERSIONS,
+    ApiKey.INIT_PRODUCER_ID,
+    ApiKey.DESCRIBE_CONFIGS,
+    ApiKey.DESCRIBE_CLUSTER,
     ApiKey.VOTE,
     ApiKey.BEGIN_QUORUM_EPOCH,
     ApiKey.END_QUORUM_EPOCH,
@@ -87,11 +93,12 @@ class Door:
         self.topic_name = TOPIC_NAME if kind is LogKind.METADATA else topic_name
         self.topic_id = METADATA_TOPIC_ID if kind is LogKind.METADATA else user_topic_id(cluster_id, topic_name)
         self._node_id = node_id
-        self._cluster_id = cluster_id
         self._orders: dict[Connection, deque[_Slot]] = {}
         self._slots: dict[int, tuple[Request, _Slot]] = {}
         self._produces = door_produce.Produces(self)
         self._fetches = door_fetch.Fetches(self)
+        self._ids = ProducerIds(self)
+        self._cluster = ClusterAnswers(self, cluster_id)
 
     def bind(self, replica: "Replica") -> None:
         """The replica behind the door; once, by assembly."""
@@ -116,18 +123,39 @@ class Door:
         order.append(slot)
         self._slots[request.token] = (request, slot)
         match request.message:
-            case ApiVersionsRequest():
-                self.answer(request, api_versions())
-            case MetadataRequest() as message:
-                self.answer(request, self._metadata(message, request.header.request_api_version))
-            case ListOffsetsRequest() as message:
-                self.answer(request, self._list_offsets(message, request.header.request_api_version))
             case ProduceRequest() as message:
                 self._produces.on_request(request, message, now_us)
             case FetchRequest() as message:
                 self._fetches.on_request(request, message, now_us)
-            case _:
-                self.replica.hang_up(request.connection, now_us)
+            case InitProducerIdRequest() as message:
+                self._ids.on_request(request, message, now_us)
+            case message:
+                answer = self._answer_to(message, request.header.request_api_version)
+                if answer is None:
+                    self.replica.hang_up(request.connection, now_us)
+                else:
+                    self.answer(request, answer)
+
+    def _answer_to(self, message: Message, version: int) -> Message | None:
+        """To what can be answered at once; None if it is not served here."""
+        match message:
+            case ApiVersionsRequest():
+                return api_versions()
+            case MetadataRequest():
+                return self._cluster.metadata(message, version)
+            case DescribeClusterRequest():
+                return self._cluster.describe_cluster(message)
+            case DescribeConfigsRequest():
+                return self._cluster.describe_configs(message)
+            case FindCoordinatorRequest():
+                return self._cluster.find_coordinator(message, version)
+            case ListOffsetsRequest():
+                return list_offsets(self, message, version)
+        return None
+
+    def on_relayed(self, number: int, answer: Message | None) -> None:
+        """What another node answered to a request that was passed on to it; None if it did not."""
+        self._ids.on_relayed(number, answer)
 
     def answer(self, request: Request, message: Message | None) -> None:
         """Answer, in the order of the connection's requests; None for a request that wants no answer (acks=0)."""
@@ -181,83 +209,14 @@ class Door:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.NONE
 
-    def _metadata(self, message: MetadataRequest, version: int) -> MetadataResponse:
-        leader = self.leader()
-        response = MetadataResponse(cluster_id=self._cluster_id, controller_id=leader.id)
-        for voter in self.replica.raft.voters:
-            for endpoint in voter.endpoints[:1]:
-                response.brokers.append(
-                    MetadataResponse.MetadataResponseBroker(
-                        node_id=voter.key.id, host=endpoint.host, port=endpoint.port
-                    )
-                )
-        everything = message.topics is None or (version == 0 and not message.topics)
-        if everything:
-            response.topics.append(self._topic(self.topic_name, self.topic_id, leader))
-        for asked in () if everything else message.topics or ():
-            response.topics.append(self._topic(asked.name, asked.topic_id, leader))
-        return response
-
-    def _topic(self, name: str | None, topic_id: Uuid, leader: Leader) -> MetadataResponse.MetadataResponseTopic:
-        topic = MetadataResponse.MetadataResponseTopic
-        error = self.partition_error(name, topic_id, 0, by_id=name is None)
-        if error is not ErrorCode.NONE:
-            return topic(error_code=error, name=name if name is not None else "", topic_id=topic_id)
-        ids = list(self.replica.raft.voters.ids)
-        partition = topic.MetadataResponsePartition(
-            error_code=ErrorCode.NONE if leader.id >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
-            leader_id=leader.id,
-            leader_epoch=leader.epoch,
-            replica_nodes=ids,
-            isr_nodes=ids,
-        )
-        internal = self.kind is LogKind.METADATA
-        return topic(name=self.topic_name, topic_id=self.topic_id, is_internal=internal, partitions=[partition])
-
-    def _list_offsets(self, message: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
-        response = ListOffsetsResponse()
-        for asked in message.topics:
-            topic = ListOffsetsResponse.ListOffsetsTopicResponse(name=asked.name)
-            for partition in asked.partitions:
-                found = self._offset(asked.name, partition.partition_index, partition.timestamp)
-                if version < EPOCH_VERSION_MIN:
-                    found.leader_epoch = -1
-                topic.partitions.append(found)
-            response.topics.append(topic)
-        return response
-
-    def _offset(
-        self, name: str, index: int, timestamp_ms: int
-    ) -> ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse:
-        answer = ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse
-        error = self.partition_error(name, METADATA_TOPIC_ID, index, by_id=False)
-        if error is ErrorCode.NONE and not self.replica.is_leader:
-            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        high_watermark = self.replica.high_watermark
-        if error is ErrorCode.NONE and high_watermark < 0:
-            error = ErrorCode.LEADER_NOT_AVAILABLE
-        if error is not ErrorCode.NONE:
-            return answer(partition_index=index, error_code=error)
+    def reader_error(self, known_epoch: Epoch) -> ErrorCode:
+        """NONE, or why this node serves no reads now; `known_epoch` is the reader's, -1 if it knows none (KIP-320)."""
+        if not self.replica.is_leader:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
         epoch = self.replica.raft.epoch
-        match timestamp_ms:
-            case -1:
-                return answer(partition_index=index, offset=high_watermark, leader_epoch=epoch)
-            case -2:
-                return answer(partition_index=index, offset=self.log.start_offset, leader_epoch=epoch)
-            case -3:
-                found = self.replica.shell.offset_for_timestamp(self.replica.shell.max_timestamp_ms())
-            case _:
-                found = self.replica.shell.offset_for_timestamp(timestamp_ms) if timestamp_ms >= 0 else None
-        if timestamp_ms < MAX_TIMESTAMP:
-            return answer(partition_index=index, error_code=ErrorCode.UNSUPPORTED_VERSION)
-        if found is None or found.offset >= high_watermark:
-            return answer(partition_index=index)
-        return answer(
-            partition_index=index,
-            timestamp=found.timestamp_ms,
-            offset=found.offset,
-            leader_epoch=self.log.epoch_for(found.offset),
-        )
+        if known_epoch >= 0 and known_epoch != epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH if known_epoch < epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+        return ErrorCode.NONE if self.replica.high_watermark >= 0 else ErrorCode.LEADER_NOT_AVAILABLE
 
 
 def api_versions() -> ApiVersionsResponse:

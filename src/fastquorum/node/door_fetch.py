@@ -96,18 +96,12 @@ class Fetches:
         answer.error_code = door.partition_error(asked.topic, asked.topic_id, wanted.partition, by_id)
         if answer.error_code:
             return answer
-        if not replica.is_leader:
+        answer.error_code = door.reader_error(wanted.current_leader_epoch)
+        if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             self._name_leader(answer, response, fetch.request.header.request_api_version)
-            return answer
-        epoch = replica.raft.epoch
-        if wanted.current_leader_epoch >= 0 and wanted.current_leader_epoch != epoch:
-            older = wanted.current_leader_epoch < epoch
-            answer.error_code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
+        if answer.error_code:
             return answer
         end_offset = replica.high_watermark
-        if end_offset < 0:
-            answer.error_code = ErrorCode.LEADER_NOT_AVAILABLE
-            return answer
         answer.high_watermark = answer.last_stable_offset = end_offset
         answer.log_start_offset = door.log.start_offset
         if not door.log.start_offset <= wanted.fetch_offset <= end_offset:
@@ -121,7 +115,6 @@ class Fetches:
 
     def _name_leader(self, answer: Partition, response: FetchResponse, version: int) -> None:
         leader = self._door.leader()
-        answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if version >= LEADER_VERSION_MIN:
             answer.current_leader = Partition.LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
         if version >= ENDPOINT_VERSION_MIN and leader.endpoint is not None and not response.node_endpoints:

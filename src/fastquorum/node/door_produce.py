@@ -1,18 +1,28 @@
 """Produce: a client's batch becomes part of the log, and is answered when a majority's disks have it.
 
 acks=all and acks=1 are both answered at the high watermark (1 asks for less than it gets); acks=0 is appended and never
-answered. Idempotent and transactional batches are refused: their sequences are not kept here. Source: the Kafka
-protocol guide.
+answered. A batch that an idempotent producer sends again is answered with the offset it has. Transactions are refused.
+Source: the Kafka protocol guide; KIP-98.
 """
 
 import heapq
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.config import MS
-from fastquorum.errors import CorruptionError, FastQuorumError, NotLeader, Overloaded, RecordTooLarge, WireError
-from fastquorum.kernels import Record
+from fastquorum.errors import (
+    CorruptionError,
+    FastQuorumError,
+    NotLeader,
+    OutOfOrderSequence,
+    Overloaded,
+    ProducerFenced,
+    RecordTooLarge,
+    WireError,
+)
+from fastquorum.kernels import BatchInfo, Record
 from fastquorum.node.inbound import Request
 from fastquorum.storage.identity import LogKind
+from fastquorum.storage.producers import Stamp
 from fastquorum.types import Micros, Offset
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.metadata_records import decode_metadata_record
@@ -34,6 +44,19 @@ class _Refused(Exception):
         super().__init__(detail)
         self.code = code
         self.detail = detail
+
+
+def _stamp_of(info: BatchInfo) -> Stamp | None:
+    """None if no producer vouches for the batch. Raises _Refused."""
+    if info.producer_id < 0:
+        return None
+    if info.producer_epoch < 0 or info.base_sequence < 0:
+        raise _Refused(
+            ErrorCode.INVALID_RECORD,
+            f"producer {info.producer_id} with epoch {info.producer_epoch} and sequence {info.base_sequence}: neither "
+            "may be negative",
+        )
+    return Stamp(info.producer_id, info.producer_epoch, info.base_sequence, info.records_count)
 
 
 class Produce:
@@ -71,15 +94,15 @@ class Produce:
 
     def _append(self, answer: Partition, records: bytes | None, now_us: Micros) -> None:
         try:
-            batch, count = self._checked(records)
-            self._door.replica.shell.append_encoded(batch, count, PartitionTicket(self, answer), now_us)
+            batch, count, stamp = self._checked(records)
+            self._door.replica.shell.append_encoded(batch, count, PartitionTicket(self, answer), now_us, stamp)
         except _Refused as refused:
             self._refuse(answer, refused.code, refused.detail)
         except FastQuorumError as error:
             self.failed(answer, error)
 
-    def _checked(self, records: bytes | None) -> tuple[bytearray, int]:
-        """The batch, if it is one good batch that this log takes. Raises _Refused."""
+    def _checked(self, records: bytes | None) -> tuple[bytearray, int, Stamp | None]:
+        """The batch, if it is one good batch that this log takes, and its producer's stamp. Raises _Refused."""
         door = self._door
         if not records:
             raise _Refused(
@@ -99,13 +122,13 @@ class Produce:
         except CorruptionError as error:
             raise _Refused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
         info = columns.info
-        if info.is_control or info.is_transactional or info.producer_id >= 0:
-            raise _Refused(ErrorCode.INVALID_RECORD, "control, transactional and idempotent batches are not taken")
+        if info.is_control or info.is_transactional:
+            raise _Refused(ErrorCode.INVALID_RECORD, "control and transactional batches are not taken")
         if info.last_offset - info.base_offset + 1 != info.records_count:
             raise _Refused(ErrorCode.INVALID_RECORD, "offsets inside the batch have gaps")
         if door.kind is LogKind.METADATA:
             self._check_metadata(door.kernels.decode_records(batch, verify_crc=False))
-        return batch, info.records_count
+        return batch, info.records_count, _stamp_of(info)
 
     @staticmethod
     def _check_metadata(records: list[Record]) -> None:
@@ -132,6 +155,10 @@ class Produce:
                 if self._request.header.request_api_version >= LEADER_VERSION_MIN:
                     self._name_leader(answer)
                 self._refuse(answer, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            case OutOfOrderSequence():
+                self._refuse(answer, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, str(error))
+            case ProducerFenced():
+                self._refuse(answer, ErrorCode.INVALID_PRODUCER_EPOCH, str(error))
             case RecordTooLarge():
                 self._refuse(answer, ErrorCode.MESSAGE_TOO_LARGE, str(error))
             case Overloaded():

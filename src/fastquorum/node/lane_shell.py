@@ -14,9 +14,10 @@ Must not know election rules, nor what records mean. Source: `kernels/lane.py` (
 import copy
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, RecordTooLarge, UsageError
+from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, Overloaded, UsageError
 from fastquorum.kernels import Buffer, Kernels
 from fastquorum.kernels.lane import (
     NO_CONNECTION,
@@ -40,10 +41,18 @@ from fastquorum.node.appends import Appends, Fate, Queued
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock, Transport, WallClock
 from fastquorum.storage.log import Log
+from fastquorum.storage.producers import ProducedBatch, Producer, Producers, Stamp
 from fastquorum.storage.reading import TimestampOffset
 from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
 
 Terms = LeaderTerms | FollowerTerms
+
+CATCH_UP_BYTES: Final = 64 * 1024 * 1024
+"""Read at most, with the lock held, when a producer appends, to learn what the log has of it; if there is more, it is
+told to try again."""
+UPKEEP_BYTES: Final = 8 * 1024 * 1024
+"""Read at most, with the lock held, between commits, so that a new leader has little left to read."""
+CATCH_UP_RETRY_S: Final = 0.05
 
 
 class LaneShell:
@@ -107,9 +116,26 @@ class LaneShell:
         kept = [value if value.__class__ is bytes else bytes(memoryview(value)) for value in values]
         self._accept(Queued(ticket, kept, None, len(kept), sum(map(len, kept))), now_us)
 
-    def append_encoded(self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros) -> None:
-        """Append a client's batch, which the caller has checked. As `append`."""
-        self._accept(Queued(ticket, (), batch, record_count, len(batch)), now_us)
+    def append_encoded(
+        self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros, stamp: Stamp | None = None
+    ) -> None:
+        """Append a client's batch, which the caller has checked. As `append`.
+
+        `stamp` is what a producer says of it, and stands in its header. A batch that the log holds already is not
+        appended again: the ticket is told that one's fate. Raises OutOfOrderSequence and ProducerFenced as well.
+        """
+        self._accept(Queued(ticket, (), batch, record_count, len(batch), stamp), now_us)
+
+    def producer(self, producer_id: int) -> Producer | None:
+        """What it has in this leader's log, committed or not; None if nothing is known of it.
+
+        Raises NotLeader; Overloaded while the log is still being read; what stopped the replica.
+        """
+        with self.lock:
+            self._raise_if_stopped()
+            if not self.is_leader:
+                raise self.not_leader()
+            return self._producers().get(producer_id)
 
     def begin_barrier(self, ticket: BarrierTicket, now_us: Micros) -> None:
         """Start a linearizable read (lane rule 7). Raises NotLeader, or what stopped the replica.
@@ -143,10 +169,11 @@ class LaneShell:
         with self.lock:
             return self.log.offset_for_timestamp(timestamp_ms)
 
-    def max_timestamp_ms(self) -> int:
-        """The largest timestamp in the log; -1 if it is empty."""
+    def offset_of_max_timestamp(self, end_offset: Offset) -> TimestampOffset | None:
+        """First of the records below end_offset that have the largest timestamp among them."""
         with self.lock:
-            return self.log.max_timestamp_ms
+            timestamp_ms = self.log.max_timestamp_below(end_offset)
+            return self.log.offset_for_timestamp(timestamp_ms) if timestamp_ms >= 0 else None
 
     def _accept(self, queued: Queued, now_us: Micros) -> None:
         with self.lock:
@@ -155,7 +182,7 @@ class LaneShell:
             accepted = False
             try:
                 accepted = self._append_or_queue(queued, now_us)
-            except UsageError:
+            except (UsageError, Overloaded):
                 raise  # refused, with nothing changed
             except BaseException as error:
                 self._cut_off(error)
@@ -196,6 +223,11 @@ class LaneShell:
 
     def _append_now(self, queued: Queued, now_us: Micros) -> int:
         """Lock held. Epoch check, offset, write, claim of parked Fetches and enqueue (lane rule 3)."""
+        if queued.stamp is not None and self.is_leader:
+            batch = self._producers().check(queued.stamp)
+            if batch is not None:
+                self._join(queued, batch)
+                return batch.base_offset
         timestamp_ms = self._clock_ms()
         if queued.encoded is None:
             offset, outputs = self._lane.append(queued.values, timestamp_ms, now_us)
@@ -203,8 +235,22 @@ class LaneShell:
             offset, outputs = self._lane.append_encoded(queued.encoded, queued.record_count, timestamp_ms, now_us)
         if offset >= 0:
             self._appends.add(queued.ticket, offset, queued.record_count, queued.size_bytes)
+            self.log.producers.appended(queued.stamp, offset, offset + queued.record_count)
         self.perform(outputs)
         return offset
+
+    def _producers(self) -> Producers:
+        """Lock held. As of the log's end, or Overloaded."""
+        if not self.log.producers.catch_up(self.log, self._kernels, CATCH_UP_BYTES):
+            raise Overloaded("what producers have in the log is still being read", CATCH_UP_RETRY_S)
+        return self.log.producers
+
+    def _join(self, queued: Queued, batch: ProducedBatch) -> None:
+        """Lock held. It is in the log: nothing is appended, and the room it took is free again."""
+        self._appends.release(queued.record_count, queued.size_bytes)
+        self._appends.join(queued.ticket, batch)
+        self._fates += self._appends.committed(self.high_watermark)
+        self._transport.wake()
 
     def _raise_if_stopped(self) -> None:
         if self.error is not None:
@@ -237,6 +283,11 @@ class LaneShell:
         done = self.log.flush_done(token, errno_code)
         if done is not None:
             self.perform(self._lane.on_flushed(done.generation, done.end, now_us))
+
+    def maintain(self, now_us: Micros) -> None:
+        """Lock held. Upkeep between commits: the log's, and what producers have in it."""
+        self.log.maintain(now_us)
+        self.log.producers.catch_up(self.log, self._kernels, UPKEEP_BYTES)
 
     def on_tick(self, now_us: Micros) -> None:
         if 0 <= self._lane.deadline_us <= now_us:
@@ -285,8 +336,8 @@ class LaneShell:
                 return
             try:
                 verdict = self._append_now(queued[0], now_us)
-            except RecordTooLarge as error:
-                # Only encoding tells, and while the lane was frozen nothing was encoded.
+            except (UsageError, Overloaded) as error:
+                # Too large, which only encoding tells, or not its producer's next: nothing was looked at before.
                 first = queued.popleft()
                 self._appends.release(first.record_count, first.size_bytes)
                 self._fates.append(Fate(first.ticket, -1, error))

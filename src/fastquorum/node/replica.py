@@ -10,7 +10,7 @@ Must not know election rules, nor what records mean. Source: `kernels/lane.py` (
 
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, WireError
 from fastquorum.kernels import Kernels
@@ -25,7 +25,7 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.ports import StateStore
-from fastquorum.types import NO_NODE, Micros, Offset
+from fastquorum.types import NO_NODE, Endpoint, Micros, NodeId, Offset
 from fastquorum.wire import ApiKey, Message, decode_response
 from fastquorum.wire.fetch import FetchResponse
 
@@ -37,6 +37,17 @@ class Waiting(NamedTuple):
     frame: bytes
     is_outgoing: bool
     """It came on a connection that this replica made."""
+
+
+class Relayed(NamedTuple):
+    """Another node's answer to a request that was passed on to it; None if there will be none."""
+
+    number: int
+    answer: Message | None
+
+
+RELAY_FIRST: Final = -2
+"""Requests passed on are numbered downwards from here, apart from raft's own."""
 
 
 class Replica:
@@ -68,7 +79,8 @@ class Replica:
         self._transport = transport
         self._listener = listener
         self._clock_ms = clock_ms
-        self._inbox: deque[ev.Event | Waiting] = deque()
+        self._inbox: deque[ev.Event | Waiting | Relayed] = deque()
+        self._relays = 0
         self._spans: dict[int, control.Span] = {}
         self._leaderships: list[fx.LeadershipChanged] = []
         self._stopped = False
@@ -119,6 +131,15 @@ class Replica:
         self._inbox.append(event)
         self.work(now_us)
 
+    def relay(self, node_id: NodeId, endpoint: Endpoint, message: Message, now_us: Micros) -> int:
+        """Pass a client's request on; `Door.on_relayed` is told the answer, by the number returned. On the replica's
+        thread."""
+        number = RELAY_FIRST - self._relays
+        self._relays += 1
+        with self._lock:
+            self._on_peer_events(self._peers.request(node_id, endpoint, number, message, now_us), now_us)
+        return number
+
     def on_connected(self, connection: Connection, now_us: Micros) -> None:
         with self._lock:
             self._peers.on_connected(connection, now_us)
@@ -160,7 +181,7 @@ class Replica:
         try:
             with self._lock:
                 self.shell.on_tick(now_us)
-                self.log.maintain(now_us)
+                self.shell.maintain(now_us)
             self._door.on_tick(now_us)
         except (FatalError, CorruptionError) as error:
             self._stop(error, now_us)
@@ -193,6 +214,9 @@ class Replica:
                 self._step_frame(connection, frame, now_us)
             return
         item = self._inbox.popleft()
+        if isinstance(item, Relayed):
+            self._door.on_relayed(item.number, item.answer)
+            return
         if not isinstance(item, Waiting):
             self._step(item, now_us)
             return
@@ -320,6 +344,10 @@ class Replica:
         """Lock held."""
         for event in events:
             match event:
+                case Answer(_, correlation_id, _, message) if correlation_id <= RELAY_FIRST:
+                    self._inbox.append(Relayed(correlation_id, message))
+                case NoAnswer(_, correlation_id, _) if correlation_id <= RELAY_FIRST:
+                    self._inbox.append(Relayed(correlation_id, None))
                 case Answer(source, correlation_id, api_key, message):
                     if api_key == ApiKey.FETCH:
                         assert isinstance(message, FetchResponse)

@@ -250,12 +250,17 @@ _BY_VARIABLE: Final = {variable(key): setting for key, setting in _BY_KEY.items(
 _OTHER_VARIABLES: Final = frozenset((VARIABLE_PREFIX + "FAILPOINTS",))
 
 
+def setting_text(setting: Setting, config: QuorumConfig) -> str:
+    """A number that a replica runs by, as a file says it."""
+    value: int = getattr(config, setting.name)
+    return str(value // MS if setting.parse is _milliseconds else value)
+
+
 def default_text(setting: Setting) -> str:
     """Its default as a file says it; empty where the directory or another setting decides."""
-    if not setting.is_quorum:
-        return "native" if setting.name == "kernels" else ""
-    value: int = getattr(QuorumConfig(), setting.name)
-    return str(value // MS if setting.parse is _milliseconds else value)
+    if setting.is_quorum:
+        return setting_text(setting, QuorumConfig())
+    return "native" if setting.name == "kernels" else ""
 
 
 # --- putting sources together -----------------------------------------------------------------------------------------

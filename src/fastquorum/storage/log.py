@@ -24,7 +24,14 @@ from fastquorum.storage.index import RELATIVE_OFFSET_MAX
 from fastquorum.storage.mark import LogPosition, Mark, write_mark
 from fastquorum.storage.ports import Disk, FlushPort
 from fastquorum.storage.preparing import Preparation
-from fastquorum.storage.reading import TimestampOffset, batch_start, first_at_or_after, read_batches
+from fastquorum.storage.producers import Producers
+from fastquorum.storage.reading import (
+    TimestampOffset,
+    batch_start,
+    first_at_or_after,
+    max_timestamp_below,
+    read_batches,
+)
 from fastquorum.storage.recovery import Recovered, recover
 from fastquorum.storage.segment import Segment
 from fastquorum.storage.tail import RecentTail
@@ -66,6 +73,8 @@ class Log:
             disk, directory, preallocate_bytes=config.preallocate_bytes, segment_bytes=self._segment_bytes
         )
         self._tail = RecentTail(kernels)
+        self.producers = Producers(self.start_offset)
+        """As of some offset: see `Producers.catch_up`."""
         self._failed = False
         self._closed = False
 
@@ -288,6 +297,7 @@ class Log:
         segment.index.truncate_to(position)
         self._end_offset = new_end
         self._epochs.truncate_to(new_end)
+        self.producers.truncated(new_end)
         self._tail.clear()
         if self.is_flushing:
             self._flushing.wanted = self._flushed.offset < new_end
@@ -332,10 +342,15 @@ class Log:
                     return found
         return None
 
-    @property
-    def max_timestamp_ms(self) -> int:
-        """Largest timestamp of any batch written or found; -1 for an empty log."""
-        return max(segment.max_timestamp_ms for segment in self._segments)
+    def max_timestamp_below(self, end_offset: Offset) -> int:
+        """Largest timestamp of any batch that lies below `end_offset`; -1 if there is none."""
+        found = -1
+        for segment, end in zip(self._segments, [*self._bases[1:], self._end_offset], strict=True):
+            if end <= end_offset:
+                found = max(found, segment.max_timestamp_ms)
+            elif segment.base_offset < end_offset:
+                found = max(found, max_timestamp_below(self._kernels, segment, end_offset))
+        return found
 
     # --- off the commit path ------------------------------------------------------------------------------------------
 

@@ -115,6 +115,24 @@ def batch_start(kernels: Kernels, segment: Segment, offset: Offset) -> LogPositi
     raise CorruptionError("offset", position=start, offset=offset, path=segment.file.path)
 
 
+def max_timestamp_below(kernels: Kernels, segment: Segment, end_offset: Offset) -> int:
+    """Largest timestamp of the segment's batches below `end_offset`; -1 if there are none."""
+    position, found = 0, -1
+    while position < segment.size_bytes:
+        data = segment.file.read(position, min(_WALK_BYTES, segment.size_bytes - position))
+        seen = kernels.scan(data, verify_crc=False)
+        if not seen.batch_count or seen.next_offset > end_offset:
+            break
+        found = max(found, seen.max_timestamp_ms)
+        position += seen.valid_bytes
+    for window in walk(kernels, segment.file, position, segment.size_bytes, window_bytes=_WALK_BYTES):
+        for info in window.batches:
+            if info.last_offset >= end_offset:
+                return found
+            found = max(found, info.max_timestamp_ms)
+    return found
+
+
 def first_at_or_after(kernels: Kernels, segment: Segment, timestamp_ms: int) -> TimestampOffset | None:
     """The segment's first record whose timestamp is at least `timestamp_ms`."""
     for window in walk(kernels, segment.file, 0, segment.size_bytes, timestamp_ms_min=timestamp_ms):

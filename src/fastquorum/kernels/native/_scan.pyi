@@ -1,6 +1,8 @@
 from fastquorum.kernels import BatchInfo, Buffer, Scan
 
-def batch_headers(buffer: Buffer, position: int = 0, *, verify_crc: bool = True) -> list[BatchInfo]: ...
+def batch_headers(
+    buffer: Buffer, position: int = 0, *, verify_crc: bool = True, producers_only: bool = False
+) -> list[BatchInfo]: ...
 def scan(
     buffer: Buffer,
     position: int = 0,

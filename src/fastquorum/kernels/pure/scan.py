@@ -24,9 +24,12 @@ from fastquorum.kernels.pure.batch_header import (
 )
 
 
-def batch_headers(buffer: Buffer, position: int = 0, *, verify_crc: bool = True) -> list[BatchInfo]:
+def batch_headers(
+    buffer: Buffer, position: int = 0, *, verify_crc: bool = True, producers_only: bool = False
+) -> list[BatchInfo]:
     """Headers of all whole batches from position to the end or the first byte that is no batch."""
-    return list(_walk(view_from(buffer, position), position, verify_crc=verify_crc))
+    walked = _walk(view_from(buffer, position), position, verify_crc=verify_crc)
+    return [info for info in walked if not producers_only or info.producer_id >= 0]
 
 
 def scan(

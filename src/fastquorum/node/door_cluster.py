@@ -1,0 +1,171 @@
+"""Who and what: Metadata, DescribeCluster, DescribeConfigs, FindCoordinator. Sans-IO.
+
+Every voter is shown as a broker and as a controller: it is both to whoever asks. Source: the Kafka protocol guide;
+KIP-919 (endpoint types).
+"""
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fastquorum.node.settings import SETTINGS, setting_text
+from fastquorum.storage.identity import LogKind
+from fastquorum.types import Endpoint, NodeId, Uuid
+from fastquorum.wire import ErrorCode
+from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
+from fastquorum.wire.configs import DescribeConfigsRequest, DescribeConfigsResponse
+from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
+from fastquorum.wire.producers import FindCoordinatorRequest, FindCoordinatorResponse
+
+if TYPE_CHECKING:
+    from fastquorum.node.door import Door, Leader
+
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+"""The endpoint types of DescribeCluster."""
+_TOPIC: Final = 2
+_BROKER: Final = 4
+"""The resource types of DescribeConfigs."""
+_STATIC_BROKER_CONFIG: Final = 4
+_DEFAULT_CONFIG: Final = 5
+"""Where a configuration's value comes from."""
+_SEVERAL_KEYS_VERSION_MIN: Final = 4
+"""The first FindCoordinator that asks for several keys (KIP-699)."""
+_NO_GROUPS: Final = "there are no consumer groups or transactions here: assign partition 0 yourself"
+
+Resource = DescribeConfigsRequest.DescribeConfigsResource
+Described = DescribeConfigsResponse.DescribeConfigsResult
+Entry = DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult
+
+
+class Node(NamedTuple):
+    """One voter, where clients reach it."""
+
+    id: NodeId
+    endpoint: Endpoint
+
+
+class ClusterAnswers:
+    """Answers of one door."""
+
+    def __init__(self, door: "Door", cluster_id: str) -> None:
+        self._door = door
+        self._cluster_id = cluster_id
+
+    def _nodes(self) -> list[Node]:
+        voters = self._door.replica.raft.voters
+        return [Node(voter.key.id, endpoint) for voter in voters for endpoint in voter.endpoints[:1]]
+
+    # --- Metadata -----------------------------------------------------------------------------------------------------
+
+    def metadata(self, message: MetadataRequest, version: int) -> MetadataResponse:
+        leader = self._door.leader()
+        response = MetadataResponse(cluster_id=self._cluster_id, controller_id=leader.id)
+        for node in self._nodes():
+            broker = MetadataResponse.MetadataResponseBroker(
+                node_id=node.id, host=node.endpoint.host, port=node.endpoint.port
+            )
+            response.brokers.append(broker)
+        everything = message.topics is None or (version == 0 and not message.topics)
+        if everything:
+            response.topics.append(self._topic(self._door.topic_name, self._door.topic_id, leader))
+        for asked in () if everything else message.topics or ():
+            response.topics.append(self._topic(asked.name, asked.topic_id, leader))
+        return response
+
+    def _topic(self, name: str | None, topic_id: Uuid, leader: "Leader") -> MetadataResponse.MetadataResponseTopic:
+        door, topic = self._door, MetadataResponse.MetadataResponseTopic
+        error = door.partition_error(name, topic_id, 0, by_id=name is None)
+        if error is not ErrorCode.NONE:
+            return topic(error_code=error, name=name if name is not None else "", topic_id=topic_id)
+        ids = list(door.replica.raft.voters.ids)
+        partition = topic.MetadataResponsePartition(
+            error_code=ErrorCode.NONE if leader.id >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+            leader_id=leader.id,
+            leader_epoch=leader.epoch,
+            replica_nodes=ids,
+            isr_nodes=ids,
+        )
+        internal = door.kind is LogKind.METADATA
+        return topic(name=door.topic_name, topic_id=door.topic_id, is_internal=internal, partitions=[partition])
+
+    # --- DescribeCluster ----------------------------------------------------------------------------------------------
+
+    def describe_cluster(self, message: DescribeClusterRequest) -> DescribeClusterResponse:
+        response = DescribeClusterResponse(endpoint_type=message.endpoint_type, cluster_id=self._cluster_id)
+        if message.endpoint_type not in (BROKERS, CONTROLLERS):
+            response.error_code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+            response.error_message = f"endpoint type {message.endpoint_type}: 1 asks for brokers, 2 for controllers"
+            return response
+        response.controller_id = self._door.leader().id
+        response.brokers = [
+            DescribeClusterResponse.DescribeClusterBroker(
+                broker_id=node.id, host=node.endpoint.host, port=node.endpoint.port
+            )
+            for node in self._nodes()
+        ]
+        return response
+
+    # --- DescribeConfigs ----------------------------------------------------------------------------------------------
+
+    def describe_configs(self, message: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        return DescribeConfigsResponse(results=[self._described(resource) for resource in message.resources])
+
+    def _described(self, resource: Resource) -> Described:
+        described = Described(
+            error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+        match resource.resource_type:
+            case 2:  # a topic
+                described.error_code = self._door.partition_error(resource.resource_name, self._door.topic_id, 0, False)
+                values, source = self._topic_configs(), _DEFAULT_CONFIG
+            case 4:  # a node
+                own = str(self._door.replica.raft.key.id)
+                if resource.resource_name not in ("", own):
+                    described.error_code = ErrorCode.INVALID_REQUEST
+                    described.error_message = f"this is node {own}: ask node {resource.resource_name} itself"
+                values, source = self._node_configs(), _STATIC_BROKER_CONFIG
+            case other:
+                described.error_code = ErrorCode.INVALID_REQUEST
+                described.error_message = f"resource type {other}: {_TOPIC} asks for topics, {_BROKER} for nodes"
+                values, source = {}, _DEFAULT_CONFIG
+        if described.error_code:
+            return described
+        wanted = resource.configuration_keys
+        described.configs = [
+            Entry(name=name, value=value, read_only=True, config_source=source, documentation=None)
+            for name, value in values.items()
+            if wanted is None or name in wanted
+        ]
+        return described
+
+    def _topic_configs(self) -> dict[str, str]:
+        """In Kafka's words, what holds for the one topic: nothing is ever deleted, and a majority has what is
+        acknowledged."""
+        config = self._door.config
+        return {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "max.message.bytes": str(config.batch_bytes_max),
+            "message.timestamp.type": "CreateTime",
+            "min.insync.replicas": str(self._door.replica.raft.voters.majority),
+            "retention.bytes": "-1",
+            "retention.ms": "-1",
+            "segment.bytes": str(config.segment_bytes),
+        }
+
+    def _node_configs(self) -> dict[str, str]:
+        config = self._door.config
+        return {each.keys[0]: setting_text(each, config) for each in SETTINGS if each.is_quorum}
+
+    # --- FindCoordinator ----------------------------------------------------------------------------------------------
+
+    def find_coordinator(self, message: FindCoordinatorRequest, version: int) -> FindCoordinatorResponse:
+        """There is none: no group protocol, no transactions. COORDINATOR_NOT_AVAILABLE, as clients know it."""
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if version < _SEVERAL_KEYS_VERSION_MIN:
+            return FindCoordinatorResponse(error_code=code, error_message=_NO_GROUPS, node_id=-1, port=-1)
+        coordinator = FindCoordinatorResponse.Coordinator
+        none = [
+            coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=_NO_GROUPS)
+            for key in message.coordinator_keys
+        ]
+        return FindCoordinatorResponse(coordinators=none)
