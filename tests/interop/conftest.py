@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from .kafka import Kafka, Missing, check, find
+from .kafka import KAFKA, OLD_CLIENTS, Kafka, Missing, Release, check, find
 
 IS_CI = os.environ.get("CI") == "true"
 _LEFT_OUT = pytest.StashKey[str]()
@@ -16,10 +16,20 @@ _LEFT_OUT = pytest.StashKey[str]()
 @pytest.fixture(scope="session")
 def kafka() -> Kafka:
     """Apache Kafka's own code."""
+    return _found(KAFKA)
+
+
+@pytest.fixture(scope="session")
+def old_clients() -> Kafka:
+    """An older kafka-clients, for what Kafka has dropped."""
+    return _found(OLD_CLIENTS)
+
+
+def _found(release: Release) -> Kafka:
     try:
-        return find()
+        return find(release)
     except Missing as missing:
-        reason = f"Apache Kafka's own tools cannot be run: {missing}"
+        reason = f"Apache Kafka's own code cannot be run: {missing}"
     if IS_CI:
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)

@@ -1,6 +1,7 @@
 """Apache Kafka's own code: where its jars are, and how one of its tools is run.
 
-The jars are looked for in $KAFKA_LIB, else in a cache directory that Maven fills once.
+Each release's jars are looked for in the directory that its environment variable names, else in a cache directory that
+Maven fills once. Two releases never share a class path.
 """
 
 import fcntl
@@ -8,13 +9,28 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-VERSION = "4.3.0"
-POM = Path(__file__).with_name("pom.xml")
-LIB_VARIABLE = "KAFKA_LIB"
 # Tools that run for a second: the second compiler and a parallel collector only cost time.
 JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Dfile.encoding=UTF-8")
+
+
+class Release(NamedTuple):
+    """Jars that are fetched together."""
+
+    name: str
+    version: str
+    pom: Path
+    variable: str
+    """The environment variable that names a directory with the jars."""
+
+
+KAFKA: Final = Release("kafka", "4.3.0", Path(__file__).with_name("pom.xml"), "KAFKA_LIB")
+"""The Kafka whose protocol and formats are ours."""
+OLD_CLIENTS: Final = Release(
+    "kafka-clients", "3.9.1", Path(__file__).with_name("pom-3.9.1.xml"), "KAFKA_CLIENTS_3_9_LIB"
+)
+"""The last to define what KIP-380 is about."""
 
 
 class Missing(Exception):
@@ -25,14 +41,17 @@ class Kafka(NamedTuple):
     """An installation."""
 
     lib: Path
+    version: str
 
     def run(self, *arguments: str | Path, cwd: Path | None = None, extra: Path | None = None) -> str:
         """Run a class; what it prints. `extra` goes before the jars on the class path."""
-        path = f"{self.lib}/*" if extra is None else f"{extra}{os.pathsep}{self.lib}/*"
-        command = [*JAVA, "-cp", path, *map(str, arguments)]
+        command = [*JAVA, "-cp", self.class_path(extra), *map(str, arguments)]
         done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", check=False)
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
         return done.stdout
+
+    def class_path(self, extra: Path | None = None) -> str:
+        return f"{self.lib}/*" if extra is None else f"{extra}{os.pathsep}{self.lib}/*"
 
     def dump_log(self, *arguments: str | Path, cwd: Path) -> str:
         """kafka-dump-log."""
@@ -44,52 +63,56 @@ class Kafka(NamedTuple):
 
     def jar(self, name: str) -> Path:
         """One of Kafka's own, without its version."""
-        return self.lib / f"{name}-{VERSION}.jar"
+        return self.lib / f"{name}-{self.version}.jar"
 
 
-def check() -> None:
+def check(release: Release = KAFKA) -> None:
     """Raises Missing if Kafka cannot be had here. Fetches nothing."""
     if shutil.which("java") is None or shutil.which("javac") is None:
         raise Missing("no Java compiler; Debian, Ubuntu: apt install default-jdk-headless maven")
-    given = os.environ.get(LIB_VARIABLE)
-    if given and not (Path(given) / f"kafka-clients-{VERSION}.jar").exists():
-        raise Missing(f"{LIB_VARIABLE}={given} does not hold the jars of Apache Kafka {VERSION}")
-    if not given and not _cache().exists() and shutil.which("mvn") is None:
-        raise Missing(f"no jars of Apache Kafka {VERSION}; install maven, or set {LIB_VARIABLE} to where they are")
+    name, given = f"Apache Kafka {release.version}", os.environ.get(release.variable)
+    if given and not (Path(given) / f"kafka-clients-{release.version}.jar").exists():
+        raise Missing(f"{release.variable}={given} does not hold the jars of {name}")
+    if not given and not _cache(release).exists() and shutil.which("mvn") is None:
+        raise Missing(f"no jars of {name}; install maven, or set {release.variable} to where they are")
 
 
-def find() -> Kafka:
+def find(release: Release = KAFKA) -> Kafka:
     """Fetches the jars if they are not there. Raises Missing."""
-    check()
-    given = os.environ.get(LIB_VARIABLE)
-    return Kafka(Path(given) if given else _cached())
+    check(release)
+    given = os.environ.get(release.variable)
+    return Kafka(Path(given) if given else _cached(release), release.version)
 
 
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fastquorum" / f"kafka-{VERSION}"
+def _cache(release: Release) -> Path:
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "fastquorum" / f"{release.name}-{release.version}"
 
 
-def _cached() -> Path:
-    lib = _cache()
+def _cached(release: Release) -> Path:
+    lib = _cache(release)
     if lib.exists():
         return lib
     lib.parent.mkdir(parents=True, exist_ok=True)
     with open(lib.parent / "kafka.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests may run in several processes
         if not lib.exists():
-            _download(lib)
+            _download(release, lib)
     return lib
 
 
-def _download(lib: Path) -> None:
+def _download(release: Release, lib: Path) -> None:
     """All or nothing: the directory appears when it is complete."""
-    partial = lib.with_suffix(".partial")
+    partial = lib.with_name(f"{lib.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={partial}"]
     done = subprocess.run(
-        ["mvn", "--batch-mode", "--quiet", "--file", str(POM), *goal], capture_output=True, text=True, check=False
+        ["mvn", "--batch-mode", "--quiet", "--file", str(release.pom), *goal],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0 or not partial.exists():
         lines = (done.stdout + done.stderr).strip().splitlines() or ["no message"]
-        raise Missing(f"maven could not fetch the jars of Apache Kafka: {lines[0]}")
+        raise Missing(f"maven could not fetch the jars of Apache Kafka {release.version}: {lines[0]}")
     partial.rename(lib)

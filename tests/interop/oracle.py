@@ -1,0 +1,109 @@
+"""Kafka's generated message classes as a process that judges our messages and makes its own: see Oracle.java."""
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from fastquorum.wire import Message, encode, to_json
+from tests.wire.golden import blank_records
+from tests.wire.strategies import VERSIONED
+
+from .kafka import JAVA, KAFKA, OLD_CLIENTS, Kafka, Release
+
+SOURCES: Final = ("Oracle.java", "RandomValues.java")
+_PACKAGES: Final = {"metadata": "org.apache.kafka.common.metadata"}
+
+
+def release_of(cls: type[Message]) -> Release | None:
+    """The Kafka that has this message; None if none ever had."""
+    match cls.__module__.rpartition(".")[2]:
+        case "inter_broker":
+            return OLD_CLIENTS
+        case "controller_heartbeat":
+            return None
+        case _:
+            return KAFKA
+
+
+def versioned_in(release: Release) -> list[tuple[type[Message], int]]:
+    """Every message that the release judges, in every version declared here."""
+    return [(cls, version) for cls, version in VERSIONED if release_of(cls) is release]
+
+
+class Made(NamedTuple):
+    """A message of Kafka's making."""
+
+    raw: bytes
+    """As laid out: tagged fields may be there although they are at their default."""
+    canonical: bytes
+    """As Kafka's class writes it."""
+    json: dict[str, Any]
+    """As Kafka prints it: records as ""."""
+
+
+class Oracle:
+    """One release's classes, running. A context manager."""
+
+    def __init__(self, kafka: Kafka, scratch: Path) -> None:
+        compiled = scratch / kafka.version
+        sources = [str(Path(__file__).with_name(name)) for name in SOURCES]
+        subprocess.run(["javac", "-cp", kafka.class_path(), "-d", str(compiled), *sources], check=True)
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", dir=scratch)  # noqa: SIM115  # closed by __exit__
+        self._java = subprocess.Popen(
+            [*JAVA, "-cp", kafka.class_path(compiled), "Oracle"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            encoding="utf-8",
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._java.stdin is not None
+        assert self._java.stdout is not None
+        if error is not None:
+            self._java.kill()
+        self._java.stdin.close()
+        self._java.wait()
+        self._java.stdout.close()
+        self._errors.close()
+
+    def judge(self, cls: type[Message], version: int, messages: Sequence[tuple[Message, bool]]) -> list[str | None]:
+        """None or what differs, for each message; beside it whether JSON carries all of it."""
+        given = [
+            {"hex": encode(each, version).hex(), "json": blank_records(to_json(each, version)), "has_json": has_json}
+            for each, has_json in messages
+        ]
+        return self._ask({"class": _java_class(cls), "version": version, "judge": given})
+
+    def make(self, cls: type[Message], version: int, count: int, seed: int) -> list[Made]:
+        """Random messages."""
+        made = self._ask({"class": _java_class(cls), "version": version, "make": count, "seed": seed})
+        return [Made(bytes.fromhex(each["raw"]), bytes.fromhex(each["hex"]), each["json"]) for each in made]
+
+    def _ask(self, question: dict[str, Any]) -> list[Any]:
+        assert self._java.stdin is not None
+        assert self._java.stdout is not None
+        self._java.stdin.write(json.dumps(question) + "\n")
+        self._java.stdin.flush()
+        line = self._java.stdout.readline()
+        if not line:
+            self._errors.seek(0)
+            raise AssertionError(f"Oracle.java ended: {self._errors.read()}")
+        answer: list[Any] = json.loads(line)
+        return answer
+
+
+def _java_class(cls: type[Message]) -> str:
+    name, kind = cls.__wire__.name, cls.__wire__.kind
+    if kind not in ("metadata", "data") and not name.endswith("Data"):
+        name += "Data"
+    return f"{_PACKAGES.get(kind, 'org.apache.kafka.common.message')}.{name}"
