@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fastquorum._build_info import BuildInfo, build_info
     from fastquorum.api.committed import Batch, Committed, CommittedRecord, Progress, SnapshotLoaded
     from fastquorum.api.description import QuorumDescription
+    from fastquorum.api.producer import Producer
     from fastquorum.api.quorum import Pending, Quorum, open
     from fastquorum.config import QuorumConfig
     from fastquorum.errors import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         NotLeader,
         NotReady,
         OffsetOutOfRange,
+        OutOfOrderSequence,
         Overloaded,
         RecordTooLarge,
         RetriableError,
@@ -47,6 +49,7 @@ _EXPORTS: Final = {
     "QuorumDescription": "api.description",
     "Leadership": "node.io.running",
     "Pending": "api.quorum",
+    "Producer": "api.producer",
     "Quorum": "api.quorum",
     "open": "api.quorum",
     "QuorumConfig": "config",
@@ -60,6 +63,7 @@ _EXPORTS: Final = {
     "NotLeader": "errors",
     "NotReady": "errors",
     "OffsetOutOfRange": "errors",
+    "OutOfOrderSequence": "errors",
     "Overloaded": "errors",
     "RecordTooLarge": "errors",
     "RetriableError": "errors",
@@ -83,8 +87,10 @@ __all__ = [
     "NotLeader",
     "NotReady",
     "OffsetOutOfRange",
+    "OutOfOrderSequence",
     "Overloaded",
     "Pending",
+    "Producer",
     "Progress",
     "Quorum",
     "QuorumConfig",

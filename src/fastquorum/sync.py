@@ -3,12 +3,13 @@
 Every method may be called from any thread, and from several at once.
 """
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
+from fastquorum.api.blocking import Result, Watch, left_s
+from fastquorum.api.blocking_producer import Producer
 from fastquorum.api.committed import Committed, Progress, check_from_offset, read_committed
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
@@ -21,7 +22,7 @@ from fastquorum.api.standing import (
     transfer_timeout,
 )
 from fastquorum.api.values import Values, as_values, split
-from fastquorum.errors import ClosedError, FastQuorumError, NotLeader, Overloaded
+from fastquorum.errors import ClosedError, NotLeader, Overloaded
 from fastquorum.kernels import Buffer
 from fastquorum.node.io.running import Leadership, RunningNode, start_node
 from fastquorum.types import NodeId, Offset
@@ -35,47 +36,8 @@ def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
     ...     quorum.append(b"value") >= 0
     True
     """
-    watch = _Watch()
+    watch = Watch()
     return Quorum(start_node(settings_of(path, options), watch), watch)
-
-
-class _Result:
-    """A ticket that one thread waits for. A lock that is held until the fate is known is the cheapest such thing
-    there is.
-    """
-
-    __slots__ = ("_known", "_value")
-
-    def __init__(self) -> None:
-        self._known = threading.Lock()
-        self._known.acquire()
-        self._value: Offset | FastQuorumError | None = None
-
-    def committed(self, base_offset: Offset) -> None:
-        self._value = base_offset
-        self._known.release()
-
-    passed = committed
-
-    def failed(self, error: FastQuorumError) -> None:
-        self._value = error
-        self._known.release()
-
-    def is_known(self) -> bool:
-        return self._value is not None
-
-    def wait(self, timeout: float | None, failure: Callable[[float], FastQuorumError]) -> Offset:
-        if self._value is None:
-            if self._known.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
-                self._known.release()  # for the next who waits
-            elif self._value is None:
-                assert timeout is not None
-                raise failure(timeout)
-        value = self._value
-        assert value is not None
-        if isinstance(value, FastQuorumError):
-            raise value
-        return value
 
 
 class Pending:
@@ -83,7 +45,7 @@ class Pending:
 
     __slots__ = ("_result",)
 
-    def __init__(self, result: _Result) -> None:
+    def __init__(self, result: Result) -> None:
         self._result = result
 
     def done(self) -> bool:
@@ -95,50 +57,10 @@ class Pending:
         return self._result.wait(timeout, append_timeout)
 
 
-class _Watch:
-    """The Observer of one node: a condition that threads wait on for commits and changes."""
-
-    def __init__(self) -> None:
-        self.over = False
-        self._changed = threading.Condition(threading.Lock())
-        self._waiting = 0
-
-    # On the replica's thread.
-
-    def on_committed(self, high_watermark: Offset) -> None:
-        if self._waiting:
-            self._notify()
-
-    def on_leadership(self, leadership: Leadership) -> None:
-        self._notify()
-
-    def on_ready(self) -> None:
-        self._notify()
-
-    def on_stopped(self, error: FastQuorumError | None) -> None:
-        self.over = True
-        self._notify()
-
-    def _notify(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
-
-    # In the user's threads.
-
-    def until(self, is_done: Callable[[], bool], timeout: float | None = None) -> bool:
-        """Wait until is_done or the node is over; False if the time ran out first."""
-        with self._changed:
-            self._waiting += 1  # before looking: whatever is committed after the look notifies
-            try:
-                return self._changed.wait_for(lambda: self.over or is_done(), timeout)
-            finally:
-                self._waiting -= 1
-
-
 class Quorum(Standing):
     """One node of a quorum, for threads. Made by `open`; see `fastquorum.Quorum` for the details of each method."""
 
-    def __init__(self, node: RunningNode, watch: _Watch) -> None:
+    def __init__(self, node: RunningNode, watch: Watch) -> None:
         super().__init__(node)
         self._watch = watch
 
@@ -222,7 +144,7 @@ class Quorum(Standing):
         values = as_values(value)
         if not atomic:
             return self._append_parts(values, timeout)
-        result = _Result()
+        result = Result()
         self._node.append(values, result)
         return result.wait(timeout, append_timeout)
 
@@ -234,9 +156,21 @@ class Quorum(Standing):
         >>> offsets[2] - offsets[0]
         2
         """
-        result = _Result()
+        result = Result()
         self._node.append(as_values(batch), result)
         return Pending(result)
+
+    def producer(self, id: str, timeout: float | None = None) -> Producer:
+        """A producer whose appends are in the log once, however often they are tried, by whichever process.
+
+        Entering its block takes a read barrier, `timeout` seconds at most (NotReady); NotLeader where this node does
+        not lead.
+
+        >>> with quorum.producer(id="billing") as producer:
+        ...     producer.append([b"a", b"b"]) > 0
+        True
+        """
+        return Producer(self, self._node, self._watch, id, timeout)
 
     def read_barrier(self, timeout: float | None = None) -> Offset:
         """Return once this node is known to lead still, with everything committed before this call known to it.
@@ -249,7 +183,7 @@ class Quorum(Standing):
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            result = _Result()
+            result = Result()
             try:
                 self._node.begin_barrier(result)
             except NotLeader as error:
@@ -321,14 +255,10 @@ class Quorum(Standing):
                     if deadline is not None and time.monotonic() > deadline:
                         raise
                     if unsettled < len(waiting):
-                        waiting[unsettled].result(_left(deadline))
+                        waiting[unsettled].result(left_s(deadline))
                         unsettled += 1
                     else:
                         time.sleep(error.retry_after_s)
         for each in waiting[unsettled:]:
-            each.result(_left(deadline))
+            each.result(left_s(deadline))
         return waiting[0].result()
-
-
-def _left(deadline: float | None) -> float | None:
-    return None if deadline is None else max(deadline - time.monotonic(), 0)

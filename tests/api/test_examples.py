@@ -16,6 +16,7 @@ import pytest
 
 import fastquorum
 from fastquorum import log, sync
+from fastquorum.api import blocking_producer, producer
 from fastquorum.api import quorum as asynchronous
 from tests.api.nodes import QUICK, WAIT_S
 
@@ -58,7 +59,7 @@ def ids(module: ModuleType) -> list[Any]:
     return [pytest.param(steps, id=name) for name, steps in examples(module)]
 
 
-@pytest.mark.parametrize("steps", ids(asynchronous))
+@pytest.mark.parametrize("steps", [*ids(asynchronous), *ids(producer)])
 def test_asyncio_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
     if any("asyncio.run" in step.source for step in steps):
         run(steps, names_of(tmp_path), None)
@@ -75,7 +76,7 @@ def test_asyncio_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
         loop.close()
 
 
-@pytest.mark.parametrize("steps", ids(sync))
+@pytest.mark.parametrize("steps", [*ids(sync), *ids(blocking_producer)])
 def test_blocking_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
     if any("sync.open" in step.source for step in steps):
         run(steps, names_of(tmp_path), None)

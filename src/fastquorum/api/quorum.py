@@ -9,6 +9,7 @@ from fastquorum.api.bridge import AppendFuture, BarrierFuture, Bridge
 from fastquorum.api.committed import Batch, Committed, Progress, check_from_offset, read_committed
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
+from fastquorum.api.producer import Attempt, Producer
 from fastquorum.api.standing import (
     BARRIER_RETRY_S,
     Failure,
@@ -209,6 +210,18 @@ class Quorum(Standing):
         """
         return Pending(self._submit(as_values(batch)))
 
+    def producer(self, id: str, timeout: float | None = None) -> Producer:
+        """A producer whose appends are in the log once, however often they are tried, by whichever process.
+
+        Entering its block takes a read barrier, `timeout` seconds at most (NotReady); NotLeader where this node does
+        not lead.
+
+        >>> async with quorum.producer(id="billing") as producer:
+        ...     await producer.append([b"a", b"b"]) > 0
+        True
+        """
+        return Producer(self, self._node, id, timeout)
+
     async def read_barrier(self, timeout: float | None = None) -> Offset:
         """Return once this node is known to lead still, with everything committed before this call known to it.
 
@@ -292,6 +305,12 @@ class Quorum(Standing):
         future: asyncio.Future[Offset] = self._loop.create_future()
         self._node.append(values, AppendFuture(self._bridge, future))
         return future
+
+    async def _submit_stamped(self, attempt: Attempt) -> Offset:
+        self._check_loop()
+        future: asyncio.Future[Offset] = self._loop.create_future()
+        self._node.append_stamped(attempt.batch, attempt.stamp, AppendFuture(self._bridge, future))
+        return await future
 
     async def _append_parts(self, values: Sequence[Buffer]) -> Offset:
         waiting: list[asyncio.Future[Offset]] = []

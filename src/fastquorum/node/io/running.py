@@ -33,6 +33,7 @@ from fastquorum.node.settings import NodeSettings
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Description
 from fastquorum.storage.identity import Identity
+from fastquorum.storage.producers import Producer, Stamp
 from fastquorum.types import LISTENER_NAME, NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset
 
 GRACE_S: Final = 3.5
@@ -159,6 +160,17 @@ class RunningNode:
         if self._is_forked or self._stopping.asked:
             self._refuse()
         self._shell.append(values, ticket, now_us())
+
+    def append_stamped(self, batch: bytes, stamp: Stamp, ticket: AppendTicket) -> None:
+        """Append a producer's batch, once. Raises as `append`, and OutOfOrderSequence, ProducerFenced."""
+        if self._is_forked or self._stopping.asked:
+            self._refuse()
+        self._shell.append_encoded(bytearray(batch), stamp.record_count, ticket, now_us(), stamp)
+
+    def producer(self, producer_id: int) -> Producer | None:
+        """What a producer has in this leader's log, committed or not. Raises NotLeader, Overloaded, ClosedError."""
+        self.check_open()
+        return self._shell.producer(producer_id)
 
     def begin_barrier(self, ticket: BarrierTicket) -> None:
         """Begin a linearizable read. Raises NotLeader, ClosedError, FatalError."""

@@ -1,0 +1,97 @@
+"""The blocking twin of `fastquorum.Producer`."""
+
+import threading
+import time
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from fastquorum.api.blocking import Result, Watch, left_s
+from fastquorum.api.producer import ProducerCore
+from fastquorum.api.standing import append_timeout, barrier_timeout
+from fastquorum.api.values import Values
+from fastquorum.errors import NotLeader, Overloaded, UsageError
+from fastquorum.node.io.running import RunningNode
+from fastquorum.types import Offset
+
+if TYPE_CHECKING:
+    from fastquorum.sync import Quorum
+
+
+class Producer(ProducerCore):
+    """Made by `Quorum.producer`; use it in a `with` block, where that quorum leads. As the asyncio one.
+
+    >>> with quorum.producer(id="orders") as producer:
+    ...     first = producer.append(b"one", timeout=5)
+    ...     again = producer.append(b"one", sequence=0)  # the same append: it is there already
+    ...     print(again == first, producer.next_sequence)
+    True 1
+    """
+
+    def __init__(
+        self, quorum: "Quorum", node: RunningNode, watch: Watch, name: str, timeout: float | None = None
+    ) -> None:
+        super().__init__(node, name, timeout)
+        self._quorum = quorum
+        self._watch = watch
+        self._turn = threading.Lock()
+
+    def append(self, value: Values, *, sequence: int | None = None, timeout: float | None = None) -> Offset:
+        """Append one value, or several in one batch, exactly once; see `fastquorum.Producer.append`."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        if not self._turn.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+            assert timeout is not None
+            raise append_timeout(timeout)
+        try:
+            return self._append(value, sequence, deadline, timeout or 0.0)
+        finally:
+            self._turn.release()
+
+    def _append(self, value: Values, sequence: int | None, deadline: float | None, timeout: float) -> Offset:
+        if self._unsettled is not None and not self._is_retry(value, sequence):
+            self._settle(deadline)
+        attempt = self._begin(value, sequence)
+        while True:
+            result = Result()
+            try:
+                self._node.append_stamped(attempt.batch, attempt.stamp, result)
+                offset = result.wait(left_s(deadline), lambda _: append_timeout(timeout))
+            except (NotLeader, Overloaded) as error:
+                self._pause(error, deadline)
+            except UsageError:
+                self._unsettled = None
+                raise
+            else:
+                self._settled(attempt)
+                return offset
+
+    def _settle(self, deadline: float | None) -> None:
+        """Learn what is committed, and that nothing else of the past ever will be."""
+        while True:
+            try:
+                self._quorum.read_barrier(left_s(deadline))
+                state = self._state()
+            except (NotLeader, Overloaded) as error:
+                self._pause(error, deadline)
+                continue
+            end_offset = self._committed_end(state)
+            self._watch.until(partial(self._is_decided, end_offset), left_s(deadline))
+            if self._has_learned(state, end_offset):
+                return
+            if deadline is not None and time.monotonic() > deadline:
+                raise barrier_timeout(self._timeout or 0.0)
+
+    def _pause(self, error: NotLeader | Overloaded, deadline: float | None) -> None:
+        pause_s = self._pause_s(error)
+        if deadline is not None and time.monotonic() + pause_s > deadline:
+            raise error
+        time.sleep(pause_s)
+
+    def __enter__(self) -> Self:
+        self._settle(None if self._timeout is None else time.monotonic() + self._timeout)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Nothing is held: the producer lives in the log."""

@@ -1,0 +1,212 @@
+"""A named producer: what it appends is in the log once, however often the append is tried.
+
+Its name is its identity, on every node and in every life of the caller. Its id, made of the name, and its sequences
+stand in its batches' headers and nowhere else; they are remembered as long as the log is, for the 65,536 producers
+that appended last. Source: KIP-98; `fastquorum.storage.producers`.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Sequence
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from fastquorum.api.standing import append_timeout, barrier_timeout
+from fastquorum.api.values import Values, as_values
+from fastquorum.errors import NotLeader, Overloaded, RecordTooLarge, UsageError
+from fastquorum.kernels import Buffer
+from fastquorum.node.io.running import RunningNode
+from fastquorum.storage.producers import Producer as ProducerState
+from fastquorum.storage.producers import Stamp
+from fastquorum.types import NO_NODE, Offset
+
+if TYPE_CHECKING:
+    from fastquorum.api.quorum import Quorum
+
+NAMED: Final = 1 << 62
+"""Ids of named producers have this bit; those that nodes give out never have."""
+RETRY_S: Final = 0.01
+_SEQUENCES: Final = 2**31
+
+
+def producer_id(name: str) -> int:
+    """Of its 62 bits all depend on the whole name."""
+    digest = hashlib.sha256(f"fastquorum:producer:{name}".encode()).digest()
+    return NAMED | int.from_bytes(digest[:8], "big") & (NAMED - 1)
+
+
+class Attempt(NamedTuple):
+    """One append, ready to be sent, and to be sent again."""
+
+    values: tuple[bytes, ...]
+    stamp: Stamp
+    batch: bytes
+
+
+class ProducerCore:
+    """What the asyncio and the blocking producer share. One append at a time."""
+
+    def __init__(self, node: RunningNode, name: str, timeout: float | None) -> None:
+        if not name:
+            raise UsageError("a producer without a name cannot be recognised", "name it after what it writes")
+        self.id = name
+        self._node = node
+        self._timeout = timeout
+        self._producer_id = producer_id(name)
+        self._next_sequence = -1
+        self._unsettled: Attempt | None = None
+        """Sent, and its fate not known."""
+
+    @property
+    def next_sequence(self) -> int:
+        """How many records of this producer are committed: the sequence of its next one. Begins anew after 2^31."""
+        if self._next_sequence < 0:
+            raise UsageError("the producer is not open", "use it in a `with` block")
+        return self._next_sequence
+
+    def _is_decided(self, end_offset: Offset) -> bool:
+        """Is all below it committed, or may it never be?"""
+        return self._node.high_watermark >= end_offset or not self._node.is_leader
+
+    def _has_learned(self, state: ProducerState | None, end_offset: Offset) -> bool:
+        """False if the lead ended before what the producer has here was committed. Raises ClosedError."""
+        if self._node.high_watermark < end_offset:
+            self._node.check_open()
+            return False
+        self._unsettled = None
+        self._next_sequence = state.next_sequence if state is not None else 0
+        return True
+
+    def _state(self) -> ProducerState | None:
+        """Raises NotLeader, Overloaded."""
+        return self._node.producer(self._producer_id)
+
+    def _committed_end(self, state: ProducerState | None) -> Offset:
+        """Once this is committed, all of the producer's is."""
+        return state.batches[-1].end_offset if state is not None else 0
+
+    def _begin(self, values: Values, sequence: int | None) -> Attempt:
+        """What is to be sent now: the append of unknown fate again, or the next. Raises RecordTooLarge, UsageError."""
+        self._unsettled = attempt = self._unsettled or self._attempt(values, sequence)
+        return attempt
+
+    def _is_retry(self, values: Values, sequence: int | None) -> bool:
+        """The same values after an append whose fate is not known are that append again."""
+        asked, last = tuple(map(bytes, as_values(values))), self._unsettled
+        return last is not None and asked == last.values and sequence in (None, last.stamp.first_sequence)
+
+    def _attempt(self, values: Values, sequence: int | None) -> Attempt:
+        """Raises RecordTooLarge, UsageError."""
+        first = self.next_sequence if sequence is None else sequence
+        if not 0 <= first < _SEQUENCES:
+            raise UsageError(f"sequence {first} is outside 0..{_SEQUENCES - 1}")
+        kept = tuple(map(bytes, as_values(values)))
+        batch = self._encoded(kept, first)
+        limit = self._node.config.batch_bytes_max
+        if len(batch) > limit:
+            raise RecordTooLarge(size_bytes=len(batch), limit_bytes=limit)
+        return Attempt(kept, Stamp(self._producer_id, 0, first, len(kept)), batch)
+
+    def _encoded(self, values: Sequence[Buffer], sequence: int) -> bytes:
+        return self._node.kernels.encode_values(
+            values,
+            base_offset=0,
+            leader_epoch=0,
+            timestamp_ms=time.time_ns() // 1_000_000,
+            producer_id=self._producer_id,
+            producer_epoch=0,
+            base_sequence=sequence,
+        )
+
+    def _settled(self, attempt: Attempt) -> None:
+        """It is committed."""
+        self._unsettled = None
+        end = (attempt.stamp.last_sequence + 1) % _SEQUENCES
+        if (end - self._next_sequence) % _SEQUENCES < _SEQUENCES // 2:  # not one of long ago, said again
+            self._next_sequence = end
+
+    def _pause_s(self, error: NotLeader | Overloaded) -> float:
+        """How long to wait before the next try; raises `error` if a try here is no use: another node leads."""
+        if isinstance(error, Overloaded):
+            return error.retry_after_s
+        if error.leader_id not in (NO_NODE, self._node.identity.node_id):
+            raise error
+        return RETRY_S
+
+
+class Producer(ProducerCore):
+    """Made by `Quorum.producer`; use it in an `async with` block, where that quorum leads.
+
+    >>> async with quorum.producer(id="orders") as producer:
+    ...     first = await producer.append(b"one", timeout=5)
+    ...     again = await producer.append(b"one", sequence=0)  # the same append: it is there already
+    ...     print(again == first, producer.next_sequence)
+    True 1
+    """
+
+    def __init__(self, quorum: "Quorum", node: RunningNode, name: str, timeout: float | None = None) -> None:
+        super().__init__(node, name, timeout)
+        self._quorum = quorum
+        self._turn = asyncio.Lock()
+
+    async def append(self, value: Values, *, sequence: int | None = None, timeout: float | None = None) -> Offset:
+        """Append one value, or several in one batch, exactly once; wait until they are on a majority's disks.
+
+        It is tried again until it is there, as long as this node leads or nobody does. After an error that leaves its
+        fate open, append the same values again: here, or on the node that leads, as the producer of the same id with
+        the same `sequence`. Appends of one producer take turns.
+
+        Args:
+            sequence: how many records of this producer come before. By default those it has; a caller that counts
+                its own can say an append again after a restart, and it is not appended twice.
+        Returns:
+            The offset of the first value.
+        Raises:
+            NotLeader: another node leads; it is named, with its endpoint.
+            AppendTimeout: not committed within `timeout` seconds. It may still be.
+            OutOfOrderSequence: somebody else appends as this producer, or `sequence` leaves a gap, or is long past.
+            RecordTooLarge: it does not fit into one batch; nothing was appended.
+        """
+        async with self._turn:
+            return await self._quorum._within(timeout, self._append(value, sequence), append_timeout)
+
+    async def _append(self, value: Values, sequence: int | None) -> Offset:
+        if self._unsettled is not None and not self._is_retry(value, sequence):
+            await self._settle()
+        attempt = self._begin(value, sequence)
+        while True:
+            try:
+                offset = await self._quorum._submit_stamped(attempt)
+            except (NotLeader, Overloaded) as error:
+                await asyncio.sleep(self._pause_s(error))
+            except UsageError:
+                self._unsettled = None
+                raise
+            else:
+                self._settled(attempt)
+                return offset
+
+    async def _settle(self) -> None:
+        """Learn what is committed, and that nothing else of the past ever will be."""
+        while True:
+            try:
+                await self._quorum.read_barrier()
+                state = self._state()
+            except (NotLeader, Overloaded) as error:
+                await asyncio.sleep(self._pause_s(error))
+                continue
+            end_offset = self._committed_end(state)
+            await self._quorum._bridge.commit(partial(self._is_decided, end_offset))
+            if self._has_learned(state, end_offset):
+                return
+
+    async def __aenter__(self) -> Self:
+        await self._quorum._within(self._timeout, self._settle(), barrier_timeout)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Nothing is held: the producer lives in the log."""
