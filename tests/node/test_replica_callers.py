@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fastquorum.config import MS
-from fastquorum.errors import FatalError, NotLeader, StorageFailed
+from fastquorum.errors import CorruptionError, FatalError, NotLeader, StorageFailed
 from fastquorum.wire.quorum import VoteRequest, VoteResponse
 from tests.lane.builders import CLUSTER
 from tests.node.rig import Rig, Ticket, key, partition_of
@@ -225,7 +225,7 @@ def test_what_stopped_the_replica_first_is_what_it_reports() -> None:
     rig = Rig().lead()
     rig.append(b"x")
     with rig.lock:
-        rig.shell._cut_off(KeyboardInterrupt())
+        rig.shell.cut_off(KeyboardInterrupt())
     rig.replica.on_flush(rig.flusher.run(), 0, rig.now_us)
     assert "KeyboardInterrupt" in str(rig.replica.error)
     assert is_over(rig)
@@ -247,3 +247,29 @@ def test_the_leaders_answer_reaches_a_parked_fetch_from_a_callers_thread() -> No
     rig.append(b"x")
     (answer,) = rig.answers(connection)
     assert partition_of(answer).records
+
+
+def test_a_damage_found_on_the_replicas_thread_shuts_the_gate_before_callers_get_the_lock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(1, 2, 3).lead()
+    parked, damaged = rig.accept(), rig.accept()
+    rig.fetch(parked, 2, rig.log.end_offset)
+    rig.fetch(damaged, 3, rig.log.end_offset)
+    stopped: list[bool] = []
+
+    def damage(*_: object) -> None:
+        raise CorruptionError("crc", 0, 0)
+
+    def callers_come_first(error: object, now_us: int) -> None:
+        stopped.append(rig.shell.may_send())
+        with pytest.raises(CorruptionError):
+            rig.barrier()
+
+    monkeypatch.setattr(rig.shell._lane, "on_frame", damage)
+    monkeypatch.setattr(rig.replica, "_stop", callers_come_first)
+    monkeypatch.setattr(rig.replica, "work", lambda now_us: None)
+    rig.journal.clear()
+    rig.fetch(damaged, 3, rig.log.end_offset)
+    assert stopped == [False]
+    assert "send" not in [kind for kind, _ in rig.journal]

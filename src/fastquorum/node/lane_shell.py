@@ -150,7 +150,7 @@ class LaneShell:
                     self._barriers[number] = ticket
                     self.perform(outputs)
             except BaseException as error:
-                self._cut_off(error)
+                self.cut_off(error)
                 raise
             if number < 0:
                 raise self.not_leader()
@@ -185,7 +185,7 @@ class LaneShell:
             except (UsageError, Overloaded):
                 raise  # refused, with nothing changed
             except BaseException as error:
-                self._cut_off(error)
+                self.cut_off(error)
                 raise
             finally:
                 if not accepted:
@@ -193,11 +193,11 @@ class LaneShell:
             if not accepted:
                 raise self.not_leader()
 
-    def _cut_off(self, error: BaseException) -> None:
-        """Lock held, on a caller's thread: the critical section did not come to its end.
+    def cut_off(self, error: BaseException) -> None:
+        """Lock held, on any thread: the critical section did not come to its end.
 
         Be it the disk, Ctrl-C or a lack of memory: log and lane may be half-changed, and nothing may be built on that.
-        Latched here, carried out by the replica's thread.
+        Latched here, before others get the lock; carried out by the replica's thread.
         """
         self._lane.on_flush_failed()
         self.log.abandon()

@@ -155,10 +155,14 @@ class Replica:
             return
         try:
             with self._lock:
-                if self._peers.owns(connection):
-                    self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
-                else:
-                    self._offer(connection, frame, is_outgoing=False, now_us=now_us)
+                try:
+                    if self._peers.owns(connection):
+                        self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
+                    else:
+                        self._offer(connection, frame, is_outgoing=False, now_us=now_us)
+                except (FatalError, CorruptionError) as error:
+                    self.shell.cut_off(error)
+                    raise
         except (FatalError, CorruptionError) as error:
             self._stop(error, now_us)
         self.work(now_us)
@@ -169,7 +173,11 @@ class Replica:
             return
         try:
             with self._lock:
-                self.shell.on_flush(token, errno_code, now_us)
+                try:
+                    self.shell.on_flush(token, errno_code, now_us)
+                except (FatalError, CorruptionError) as error:
+                    self.shell.cut_off(error)
+                    raise
         except (FatalError, CorruptionError) as error:
             self._stop(error, now_us)
         self._tell(now_us)
@@ -180,8 +188,12 @@ class Replica:
             return
         try:
             with self._lock:
-                self.shell.on_tick(now_us)
-                self.shell.maintain(now_us)
+                try:
+                    self.shell.on_tick(now_us)
+                    self.shell.maintain(now_us)
+                except (FatalError, CorruptionError) as error:
+                    self.shell.cut_off(error)
+                    raise
             self._door.on_tick(now_us)
         except (FatalError, CorruptionError) as error:
             self._stop(error, now_us)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 WALL_CLOCK_MS = 1_700_000_000_000
 MAINTENANCE_US = 1_000_000
+NEVER_US: Micros = -(2**62)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,8 @@ class Process:
         self._drain_at_us: Micros = -1
         self._is_tick_due = False
         """Its timer has fired while its thread was away."""
+        self._at_once_since_us: Micros = NEVER_US
+        """Since when its timer has been due at once, turn by turn."""
         self._in_turn = False
         self._depth = 0
         self._is_observing = False
@@ -261,6 +264,11 @@ class Process:
         self.observe()
         state.check_settled(self.ghost, self.states.durable, self.replica)
         self.plan_tick()
+        now_us = self._world.now_us
+        if not 0 <= self._tick_at_us <= now_us + 1:
+            self._at_once_since_us = NEVER_US
+        elif self._at_once_since_us == NEVER_US:
+            self._at_once_since_us = now_us
         timers.check(self, role_before)
 
     def _exit(self, error: FastQuorumError | None) -> None:
@@ -463,8 +471,8 @@ class Process:
 
     @property
     def is_behind(self) -> bool:
-        """As above, or a timer that has its turn at once."""
-        return self._has_waiting or 0 <= self._tick_at_us <= self._world.now_us + 1
+        """As above, or a timer that has its turn at once: not one that would have had it before."""
+        return self._has_waiting or self._world.now_us - self._at_once_since_us <= 1
 
     @property
     def _is_away(self) -> bool:
@@ -474,7 +482,8 @@ class Process:
     @property
     def _is_lane_alone(self) -> bool:
         """The lane's own thread goes on while Python is busy with something else."""
-        return self.is_busy and not self.is_frozen and self.build.has_lane_thread and self._is_assembled
+        is_busy_only = self.is_running and self.is_busy and not self.is_frozen
+        return is_busy_only and self.build.has_lane_thread and self._is_assembled
 
     @property
     def is_leading(self) -> bool:
