@@ -54,14 +54,21 @@ def load_kernels(name: Literal["native", "pure"]) -> Kernels:
 
 def parse_bootstrap(text: str) -> tuple[Endpoint, ...]:
     """`HOST:PORT,...`; an IPv6 host stands in brackets. UsageError naming the part."""
-    found = []
-    for part in text.split(","):
-        host, colon, port = part.strip().rpartition(":")
-        host = host.removeprefix("[").removesuffix("]")
-        if not (colon and host and port.isdecimal() and 0 < int(port) < 65536):
-            raise UsageError(f"--bootstrap: {part.strip()!r} is not HOST:PORT")
-        found.append(Endpoint(LISTENER_NAME, host, int(port)))
-    return tuple(found)
+    return tuple(parse_endpoint("--bootstrap", part) for part in text.split(","))
+
+
+def parse_endpoint(option: str, text: str, *, port_min: int = 1) -> Endpoint:
+    """`HOST:PORT`; an IPv6 host stands in brackets. UsageError naming the option."""
+    host, colon, port = text.strip().rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not (colon and host and port.isdecimal() and port_min <= int(port) < 65536):
+        raise UsageError(f"{option}: {text.strip()!r} is not HOST:PORT")
+    return Endpoint(LISTENER_NAME, host, int(port))
+
+
+def endpoint_text(endpoint: Endpoint) -> str:
+    """As `parse_endpoint` reads it."""
+    return f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
 
 
 def positive_seconds(text: str) -> float:

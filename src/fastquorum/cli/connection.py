@@ -80,13 +80,32 @@ class Connection:
         """The answer to `message`. NotSent, NoAnswer, PeerProtocolError."""
         self._correlation_id += 1
         frame = encode_request(request_header(message, version, self._correlation_id, CLIENT_ID), message)
+        self.send(frame, deadline)
+        answer = self.receive(deadline)
         try:
-            self._send(struct.pack(">i", len(frame)) + frame, deadline)
-            answer = self._receive(deadline)
             correlation_id, response = decode_response(answer, type(message).__wire__.api_key, version)
             if correlation_id != self._correlation_id:
                 raise PeerProtocolError(f"the answer is to request {correlation_id}, not {self._correlation_id}")
             return response
+        except BaseException:
+            self.close()
+            raise
+
+    def send(self, frame: bytes, deadline: Deadline) -> None:
+        """A frame as it is, its length in front. NotSent."""
+        try:
+            self._send(struct.pack(">i", len(frame)) + frame, deadline)
+        except BaseException:
+            self.close()
+            raise
+
+    def receive(self, deadline: Deadline) -> bytes:
+        """The next frame, without its length. NoAnswer, FrameError."""
+        try:
+            (length,) = struct.unpack(">i", self._exactly(4, deadline))
+            if not 0 <= length <= ANSWER_BYTES_MAX:
+                raise FrameError(length=length, limit=ANSWER_BYTES_MAX)
+            return self._exactly(length, deadline)
         except BaseException:
             self.close()
             raise
@@ -107,13 +126,6 @@ class Connection:
             raise NotSent(self.endpoint, f"it takes no requests within {deadline.timeout_s:g} s") from error
         except OSError as error:
             raise NotSent(self.endpoint, error.strerror or str(error)) from error
-
-    def _receive(self, deadline: Deadline) -> bytes:
-        head = self._exactly(4, deadline)
-        (length,) = struct.unpack(">i", head)
-        if not 0 <= length <= ANSWER_BYTES_MAX:
-            raise FrameError(length=length, limit=ANSWER_BYTES_MAX)
-        return self._exactly(length, deadline)
 
     def _exactly(self, size: int, deadline: Deadline) -> bytes:
         parts: list[bytes] = []

@@ -34,7 +34,7 @@ class Command(NamedTuple):
 GROUPS: Final = {
     "quorum": "the quorum as its leader sees it",
     "log": "read, check and close a log that nobody runs",
-    "wire": "Kafka's frames to JSON and back",
+    "wire": "Kafka's frames: as JSON, on their way, again, and what is in them",
     "sim": "whole quorums in simulated time, by seed",
 }
 COMMANDS: Final = tuple(
@@ -52,6 +52,9 @@ COMMANDS: Final = tuple(
         ("log trim", "log_trim", "close a log after a crash, for Kafka's tools"),
         ("wire decode", "wire_decode", "frames in hex to JSON"),
         ("wire encode", "wire_encode", "JSON to frames in hex"),
+        ("wire sniff", "wire_sniff", "a recording proxy in front of a node"),
+        ("wire replay", "wire_replay", "ask a recording's questions again, compare the answers"),
+        ("wire spec", "wire_spec", "the fields and versions of APIs and records"),
         ("sim run", "sim_run", "simulate one seed"),
         ("sim sweep", "sim_sweep", "simulate many seeds"),
         ("sim replay", "sim_replay", "simulate a seed again, with its trace"),

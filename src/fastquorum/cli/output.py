@@ -47,6 +47,8 @@ def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # Where stdout is no terminal, what is printed there meanwhile must not be drawn above the bar instead.
+    drawn = sys.stdout.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=drawn) as bar:
         task = bar.add_task(description, total=total)
         yield lambda done: bar.advance(task, done)

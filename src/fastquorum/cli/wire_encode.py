@@ -31,14 +31,15 @@ def encode_line(line: Line) -> Line:
     key, version = _which(line, has_request)
     api = find_api(key, version)
     added: Line = {}
-    for kind, there, header, body, header_version in (
-        ("request", has_request, RequestHeader, api.request, api.request_header_version(version)),
-        ("response", has_response, ResponseHeader, api.response, api.response_header_version(version)),
+    answered = whole(line, "response_version") if "response_version" in line else version
+    for kind, there, header, body, header_version, spoken in (
+        ("request", has_request, RequestHeader, api.request, api.request_header_version(version), version),
+        ("response", has_response, ResponseHeader, api.response, api.response_header_version(answered), answered),
     ):
         if there:
             head = from_json(header, header_version, line[f"{kind}_header"])
-            rest = from_json(body, version, line[f"{kind}_json"])
-            added[kind] = (encode(head, header_version) + encode(rest, version)).hex()
+            rest = from_json(body, spoken, line[f"{kind}_json"])
+            added[kind] = (encode(head, header_version) + encode(rest, spoken)).hex()
     return {**line, **added}
 
 

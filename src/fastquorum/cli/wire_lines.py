@@ -1,4 +1,4 @@
-"""JSON lines on stdin, one frame pair each: what `wire decode` and `wire encode` have in common.
+"""JSON lines, one frame pair each: what the `wire` commands have in common.
 
 A line is an object with `api_key`, `api_version` and the two frames (without their 4-byte length) as hex, as JSON, or
 both. Fields that are not ours pass through untouched.
@@ -22,14 +22,15 @@ def each_line(convert: Callable[[Line], Line]) -> int:
         if not text.strip():
             continue
         try:
-            print(json.dumps(convert(_parse(text))), flush=True)
+            print(json.dumps(convert(parse_line(text))), flush=True)
         except FastQuorumError as error:
             bad += 1
             print(f"line {number}: {error}", file=sys.stderr)
     return UsageError.exit_code if bad else 0
 
 
-def _parse(text: bytes) -> Line:
+def parse_line(text: bytes) -> Line:
+    """A JSON object. UsageError."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -51,6 +52,14 @@ def api_key(value: object) -> int:
             if key.name.replace("_", "").lower() == wanted:
                 return key
     raise UsageError(f"api_key: {value!r} is no API")
+
+
+def frame_bytes(line: Line, name: str) -> bytes:
+    """A frame in hex. UsageError."""
+    try:
+        return bytes.fromhex(line[name])
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{name} is not hex: {error}") from error
 
 
 def whole(line: Line, name: str) -> int:
