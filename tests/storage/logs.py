@@ -1,14 +1,32 @@
 """Builders: a log over a fake disk, and batches whose bytes say where they belong."""
 
+from collections.abc import Sequence
+
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
+from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
 from fastquorum.storage.log import Log
-from fastquorum.storage.names import LOG_DIRECTORY
+from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name
+from fastquorum.types import OffsetAndEpoch, VoterSet
 
 from .fake_disk import FakeDisk, FakeFlusher
 
 SMALL = QuorumConfig(segment_bytes=600, preallocate_bytes=256)
 """Some six small batches a segment."""
+
+
+def checkpoint_path(snapshot: OffsetAndEpoch) -> str:
+    return f"{LOG_DIRECTORY}/{checkpoint_name(snapshot)}"
+
+
+def checkpoint(
+    kernels: Kernels, snapshot: OffsetAndEpoch, *, values: Sequence[bytes] = (b"state",), voters: VoterSet | None = None
+) -> bytes:
+    """The file of a snapshot with this id."""
+    times = CheckpointTimes(1, 2, 3, last_contained_ms=4)
+    return encode_checkpoint(
+        kernels, times, epoch=snapshot.epoch, kraft_version=int(voters is not None), voters=voters, values=values
+    )
 
 
 class Rig:
@@ -38,6 +56,17 @@ class Rig:
         self.log.request_flush()
         while self.flusher.pending:
             self.log.flush_done(self.flusher.run(), 0)
+
+    def fetch(self, snapshot: OffsetAndEpoch, data: bytes, piece_bytes: int = 100) -> None:
+        """Write a snapshot in pieces, as they come from a leader; it is not finished yet."""
+        for position in range(0, max(len(data), 1), piece_bytes):
+            self.log.snapshots.write_part(snapshot, position, data[position : position + piece_bytes])
+
+    def install(self, snapshot: OffsetAndEpoch, data: bytes | None = None) -> None:
+        """Fetch, finish, begin anew."""
+        self.fetch(snapshot, checkpoint(self.kernels, snapshot) if data is None else data)
+        self.log.snapshots.finish_part(snapshot)
+        self.log.install_snapshot(snapshot)
 
     def reopen(self, disk: FakeDisk | None = None) -> "Rig":
         return Rig(self.kernels, disk or self.disk, self.config)

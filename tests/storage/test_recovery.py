@@ -9,9 +9,10 @@ from fastquorum.kernels import BatchFault, Kernels
 from fastquorum.storage.mark import encode_mark, read_mark
 from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY
 from fastquorum.storage.recovery import recover
+from fastquorum.types import OffsetAndEpoch
 
 from .fake_disk import Crashed, FakeDisk
-from .logs import Rig
+from .logs import Rig, checkpoint, checkpoint_path
 
 FIRST = f"{LOG_DIRECTORY}/{0:020d}.log"
 MARK = f"{LOG_DIRECTORY}/{DURABLE_MARK}"
@@ -186,12 +187,20 @@ def test_a_log_that_starts_late_needs_a_checkpoint_that_covers_it(kernels: Kerne
     start = int(next(name for name in disk.list(LOG_DIRECTORY) if name.endswith(".log"))[:20])
     with pytest.raises(DirectoryError, match="no checkpoint covers"):
         rig.reopen(disk)
-    disk.write_file(f"{LOG_DIRECTORY}/{start - 1:020d}-{1:010d}.checkpoint", b"")
+    early, covering = OffsetAndEpoch(start - 1, 1), OffsetAndEpoch(start, 3)
+    disk.write_file(checkpoint_path(early), checkpoint(kernels, early))
     with pytest.raises(DirectoryError, match="no checkpoint covers"):
         rig.reopen(disk)
-    disk.write_file(f"{LOG_DIRECTORY}/{start:020d}-{2:010d}.checkpoint", b"")
+    disk.write_file(checkpoint_path(covering), checkpoint(kernels, covering)[:-1])
+    before = disk.contents()
+    with pytest.raises(CorruptionError) as caught:
+        rig.reopen(disk)
+    assert caught.value.path == f"/fake/{checkpoint_path(covering)}"
+    assert disk.contents() == before
+    disk.write_file(checkpoint_path(covering), checkpoint(kernels, covering))
     again = rig.reopen(disk)
     assert again.log.start_offset == start
+    assert not disk.exists(checkpoint_path(early))
     assert again.values() == rig.reopen(rig.disk.copy()).values()[start:]
 
 

@@ -4,13 +4,15 @@ A checkpoint is v2 batches with offsets of its own, from 0: a control batch with
 also KRAFT_VERSION and KRAFT_VOTERS), data batches, a control batch with SNAPSHOT_FOOTER. Source: KIP-630, KIP-853.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from fastquorum.errors import CorruptionError
-from fastquorum.kernels import Attribute, BatchFault, Kernels, Record
+from fastquorum.errors import CorruptionError, WireError
+from fastquorum.kernels import Attribute, BatchFault, Buffer, Kernels, Record, Scan, SegmentFile
 from fastquorum.raft.messages import kraft_version_record, voters_record
+from fastquorum.storage import names
 from fastquorum.storage.ports import Disk
+from fastquorum.storage.scanning import EPOCH_MAX, scan_segment
 from fastquorum.types import Endpoint, Epoch, Offset, ReplicaKey, Voter, VoterSet
 from fastquorum.wire import Message
 from fastquorum.wire.control_messages import (
@@ -79,35 +81,71 @@ def _control_batch(
     )
 
 
-def control_messages(kernels: Kernels, data: bytes, path: str = "") -> Iterator[tuple[Offset, Message]]:
-    """The control records of a whole file of batches, checked. CorruptionError if a byte of it is damaged."""
-    scan = kernels.scan(data)
+class _ControlReader:
+    """Takes in what the control records of a checkpoint say, as its batches pass by, and where they stand."""
+
+    def __init__(self, kernels: Kernels, path: str) -> None:
+        self.state = CheckpointState(0, 0, None)
+        self.has_header = False
+        """It has one, and that comes first."""
+        self.footer_offset: Offset = -1
+        self._kernels = kernels
+        self._path = path
+
+    def visit(self, batches: Buffer, scan: Scan) -> None:
+        if not scan.control_count:
+            return
+        for info in self._kernels.batch_headers(batches, verify_crc=False):
+            if info.is_control:
+                try:
+                    for record in self._kernels.decode_records(batches, info.position, verify_crc=False):
+                        self._take(record)
+                except (CorruptionError, WireError, ValueError) as error:
+                    raise CorruptionError(BatchFault.RECORD, offset=info.base_offset, path=self._path) from error
+
+    def _take(self, record: Record) -> None:
+        if record.key is None or record.value is None:
+            raise WireError("a control record without key or value")
+        match decode_control_record(record.key, record.value)[1]:
+            case SnapshotHeaderRecord() as header:
+                self.has_header = record.offset == 0  # a second one is no header, either
+                self.state = self.state._replace(last_contained_ms=header.last_contained_log_timestamp)
+            case SnapshotFooterRecord():
+                if self.footer_offset >= 0:
+                    raise WireError("a second footer")
+                self.footer_offset = record.offset
+            case KRaftVersionRecord() as version:
+                self.state = self.state._replace(kraft_version=version.kraft_version)
+            case VotersRecord() as voters:
+                self.state = self.state._replace(voters=voter_set(voters))
+
+
+def check_checkpoint(kernels: Kernels, file: SegmentFile, epoch: Epoch | None = None) -> CheckpointState:
+    """Check every byte of a checkpoint, a window at a time; `epoch` is the one that all its batches must have.
+
+    CorruptionError, also if it does not begin with its header and end with its footer; StorageFailed.
+    """
+    end = file.size_bytes
+    reader = _ControlReader(kernels, file.path)
+    low, high = (0, EPOCH_MAX) if epoch is None else (epoch, epoch)
+    scan = scan_segment(kernels, file, 0, end, expected_offset=0, epoch_min=low, epoch_max=high, visit=reader.visit)
     if scan.fault is not None:
-        raise CorruptionError(*scan.fault, path=path)
-    for info in kernels.batch_headers(data, verify_crc=False):
-        if not info.is_control:
-            continue
-        for record in kernels.decode_records(data, info.position, verify_crc=False):
-            if record.key is None or record.value is None:
-                raise CorruptionError(BatchFault.RECORD, info.position, info.base_offset, path=path)
-            yield record.offset, decode_control_record(record.key, record.value)[1]
+        raise CorruptionError(*scan.fault, path=file.path)
+    if not reader.has_header:
+        raise CorruptionError("checkpoint_header", 0, path=file.path)
+    if reader.footer_offset != scan.next_offset - 1:
+        raise CorruptionError("checkpoint_footer", path=file.path)
+    return reader.state
 
 
 def read_checkpoint(disk: Disk, kernels: Kernels, name: str) -> CheckpointState:
-    """Read a finished checkpoint. CorruptionError, also if it has no header or does not end with its footer."""
-    path = f"{disk.root}/{name}"
-    messages = [message for _, message in control_messages(kernels, disk.read_file(name), path)]
-    if len(messages) < 2 or not isinstance(messages[0], SnapshotHeaderRecord):
-        raise CorruptionError("checkpoint_header", 0, path=path)
-    if not isinstance(messages[-1], SnapshotFooterRecord):
-        raise CorruptionError("checkpoint_footer", path=path)
-    state = CheckpointState(messages[0].last_contained_log_timestamp, 0, None)
-    for message in messages:
-        if isinstance(message, KRaftVersionRecord):
-            state = state._replace(kraft_version=message.kraft_version)
-        elif isinstance(message, VotersRecord):
-            state = state._replace(voters=voter_set(message))
-    return state
+    """Read a finished checkpoint. CorruptionError if a byte of it is damaged."""
+    snapshot = names.parse_checkpoint(name.rpartition("/")[2])
+    file = disk.open(name, "read")
+    try:
+        return check_checkpoint(kernels, file, None if snapshot is None else snapshot.epoch)
+    finally:
+        file.close()
 
 
 def voter_set(record: VotersRecord) -> VoterSet:

@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from typing import Final, Self
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import CorruptionError, FsyncFailed, OffsetOutOfRange, StorageFailed
+from fastquorum.errors import CorruptionError, FsyncFailed, OffsetOutOfRange, ProtocolFatal, StorageFailed
 from fastquorum.kernels import Buffer, EpochCache, Fault, Kernels, Scan
 from fastquorum.storage import names
+from fastquorum.storage.checkpoint import CheckpointState
 from fastquorum.storage.epochs import format_epochs
 from fastquorum.storage.flushing import Flushing, FlushResult
 from fastquorum.storage.index import RELATIVE_OFFSET_MAX
@@ -32,10 +33,11 @@ from fastquorum.storage.reading import (
     max_timestamp_below,
     read_batches,
 )
-from fastquorum.storage.recovery import Recovered, recover
+from fastquorum.storage.recovery import Recovered, discard_log, recover
 from fastquorum.storage.segment import Segment
+from fastquorum.storage.snapshots import Snapshots, supersedes
 from fastquorum.storage.tail import RecentTail
-from fastquorum.types import Epoch, Micros, Offset
+from fastquorum.types import Epoch, Micros, Offset, OffsetAndEpoch
 
 SEGMENT_BYTES_MAX: Final = 2**31 - 1
 """Positions in Kafka's index files are int32."""
@@ -75,6 +77,8 @@ class Log:
         self._tail = RecentTail(kernels)
         self.producers = Producers(self.start_offset)
         """As of some offset: see `Producers.catch_up`."""
+        self.snapshots = Snapshots(disk, kernels, directory, found.snapshots, self._latched)
+        self._empty_epoch = self._epoch_below_start()
         self._failed = False
         self._closed = False
 
@@ -121,8 +125,14 @@ class Log:
 
     @property
     def last_epoch(self) -> Epoch:
-        """Epoch of the last record, 0 for an empty log."""
-        return max(self._epochs.latest_epoch, 0)
+        """Epoch of the last record; of an empty log that of the snapshot which it begins behind, else 0."""
+        latest = self._epochs.latest_epoch
+        return latest if latest >= 0 else self._empty_epoch
+
+    @property
+    def snapshot_state(self) -> CheckpointState | None:
+        """What the latest snapshot says of the quorum, if the log needs one: it does not start at 0."""
+        return self.snapshots.latest_state if self.start_offset > 0 else None
 
     @property
     def epochs(self) -> EpochCache:
@@ -154,8 +164,19 @@ class Log:
         return not (self._failed or self._flushing.has_failed)
 
     def end_offset_for(self, epoch: Epoch) -> tuple[Epoch, Offset]:
-        """The largest epoch <= `epoch` in the log and where it ends (KIP-101); (-1, -1) for an empty log."""
-        return self._epochs.end_offset_for(epoch, self._end_offset)
+        """The largest epoch <= `epoch` in the log and where it ends (KIP-101); (-1, -1) for an empty log that starts
+        at 0.
+
+        Below the log's first epoch all that is known is the earliest snapshot; of an empty log, the one that it begins
+        behind (Kafka `KafkaRaftLog.endOffsetForEpoch`).
+        """
+        if self._epochs.latest_epoch < 0 and self.start_offset > 0:
+            return self._empty_epoch, self._end_offset
+        found = self._epochs.end_offset_for(epoch, self._end_offset)
+        earliest = self.snapshots.earliest
+        if earliest is not None and found == (epoch, earliest.offset):
+            return earliest.epoch, earliest.offset
+        return found
 
     def epoch_for(self, offset: Offset) -> Epoch:
         """Epoch of the record at `offset`, -1 if there is none."""
@@ -316,6 +337,42 @@ class Log:
         del self._segments[keep:]
         del self._bases[keep:]
 
+    def install_snapshot(self, snapshot: OffsetAndEpoch) -> None:
+        """Begin anew, empty, at the end of this finished snapshot.
+
+        That is durable when this returns; a crash on the way leaves the old log or the new one. Raises ProtocolFatal,
+        with nothing changed, if the log has all that the snapshot covers.
+        """
+        self._refuse_failed()
+        assert snapshot in self.snapshots, f"snapshot {snapshot} is not at hand"
+        own_end, own_epoch = self._end_offset, self.last_epoch
+        if not supersedes(snapshot, start_offset=self.start_offset, end_offset=own_end, last_epoch=own_epoch):
+            raise ProtocolFatal(
+                f"the log was to begin anew behind snapshot {names.checkpoint_name(snapshot)}, but it ends at offset "
+                f"{own_end} of epoch {own_epoch} and lacks nothing: keep this directory, and find out what is wrong "
+                "with the leader"
+            )
+        with self._latched():
+            self._generation += 1
+            self._mark = discard_log(self._disk, self._kernels, self._directory, snapshot.offset)
+            # The old files stay open: a sync may be under way. It tells nothing of the new one, which is synced.
+            self._segments = [self._preparation.next_segment(snapshot.offset)]
+            self._bases = [snapshot.offset]
+            self._end_offset = snapshot.offset
+            self._epochs.truncate_to(0)
+            self._empty_epoch = snapshot.epoch
+            self._flushed = self._written_end()
+            self._flushing.wanted = False
+            self._tail.clear()
+            self.producers.begin_anew(snapshot.offset)
+            self._save_mark()
+            self._save_epochs()
+        self.snapshots.remove_below(snapshot.offset)
+
+    def _epoch_below_start(self) -> Epoch:
+        latest = self.snapshots.latest
+        return latest.epoch if latest is not None and latest.offset == self.start_offset else 0
+
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def read(self, offset: Offset, bytes_max: int) -> bytes:
@@ -380,10 +437,12 @@ class Log:
                 self._finish()
         finally:
             self._closed = True
+            self.snapshots.close()
             for segment in self._segments:
                 segment.file.close()
 
     def _finish(self) -> None:
+        self.snapshots.drop_part()
         with self._latched():
             for segment in self._unflushed_segments() or self._segments[-1:]:
                 segment.trim()

@@ -25,6 +25,11 @@ _CRC: Final = struct.Struct(">I")
 _EPOCH: Final = struct.Struct(">iq")
 
 
+ANEW: Final = -1
+"""As a mark's position: a snapshot that ends at `offset` has taken the log's place. Segments that are still there hold
+nothing that counts, and are being removed; the log begins anew, empty, at `offset`."""
+
+
 class LogPosition(NamedTuple):
     """A place in the log between two batches: `offset` comes next, at `position` of segment `segment_base`."""
 
@@ -39,6 +44,11 @@ class Mark(NamedTuple):
     at: LogPosition
     epochs_crc: int
     """`epochs_checksum` of the epochs that begin below it."""
+
+    @property
+    def is_anew(self) -> bool:
+        """See ANEW."""
+        return self.at.position == ANEW
 
 
 def epochs_checksum(kernels: Kernels, entries: Sequence[tuple[Epoch, Offset]], end_offset: Offset) -> int:

@@ -24,7 +24,8 @@ ZERO_CHECKPOINT: Final = f"{LOG_DIRECTORY}/{0:020d}-{0:010d}.checkpoint"
 TEMPORARY_SUFFIX: Final = ".tmp"
 SPARE_SEGMENT: Final = "next-segment.tmp"
 
-STALE_SUFFIXES: Final = (TEMPORARY_SUFFIX, ".deleted", ".checkpoint.part")
+PART_SUFFIX: Final = ".checkpoint.part"
+STALE_SUFFIXES: Final = (TEMPORARY_SUFFIX, ".deleted", PART_SUFFIX)
 """Left by a crash in the middle of writing or deleting; they hold nothing that counts."""
 
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
@@ -42,6 +43,15 @@ def segment_name(base_offset: Offset) -> str:
 
 def index_name(base_offset: Offset) -> str:
     return f"{base_offset:020d}.index"
+
+
+def checkpoint_name(snapshot: OffsetAndEpoch) -> str:
+    return f"{snapshot.offset:020d}-{snapshot.epoch:010d}.checkpoint"
+
+
+def part_name(snapshot: OffsetAndEpoch) -> str:
+    """Of a snapshot that is not whole yet. Kafka has a random number where ours has a 0."""
+    return f"{snapshot.offset:020d}-{snapshot.epoch:010d}-0{PART_SUFFIX}"
 
 
 def parse_segment(name: str) -> Offset | None:

@@ -20,7 +20,8 @@ from fastquorum.storage.ports import Disk
 from fastquorum.storage.reading import whole_batches
 from fastquorum.storage.recovery import recover
 from fastquorum.storage.scanning import find_batch, nonzero_end, scan_segment
-from fastquorum.types import Epoch, Offset
+from fastquorum.storage.snapshots import FoundSnapshots, supersedes
+from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
 
 class StoredBatch(NamedTuple):
@@ -180,21 +181,51 @@ class _Verifier:
         self.result = Verification()
         self.positions: dict[Offset, int] = {}
         """Where each segment's good prefix ends."""
+        self.good_snapshots = FoundSnapshots()
 
     def run(self) -> Verification:
         listing = self.disk.list(self.directory)
         self._read_mark()
-        self._check_segments([base for name in listing if (base := names.parse_segment(name)) is not None])
-        self._check_mark()
-        self._check_epochs(listing)
+        mark = self.result.mark
+        if mark is not None and mark.is_anew:
+            text = (
+                f"the log was being replaced by the snapshot that ends at {mark.at.offset}; the next start completes it"
+            )
+            self._find(Severity.NOTE, names.DURABLE_MARK, text, -1, mark.at.offset)
+            self.result.start_offset = self.result.end_offset = mark.at.offset
+            self.result.is_closed = False
+        else:
+            self._check_segments([base for name in listing if (base := names.parse_segment(name)) is not None])
+            self._check_mark()
+            self._check_epochs(listing)
+        self._check_files(listing)
+        self._compare_with_snapshots()
+        return self.result
+
+    def _check_files(self, listing: list[str]) -> None:
+        """All but the segments."""
         for name in listing:
             if name.endswith(names.STALE_SUFFIXES):
                 self._find(Severity.NOTE, name, "left over from an interrupted write; the next start removes it")
-            elif names.parse_checkpoint(name) is not None:
-                self._check_checkpoint(name)
+            elif (snapshot := names.parse_checkpoint(name)) is not None:
+                self._check_checkpoint(name, snapshot)
             elif name.endswith(".index") and names.parse_index(name) is not None:
                 self._check_index(name)
-        return self.result
+
+    def _compare_with_snapshots(self) -> None:
+        """Is what precedes the log covered, and does a snapshot know more than the log?"""
+        result, latest = self.result, self.good_snapshots.latest
+        start_offset, end_offset = result.start_offset, result.end_offset
+        if start_offset > 0 and (latest is None or latest.offset < start_offset):
+            text = f"the log starts at {start_offset}, and no good checkpoint covers what precedes it"
+            self._find(Severity.CORRUPT, names.segment_name(start_offset), text, -1, start_offset)
+        elif latest is not None and latest.offset > start_offset:
+            epoch = result.epochs[-1][0] if result.epochs else 0
+            if supersedes(latest, start_offset=start_offset, end_offset=end_offset, last_epoch=epoch):
+                text = (
+                    f"it knows more than the log, which ends at {end_offset}; the next start begins the log behind it"
+                )
+                self._find(Severity.NOTE, names.checkpoint_name(latest), text, -1, latest.offset)
 
     def _find(self, severity: Severity, name: str, text: str, position: int = -1, offset: Offset = -1) -> None:
         self.result.findings.append(Finding(severity, f"{self.path}/{name}", position, offset, text))
@@ -278,10 +309,11 @@ class _Verifier:
         if entries != self.result.epochs:
             self._find(Severity.NOTE, name, f"has {entries}, the log has {self.result.epochs}; the log wins")
 
-    def _check_checkpoint(self, name: str) -> None:
+    def _check_checkpoint(self, name: str, snapshot: OffsetAndEpoch) -> None:
         self.result.checkpoint_count += 1
         try:
             read_checkpoint(self.disk, self.kernels, names.join(self.directory, name))
+            self.good_snapshots.add(snapshot)
         except CorruptionError as error:
             self._find(Severity.CORRUPT, name, f"bad checkpoint: {error.reason}", error.position, error.offset)
         except FastQuorumError as error:

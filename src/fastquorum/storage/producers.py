@@ -160,6 +160,12 @@ class Producers:
                 self._known[producer_id] = before
         self.end_offset = min(self.end_offset, end_offset)
 
+    def begin_anew(self, start_offset: Offset) -> None:
+        """The log is empty and starts there: what lay below it came as a snapshot, which says nothing of producers."""
+        self._known.clear()
+        self._undo.clear()
+        self.end_offset = self._start_offset = self._floor = start_offset
+
     def _take(self, stamp: Stamp, base_offset: Offset) -> None:
         before = self._known.get(stamp.producer_id)
         batch = ProducedBatch(stamp.first_sequence, stamp.last_sequence, base_offset, base_offset + stamp.record_count)

@@ -14,6 +14,12 @@ corruption.
 
 What is kept above the mark is written again and synced before it counts as flushed: after a failed sync the page
 cache may show bytes that the disk does not have.
+
+A finished snapshot may know more than the log: it was fetched, but the log had not begun anew yet, or not wholly. That
+is then completed, but never on the word of a damaged snapshot, nor in place of looking at the log: only a mark that
+says so (`mark.ANEW`) declares segments void, and it is written before the first of them is removed. A log that begins
+above 0 needs a good snapshot that covers what precedes it; one that begins at 0 needs none, and damaged ones are left
+aside.
 """
 
 from dataclasses import dataclass, field
@@ -22,11 +28,12 @@ from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import BatchFault, EpochCache, Fault, Kernels
 from fastquorum.storage import names
 from fastquorum.storage.epochs import format_epochs
-from fastquorum.storage.mark import LogPosition, Mark, epochs_checksum, read_mark, write_mark
+from fastquorum.storage.mark import ANEW, LogPosition, Mark, epochs_checksum, read_mark, write_mark
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.scanning import WINDOW_BYTES, find_batch, nonzero_end, scan_segment
 from fastquorum.storage.segment import Segment, create_segment
-from fastquorum.types import Epoch, Offset
+from fastquorum.storage.snapshots import FoundSnapshots, find_snapshots, remove_below, supersedes
+from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
 
 @dataclass(slots=True)
@@ -43,6 +50,9 @@ class Inspection:
     """What `inspect` found: the log as it will be, and what has to go."""
 
     mark: Mark | None
+    snapshots: FoundSnapshots
+    begins_at: OffsetAndEpoch | None = None
+    """The snapshot that takes the place of all segments: an install that was interrupted."""
     kept: list[FoundSegment] = field(default_factory=list)
     cut: list[Offset] = field(default_factory=list)
     """Segments behind the torn tail, ascending."""
@@ -71,6 +81,7 @@ class Recovered:
     epochs: EpochCache
     mark: Mark
     torn: Fault | None
+    snapshots: FoundSnapshots
 
 
 # --- looking ----------------------------------------------------------------------------------------------------------
@@ -84,8 +95,14 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
         raise DirectoryError("the log directory is missing", hint, where)
     listing = disk.list(directory)
     bases = [base for name in listing if (base := names.parse_segment(name)) is not None]
-    inspection = Inspection(read_mark(disk, kernels, directory))
-    _check_bounds(where, listing, bases, inspection.mark)
+    inspection = Inspection(read_mark(disk, kernels, directory), find_snapshots(disk, kernels, directory))
+    mark = inspection.mark
+    if mark is not None and mark.is_anew:
+        inspection.begins_at = _covering_snapshot(where, inspection.snapshots, mark.at.offset)
+        return inspection
+    _check_bounds(where, listing, bases, mark)
+    if bases and bases[0] > 0:
+        _covering_snapshot(where, inspection.snapshots, bases[0])
     inspection.end_offset = bases[0] if bases else 0
     try:
         for at, base in enumerate(bases):
@@ -99,6 +116,7 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
             if fault is not None:
                 _cut(disk, kernels, directory, inspection, fault, later)
                 break
+        _compare_with_snapshot(where, inspection)
     except BaseException:
         inspection.close()
         raise
@@ -116,14 +134,35 @@ def _check_bounds(where: str, listing: list[str], bases: list[Offset], mark: Mar
             "put them back, or format this replica anew under a new directory id",
             where,
         )
-    if bases and bases[0] > 0:
-        snapshots = [snapshot for name in listing if (snapshot := names.parse_checkpoint(name)) is not None]
-        if not any(snapshot.offset >= bases[0] for snapshot in snapshots):
-            raise DirectoryError(
-                f"the log starts at offset {bases[0]}, but no checkpoint covers what precedes it",
-                "records are missing: put the earlier segments or a checkpoint back, or replace this replica",
-                where,
-            )
+
+
+def _covering_snapshot(where: str, snapshots: FoundSnapshots, start_offset: Offset) -> OffsetAndEpoch:
+    covering = snapshots.covering(start_offset)
+    if covering is None:
+        raise DirectoryError(
+            f"the log starts at offset {start_offset}, but no checkpoint covers what precedes it",
+            "records are missing: put the earlier segments or a checkpoint back, or replace this replica",
+            where,
+        )
+    return covering
+
+
+def _compare_with_snapshot(where: str, inspection: Inspection) -> None:
+    """Everything known to be synced was found good. Has a snapshot more to say than the log?"""
+    latest = inspection.snapshots.latest
+    if latest is None:
+        return
+    start_offset = inspection.kept[0].segment.base_offset if inspection.kept else 0
+    end_offset, last_epoch = inspection.end_offset, inspection.last_epoch
+    if supersedes(latest, start_offset=start_offset, end_offset=end_offset, last_epoch=last_epoch):
+        inspection.begins_at = latest
+    elif latest.offset > end_offset:
+        raise DirectoryError(
+            f"checkpoint {names.checkpoint_name(latest)} ends behind the log (offset {end_offset}), but is of an older "
+            f"epoch than the log's last, {last_epoch}",
+            "files of two replicas are mixed here: put back what belongs together, or replace this replica",
+            where,
+        )
 
 
 def _look_into(kernels: Kernels, inspection: Inspection, segment: Segment) -> None:
@@ -212,13 +251,15 @@ def recover(disk: Disk, kernels: Kernels, directory: str, *, prepare_bytes: int)
     The new mark comes last but for the epochs: until it is there, the next recovery finds the same to do.
     """
     inspection = inspect(disk, kernels, directory)
+    if inspection.begins_at is not None:
+        _begin_anew(disk, kernels, directory, inspection, inspection.begins_at)
     _remove_leftovers(disk, directory, inspection)
     segments = [_mend(disk, directory, inspection.mark, found) for found in inspection.kept]
     for segment in segments[:-1]:
         if segment.prepared_bytes != segment.size_bytes:
             segment.trim()
     if not segments:
-        segments.append(create_segment(disk, directory, 0, prepare_bytes))
+        segments.append(create_segment(disk, directory, inspection.end_offset, prepare_bytes))
         inspection.kept.append(FoundSegment(segments[0]))
     active = segments[-1]
     if active.prepared_bytes < active.size_bytes + prepare_bytes // 2:
@@ -229,7 +270,31 @@ def recover(disk: Disk, kernels: Kernels, directory: str, *, prepare_bytes: int)
         mark = write_mark(disk, kernels, directory, inspection.written_end, inspection.epoch_starts)
     epochs = kernels.EpochCache(inspection.epoch_starts)
     _write_epochs(disk, directory, epochs)
-    return Recovered(segments, inspection.end_offset, epochs, mark, inspection.torn)
+    remove_below(disk, directory, segments[0].base_offset)
+    return Recovered(segments, inspection.end_offset, epochs, mark, inspection.torn, inspection.snapshots)
+
+
+def discard_log(disk: Disk, kernels: Kernels, directory: str, begins_at: Offset) -> Mark:
+    """Remove all segments in favour of a finished snapshot that ends at `begins_at`. To be followed by a new segment
+    with that base and, when it is durable, by a mark that says so.
+
+    The mark comes first: from there on the segments count for nothing, whichever of them a crash leaves.
+    """
+    mark = write_mark(disk, kernels, directory, LogPosition(begins_at, begins_at, ANEW), [])
+    for name in disk.list(directory):
+        if names.parse_segment(name) is not None or names.parse_index(name) is not None:
+            disk.remove(names.join(directory, name))
+    disk.sync_directory(directory)
+    return mark
+
+
+def _begin_anew(
+    disk: Disk, kernels: Kernels, directory: str, inspection: Inspection, begins_at: OffsetAndEpoch
+) -> None:
+    inspection.close()
+    inspection.mark = discard_log(disk, kernels, directory, begins_at.offset)
+    inspection.kept, inspection.cut, inspection.epoch_starts = [], [], []
+    inspection.end_offset, inspection.torn = begins_at.offset, None
 
 
 def _remove_leftovers(disk: Disk, directory: str, inspection: Inspection) -> None:

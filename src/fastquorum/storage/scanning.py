@@ -4,9 +4,10 @@ Plain reads rather than a memory map: a sector that cannot be read is then an er
 """
 
 import struct
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, Fault, Kernels, SegmentFile
+from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, Buffer, Fault, Kernels, Scan, SegmentFile
 from fastquorum.storage.index import OffsetIndex
 from fastquorum.types import Epoch, Offset
 
@@ -19,6 +20,7 @@ _LENGTH_AT: Final = 8
 _LENGTH_END: Final = 12
 _MAGIC_AT: Final = 16
 _ZEROS: Final = bytes(WINDOW_BYTES)
+EPOCH_MAX: Final = 2**31 - 1
 
 
 class SegmentScan(NamedTuple):
@@ -44,11 +46,14 @@ def scan_segment(
     *,
     expected_offset: Offset,
     epoch_min: Epoch,
+    epoch_max: Epoch = EPOCH_MAX,
     index: OffsetIndex | None = None,
+    visit: Callable[[Buffer, Scan], None] | None = None,
 ) -> SegmentScan:
     """Check the batches in [start, end): CRCs, offsets that continue from `expected_offset`, epochs that do not fall.
 
-    Fills `index` on the way. Never raises for bad bytes; StorageFailed if they cannot be read.
+    Fills `index` and shows `visit` the good batches on the way. Never raises for bad bytes; StorageFailed if they
+    cannot be read.
     """
     position, window_bytes = start, WINDOW_BYTES
     batches = records = 0
@@ -61,7 +66,11 @@ def scan_segment(
             fault = Fault(BatchFault.TRUNCATED, position, expected_offset, -1, -1)
             break
         scan = kernels.scan(
-            window, expected_offset=expected_offset, epoch_min=epoch_min, batch_bytes_max=BATCH_SCAN_BYTES_MAX
+            window,
+            expected_offset=expected_offset,
+            epoch_min=epoch_min,
+            epoch_max=epoch_max,
+            batch_bytes_max=BATCH_SCAN_BYTES_MAX,
         )
         if scan.batch_count:
             batches += scan.batch_count
@@ -73,6 +82,8 @@ def scan_segment(
                 index.add(window, 0, scan.first_offset, position)
                 for offset, at in scan.index:
                     index.add(window, at, offset, position + at)
+            if visit is not None:
+                visit(memoryview(window)[: scan.valid_bytes], scan)
             position += scan.valid_bytes
             window_bytes = WINDOW_BYTES
             continue  # a fault, if any, is looked at again from the start of a window

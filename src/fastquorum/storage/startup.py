@@ -9,17 +9,24 @@ from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.checkpoint import read_checkpoint
 from fastquorum.storage.identity import Identity
-from fastquorum.storage.names import ZERO_CHECKPOINT
+from fastquorum.storage.names import LOG_DIRECTORY, ZERO_CHECKPOINT, join, segment_name
 from fastquorum.storage.ports import Disk
+from fastquorum.storage.snapshots import find_snapshots
 from fastquorum.types import Epoch, Offset, VoterSet
 
 
 def first_voters(disk: Disk, kernels: Kernels, identity: Identity) -> tuple[VoterSet, int]:
-    """Voters and kraft.version before any record of the log: those of checkpoint (0,0), else the static ones."""
+    """Voters and kraft.version before any record of the log: those of checkpoint (0,0), else the static ones.
+
+    Apache Kafka removes (0,0) once its log starts later; the latest snapshot tells then.
+    """
+    state = None
     if disk.exists(ZERO_CHECKPOINT):
         state = read_checkpoint(disk, kernels, ZERO_CHECKPOINT)
-        if state.voters is not None:
-            return state.voters, state.kraft_version
+    elif not disk.exists(join(LOG_DIRECTORY, segment_name(0))):
+        state = find_snapshots(disk, kernels, LOG_DIRECTORY).latest_state
+    if state is not None and state.voters is not None:
+        return state.voters, state.kraft_version
     return identity.voters, 0
 
 

@@ -1,0 +1,247 @@
+"""The snapshots of one log directory: the finished ones, served piece by piece, and the one being fetched. KIP-630.
+
+A fetched snapshot is written under a name that recovery sweeps away. Once it is whole it is synced, every byte of it is
+checked, and only then does it get its name, durably: a finished snapshot is a good one, unless the disk damages it
+later.
+
+(0, 0) is never among them: it names the first voters and stands for no record (KIP-853). Knows nothing of the log's own
+records; what a finished snapshot means for the log is said in `storage.recovery` and by `Log.install_snapshot`.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from fastquorum.errors import CorruptionError
+from fastquorum.kernels import Buffer, Kernels, SegmentFile
+from fastquorum.storage import names
+from fastquorum.storage.checkpoint import CheckpointState, check_checkpoint, read_checkpoint
+from fastquorum.storage.ports import Disk
+from fastquorum.types import Epoch, Offset, OffsetAndEpoch
+
+
+def supersedes(snapshot: OffsetAndEpoch, *, start_offset: Offset, end_offset: Offset, last_epoch: Epoch) -> bool:
+    """Does a snapshot know more than a log, so that the log has to begin anew at its end?
+
+    It does if it ends behind the log's end, or holds a record of a later epoch than any of the log's: what follows that
+    in the log was never committed. Source: Kafka `KafkaRaftLog.truncateToLatestSnapshot`.
+    """
+    if start_offset == end_offset:
+        return snapshot.offset > end_offset
+    return snapshot.epoch > last_epoch or (snapshot.epoch == last_epoch and snapshot.offset > end_offset)
+
+
+@dataclass(slots=True)
+class FoundSnapshots:
+    """The finished snapshots of a directory."""
+
+    usable: list[OffsetAndEpoch] = field(default_factory=list)
+    """Ascending; of the last every byte was checked."""
+    latest_state: CheckpointState | None = None
+    damaged: list[tuple[OffsetAndEpoch, CorruptionError]] = field(default_factory=list)
+    """Later than the last usable one. They are left where they are, and never served."""
+
+    @property
+    def latest(self) -> OffsetAndEpoch | None:
+        return self.usable[-1] if self.usable else None
+
+    def add(self, snapshot: OffsetAndEpoch) -> None:
+        """One more. (0, 0) is none."""
+        if snapshot.offset > 0:
+            self.usable.append(snapshot)
+            self.usable.sort(key=_age)
+
+    def covering(self, start_offset: Offset) -> OffsetAndEpoch | None:
+        """The latest snapshot, if a log that begins at start_offset lacks nothing with it.
+
+        CorruptionError, naming the file, if only a damaged one would do; None if there is none at all.
+        """
+        latest = self.latest
+        if latest is not None and latest.offset >= start_offset:
+            return latest
+        for snapshot, error in self.damaged:
+            if snapshot.offset >= start_offset:
+                raise error
+        return None
+
+
+def find_snapshots(disk: Disk, kernels: Kernels, directory: str) -> FoundSnapshots:
+    """List the finished snapshots; check the latest, and if it is damaged those before it until one is good."""
+    found = FoundSnapshots()
+    for name in disk.list(directory):
+        if (snapshot := names.parse_checkpoint(name)) is not None:
+            found.add(snapshot)
+    while found.usable:
+        try:
+            name = names.join(directory, names.checkpoint_name(found.usable[-1]))
+            found.latest_state = read_checkpoint(disk, kernels, name)
+            break
+        except CorruptionError as error:
+            found.damaged.append((found.usable.pop(), error))
+    return found
+
+
+def remove_below(disk: Disk, directory: str, start_offset: Offset) -> None:
+    """Remove the finished snapshots that end below the log's start: they lead nowhere. (0, 0) stays: what it says of
+    the first voters is part of the directory's identity."""
+    stale = []
+    for name in disk.list(directory):
+        snapshot = names.parse_checkpoint(name)
+        if snapshot is not None and 0 < snapshot.offset < start_offset:
+            stale.append(name)
+            disk.remove(names.join(directory, name))
+    if stale:
+        disk.sync_directory(directory)
+
+
+def _age(snapshot: OffsetAndEpoch) -> tuple[Epoch, Offset]:
+    return snapshot.epoch, snapshot.offset
+
+
+@dataclass(slots=True)
+class _Part:
+    """The beginning of a snapshot that is being fetched."""
+
+    snapshot: OffsetAndEpoch
+    file: SegmentFile
+    size_bytes: int = 0
+
+
+class Snapshots:
+    """The finished snapshots of one log directory, and the one that is being fetched.
+
+    At most one finished snapshot is open at a time. Not thread-safe: called under the replica's lane lock or on its
+    thread only, as the log that owns it is.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        kernels: Kernels,
+        directory: str,
+        found: FoundSnapshots,
+        latched: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        """`latched` is entered around every change of the disk: the log stops for good when one fails."""
+        self._disk = disk
+        self._kernels = kernels
+        self._directory = directory
+        self._latched = latched
+        self._ids = found.usable
+        self.latest_state = found.latest_state
+        """What the latest snapshot says of the quorum; None if there is none."""
+        self.damaged = [error for _, error in found.damaged]
+        """Snapshots that were left out when the log was opened, for the operator's log."""
+        self._open: tuple[OffsetAndEpoch, SegmentFile] | None = None
+        self._part: _Part | None = None
+
+    def __contains__(self, snapshot: OffsetAndEpoch) -> bool:
+        return snapshot in self._ids
+
+    @property
+    def latest(self) -> OffsetAndEpoch | None:
+        """The greatest id."""
+        return self._ids[-1] if self._ids else None
+
+    @property
+    def earliest(self) -> OffsetAndEpoch | None:
+        """The smallest id."""
+        return self._ids[0] if self._ids else None
+
+    # --- serving ------------------------------------------------------------------------------------------------------
+
+    def size_bytes(self, snapshot: OffsetAndEpoch) -> int:
+        """Size of a finished snapshot; -1 if there is none such."""
+        return self._file(snapshot).size_bytes if snapshot in self._ids else -1
+
+    def read(self, snapshot: OffsetAndEpoch, position: int, bytes_max: int) -> bytes:
+        """The bytes from `position` on, at most bytes_max: a raw slice that may begin and end anywhere in a batch, and
+        that the receiver checks."""
+        assert snapshot in self._ids, f"snapshot {snapshot} is not at hand"
+        return self._file(snapshot).read(position, bytes_max)
+
+    def _file(self, snapshot: OffsetAndEpoch) -> SegmentFile:
+        if self._open is None or self._open[0] != snapshot:
+            self._close_file()
+            self._open = snapshot, self._disk.open(self._name(names.checkpoint_name(snapshot)), "read")
+        return self._open[1]
+
+    # --- fetching -----------------------------------------------------------------------------------------------------
+
+    def write_part(self, snapshot: OffsetAndEpoch, position: int, data: Buffer) -> None:
+        """Keep the next piece of a snapshot that is being fetched; position 0 begins anew. Nothing is durable yet."""
+        if position == 0:
+            self.drop_part()
+            with self._latched():
+                name = self._name(names.part_name(snapshot))
+                self._part = _Part(snapshot, self._disk.open(name, "create"))
+        part = self._part
+        assert part is not None, f"a piece of snapshot {snapshot} from {position} on, without a beginning"
+        held = part.snapshot, part.size_bytes
+        assert held == (snapshot, position), (
+            f"a piece of snapshot {snapshot} from {position} on does not continue {held}"
+        )
+        with self._latched():
+            part.file.write(position, data)
+        part.size_bytes += len(data)
+
+    def drop_part(self) -> None:
+        """Forget what was fetched and is not finished, if there is any."""
+        part, self._part = self._part, None
+        if part is not None:
+            with self._latched():
+                part.file.close()
+                self._disk.remove(self._name(names.part_name(part.snapshot)))
+
+    def finish_part(self, snapshot: OffsetAndEpoch) -> CheckpointState:
+        """The snapshot is whole: sync it, check every byte, give it its name; all that is durable when this returns.
+
+        CorruptionError if it is damaged: then it is gone, and nothing else has changed.
+        """
+        part = self._part
+        assert part is not None, f"snapshot {snapshot} was not fetched"
+        assert part.snapshot == snapshot, f"{part.snapshot} was fetched, not {snapshot}"
+        with self._latched():
+            part.file.sync()
+        try:
+            state = check_checkpoint(self._kernels, part.file, snapshot.epoch)
+        except CorruptionError:
+            self.drop_part()
+            raise
+        self._part = None
+        self._close_file()  # should it be an older copy of the same one
+        with self._latched():
+            part.file.close()
+            name = self._name(names.checkpoint_name(snapshot))
+            self._disk.rename(self._name(names.part_name(snapshot)), name)
+            self._disk.sync_directory(self._directory)
+        if snapshot not in self._ids:
+            self._ids.append(snapshot)
+            self._ids.sort(key=_age)
+        if snapshot == self.latest:
+            self.latest_state = state
+        return state
+
+    # --- with the log -------------------------------------------------------------------------------------------------
+
+    def remove_below(self, start_offset: Offset) -> None:
+        """The log begins at start_offset now."""
+        self._close_file()
+        with self._latched():
+            remove_below(self._disk, self._directory, start_offset)
+        self._ids = [each for each in self._ids if each.offset >= start_offset]
+
+    def close(self) -> None:
+        """Close what is open. Changes nothing on the disk."""
+        self._close_file()
+        if self._part is not None:
+            self._part.file.close()
+            self._part = None
+
+    def _close_file(self) -> None:
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+
+    def _name(self, name: str) -> str:
+        return names.join(self._directory, name)

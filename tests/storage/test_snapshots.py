@@ -1,0 +1,244 @@
+"""Snapshots: fetched in pieces, checked, named, served; and logs that begin behind one."""
+
+import pytest
+
+from fastquorum.errors import CorruptionError, OffsetOutOfRange, ProtocolFatal
+from fastquorum.kernels import Kernels
+from fastquorum.storage.checkpoint import CheckpointState
+from fastquorum.storage.mark import LogPosition
+from fastquorum.storage.names import LOG_DIRECTORY, ZERO_CHECKPOINT, parse_checkpoint, part_name
+from fastquorum.storage.producers import Stamp
+from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
+
+from .logs import Rig, checkpoint, checkpoint_path
+
+VOTERS = VoterSet([Voter(ReplicaKey(1), (Endpoint("CONTROLLER", "h", 1),), 0, 1)])
+FETCHED = OffsetAndEpoch(50, 2)
+
+
+def rig_with_log(kernels: Kernels) -> Rig:
+    """Epoch 1, offsets 0 to 19, three segments; the last batches are not synced."""
+    rig = Rig(kernels)
+    for number in range(17):
+        rig.append(1, b"%d" % number)
+    rig.flush()
+    rig.log.maintain(0)
+    for number in range(17, 20):
+        rig.append(1, b"%d" % number)
+    return rig
+
+
+def finished(rig: Rig) -> list[OffsetAndEpoch]:
+    return [found for name in rig.disk.list(LOG_DIRECTORY) if (found := parse_checkpoint(name)) is not None]
+
+
+# --- fetching and serving ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 7, 61, 10_000])
+def test_a_snapshot_in_pieces_is_the_snapshot(kernels: Kernels, piece_bytes: int) -> None:
+    rig = rig_with_log(kernels)
+    data = checkpoint(kernels, FETCHED, voters=VOTERS, values=[b"x" * 40, b"y"])
+    rig.fetch(FETCHED, data, piece_bytes)
+    snapshots = rig.log.snapshots
+    assert snapshots.latest is None
+    assert snapshots.size_bytes(FETCHED) == -1
+    state = snapshots.finish_part(FETCHED)
+    assert state == CheckpointState(4, 1, VOTERS)
+    assert snapshots.latest_state == state
+    assert rig.log.snapshot_state is None  # the log starts at 0 and tells itself
+    assert snapshots.latest == snapshots.earliest == FETCHED
+    assert snapshots.size_bytes(FETCHED) == len(data)
+    assert snapshots.read(FETCHED, 0, len(data) + 5) == data
+    assert snapshots.read(FETCHED, 13, 20) == data[13:33]
+    assert rig.disk.durable_entries[checkpoint_path(FETCHED)].durable == data
+    assert not any(name.endswith(".part") for name in rig.disk.list(LOG_DIRECTORY))
+    assert rig.log.end_offset == 20
+
+
+def test_another_beginning_drops_what_was_fetched_before(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    other = OffsetAndEpoch(60, 3)
+    rig.fetch(other, b"begun, never ended")
+    rig.fetch(FETCHED, b"begun, begun again")
+    rig.fetch(FETCHED, checkpoint(kernels, FETCHED))
+    assert [name for name in rig.disk.list(LOG_DIRECTORY) if name.endswith(".part")] == [part_name(FETCHED)]
+    rig.log.snapshots.finish_part(FETCHED)
+    assert finished(rig) == [FETCHED]
+    rig.fetch(other, b"begun")
+    rig.log.snapshots.drop_part()
+    rig.log.snapshots.drop_part()
+    assert not rig.disk.exists(f"{LOG_DIRECTORY}/{part_name(other)}")
+
+
+def test_a_piece_that_does_not_continue_is_a_bug_of_the_caller(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    with pytest.raises(AssertionError, match="without a beginning"):
+        rig.log.snapshots.write_part(FETCHED, 5, b"x")
+    rig.log.snapshots.write_part(FETCHED, 0, b"abc")
+    for snapshot, position in ((FETCHED, 2), (FETCHED, 4), (OffsetAndEpoch(50, 3), 3)):
+        with pytest.raises(AssertionError, match="does not continue"):
+            rig.log.snapshots.write_part(snapshot, position, b"x")
+
+
+def test_a_part_does_not_outlive_its_process(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    rig.fetch(FETCHED, checkpoint(kernels, FETCHED))
+    for again in (rig.reopen(rig.disk.copy()), rig):
+        again.flush()
+        again.log.close()
+        assert not any(name.endswith(".part") for name in again.disk.list(LOG_DIRECTORY))
+
+
+def test_a_damaged_snapshot_is_gone_and_nothing_else_has_changed(kernels: Kernels) -> None:
+    """A bit of every byte; every length; and bytes behind the end."""
+    rig = rig_with_log(kernels)
+    whole = checkpoint(kernels, FETCHED, voters=VOTERS)
+    rig.log.request_flush()
+    before, facts = rig.disk.contents(), (rig.log.end_offset, rig.log.generation, rig.log.last_epoch)
+    damaged = [whole[:size] for size in range(len(whole))]
+    damaged += [whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :] for at in range(len(whole))]
+    damaged += [whole + b"\0", whole + bytes(100), whole + whole]
+    for data in damaged:
+        rig.fetch(FETCHED, data, 400)
+        with pytest.raises(CorruptionError) as caught:
+            rig.log.snapshots.finish_part(FETCHED)
+        assert caught.value.path.endswith(part_name(FETCHED))
+        assert rig.disk.contents() == before
+        assert rig.log.snapshots.latest is None
+    assert (rig.log.end_offset, rig.log.generation, rig.log.last_epoch) == facts
+    assert not rig.log.failed
+    rig.install(FETCHED, whole)
+
+
+def test_a_whole_file_that_is_no_snapshot_of_that_name_is_refused(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    good = checkpoint(kernels, FETCHED)
+    header, data, footer = (good[info.position :][: info.size_bytes] for info in kernels.batch_headers(good))
+    later = kernels.encode_values([b"state"], base_offset=3, leader_epoch=2, timestamp_ms=2)
+    other_epoch = checkpoint(kernels, OffsetAndEpoch(50, 3))
+    refused = [data, header, header + data, other_epoch, good + later, header + footer, data + footer]
+    for each in refused:
+        rig.fetch(FETCHED, each)
+        with pytest.raises(CorruptionError):
+            rig.log.snapshots.finish_part(FETCHED)
+
+
+# --- beginning anew ---------------------------------------------------------------------------------------------------
+
+
+def test_a_log_begins_anew_behind_a_snapshot(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    rig.disk.write_file(checkpoint_path(OffsetAndEpoch(9, 1)), checkpoint(kernels, OffsetAndEpoch(9, 1)))
+    rig.disk.write_file(ZERO_CHECKPOINT, checkpoint(kernels, OffsetAndEpoch(0, 0)))
+    rig = rig.reopen()
+    rig.log.producers.appended(Stamp(7, 0, 0, 1), 0, 1)
+    generation = rig.log.generation
+    rig.install(FETCHED, checkpoint(kernels, FETCHED, voters=VOTERS))
+    for log in (rig.log, rig.reopen(rig.disk.copy()).log):
+        assert (log.start_offset, log.end_offset, log.flushed_end, log.last_epoch) == (50, 50, 50, 2)
+        assert log.durable_mark.at == LogPosition(50, 50, 0)
+        assert log.epochs.entries() == []
+        assert log.snapshots.latest == log.snapshots.earliest == FETCHED
+        assert log.snapshot_state == CheckpointState(4, 1, VOTERS)
+        assert [log.end_offset_for(epoch) for epoch in (0, 1, 2, 3)] == [(2, 50)] * 4
+        assert log.read(50, 100) == b""
+        assert (log.epoch_for(49), log.epoch_for(50)) == (-1, -1)
+        assert len(log.producers) == 0
+        assert log.producers.end_offset == 50
+        with pytest.raises(OffsetOutOfRange):
+            log.read(49, 100)
+        with pytest.raises(OffsetOutOfRange):
+            log.truncate_to(49)
+    assert rig.log.generation == generation + 1
+    assert sorted(finished(rig)) == [(0, 0), (50, 2)]
+    segments = [name for name in rig.disk.list(LOG_DIRECTORY) if name.endswith(".log")]
+    assert segments == [f"{50:020d}.log"]
+
+
+def test_a_log_behind_a_snapshot_is_a_log_like_any_other(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    rig.install(FETCHED)
+    for number in range(30):
+        rig.append(2 + number // 20, b"n%d" % number)
+    assert [rig.log.end_offset_for(epoch) for epoch in (1, 2, 3, 9)] == [(2, 50), (2, 70), (3, 80), (3, 80)]
+    rig.flush()
+    rig.log.maintain(0)
+    assert rig.log.flushed_end == 80
+    assert rig.log.truncate_to(75) == 75
+    rig.append(4, b"after")
+    values = rig.values()
+    assert values[0] == (50, 2, b"n0")
+    assert values[-1] == (75, 4, b"after")
+    assert len(values) == 26
+    assert rig.reopen(rig.disk.copy()).values() == values
+    rig.flush()
+    rig.log.close()
+    again = rig.reopen()
+    assert again.values() == values
+    assert again.log.truncate_to(50) == 50
+    assert (again.log.last_epoch, again.log.end_offset_for(2)) == (2, (2, 50))
+    assert again.reopen(again.disk.copy()).log.last_epoch == 2
+
+
+def test_below_the_first_epoch_the_earliest_snapshot_is_all_that_is_known(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    rig.install(OffsetAndEpoch(50, 4))
+    rig.append(6, b"x")
+    assert [rig.log.end_offset_for(epoch) for epoch in (3, 4, 5, 6)] == [(4, 50), (4, 50), (4, 50), (6, 51)]
+
+
+def test_an_epoch_that_goes_on_behind_the_snapshot(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    rig.install(FETCHED)
+    rig.append(2, b"x")
+    assert [rig.log.end_offset_for(epoch) for epoch in (1, 2, 3)] == [(2, 50), (2, 51), (2, 51)]
+
+
+def test_a_snapshot_below_a_diverging_tail_takes_its_place(kernels: Kernels) -> None:
+    """Its epoch is later: what the log has behind its end was never committed. One begins where a segment did."""
+    rig = rig_with_log(kernels)
+    base = rig.log._segments[1].base_offset
+    for offset in (5, base, 20):
+        each = rig.reopen(rig.disk.copy())
+        each.install(OffsetAndEpoch(offset, 2))
+        for log in (each.log, each.reopen().log):
+            assert (log.start_offset, log.end_offset, log.last_epoch) == (offset, offset, 2)
+
+
+def test_a_snapshot_that_knows_no_more_than_the_log_is_refused(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    for snapshot in (OffsetAndEpoch(20, 1), OffsetAndEpoch(3, 1)):
+        rig.fetch(snapshot, checkpoint(kernels, snapshot))
+        rig.log.snapshots.finish_part(snapshot)
+        before = rig.disk.contents()
+        with pytest.raises(ProtocolFatal, match="lacks nothing"):
+            rig.log.install_snapshot(snapshot)
+        assert rig.disk.contents() == before
+    assert rig.reopen().log.start_offset == 0
+
+
+def test_a_sync_under_way_says_nothing_of_the_new_log(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    rig.log.request_flush()
+    rig.log.request_flush()
+    rig.install(FETCHED)
+    rig.append(2, b"x")
+    rig.log.request_flush()
+    assert rig.log.flushed_end == 50
+    assert rig.log.flush_done(rig.flusher.run(), 0) is None
+    assert rig.log.flushed_end == 50
+    result = rig.log.flush_done(rig.flusher.run(), 0)
+    assert result is not None
+    assert (result.end, rig.log.flushed_end) == (51, 51)
+    assert not rig.flusher.pending
+
+
+def test_one_snapshot_after_another(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    rig.install(FETCHED)
+    rig.install(OffsetAndEpoch(60, 2))
+    rig.append(2, b"x")
+    rig.install(OffsetAndEpoch(90, 3))
+    assert finished(rig) == [(90, 3)]
+    assert rig.reopen().log.end_offset == 90
