@@ -1,6 +1,8 @@
 """Frames out of streams, and requests with their responses, without a socket."""
 
 import itertools
+import json
+import random
 import struct
 
 import pytest
@@ -13,6 +15,7 @@ from fastquorum.cli.wire_recording import Origin, error_codes, exchange_line, ta
 from fastquorum.wire import encode_request, request_header
 from fastquorum.wire.produce import ProduceRequest
 from tests.cli.sniffing import framed
+from tests.wire.golden import frames
 
 ORIGIN = Origin("h1:9093", 3, "127.0.0.1:5")
 
@@ -125,7 +128,7 @@ def test_too_few_bytes_for_a_header_are_a_request_all_the_same() -> None:
     lines = [exchange_line(each, ORIGIN, 0) for each in one.seen]
     assert [line["request"] for line in lines] == ["", "0003", "0003000100"]
     assert all(line["request_error"] for line in lines)
-    assert all(table_row(line) for line in lines)
+    assert all(table_row(line, with_server=True) for line in lines)
 
 
 def test_a_stream_that_is_not_kafkas_is_let_go_of() -> None:
@@ -135,6 +138,32 @@ def test_a_stream_that_is_not_kafkas_is_let_go_of() -> None:
     one.answers(1)
     one.exchanges.on_end("over", 3)
     assert [each.lost for each in one.seen] == ["this is another protocol: the length in front of a frame would be -1"]
+
+
+def test_no_frame_is_too_odd_to_be_written_down() -> None:
+    chance = random.Random(7)
+    seen: list[Exchange] = []
+    pairs = list(zip(frames()[::2], frames()[1::2], strict=True))
+    for _ in range(1000):
+        exchanges = Exchanges(seen.append, 5000)
+        asked, answered = (bent(frame.raw, chance) for frame in chance.choice(pairs))
+        exchanges.on_request_bytes(framed(asked), 1)
+        exchanges.on_response_bytes(framed(answered), 2)
+        exchanges.on_end("over", 3)
+    lines = [exchange_line(each, ORIGIN, 0) for each in seen]
+    assert sum("request_json" in line and "response_json" in line for line in lines) > 100
+    for line in lines:
+        assert json.loads(json.dumps(line, allow_nan=False)) == line
+        assert table_row(line, with_server=False).startswith(("0", "1", "2"))
+
+
+def bent(frame: bytes, chance: random.Random) -> bytes:
+    """A few bytes changed, gone or added, or none."""
+    found = bytearray(frame)
+    for _ in range(chance.choice((0, 1, 3))):
+        at = chance.randrange(len(found))
+        found[at : at + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
+    return bytes(found)
 
 
 def test_errors_are_found_wherever_they_stand() -> None:

@@ -372,7 +372,7 @@ def test_an_interrupt_tells_what_was_compared_until_then(node: Serve, tmp_path: 
     assert waiting.wait(30)
     replay.send_signal(signal.SIGINT)
     out, err = replay.communicate(timeout=20)
-    assert (replay.returncode, out, err) == (130, "1 exchanges: 1 same\n", "")
+    assert (replay.returncode, out, err) == (130, "1 exchange: 1 same\n", "")
 
 
 def test_a_progress_bar_leaves_the_output_alone(node: Serve) -> None:

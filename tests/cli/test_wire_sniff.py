@@ -330,7 +330,8 @@ def test_several_nodes_are_told_apart(sniff: Sniff, serve: Serve) -> None:
             client.sendall(framed(METADATA))
             assert receive_frame(client)
     rows = sniffer.end().out.splitlines()
-    assert [row.split()[-1] for row in rows[1:]] == [first.address, second.address]
+    assert rows[0].split()[3] == "SERVER"
+    assert [row.split()[3] for row in rows[1:]] == [first.address, second.address]
 
 
 def test_a_reader_of_the_recording_that_goes_away_ends_it(sniff: Sniff, serve: Serve) -> None:
@@ -351,6 +352,20 @@ def test_a_disk_that_is_full_ends_it_with_the_reason(sniff: Sniff, serve: Serve)
     ended = sniffer.ended()
     assert ended.code == 1
     assert ended.err.splitlines() == ["fastquorum wire sniff: [Errno 28] No space left on device"]
+
+
+def test_output_that_cannot_be_printed_ends_it_too(serve: Serve) -> None:
+    with Path("/dev/full").open("w") as full:
+        sniffer = Sniffer("--listen", f"{LOCAL}:0", "--to", serve(echo_ids).address, stdout=full)
+        try:
+            with sniffer.connect() as client:
+                client.sendall(framed(METADATA))
+                receive_all(client)
+            ended = sniffer.ended()
+        finally:
+            sniffer.kill()
+    assert ended.code == 1
+    assert ended.err.splitlines()[0] == "fastquorum wire sniff: [Errno 28] No space left on device"
 
 
 def test_a_recording_is_private_and_not_lost_to_the_next_one(sniff: Sniff, serve: Serve, tmp_path: Path) -> None:
@@ -386,6 +401,15 @@ def test_wrong_usage_is_one_line(words: tuple[str, ...], said: str, tmp_path: Pa
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    ran = in_process("wire", "sniff", "--map", ":0=h:1", "--out", tmp_path / "no" / "where")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        f"fastquorum wire sniff: {tmp_path / 'no' / 'where'} cannot be written: No such file or directory; "
+        "say another --out\n"
+    )
 
 
 def test_a_taken_port_is_said(serve: Serve) -> None:

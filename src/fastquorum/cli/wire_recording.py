@@ -16,7 +16,6 @@ from fastquorum.wire import API, ApiKey
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ERRORS_SHOWN: Final = 3
-TABLE_HEADER: Final = f"{'TIME':<12}  {'CONN':>5}  {'CLIENT':<21}  {'API':<30}  {'LATENCY_MS':>10}  SAID"
 
 
 class Origin(NamedTuple):
@@ -92,12 +91,24 @@ def timestamp(wall_us: Micros) -> str:
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def table_row(line: Line) -> str:
+def table_header(*, with_server: bool) -> str:
+    """What stands above `table_row`s."""
+    return _cells("TIME", "CONN", "CLIENT", "SERVER" if with_server else None, "API", "LATENCY_MS", "SAID")
+
+
+def table_row(line: Line, *, with_server: bool) -> str:
     """A line for people, in local time."""
     at = datetime.fromisoformat(line["timestamp"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
     api = f"{line['api']} v{line['api_version']}" if "api" in line else "?"
     latency = "-" if line["latency_us"] is None else f"{line['latency_us'] / 1000:.3f}"
-    return f"{at:<12}  {line['connection']:>5}  {line['client']:<21}  {api:<30}  {latency:>10}  {_said(line)}".rstrip()
+    server = line["server"] if with_server else None
+    return _cells(at, str(line["connection"]), line["client"], server, api, latency, _said(line))
+
+
+def _cells(at: str, connection: str, client: str, server: str | None, api: str, latency: str, said: str) -> str:
+    """In columns of a fixed width, since nobody knows yet what comes."""
+    between = "" if server is None else f"{server:<21}  "
+    return f"{at:<12}  {connection:>5}  {client:<21}  {between}{api:<30}  {latency:>10}  {said}".rstrip()
 
 
 def _said(line: Line) -> str:

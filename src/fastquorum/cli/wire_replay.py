@@ -240,4 +240,5 @@ class _Summary:
         counted = [f"{self._counts[verdict]} {verdict.value}" for verdict in Verdict if self._counts[verdict]]
         if self._bad_lines:
             counted.append(f"{self._bad_lines} lines that could not be read")
-        print(f"{self._counts.total()} exchanges: {'; '.join(counted) or 'nothing to ask'}")
+        total = self._counts.total()
+        print(f"{total} exchange{'' if total == 1 else 's'}: {'; '.join(counted) or 'nothing to ask'}")

@@ -15,7 +15,7 @@ from fastquorum.cli.file_limit import raise_file_limit
 from fastquorum.cli.output import tell
 from fastquorum.cli.wire_exchanges import Exchange, Exchanges
 from fastquorum.cli.wire_proxy import Proxy, Route, now_us
-from fastquorum.cli.wire_recording import TABLE_HEADER, Origin, exchange_line, table_row
+from fastquorum.cli.wire_recording import Origin, exchange_line, table_header, table_row
 from fastquorum.errors import UsageError
 
 FRAME_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -35,7 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Clients leave for the addresses in the answers to Metadata, and pass the sniffer by. So let those addresses "
         "be the sniffer's: for Kafka in advertised.listeners; for our nodes in `format --voters`, while each one is "
         "run with --listen where the sniffer passes on to. A whole quorum takes one --map for each node, and what its "
-        "nodes say to each other is recorded too.\n\n"
+        "nodes say to each other is recorded too. A node that is down looks to its clients like one that closes "
+        "connections.\n\n"
         "A recording holds everything that was said, passwords of SASL PLAIN included; FILE is readable by its owner "
         "only. TLS is passed on, and cannot be read. Ctrl-C ends it; what was recorded is written.",
         "fastquorum wire sniff --listen 127.0.0.1:19093 --to h1:9093",
@@ -142,12 +143,15 @@ class _Recorder:
             self._file.close()
 
     def begin(self) -> None:
-        """The listeners are there: from now on there is something to write."""
+        """The addresses are taken: make the file. UsageError if that cannot be."""
         if self._path is not None:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise UsageError(f"{self._path} cannot be written: {error.strerror}", "say another --out") from error
             self._file = open(descriptor, "w", encoding="utf-8")  # noqa: SIM115 - closed in __exit__
         if self._printed == "table":
-            print(TABLE_HEADER, flush=True)
+            print(table_header(with_server=self._with_server), flush=True)
 
     def end(self) -> None:
         """Say what there is; raise what went wrong with writing it."""
@@ -180,4 +184,4 @@ class _Recorder:
         if self._printed == "json":
             print(json.dumps(line), flush=True)
         elif self._printed == "table":
-            print(table_row(line) + (f"  {line['server']}" if self._with_server else ""), flush=True)
+            print(table_row(line, with_server=self._with_server), flush=True)
