@@ -270,8 +270,10 @@ def recover(disk: Disk, kernels: Kernels, directory: str, *, prepare_bytes: int)
         mark = write_mark(disk, kernels, directory, inspection.written_end, inspection.epoch_starts)
     epochs = kernels.EpochCache(inspection.epoch_starts)
     _write_epochs(disk, directory, epochs)
-    remove_below(disk, directory, segments[0].base_offset)
-    return Recovered(segments, inspection.end_offset, epochs, mark, inspection.torn, inspection.snapshots)
+    snapshots = inspection.snapshots
+    removed = remove_below(disk, directory, segments[0].base_offset)
+    snapshots.usable = [each for each in snapshots.usable if each not in removed]
+    return Recovered(segments, inspection.end_offset, epochs, mark, inspection.torn, snapshots)
 
 
 def discard_log(disk: Disk, kernels: Kernels, directory: str, begins_at: Offset) -> Mark:

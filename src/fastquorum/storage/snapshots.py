@@ -81,17 +81,20 @@ def find_snapshots(disk: Disk, kernels: Kernels, directory: str) -> FoundSnapsho
     return found
 
 
-def remove_below(disk: Disk, directory: str, start_offset: Offset) -> None:
-    """Remove the finished snapshots that end below the log's start: they lead nowhere. (0, 0) stays: what it says of
-    the first voters is part of the directory's identity."""
-    stale = []
-    for name in disk.list(directory):
-        snapshot = names.parse_checkpoint(name)
-        if snapshot is not None and 0 < snapshot.offset < start_offset:
-            stale.append(name)
-            disk.remove(names.join(directory, name))
+def remove_below(disk: Disk, directory: str, start_offset: Offset) -> list[OffsetAndEpoch]:
+    """Remove the finished snapshots that end below the log's start, and any less than the one that ends there; their
+    ids.
+
+    (0, 0) stays: what it says of the first voters is part of the directory's identity.
+    """
+    ids = [found for name in disk.list(directory) if (found := names.parse_checkpoint(name)) is not None]
+    least = max((_age(each) for each in ids if each.offset == start_offset), default=(-1, -1))
+    stale = [each for each in ids if 0 < each.offset and (each.offset < start_offset or _age(each) < least)]
+    for snapshot in stale:
+        disk.remove(names.join(directory, names.checkpoint_name(snapshot)))
     if stale:
         disk.sync_directory(directory)
+    return stale
 
 
 def _age(snapshot: OffsetAndEpoch) -> tuple[Epoch, Offset]:
@@ -228,8 +231,8 @@ class Snapshots:
         """The log begins at start_offset now."""
         self._close_file()
         with self._latched():
-            remove_below(self._disk, self._directory, start_offset)
-        self._ids = [each for each in self._ids if each.offset >= start_offset]
+            removed = remove_below(self._disk, self._directory, start_offset)
+        self._ids = [each for each in self._ids if each not in removed]
 
     def close(self) -> None:
         """Close what is open. Changes nothing on the disk."""
