@@ -26,6 +26,8 @@ class QuorumConfig:
     fetch_wait_us_max: Micros = 500 * MS
     """How long a leader may park a follower's Fetch."""
     fetch_bytes_max: int = 1024 * 1024
+    fetch_snapshot_bytes_max: int = 1024 * 1024
+    """Most of a snapshot that one FetchSnapshot asks for, or is answered with."""
     observer_expiry_us: Micros = 300 * SECOND
     batch_bytes_max: int = 8 * 1024 * 1024
     segment_bytes: int = 1024 * 1024 * 1024

@@ -6,6 +6,7 @@ fail, and a clock that stands still.
 
 import random
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -143,7 +144,9 @@ class Rig:
         config: QuorumConfig | None = None,
         state: ElectionState | None = None,
         versions: ApiVersionsResponse | None = None,
+        files: Mapping[str, bytes] | None = None,
     ) -> None:
+        """`files` are on the disk before it starts."""
         self.config = config or QuorumConfig(preallocate_bytes=4096)
         self.versions = versions or api_versions()
         """What its peers speak."""
@@ -155,6 +158,8 @@ class Rig:
         self.flusher = FakeFlusher()
         self.disk = FakeDisk()
         self.disk.make_directory(LOG_DIRECTORY)
+        for name, data in (files or {}).items():
+            self.disk.replace_file(name, data)
         self.kernels = load("pure")
         self.log = Log.open(self.disk, self.kernels, self.config, self.flusher)
         self.now_us = 1_000_000

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from fastquorum.kernels.lane import FollowerTerms, LaneMode, LaneState, LeaderTerms, PeerState
-from fastquorum.types import Epoch, Micros, Offset, ReplicaKey
+from fastquorum.types import Epoch, Micros, Offset, OffsetAndEpoch, ReplicaKey
 
 
 def epochs_of(text: str) -> list[Epoch]:
@@ -11,37 +11,69 @@ def epochs_of(text: str) -> list[Epoch]:
     return [int(epoch) for epoch, count in (part.split(":") for part in text.split()) for _ in range(int(count))]
 
 
+@dataclass
+class FakeSnapshots:
+    """Snapshots of so many bytes."""
+
+    sizes: dict[OffsetAndEpoch, int] = field(default_factory=dict)
+
+    @property
+    def latest(self) -> OffsetAndEpoch | None:
+        return max(self.sizes, default=None)
+
+    @property
+    def earliest(self) -> OffsetAndEpoch | None:
+        return min(self.sizes, default=None)
+
+    def size_bytes(self, snapshot: OffsetAndEpoch) -> int:
+        return self.sizes.get(snapshot, -1)
+
+
 class FakeLog:
     """A log of epochs only. Everything is flushed at once unless `unflushed` says otherwise."""
 
     def __init__(self, epochs: list[Epoch]) -> None:
         self.epochs = epochs
+        """From `start_offset` on."""
         self.unflushed = 0
-
-    start_offset = 0
+        self.start_offset = 0
+        self.snapshots = FakeSnapshots()
 
     @property
     def end_offset(self) -> Offset:
-        return len(self.epochs)
+        return self.start_offset + len(self.epochs)
 
     @property
     def flushed_end(self) -> Offset:
-        return len(self.epochs) - self.unflushed
+        return self.end_offset - self.unflushed
 
     @property
     def last_epoch(self) -> Epoch:
-        return self.epochs[-1] if self.epochs else 0
+        if self.epochs:
+            return self.epochs[-1]
+        return self.snapshots.latest.epoch if self.snapshots.latest is not None and self.start_offset else 0
 
     def end_offset_for(self, epoch: Epoch) -> tuple[Epoch, Offset]:
-        if not self.epochs:
+        if not self.epochs and not self.start_offset:
             return -1, -1
         if epoch >= self.last_epoch:
             return self.last_epoch, self.end_offset
         below = [each for each in self.epochs if each <= epoch]
-        return (below[-1], len(below)) if below else (epoch, 0)
+        earliest = self.snapshots.earliest
+        if not below and earliest is not None and epoch == earliest.epoch:
+            return earliest.epoch, earliest.offset
+        return (below[-1], self.start_offset + len(below)) if below else (epoch, self.start_offset)
 
     def epoch_for(self, offset: Offset) -> Epoch:
-        return self.epochs[offset] if 0 <= offset < len(self.epochs) else -1
+        return self.epochs[offset - self.start_offset] if self.start_offset <= offset < self.end_offset else -1
+
+    def truncate(self, end_offset: Offset) -> None:
+        del self.epochs[end_offset - self.start_offset :]
+
+    def begin_anew(self, snapshot: OffsetAndEpoch) -> None:
+        self.epochs.clear()
+        self.start_offset = snapshot.offset
+        self.snapshots.sizes[snapshot] = self.snapshots.sizes.get(snapshot, 0)
 
     def __str__(self) -> str:
         counts: dict[Epoch, int] = {}

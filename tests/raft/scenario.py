@@ -21,6 +21,7 @@ from fastquorum.types import (
     Micros,
     NodeId,
     Offset,
+    OffsetAndEpoch,
     ReplicaKey,
     VoterSet,
 )
@@ -84,6 +85,13 @@ class Replica:
     def with_endpoints(self, node_id: NodeId, *endpoints: Endpoint) -> Self:
         """What the voter set says of one voter's addresses."""
         self._voters = VoterSet([v._replace(endpoints=endpoints) if v.key.id == node_id else v for v in self._voters])
+        return self
+
+    def snapshot(self, offset: Offset, epoch: Epoch, size_bytes: int = 1000, *, starts: bool = False) -> Self:
+        """A finished snapshot at hand; `starts`: the log begins there."""
+        self.fake_log.snapshots.sizes[OffsetAndEpoch(offset, epoch)] = size_bytes
+        if starts:
+            self.fake_log.start_offset = offset
         return self
 
     def voters_at(self, offset: Offset, *ids: NodeId) -> Self:
@@ -233,7 +241,9 @@ class Replica:
             case fx.AppendSpan(span):
                 self.fake_log.epochs += [span.last_epoch] * (span.next_offset - span.first_offset)
             case fx.TruncateLog(end_offset):
-                del self.fake_log.epochs[end_offset:]
+                self.fake_log.truncate(end_offset)
+            case fx.InstallSnapshot(snapshot):
+                self.fake_log.begin_anew(snapshot)
             case fx.SendRequest(destination):
                 self._last_requests[destination] = effect
             case _:

@@ -130,16 +130,6 @@ def test_the_high_watermark_outlives_a_change_of_leader() -> None:
     assert isinstance(halt, fx.Halt)
 
 
-def test_a_snapshot_instead_of_a_log_cannot_be_loaded_yet_and_is_said_so() -> None:
-    asked = follower()
-    offered = fetch_response(5, leader=3)
-    data = FetchResponse.FetchableTopicResponse.PartitionData
-    offered.responses[0].partitions[0].snapshot_id = data.SnapshotId(end_offset=100, epoch=4)
-    (*_, halt) = asked.lane_hands_up(offered)
-    assert isinstance(halt, fx.Halt)
-    assert "snapshot" in str(halt.error)
-
-
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """What `committed()` yields, and the step by which both twins read it: whole batches below the high watermark."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from fastquorum.errors import OffsetOutOfRange
@@ -49,8 +50,9 @@ class Progress(NamedTuple):
 
 
 class SnapshotLoaded(NamedTuple):
-    """The replica replaced its log by a snapshot: state up to `next_offset` is to be taken from there. Not yet
-    produced: the log grows until snapshots come.
+    """The replica's log begins anew behind a snapshot, which stands for everything below `next_offset`.
+
+    The records that led there are not here any more; the snapshot is the newest `.checkpoint` in the log directory.
     """
 
     next_offset: Offset
@@ -69,11 +71,19 @@ def check_from_offset(node: RunningNode, offset: Offset) -> None:
         raise OffsetOutOfRange(offset=offset, start_offset=start, end_offset=node.log.end_offset)
 
 
-def read_committed(node: RunningNode, offset: Offset, end_offset: Offset) -> tuple[list[Batch], Offset]:
+def read_committed(
+    node: RunningNode, offset: Offset, end_offset: Offset
+) -> tuple[Sequence[Batch | SnapshotLoaded], Offset]:
     """Some batches from `offset` on, below end_offset (offset < end_offset), and where the next read begins. Control
-    batches are skipped.
+    batches are skipped. Where the log has begun anew meanwhile, that is told instead.
     """
-    data = node.read(offset, READ_BYTES_MAX, end_offset)
+    try:
+        data = node.read(offset, READ_BYTES_MAX, end_offset)
+    except OffsetOutOfRange:
+        start, snapshot = node.log.start_offset, node.log.snapshots.latest
+        if offset >= start or snapshot is None:
+            raise
+        return [SnapshotLoaded(start, snapshot.epoch)], start
     kernels = node.kernels
     batches: list[Batch] = []
     for info in kernels.batch_headers(data, verify_crc=False):

@@ -58,6 +58,9 @@ def assemble(
     Raises CorruptionError if the log's control records, or the quorum state, cannot be read.
     """
     voter_sets, kraft_versions = control.recovered(kernels, log)
+    snapshot = log.snapshot_state
+    voters = snapshot.voters if snapshot is not None and snapshot.voters is not None else member.voters
+    kraft_version = snapshot.kraft_version if snapshot is not None else member.kraft_version
     raft = Raft(
         key=member.key,
         cluster_id=member.cluster_id,
@@ -65,9 +68,9 @@ def assemble(
         log=log,
         random=ports.random,
         election=ports.states.load(),
-        voters=member.voters,
-        voters_offset=-1,
-        kraft_version=kraft_versions[-1][1] if kraft_versions else member.kraft_version,
+        voters=voters,
+        voters_offset=log.start_offset - 1,
+        kraft_version=kraft_versions[-1][1] if kraft_versions else kraft_version,
         later_voter_sets=voter_sets,
         bootstrap=member.bootstrap,
         listeners=member.listeners,

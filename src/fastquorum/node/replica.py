@@ -25,7 +25,7 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.ports import StateStore
-from fastquorum.types import NO_NODE, Endpoint, Micros, NodeId, Offset
+from fastquorum.types import NO_NODE, Endpoint, Micros, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire import ApiKey, Message, decode_response
 from fastquorum.wire.fetch import FetchResponse
 
@@ -309,6 +309,17 @@ class Replica:
             case fx.TruncateLog(end_offset):
                 with self._lock:
                     self.log.truncate_to(end_offset)
+            case fx.WriteSnapshotPart(snapshot, position, data):
+                self.log.snapshots.write_part(snapshot, position, data)
+            case fx.DropSnapshotPart():
+                self.log.snapshots.drop_part()
+            case fx.InstallSnapshot(snapshot):
+                # Next of all: until raft/ knows, nothing else may be decided.
+                self._inbox.appendleft(self._install(snapshot))
+            case fx.SendSnapshotPart(token, snapshot, position, bytes_max, response):
+                part = response.topics[0].partitions[0]
+                part.unaligned_records = self.log.snapshots.read(snapshot, position, bytes_max)
+                self.respond(token, response)
             case fx.SendRequest(destination, endpoint, correlation_id, message):
                 with self._lock:
                     events = self._peers.request(destination, endpoint, correlation_id, message, now_us)
@@ -332,6 +343,16 @@ class Replica:
                 self._stop(None, now_us)
             case fx.Halt(error):
                 raise error
+
+    def _install(self, snapshot: OffsetAndEpoch) -> ev.SnapshotInstalled:
+        """The log begins anew behind it, unless it is damaged."""
+        try:
+            state = self.log.snapshots.finish_part(snapshot)
+        except CorruptionError:
+            return ev.SnapshotInstalled(snapshot, is_good=False)
+        with self._lock:
+            self.log.install_snapshot(snapshot)
+        return ev.SnapshotInstalled(snapshot, True, state.voters, state.kraft_version)
 
     def _append_control(self, epoch: int, records: Sequence[Message]) -> None:
         with self._lock:

@@ -20,6 +20,7 @@ from fastquorum.types import LISTENER_NAME, NO_NODE, Endpoint, Epoch, NodeId
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.fetch import FetchResponse
 from fastquorum.wire.quorum import BeginQuorumEpochResponse, EndQuorumEpochResponse, VoteResponse
+from fastquorum.wire.snapshot import FetchSnapshotResponse
 
 
 class _Listed(Protocol):
@@ -41,11 +42,16 @@ class _Outcome(NamedTuple):
 
 
 def on_response(core: Core, event: ResponseReceived) -> None:
-    """An answer to Vote, BeginQuorumEpoch or EndQuorumEpoch; a late or foreign one finds nobody waiting for it."""
+    """An answer to Vote, Begin-, EndQuorumEpoch or FetchSnapshot. A late or foreign one finds nobody waiting for it."""
     if not core.requests.answered(event.source, event.correlation_id):
         return
-    message = event.message
-    if not _is_good(core, event.source, _outcome(message)):
+    message, role = event.message, core.role
+    is_good = _is_good(core, event.source, _outcome(message))
+    if isinstance(message, FetchSnapshotResponse):
+        if core.role is role and isinstance(role, Follower) and event.source == role.leader_id:
+            role.on_snapshot_part(core, message.topics[0].partitions[0] if is_good else None)
+        return
+    if not is_good:
         return
     if isinstance(message, VoteResponse) and isinstance(core.role, Prospective | Candidate):
         core.role.ballots.record(event.source, granted=message.topics[0].partitions[0].vote_granted)
@@ -119,6 +125,8 @@ def _outcome(message: Message) -> _Outcome:
     """Pick the common part out; an answer without exactly this one partition says nothing."""
     if isinstance(message, FetchResponse):
         return _fetch_outcome(message)
+    if isinstance(message, FetchSnapshotResponse):
+        return _snapshot_outcome(message)
     assert isinstance(message, VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse)
     if message.error_code != ErrorCode.NONE or len(message.topics) != 1 or len(message.topics[0].partitions) != 1:
         return _Outcome(False, message.error_code)
@@ -131,6 +139,15 @@ def _fetch_outcome(message: FetchResponse) -> _Outcome:
     if message.error_code != ErrorCode.NONE or len(message.responses) != 1 or len(message.responses[0].partitions) != 1:
         return _Outcome(False, message.error_code)
     partition = message.responses[0].partitions[0]
+    leader = partition.current_leader
+    endpoints = _endpoints_of(leader.leader_id, message.node_endpoints)
+    return _Outcome(True, partition.error_code, leader.leader_epoch, leader.leader_id, endpoints)
+
+
+def _snapshot_outcome(message: FetchSnapshotResponse) -> _Outcome:
+    if message.error_code != ErrorCode.NONE or len(message.topics) != 1 or len(message.topics[0].partitions) != 1:
+        return _Outcome(False, message.error_code)
+    partition = message.topics[0].partitions[0]
     leader = partition.current_leader
     endpoints = _endpoints_of(leader.leader_id, message.node_endpoints)
     return _Outcome(True, partition.error_code, leader.leader_epoch, leader.leader_id, endpoints)

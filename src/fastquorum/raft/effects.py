@@ -10,8 +10,9 @@ from fastquorum.errors import FatalError
 from fastquorum.kernels.lane import FetchAdmission
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.events import CorrelationId, RecordSpan, Token
-from fastquorum.types import Endpoint, Epoch, NodeId, Offset
+from fastquorum.types import Endpoint, Epoch, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire import Message
+from fastquorum.wire.snapshot import FetchSnapshotResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,41 @@ class TruncateLog:
     """Drop everything from end_offset on; durable BEFORE the next append. Never below the high watermark."""
 
     end_offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSnapshotPart:
+    """The next piece of a snapshot that is being fetched; position 0 begins anew. Nothing of it counts before it is
+    installed."""
+
+    snapshot: OffsetAndEpoch
+    position: int
+    data: bytes
+    """Opaque here."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropSnapshotPart:
+    """What was fetched of a snapshot is of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallSnapshot:
+    """All of it is there: check it, name it, and begin the log anew at its end, all durable BEFORE any effect behind it
+    and any later Fetch. SnapshotInstalled follows. The lane is closed."""
+
+    snapshot: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class SendSnapshotPart:
+    """Answer a FetchSnapshot with these bytes of a finished snapshot, filled into the response."""
+
+    token: Token
+    snapshot: OffsetAndEpoch
+    position: int
+    bytes_max: int
+    response: FetchSnapshotResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +166,10 @@ Effect = (
     | AppendControl
     | AppendSpan
     | TruncateLog
+    | WriteSnapshotPart
+    | DropSnapshotPart
+    | InstallSnapshot
+    | SendSnapshotPart
     | SendRequest
     | SendResponse
     | AdmitFetch

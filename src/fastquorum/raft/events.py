@@ -7,7 +7,7 @@ rule 2). Times are microseconds of one monotonic clock.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fastquorum.types import Endpoint, Epoch, NodeId, Offset, VoterSet
+from fastquorum.types import Endpoint, Epoch, NodeId, Offset, OffsetAndEpoch, VoterSet
 from fastquorum.wire import Message
 
 Token = int
@@ -74,6 +74,18 @@ class FetchResponseReceived:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotInstalled:
+    """What came of an InstallSnapshot; the next event after it."""
+
+    snapshot: OffsetAndEpoch
+    is_good: bool
+    """False: it was damaged, and is gone; the log is as it was."""
+    voters: VoterSet | None = None
+    """What the snapshot says of the quorum; None if nothing."""
+    kraft_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RequestFailed:
     """No answer will come: not connected, disconnected, or the peer lacks the version (`unsupported`)."""
 
@@ -132,6 +144,7 @@ Event = (
     | RequestReceived
     | ResponseReceived
     | FetchResponseReceived
+    | SnapshotInstalled
     | RequestFailed
     | LeaderConnection
     | TimerFired

@@ -7,7 +7,7 @@ A Fetch that is in order is admitted to the lane, which answers it and serves it
 from fastquorum.kernels.lane import FetchAdmission
 from fastquorum.raft import messages
 from fastquorum.raft.core import Core
-from fastquorum.raft.effects import AdmitFetch, SendResponse
+from fastquorum.raft.effects import AdmitFetch, SendResponse, SendSnapshotPart
 from fastquorum.raft.events import RequestReceived
 from fastquorum.raft.leader import Leader
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, OffsetAndEpoch, ReplicaKey
@@ -33,10 +33,16 @@ def on_fetch(core: Core, event: RequestReceived, request: FetchRequest) -> None:
         core.emit(SendResponse(event.token, messages.fetch_response(core, event.api_version, error)))
         return
     assert isinstance(role, Leader)
-    diverging = _diverging(core, partition)
-    if diverging is not None:
+    snapshot = _snapshot(core, partition)
+    diverging = _diverging(core, partition) if snapshot is None else None
+    if snapshot is not None or diverging is not None:
         response = messages.fetch_response(
-            core, event.api_version, ErrorCode.NONE, high_watermark=role.high_watermark(core), diverging=diverging
+            core,
+            event.api_version,
+            ErrorCode.NONE,
+            high_watermark=role.high_watermark(core),
+            diverging=diverging,
+            snapshot=snapshot,
         )
         core.emit(SendResponse(event.token, response))
         return
@@ -107,23 +113,51 @@ def _diverging(core: Core, partition: _FetchPartition) -> OffsetAndEpoch | None:
     return OffsetAndEpoch(own_end, own_epoch)
 
 
+def _snapshot(core: Core, partition: _FetchPartition) -> OffsetAndEpoch | None:
+    """The snapshot to begin with, if the asker's log ends where this one has nothing any more, or nothing that could
+    tell whether the two agree (KIP-630)."""
+    latest, earliest = core.log.snapshots.latest, core.log.snapshots.earliest
+    offset, epoch, start = partition.fetch_offset, partition.last_fetched_epoch, core.log.start_offset
+    if latest is None or earliest is None:
+        return None
+    if offset == 0 or offset < start or epoch < earliest.epoch or (offset == start and epoch != earliest.epoch):
+        return latest
+    return None
+
+
 def on_fetch_snapshot(core: Core, event: RequestReceived, request: FetchSnapshotRequest) -> None:
-    """No snapshot is ever served yet, and (0, 0) never will be; but who asks is told who leads."""
+    """A piece of a snapshot, or why not. (0, 0) is never served."""
     if request.cluster_id is not None and request.cluster_id != core.cluster_id:
-        response = FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
-    elif len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
-        response = FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)
-    else:
-        response = _snapshot_refusal(core, event.api_version, request.topics[0])
-    core.emit(SendResponse(event.token, response))
+        core.emit(SendResponse(event.token, FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
+        return
+    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+        core.emit(SendResponse(event.token, FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)))
+        return
+    topic = request.topics[0]
+    partition = topic.partitions[0]
+    snapshot = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+    size_bytes = core.log.snapshots.size_bytes(snapshot)
+    error = _snapshot_error(core, topic, size_bytes)
+    response = messages.fetch_snapshot_response(
+        core, topic.name, partition, event.api_version, error, size_bytes=max(size_bytes, 0)
+    )
+    if error is not ErrorCode.NONE:
+        core.emit(SendResponse(event.token, response))
+        return
+    assert isinstance(core.role, Leader)
+    peer = ReplicaKey(request.replica_id, partition.replica_directory_id)
+    core.role.copies_snapshot(core, peer, snapshot, partition.position)
+    bytes_max = max(min(request.max_bytes, core.config.fetch_snapshot_bytes_max), 1)
+    core.emit(SendSnapshotPart(event.token, snapshot, partition.position, bytes_max, response))
 
 
-def _snapshot_refusal(core: Core, version: int, topic: FetchSnapshotRequest.TopicSnapshot) -> FetchSnapshotResponse:
+def _snapshot_error(core: Core, topic: FetchSnapshotRequest.TopicSnapshot, size_bytes: int) -> ErrorCode:
     partition = topic.partitions[0]
     if topic.name != TOPIC_NAME or partition.partition != 0:
-        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    else:
-        error = leader_error(core, partition.current_leader_epoch)
-        if error is ErrorCode.NONE:
-            error = ErrorCode.SNAPSHOT_NOT_FOUND
-    return messages.fetch_snapshot_response(core, topic.name, partition, version, error)
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    error = leader_error(core, partition.current_leader_epoch)
+    if error is not ErrorCode.NONE:
+        return error
+    if size_bytes < 0:
+        return ErrorCode.SNAPSHOT_NOT_FOUND
+    return ErrorCode.NONE if 0 <= partition.position < size_bytes else ErrorCode.POSITION_OUT_OF_RANGE

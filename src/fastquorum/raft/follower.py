@@ -4,19 +4,48 @@ The lane sends the Fetches and takes the steady state in; what it hands up is ju
 way but never stands. Sources: KIP-595 (log reconciliation); Kafka `FollowerState`.
 """
 
+from dataclasses import dataclass
+
 from fastquorum.errors import ProtocolFatal
 from fastquorum.kernels.lane import FollowerTerms
+from fastquorum.raft import messages
 from fastquorum.raft.core import Core
-from fastquorum.raft.effects import AppendSpan, CommitTo, ConnectLeader, TruncateLog
-from fastquorum.raft.events import RecordSpan
+from fastquorum.raft.effects import (
+    AppendSpan,
+    CommitTo,
+    ConnectLeader,
+    DropSnapshotPart,
+    InstallSnapshot,
+    TruncateLog,
+    WriteSnapshotPart,
+)
+from fastquorum.raft.events import RecordSpan, SnapshotInstalled
 from fastquorum.raft.role import Role
 from fastquorum.raft.transitions import Cause, RoleName
-from fastquorum.types import Endpoint, Micros, NodeId, Offset
+from fastquorum.types import Endpoint, Micros, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire.fetch import FetchResponse
+from fastquorum.wire.snapshot import FetchSnapshotResponse
 
 _RECONNECT_US_MAX = 500_000
 
 FetchedPartition = FetchResponse.FetchableTopicResponse.PartitionData
+SnapshotPart = FetchSnapshotResponse.TopicSnapshot.PartitionSnapshot
+
+
+@dataclass(slots=True)
+class _Copy:
+    """A snapshot on its way here."""
+
+    snapshot: OffsetAndEpoch
+    position: int = 0
+    """How much of it is held."""
+    is_installing: bool = False
+
+    def is_next(self, part: SnapshotPart) -> bool:
+        """Is it the piece that was asked for, and not an empty one, or more than there can be?"""
+        named = OffsetAndEpoch(part.snapshot_id.end_offset, part.snapshot_id.epoch)
+        end = part.position + len(part.unaligned_records)
+        return named == self.snapshot and part.position == self.position < end <= part.size
 
 
 class Follower(Role):
@@ -41,6 +70,7 @@ class Follower(Role):
         self._fetch_at_us: Micros = -1
         """When to fetch again after a useless answer; -1: the lane fetches by itself."""
         self._check_at_us: Micros = -1
+        self._snapshot: _Copy | None = None
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -76,6 +106,7 @@ class Follower(Role):
                     return Cause.FETCH_TIMEOUT
                 self._fetch_deadline_us = core.random_election_deadline()
             core.wake_at(self._fetch_deadline_us)
+        self._fetch_snapshot(core)
         self._check_fetch(core)
         if 0 <= self._connect_at_us <= core.now_us or 0 <= self._fetch_at_us <= core.now_us:
             self._connect(core)
@@ -131,8 +162,8 @@ class Follower(Role):
 
     @property
     def is_fetching(self) -> bool:
-        """False while the next Fetch is held back: no lane is open then."""
-        return self._fetch_at_us < 0
+        """False while the next Fetch is held back, or a snapshot is fetched: no lane is open then."""
+        return self._fetch_at_us < 0 and self._snapshot is None
 
     def fetch_later(self, core: Core) -> None:
         """The answer was of no use: ask again, but not at once, lest two replicas keep each other busy."""
@@ -151,11 +182,9 @@ class Follower(Role):
         if fetched.diverging_epoch.epoch >= 0:
             self._truncate(core, fetched.diverging_epoch.epoch, fetched.diverging_epoch.end_offset)
             return
-        if fetched.snapshot_id.epoch >= 0 or fetched.snapshot_id.end_offset >= 0:
-            raise ProtocolFatal(
-                f"leader {self.leader_id} has no log from offset {core.log_end} on, only a snapshot that ends at "
-                f"{fetched.snapshot_id.end_offset}; snapshots cannot be loaded yet: copy the leader's log directory"
-            )
+        if fetched.snapshot_id.epoch >= 0 and fetched.snapshot_id.end_offset >= 0:
+            self._begin_snapshot(core, OffsetAndEpoch(fetched.snapshot_id.end_offset, fetched.snapshot_id.epoch))
+            return
         end = core.log_end
         if span is not None:
             core.close_lane()
@@ -188,6 +217,69 @@ class Follower(Role):
         core.emit(TruncateLog(keep))
         core.voter_sets.truncate(keep)
         core.kraft_versions.truncate(keep)
+        self._fetch_now(core)
+
+    # --- a snapshot in place of the log -------------------------------------------------------------------------------
+
+    def _begin_snapshot(self, core: Core, snapshot: OffsetAndEpoch) -> None:
+        """The leader has no log from here on. Until the snapshot is installed the lane is closed (KIP-630)."""
+        if snapshot.offset < core.high_watermark:
+            raise ProtocolFatal(
+                f"leader {self.leader_id} of epoch {core.epoch} wants the log to begin anew at {snapshot.offset}, "
+                f"but everything below {core.high_watermark} is committed: keep this directory, and find out which "
+                "replica lost its disk"
+            )
+        core.close_lane()
+        self._snapshot = _Copy(snapshot)
+
+    def _fetch_snapshot(self, core: Core) -> None:
+        """Ask for the next piece, as soon as the leader may be asked."""
+        copy = self._snapshot
+        if copy is None or copy.is_installing:
+            return
+        ready_at = core.requests.ready_at(self.leader_id, core.now_us)
+        if ready_at <= core.now_us:
+            message = messages.snapshot_fetch(core, copy.snapshot, copy.position)
+            core.request(self.leader_id, self.endpoint, message)
+            ready_at = core.requests.ready_at(self.leader_id, core.now_us)
+        core.wake_at(ready_at)
+
+    def on_snapshot_part(self, core: Core, part: SnapshotPart | None) -> None:
+        """A piece, or None: the leader has no such snapshot, or says something else that is of no use here."""
+        copy = self._snapshot
+        if copy is None or copy.is_installing:
+            return
+        if part is not None:
+            self._heard(core, core.now_us)
+        if part is None or not copy.is_next(part):
+            self._drop_snapshot(core)
+            return
+        core.emit(WriteSnapshotPart(copy.snapshot, copy.position, part.unaligned_records))
+        copy.position += len(part.unaligned_records)
+        if copy.position == part.size:
+            copy.is_installing = True
+            core.emit(InstallSnapshot(copy.snapshot))
+
+    def _drop_snapshot(self, core: Core) -> None:
+        """The next Fetch tells what to do instead."""
+        self._snapshot = None
+        core.emit(DropSnapshotPart())
+        self.fetch_later(core)
+
+    def on_installed(self, core: Core, installed: SnapshotInstalled) -> None:
+        """The log begins at the snapshot's end now; what it covers is committed."""
+        self._snapshot = None
+        if not installed.is_good:
+            self.fetch_later(core)
+            return
+        last = installed.snapshot.offset - 1
+        if installed.voters is not None:
+            core.voter_sets.begin_anew(last, installed.voters)
+        else:
+            core.voter_sets.truncate(0)
+        core.kraft_versions.begin_anew(last, installed.kraft_version)
+        if core.learn_high_watermark(installed.snapshot.offset):
+            core.emit(CommitTo(core.high_watermark))
         self._fetch_now(core)
 
     def terms(self, core: Core) -> FollowerTerms:

@@ -4,14 +4,34 @@ Appends, Fetches and the high watermark are the lane's. Sources: KIP-595; KAFKA-
 Kafka `LeaderState`.
 """
 
+from typing import NamedTuple
+
 from fastquorum.kernels.lane import LaneTimeouts, LeaderTerms, PeerState
 from fastquorum.raft import messages
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import AppendControl
 from fastquorum.raft.role import Role
 from fastquorum.raft.transitions import Cause, RoleName
-from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Micros, NodeId, Offset, ReplicaKey, Voter, VoterSet
+from fastquorum.types import (
+    NO_NODE,
+    UNKNOWN_OFFSET,
+    Micros,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+    Voter,
+    VoterSet,
+)
 from fastquorum.wire import Message
+
+
+class _Copying(NamedTuple):
+    """How far a voter has got with a snapshot."""
+
+    snapshot: OffsetAndEpoch
+    position: int
+    at_us: Micros
 
 
 class Leader(Role):
@@ -26,6 +46,7 @@ class Leader(Role):
         self.resign_cause: Cause | None = None
         self.preferred: NodeId = NO_NODE
         self._begin_at_us = core.now_us
+        self._copying: dict[NodeId, _Copying] = {}
 
     def open_epoch(self, core: Core) -> None:
         """Order the epoch's first batch. At kraft.version 1 it also puts the voter set into the log, if it is not
@@ -72,7 +93,16 @@ class Leader(Role):
         return sorted(progress, reverse=True)[others - 1] + core.config.check_quorum_us
 
     def _progress_of(self, core: Core, node_id: NodeId) -> Micros:
-        return max((each.last_progress_us for each in voters_among(core) if each.key.id == node_id), default=-1)
+        fetched = max((each.last_progress_us for each in voters_among(core) if each.key.id == node_id), default=-1)
+        copying = self._copying.get(node_id)
+        return fetched if copying is None else max(fetched, copying.at_us)
+
+    def copies_snapshot(self, core: Core, peer: ReplicaKey, snapshot: OffsetAndEpoch, position: int) -> None:
+        """A replica asks for a piece of a snapshot: while it gets on that is progress, as its Fetches would be."""
+        before = self._copying.get(peer.id)
+        has_moved = before is None or before.snapshot != snapshot or position > before.position
+        if has_moved and core.voters.is_voter(peer):
+            self._copying[peer.id] = _Copying(snapshot, position, core.now_us)
 
     def _announce(self, core: Core) -> None:
         """BeginQuorumEpoch, at once and then every half fetch timeout, to voters that have not fetched within it."""
@@ -88,6 +118,7 @@ class Leader(Role):
             for each in voters_among(core)
             if each.last_contact_us >= 0 and core.now_us - each.last_contact_us < period
         ]
+        heard += [node_id for node_id, copying in self._copying.items() if core.now_us - copying.at_us < period]
         return [node_id for node_id in core.other_voters if node_id not in heard]
 
     def successors(self, core: Core) -> list[ReplicaKey]:

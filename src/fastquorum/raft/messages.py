@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from fastquorum.config import MS
+from fastquorum.raft.ports import LogView
 from fastquorum.types import (
     METADATA_TOPIC_ID,
     TOPIC_NAME,
     Endpoint,
+    Epoch,
     NodeId,
     Offset,
     OffsetAndEpoch,
@@ -114,7 +116,7 @@ def discovery_fetch(core: "Core") -> FetchRequest:
     partition = FetchRequest.FetchTopic.FetchPartition(
         current_leader_epoch=core.epoch,
         fetch_offset=end,
-        last_fetched_epoch=max(core.log.epoch_for(end - 1), 0) if end > 0 else 0,
+        last_fetched_epoch=_epoch_below(core.log, end),
         replica_directory_id=core.key.directory_id,
         high_watermark=core.high_watermark,
     )
@@ -124,6 +126,31 @@ def discovery_fetch(core: "Core") -> FetchRequest:
         replica_state=FetchRequest.ReplicaState(replica_id=core.key.id),
         max_bytes=core.config.fetch_bytes_max,
         topics=[topic],
+    )
+
+
+def _epoch_below(log: LogView, end: Offset) -> Epoch:
+    """Of the last record below `end`, which may be the last that a snapshot covers; 0 if there is none."""
+    if end > log.start_offset:
+        return max(log.epoch_for(end - 1), 0)
+    earliest = log.snapshots.earliest
+    return earliest.epoch if earliest is not None and earliest.offset == end else 0
+
+
+def snapshot_fetch(core: "Core", snapshot: OffsetAndEpoch, position: int) -> FetchSnapshotRequest:
+    """Ask the leader for the next piece of a snapshot."""
+    topic = FetchSnapshotRequest.TopicSnapshot
+    partition = topic.PartitionSnapshot(
+        current_leader_epoch=core.epoch,
+        snapshot_id=topic.PartitionSnapshot.SnapshotId(end_offset=snapshot.offset, epoch=snapshot.epoch),
+        position=position,
+        replica_directory_id=core.key.directory_id,
+    )
+    return FetchSnapshotRequest(
+        cluster_id=core.cluster_id,
+        replica_id=core.key.id,
+        max_bytes=core.config.fetch_snapshot_bytes_max,
+        topics=[topic(name=TOPIC_NAME, partitions=[partition])],
     )
 
 
@@ -182,8 +209,10 @@ def fetch_response(
     *,
     high_watermark: Offset = -1,
     diverging: OffsetAndEpoch | None = None,
+    snapshot: OffsetAndEpoch | None = None,
 ) -> FetchResponse:
-    """An answer without records: an error, or where the logs diverge. Always names the leader."""
+    """An answer without records: an error, where the logs diverge, or the snapshot to begin with. Always names the
+    leader."""
     topic = FetchResponse.FetchableTopicResponse
     partition = topic.PartitionData(
         error_code=error,
@@ -200,6 +229,8 @@ def fetch_response(
         partition.diverging_epoch = topic.PartitionData.EpochEndOffset(
             epoch=diverging.epoch, end_offset=diverging.offset
         )
+    if snapshot is not None:
+        partition.snapshot_id = topic.PartitionData.SnapshotId(epoch=snapshot.epoch, end_offset=snapshot.offset)
     response = FetchResponse(responses=[topic(topic=TOPIC_NAME, topic_id=METADATA_TOPIC_ID, partitions=[partition])])
     if version >= 17:
         response.node_endpoints = _node_endpoints(
@@ -214,8 +245,11 @@ def fetch_snapshot_response(
     request: FetchSnapshotRequest.TopicSnapshot.PartitionSnapshot,
     version: int,
     error: ErrorCode,
+    *,
+    size_bytes: int = 0,
 ) -> FetchSnapshotResponse:
-    """A refusal, with empty records: Kafka 4.3.0's null ones cannot be encoded (`UnalignedRecords` is not nullable)."""
+    """Without records, which are the replica's to fill in. A refusal has empty ones: Kafka 4.3.0's null ones cannot be
+    encoded (`UnalignedRecords` is not nullable)."""
     topic = FetchSnapshotResponse.TopicSnapshot
     partition = topic.PartitionSnapshot(
         index=request.partition,
@@ -223,6 +257,7 @@ def fetch_snapshot_response(
         snapshot_id=topic.PartitionSnapshot.SnapshotId(
             end_offset=request.snapshot_id.end_offset, epoch=request.snapshot_id.epoch
         ),
+        size=size_bytes,
         position=request.position,
     )
     if error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:

@@ -2,7 +2,18 @@
 
 from typing import Protocol
 
-from fastquorum.types import Epoch, Offset
+from fastquorum.types import Epoch, Offset, OffsetAndEpoch
+
+
+class SnapshotsView(Protocol):
+    """The finished snapshots at hand; never (0, 0), which only makes the first voters known."""
+
+    @property
+    def latest(self) -> OffsetAndEpoch | None: ...
+    @property
+    def earliest(self) -> OffsetAndEpoch | None: ...
+    def size_bytes(self, snapshot: OffsetAndEpoch) -> int:
+        """-1 if there is none such."""
 
 
 class LogView(Protocol):
@@ -13,6 +24,8 @@ class LogView(Protocol):
     """
 
     @property
+    def snapshots(self) -> SnapshotsView: ...
+    @property
     def start_offset(self) -> Offset: ...
     @property
     def end_offset(self) -> Offset:
@@ -22,7 +35,7 @@ class LogView(Protocol):
     def flushed_end(self) -> Offset: ...
     @property
     def last_epoch(self) -> Epoch:
-        """Epoch of the last record; 0 for an empty log."""
+        """Epoch of the last record, or of the snapshot that an empty log begins with; else 0."""
 
     def end_offset_for(self, epoch: Epoch) -> tuple[Epoch, Offset]:
         """(epoch', end offset) as Kafka's `RaftLog.endOffsetForEpoch` has it; (-1, -1) for an empty log."""

@@ -27,6 +27,7 @@ from fastquorum.raft.events import (
     ResignRequested,
     ResponseReceived,
     ShutdownRequested,
+    SnapshotInstalled,
     Started,
     TimerFired,
 )
@@ -210,6 +211,9 @@ class Raft:
                 answers.on_response(core, event)
             case FetchResponseReceived():
                 answers.on_fetch_response(core, event)
+            case SnapshotInstalled():
+                if isinstance(core.role, Follower):
+                    core.role.on_installed(core, event)
             case RequestFailed():
                 answers.on_failure(core, event)
             case LeaderConnection(node_id, is_connected):

@@ -33,6 +33,10 @@ class LogHistory(Generic[T]):
         assert offset > self.last_offset, f"offset {offset} does not follow {self.last_offset}"
         self._entries.append((offset, value))
 
+    def begin_anew(self, offset: Offset, value: T) -> None:
+        """The log begins anew behind a snapshot that says this, as of the record at `offset`."""
+        self._entries = [(offset, value)]
+
     def truncate(self, end_offset: Offset) -> None:
         """Forget the values of records at or above end_offset."""
         first, *later = self._entries
