@@ -145,6 +145,7 @@ class Rig:
         state: ElectionState | None = None,
         versions: ApiVersionsResponse | None = None,
         files: Mapping[str, bytes] | None = None,
+        first_records: tuple[bytes, ...] = (),
     ) -> None:
         """`files` are on the disk before it starts."""
         self.config = config or QuorumConfig(preallocate_bytes=4096)
@@ -174,6 +175,7 @@ class Rig:
             log_kind=kind,
             topic_name=TOPIC,
             listeners=(endpoint(1),),
+            first_records=first_records,
         )
         ports = Ports(
             transport=self.transport,

@@ -30,6 +30,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--topic-name", metavar="NAME", help="how Kafka's clients see a user log (default: quorum)")
     parser.add_argument(
+        "--no-bootstrap",
+        action="store_true",
+        help="a metadata log begins with what is appended first, not with the feature levels that Kafka's nodes need",
+    )
+    parser.add_argument(
         "--observer", action="store_true", help="the node is not among the voters, and is meant not to be"
     )
     add_kernels(parser)
@@ -62,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         log_kind=LogKind(arguments.log),
         topic_name=arguments.topic_name or USER_TOPIC_NAME,
         is_observer=arguments.observer,
+        has_bootstrap=not arguments.no_bootstrap,
     )
     check_options(options)  # before a directory is made for nothing
     with ExitStack() as resources:

@@ -8,6 +8,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane, LaneIdentity
 from fastquorum.node import control
 from fastquorum.node.door import Door
+from fastquorum.node.first_records import first_values
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.lane_shell import LaneShell
 from fastquorum.node.peers import Peers
@@ -36,6 +37,8 @@ class Member:
     listeners: tuple[Endpoint, ...]
     """Advertised."""
     bootstrap: tuple[Endpoint, ...] = field(default=())
+    first_records: tuple[bytes, ...] = ()
+    """Of a metadata log: the values in its bootstrap checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,7 @@ def assemble(
         transport=ports.transport,
         listener=ports.listener,
         clock_ms=ports.clock_ms,
+        first_values=first_values(member.first_records),
     )
     door.bind(replica)
     return replica

@@ -17,6 +17,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import NO_CONNECTION, Connection
 from fastquorum.node import control
 from fastquorum.node.door import Door
+from fastquorum.node.first_records import is_without_records
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.lane_shell import LaneShell
 from fastquorum.node.peers import Answer, FetchFrame, FetchLink, NoAnswer, PeerEvent, Peers
@@ -25,7 +26,7 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.ports import StateStore
-from fastquorum.types import NO_NODE, Endpoint, Micros, NodeId, Offset, OffsetAndEpoch
+from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire import ApiKey, Message, decode_response
 from fastquorum.wire.fetch import FetchResponse
 
@@ -66,7 +67,9 @@ class Replica:
         transport: Transport,
         listener: Listener,
         clock_ms: WallClock,
+        first_values: tuple[bytes, ...] = (),
     ) -> None:
+        """`first_values`: a log without records begins with these, in one batch."""
         self.raft = raft
         self.shell = shell
         self.log = shell.log
@@ -79,6 +82,7 @@ class Replica:
         self._transport = transport
         self._listener = listener
         self._clock_ms = clock_ms
+        self._first_values = first_values
         self._inbox: deque[ev.Event | Waiting | Relayed] = deque()
         self._relays = 0
         self._spans: dict[int, control.Span] = {}
@@ -358,10 +362,21 @@ class Replica:
         with self._lock:
             base, timestamp_ms = self.log.end_offset, self._clock_ms()
             batch = control.encode_batch(self._kernels, records, base, epoch, timestamp_ms)
+            is_first = bool(self._first_values) and is_without_records(self._kernels, self.log)
             self.log.append_batch(
                 batch, base_offset=base, next_offset=base + len(records), epoch=epoch, timestamp_ms=timestamp_ms
             )
+            if is_first:
+                self._append_first(base + len(records), epoch, timestamp_ms)
             self.log.request_flush()
+
+    def _append_first(self, base: Offset, epoch: Epoch, timestamp_ms: int) -> None:
+        """Lock held. Before the lane opens, so that nobody's record can come before them."""
+        values = self._first_values
+        batch = self._kernels.encode_values(values, base_offset=base, leader_epoch=epoch, timestamp_ms=timestamp_ms)
+        self.log.append_batch(
+            batch, base_offset=base, next_offset=base + len(values), epoch=epoch, timestamp_ms=timestamp_ms
+        )
 
     # --- frames and connections ---------------------------------------------------------------------------------------
 

@@ -138,6 +138,19 @@ def check_checkpoint(kernels: Kernels, file: SegmentFile, epoch: Epoch | None = 
     return reader.state
 
 
+def data_values(disk: Disk, kernels: Kernels, name: str) -> tuple[bytes, ...]:
+    """The records of a small checkpoint, in order, without the control records. CorruptionError."""
+    data = disk.read_file(name)
+    scan = kernels.scan(data)
+    if scan.fault is not None:
+        raise CorruptionError(*scan.fault, path=f"{disk.root}/{name}")
+    found: list[bytes] = []
+    for info in kernels.batch_headers(data, verify_crc=False):
+        if not info.is_control:
+            found += [value or b"" for value in kernels.decode_values(data, info.position)]
+    return tuple(found)
+
+
 def read_checkpoint(disk: Disk, kernels: Kernels, name: str) -> CheckpointState:
     """Read a finished checkpoint. CorruptionError if a byte of it is damaged."""
     snapshot = names.parse_checkpoint(name.rpartition("/")[2])

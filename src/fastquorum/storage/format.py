@@ -57,6 +57,8 @@ class FormatOptions(NamedTuple):
     listener_name: str = LISTENER_NAME
     is_observer: bool = False
     """The node is not among the voters, and is meant not to be."""
+    has_bootstrap: bool = True
+    """A metadata log begins with the feature levels that Kafka's nodes need, appended by its first leader."""
 
     @property
     def kraft_version(self) -> int:
@@ -82,7 +84,7 @@ def format_directory(disk: Disk, kernels: Kernels, options: FormatOptions, *, no
     _refuse_foreign_log(disk)
     disk.make_directory(names.LOG_DIRECTORY)
     times = CheckpointTimes.at(now_ms)
-    disk.replace_file(names.BOOTSTRAP_CHECKPOINT, bootstrap_checkpoint(kernels, times, options.log_kind))
+    disk.replace_file(names.BOOTSTRAP_CHECKPOINT, bootstrap_checkpoint(kernels, times, options))
     if wanted.kraft_version:
         first = encode_checkpoint(
             kernels, times._replace(last_contained_ms=now_ms), kraft_version=wanted.kraft_version, voters=options.voters
@@ -120,10 +122,10 @@ def meta_properties(identity: Identity) -> bytes:
     )
 
 
-def bootstrap_checkpoint(kernels: Kernels, times: CheckpointTimes, log_kind: LogKind) -> bytes:
-    """What a first controller appends to an empty metadata log; nothing for a user log, which no controller reads."""
+def bootstrap_checkpoint(kernels: Kernels, times: CheckpointTimes, options: FormatOptions) -> bytes:
+    """What a first leader appends to an empty metadata log; nothing for a user log, which no controller reads."""
     values = []
-    if log_kind is LogKind.METADATA:
+    if options.log_kind is LogKind.METADATA and options.has_bootstrap:
         level = FeatureLevelRecord(name="metadata.version", feature_level=METADATA_VERSION)
         values.append(encode_metadata_record(level, 0))
     return encode_checkpoint(kernels, times, values=values)

@@ -174,7 +174,8 @@ def _format(root: str, count: int, kernels: Kernels) -> Nodes:
     for key in keys:
         directory = os.path.join(root, f"node-{key.id}")
         disk = RealDisk.open_directory(directory, kernels, create=True)
-        options = FormatOptions(cluster_id, key.id, key.directory_id, voters, LogKind.METADATA)
+        # The log that is played has feature levels of its own.
+        options = FormatOptions(cluster_id, key.id, key.directory_id, voters, LogKind.METADATA, has_bootstrap=False)
         format_directory(disk, kernels, options, now_ms=wall_clock_ms())
         nodes.append(Node(key.id, directory, kernels.NAME, settings))
     return Nodes(nodes, endpoints)

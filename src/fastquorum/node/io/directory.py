@@ -13,12 +13,14 @@ from typing import Final
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import ConfigError, DirectoryError, FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Flusher, Kernels
+from fastquorum.node.first_records import is_without_records
 from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.failpoints import failpoint
 from fastquorum.node.io.injected import InjectedDisk, InjectedFlusher, InjectedStates
 from fastquorum.node.io.watched import WatchedFlusher
 from fastquorum.node.settings import NodeSettings
 from fastquorum.storage import names
+from fastquorum.storage.checkpoint import data_values
 from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
 from fastquorum.storage.identity import Identity, LogKind, format_voters, is_formatted
 from fastquorum.storage.io_directory import DataDirectory
@@ -91,6 +93,12 @@ class OpenDirectory:
         self.log = self._data.log
         self.identity: Identity = self._data.identity
         self.kraft_version = self._data.kraft_version
+        self.first_records: tuple[bytes, ...] = ()
+        """What a metadata log begins with, if it has no records yet and should have."""
+        if self.identity.log_kind is LogKind.METADATA and is_without_records(kernels, self.log):
+            disk = self._data.disk
+            if disk.exists(names.BOOTSTRAP_CHECKPOINT):
+                self.first_records = data_values(disk, kernels, names.BOOTSTRAP_CHECKPOINT)
 
     def close(self, error: FastQuorumError | None) -> None:
         """Wait, within reason, for the sync under way; then close it all. Raises StorageFailed.

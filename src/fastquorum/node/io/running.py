@@ -131,6 +131,7 @@ class RunningNode:
             topic_name=identity.topic_name,
             listeners=(advertised,),
             bootstrap=bootstrap,
+            first_records=opened.first_records,
         )
         ports = Ports(
             transport=transport,

@@ -1,0 +1,50 @@
+"""The first records of a metadata log: the feature levels it was formatted with, which its first leader appends before
+anything else. Kafka's nodes stop at any other record while they know no metadata.version. Pure.
+
+Source: Kafka `ActivationRecordsGenerator`; KIP-778 (metadata.version), KIP-868 (metadata transactions).
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fastquorum.kernels import Kernels
+from fastquorum.storage.log import Log
+from fastquorum.wire.cluster_records import (
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+)
+from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
+
+_ELR: Final = "eligible.leader.replicas.version"
+_NODES: Final = 4
+"""The resource type of nodes in a ConfigRecord; an empty name means all of them."""
+_LOOK_BYTES: Final = 64 * 1024
+
+
+def first_values(bootstrap: Sequence[bytes]) -> tuple[bytes, ...]:
+    """What a first leader appends, in one batch, for the records of a bootstrap checkpoint; nothing if it has none."""
+    if not bootstrap:
+        return ()
+    levels = [decode_metadata_record(value)[0] for value in bootstrap]
+    records = [encode_metadata_record(BeginTransactionRecord(name="Bootstrap records"), 0), *bootstrap]
+    if any(isinstance(each, FeatureLevelRecord) and each.name == _ELR and each.feature_level > 0 for each in levels):
+        # With eligible leader replicas the minimum has to be known for the whole cluster (KIP-966).
+        default = ConfigRecord(resource_type=_NODES, resource_name="", name="min.insync.replicas", value="1")
+        records.append(encode_metadata_record(default, 0))
+    return (*records, encode_metadata_record(EndTransactionRecord(), 0))
+
+
+def is_without_records(kernels: Kernels, log: Log) -> bool:
+    """Does the log hold control batches only, and begin at 0? Whatever stands behind a snapshot has had its first
+    records."""
+    offset = log.start_offset
+    if offset > 0:
+        return False
+    while offset < log.end_offset:
+        infos = kernels.batch_headers(log.read(offset, _LOOK_BYTES), verify_crc=False)
+        if any(not info.is_control for info in infos):
+            return False
+        offset = infos[-1].last_offset + 1
+    return True
