@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from fastquorum.errors import FsyncFailed
 from fastquorum.kernels import load
 from fastquorum.storage.names import LOG_DIRECTORY
+from fastquorum.types import OffsetAndEpoch
 
 from .fake_disk import Crashed, FakeDisk
 from .logs import SMALL, Rig
@@ -27,6 +28,8 @@ class LogMachine(RuleBasedStateMachine):
         super().__init__()
         self.rig = Rig(self.kernels)
         self.batches: list[Batch] = []
+        self.start = OffsetAndEpoch(0, 0)
+        """The snapshot that the log begins behind."""
         self.flushed = 0
         self.epoch = 1
         self.now_us = 0
@@ -37,7 +40,10 @@ class LogMachine(RuleBasedStateMachine):
 
     @property
     def end(self) -> int:
-        return self.batches[-1][0] + len(self.batches[-1][2]) if self.batches else 0
+        return self.batches[-1][0] + len(self.batches[-1][2]) if self.batches else self.start.offset
+
+    def offset_at(self, where: float) -> int:
+        return self.start.offset + int(where * (self.end - self.start.offset))
 
     @rule(values=st.lists(st.binary(max_size=60), min_size=1, max_size=4), bump=st.sampled_from([0, 0, 0, 1, 3]))
     def append(self, values: list[bytes], bump: int) -> None:
@@ -76,7 +82,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(where=st.floats(0, 1))
     def truncate(self, where: float) -> None:
-        target = int(where * self.end)
+        target = self.offset_at(where)
         while self.batches and self.end > target:
             self.batches.pop()
         self.rig.log.truncate_to(target)
@@ -90,7 +96,7 @@ class LogMachine(RuleBasedStateMachine):
     def crash_while_truncating(self, seed: int, steps: int, where: float) -> None:
         """Then some of what was to be removed may still be there, but only from the front."""
         self.rig.disk.crash_at = self.rig.disk.operations + steps
-        target = int(where * self.end)
+        target = self.offset_at(where)
         try:
             self.rig.log.truncate_to(target)
         except Crashed:
@@ -102,6 +108,37 @@ class LogMachine(RuleBasedStateMachine):
                 self.batches.pop()
             self.flushed = min(self.flushed, self.end)
         self._restart(self.rig.disk.crash(random.Random(seed)))
+
+    @rule(gap=st.integers(-8, 40))
+    def install_snapshot(self, gap: int) -> None:
+        """One of a later epoch replaces a tail, too."""
+        snapshot = self._next_snapshot(gap)
+        self.rig.install(snapshot)
+        self._began_anew(snapshot)
+
+    @rule(seed=st.integers(0, 1_000), steps=st.integers(1, 25), gap=st.integers(-8, 40))
+    def crash_while_installing(self, seed: int, steps: int, gap: int) -> None:
+        """The old log or the new one."""
+        snapshot = self._next_snapshot(gap)
+        self.rig.disk.crash_at = self.rig.disk.operations + steps
+        is_done = False
+        try:
+            self.rig.install(snapshot)
+            is_done = True
+        except Crashed:
+            pass
+        disk = self.rig.disk.crash(random.Random(seed))
+        if is_done or Rig(self.kernels, disk.copy()).log.last_epoch == snapshot.epoch:
+            self._began_anew(snapshot)
+        self._restart(disk)
+
+    def _next_snapshot(self, gap: int) -> OffsetAndEpoch:
+        self.epoch += 1
+        return OffsetAndEpoch(max(self.end + gap, self.start.offset + 1), self.epoch)
+
+    def _began_anew(self, snapshot: OffsetAndEpoch) -> None:
+        self.start, self.flushed = snapshot, snapshot.offset
+        self.batches.clear()
 
     @rule()
     def close_and_reopen(self) -> None:
@@ -138,7 +175,8 @@ class LogMachine(RuleBasedStateMachine):
         assert log.end_offset == self.end
         assert self.flushed <= log.flushed_end <= log.end_offset
         assert log.durable_mark.at.offset <= log.flushed_end
-        assert log.last_epoch == (self.batches[-1][1] if self.batches else 0)
+        assert log.start_offset == self.start.offset
+        assert log.last_epoch == (self.batches[-1][1] if self.batches else self.start.epoch)
         self.flushed = log.flushed_end
 
     def teardown(self) -> None:

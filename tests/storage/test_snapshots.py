@@ -2,14 +2,26 @@
 
 import pytest
 
-from fastquorum.errors import CorruptionError, OffsetOutOfRange, ProtocolFatal
+from fastquorum.errors import (
+    CorruptionError,
+    DirectoryError,
+    FsyncFailed,
+    OffsetOutOfRange,
+    ProtocolFatal,
+    StorageFailed,
+)
 from fastquorum.kernels import Kernels
+from fastquorum.storage import scanning
 from fastquorum.storage.checkpoint import CheckpointState
-from fastquorum.storage.mark import LogPosition
-from fastquorum.storage.names import LOG_DIRECTORY, ZERO_CHECKPOINT, parse_checkpoint, part_name
+from fastquorum.storage.identity import Identity, LogKind
+from fastquorum.storage.mark import ANEW, LogPosition, write_mark
+from fastquorum.storage.names import LOG_DIRECTORY, ZERO_CHECKPOINT, parse_checkpoint, part_name, segment_name
+from fastquorum.storage.offline import Finding, OfflineLog, Severity
 from fastquorum.storage.producers import Stamp
+from fastquorum.storage.startup import first_voters
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
 
+from .fake_disk import FakeFile
 from .logs import Rig, checkpoint, checkpoint_path
 
 VOTERS = VoterSet([Voter(ReplicaKey(1), (Endpoint("CONTROLLER", "h", 1),), 0, 1)])
@@ -118,6 +130,11 @@ def test_a_whole_file_that_is_no_snapshot_of_that_name_is_refused(kernels: Kerne
     later = kernels.encode_values([b"state"], base_offset=3, leader_epoch=2, timestamp_ms=2)
     other_epoch = checkpoint(kernels, OffsetAndEpoch(50, 3))
     refused = [data, header, header + data, other_epoch, good + later, header + footer, data + footer]
+    for order in ((data, header, footer), (header, header, footer), (header, footer, footer), (footer, header, footer)):
+        moved = [bytearray(batch) for batch in order]
+        for offset, batch in enumerate(moved):
+            kernels.stamp_batch(batch, offset, 2)
+        refused.append(b"".join(moved))
     for each in refused:
         rig.fetch(FETCHED, each)
         with pytest.raises(CorruptionError):
@@ -200,10 +217,14 @@ def test_a_snapshot_below_a_diverging_tail_takes_its_place(kernels: Kernels) -> 
     rig = rig_with_log(kernels)
     base = rig.log._segments[1].base_offset
     for offset in (5, base, 20):
-        each = rig.reopen(rig.disk.copy())
+        each = rig_with_log(kernels)
         each.install(OffsetAndEpoch(offset, 2))
         for log in (each.log, each.reopen().log):
             assert (log.start_offset, log.end_offset, log.last_epoch) == (offset, offset, 2)
+        for number in range(4):
+            each.append(2, b"%d" % number)
+        expected = [(offset + number, 2, b"%d" % number) for number in range(4)]
+        assert each.values() == each.reopen(each.disk.copy()).values() == expected
 
 
 def test_a_snapshot_that_knows_no_more_than_the_log_is_refused(kernels: Kernels) -> None:
@@ -216,6 +237,33 @@ def test_a_snapshot_that_knows_no_more_than_the_log_is_refused(kernels: Kernels)
             rig.log.install_snapshot(snapshot)
         assert rig.disk.contents() == before
     assert rig.reopen().log.start_offset == 0
+
+
+def test_a_snapshot_fetched_again_is_served_as_it_came_last(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    for data in (checkpoint(kernels, FETCHED), checkpoint(kernels, FETCHED, values=[b"other", b"times"])):
+        rig.fetch(FETCHED, data)
+        rig.log.snapshots.finish_part(FETCHED)
+        assert rig.log.snapshots.size_bytes(FETCHED) == len(data)
+        assert rig.log.snapshots.read(FETCHED, 0, 1_000) == data
+    assert finished(rig) == [FETCHED]
+
+
+def test_nothing_of_the_old_log_is_left_in_a_closed_directory(kernels: Kernels) -> None:
+    """Index files of closed segments go, too, even where the new log begins at the base of one of them."""
+    rig = rig_with_log(kernels)
+    rig.flush()
+    rig.log.close()
+    base = [int(name[:20]) for name in rig.disk.list(LOG_DIRECTORY) if name.endswith(".index")][1]
+    for snapshot in (OffsetAndEpoch(base, 2), FETCHED):
+        again = rig.reopen(rig.disk.copy())
+        again.install(snapshot)
+        again.append(2, b"x")
+        again.flush()
+        again.log.close()
+        assert OfflineLog(again.disk, kernels).verify().findings == []
+        indexes = [name for name in again.disk.list(LOG_DIRECTORY) if name.endswith(".index")]
+        assert indexes == [f"{snapshot.offset:020d}.index"]
 
 
 def test_a_sync_under_way_says_nothing_of_the_new_log(kernels: Kernels) -> None:
@@ -242,3 +290,214 @@ def test_one_snapshot_after_another(kernels: Kernels) -> None:
     rig.install(OffsetAndEpoch(90, 3))
     assert finished(rig) == [(90, 3)]
     assert rig.reopen().log.end_offset == 90
+
+
+# --- what a start finds -----------------------------------------------------------------------------------------------
+
+
+def rig_with_finished(kernels: Kernels, snapshot: OffsetAndEpoch = FETCHED) -> Rig:
+    """It was fetched and has its name; the log has not begun anew yet."""
+    rig = rig_with_log(kernels)
+    rig.fetch(snapshot, checkpoint(kernels, snapshot))
+    rig.log.snapshots.finish_part(snapshot)
+    return rig
+
+
+def flip(rig: Rig, name: str, position: int) -> None:
+    data = bytearray(rig.disk.read_file(name))
+    data[position] ^= 1
+    rig.disk.write_file(name, bytes(data))
+
+
+def findings(rig: Rig) -> list[Finding]:
+    return [each for each in OfflineLog(rig.disk, rig.kernels).verify().findings if "prepared zeros" not in each.text]
+
+
+def test_a_start_completes_what_a_finished_snapshot_began(kernels: Kernels) -> None:
+    for snapshot in (FETCHED, OffsetAndEpoch(21, 1), OffsetAndEpoch(5, 2)):
+        rig = rig_with_finished(kernels, snapshot)
+        (finding,) = findings(rig)
+        assert finding.severity is Severity.NOTE
+        assert "knows more than the log" in finding.text
+        again = rig.reopen()
+        assert (again.log.start_offset, again.log.end_offset) == (snapshot.offset, snapshot.offset)
+        assert findings(again) == []
+
+
+def test_a_snapshot_that_the_log_has_outgrown_changes_nothing(kernels: Kernels) -> None:
+    for snapshot in (OffsetAndEpoch(20, 1), OffsetAndEpoch(7, 1)):
+        rig = rig_with_finished(kernels, snapshot)
+        again = rig.reopen(rig.disk.copy())
+        assert again.values() == rig.values()
+        assert (again.log.start_offset, again.log.snapshots.latest) == (0, snapshot)
+
+
+def test_damage_below_the_mark_is_no_interrupted_install(kernels: Kernels) -> None:
+    """The snapshot would replace the log, but what had been synced is looked at first."""
+    for number in range(2):
+        rig = rig_with_finished(kernels)
+        base = segment_name(rig.log._bases[number])
+        flip(rig, f"{LOG_DIRECTORY}/{base}", 70)
+        before = rig.disk.contents()
+        with pytest.raises(CorruptionError) as caught:
+            rig.reopen()
+        assert caught.value.path.endswith(base)
+        assert rig.disk.contents() == before
+
+
+def test_a_damaged_snapshot_takes_no_logs_place(kernels: Kernels) -> None:
+    """Nobody needs it: the log is used as it is, the file is left alone and not served; it can be fetched again."""
+    for position in range(0, len(checkpoint(kernels, FETCHED)), 13):
+        rig = rig_with_finished(kernels)
+        older = OffsetAndEpoch(7, 1)
+        rig.disk.write_file(checkpoint_path(older), checkpoint(kernels, older))
+        flip(rig, checkpoint_path(FETCHED), position)
+        damaged = rig.disk.read_file(checkpoint_path(FETCHED))
+        (finding,) = findings(rig)
+        assert (finding.severity, finding.path) == (Severity.CORRUPT, f"/fake/{checkpoint_path(FETCHED)}")
+        again = rig.reopen()
+        assert again.log.start_offset == 0
+        assert again.values() == rig.values()
+        snapshots = again.log.snapshots
+        assert [error.path for error in snapshots.damaged] == [finding.path]
+        assert snapshots.latest == older
+        assert snapshots.size_bytes(FETCHED) == -1
+        assert again.disk.read_file(checkpoint_path(FETCHED)) == damaged
+    again.install(FETCHED)
+    assert again.reopen().log.start_offset == 50
+
+
+def test_a_snapshot_that_is_needed_and_damaged_is_refused_by_name(kernels: Kernels) -> None:
+    installed, begun = rig_with_log(kernels), rig_with_finished(kernels)
+    installed.install(FETCHED)
+    installed.append(2, b"x")
+    write_mark(begun.disk, kernels, LOG_DIRECTORY, LogPosition(50, 50, ANEW), [])
+    for rig in (installed, begun):
+        flip(rig, checkpoint_path(FETCHED), 30)
+        before = rig.disk.contents()
+        with pytest.raises(CorruptionError) as caught:
+            rig.reopen()
+        assert caught.value.path == f"/fake/{checkpoint_path(FETCHED)}"
+        assert rig.disk.contents() == before
+        assert not OfflineLog(rig.disk, kernels).verify().is_sound
+        rig.disk.remove(checkpoint_path(FETCHED))
+        before = rig.disk.contents()
+        with pytest.raises(DirectoryError, match="starts at offset 50, but no checkpoint covers"):
+            rig.reopen()
+        assert rig.disk.contents() == before
+        assert not OfflineLog(rig.disk, kernels).verify().is_sound
+
+
+def test_an_install_cut_off_behind_its_mark_verifies_as_what_it_is(kernels: Kernels) -> None:
+    rig = rig_with_finished(kernels)
+    write_mark(rig.disk, kernels, LOG_DIRECTORY, LogPosition(50, 50, ANEW), [])
+    rig.disk.remove(f"{LOG_DIRECTORY}/{segment_name(rig.log._bases[1])}")
+    (finding,) = findings(rig)
+    assert (finding.severity, finding.offset) == (Severity.NOTE, 50)
+    assert "the next start completes it" in finding.text
+    assert rig.reopen().log.start_offset == 50
+
+
+def test_files_of_two_replicas_are_not_made_one_log(kernels: Kernels) -> None:
+    """A snapshot of an older epoch that ends behind the log: no replica ever had both."""
+    rig = rig_with_log(kernels)
+    rig.append(5, b"x")
+    rig.disk.write_file(checkpoint_path(FETCHED), checkpoint(kernels, FETCHED))
+    before = rig.disk.contents()
+    with pytest.raises(DirectoryError, match="files of two replicas"):
+        rig.reopen()
+    assert rig.disk.contents() == before
+
+
+def test_segments_that_vanished_are_not_made_up_for_by_a_snapshot(kernels: Kernels) -> None:
+    rig = rig_with_finished(kernels)
+    for name in rig.disk.list(LOG_DIRECTORY):
+        if name.endswith(".log"):
+            rig.disk.remove(f"{LOG_DIRECTORY}/{name}")
+    rig.disk.write_file(f"{LOG_DIRECTORY}/partition.metadata", b"")
+    with pytest.raises(CorruptionError, match="missing_segment"):
+        rig.reopen()
+    rig.disk.remove(f"{LOG_DIRECTORY}/durable-mark")
+    with pytest.raises(DirectoryError, match="segments are gone"):
+        rig.reopen()
+
+
+def test_a_flip_of_any_bit_behind_a_snapshot_is_detected_or_harmless(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    rig.install(FETCHED)
+    for number in range(4):
+        rig.append(2 + number // 2, b"%d" % number)
+    rig.flush()
+    rig.log.close()
+    expected = rig.reopen(rig.disk.copy()).values()
+    assert findings(rig) == []
+    for name, data in rig.disk.contents().items():
+        for at in range(0, len(data), 1 if name.endswith("mark") else 3):
+            bad = rig.disk.copy()
+            flipped = bytearray(data)
+            flipped[at] ^= 1 << (at % 8)
+            bad.write_file(name, bytes(flipped))
+            before = bad.contents()
+            try:
+                again = rig.reopen(bad)
+            except (CorruptionError, DirectoryError):
+                assert bad.contents() == before
+                continue
+            assert not name.endswith((".log", ".checkpoint")), (name, at)
+            assert (again.values(), again.log.snapshots.latest) == (expected, FETCHED)
+
+
+# --- the disk and its limits ------------------------------------------------------------------------------------------
+
+
+def test_a_large_snapshot_is_checked_window_by_window(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be larger than memory; and a snapshot is served without reading more than is asked for."""
+    monkeypatch.setattr(scanning, "WINDOW_BYTES", 300)
+    sizes = []
+
+    def read(self: FakeFile, position: int, size_bytes: int) -> bytes:
+        sizes.append(size_bytes)
+        return plain_read(self, position, size_bytes)
+
+    plain_read = FakeFile.read
+    monkeypatch.setattr(FakeFile, "read", read)
+    values = [
+        kernels.encode_values([b"v" * 50], base_offset=1 + at, leader_epoch=2, timestamp_ms=2) for at in range(40)
+    ]
+    whole = checkpoint(kernels, FETCHED, values=[b"v" * 50] * 40)
+    header, _, footer = kernels.batch_headers(whole)
+    data = whole[: header.size_bytes] + b"".join(values) + whole[footer.position :]
+    rig = rig_with_log(kernels)
+    rig.fetch(FETCHED, data)
+    sizes.clear()
+    rig.log.snapshots.finish_part(FETCHED)
+    assert len(sizes) > 10
+    assert max(sizes) <= 300
+    sizes.clear()
+    assert rig.log.snapshots.read(FETCHED, 1_000, 64) == data[1_000:1_064]
+    assert sizes == [64]
+
+
+def test_a_disk_that_fails_stops_the_log(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    rig.fetch(FETCHED, checkpoint(kernels, FETCHED))
+    part = rig.log.snapshots._part
+    assert part is not None
+    part.file.fail_sync = True  # type: ignore[attr-defined]
+    with pytest.raises(FsyncFailed):
+        rig.log.snapshots.finish_part(FETCHED)
+    assert rig.log.failed
+    with pytest.raises(StorageFailed):
+        rig.log.snapshots.write_part(FETCHED, 0, b"x")
+    with pytest.raises(StorageFailed):
+        rig.log.request_flush()
+    rig.log.close()
+
+
+def test_the_first_voters_are_known_where_kafka_has_removed_them(kernels: Kernels) -> None:
+    """Kafka sweeps (0, 0) away with the other snapshots below the log's start."""
+    identity = Identity("c", 1, VOTERS[0].key.directory_id, LogKind.METADATA, "t", VoterSet(), 1, "CONTROLLER", 0)
+    rig = rig_with_log(kernels)
+    assert first_voters(rig.disk, kernels, identity) == (VoterSet(), 0)
+    rig.install(FETCHED, checkpoint(kernels, FETCHED, voters=VOTERS))
+    assert first_voters(rig.disk, kernels, identity) == (VOTERS, 1)

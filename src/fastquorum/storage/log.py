@@ -362,7 +362,6 @@ class Log:
             self._epochs.truncate_to(0)
             self._empty_epoch = snapshot.epoch
             self._flushed = self._written_end()
-            self._flushing.wanted = False
             self._tail.clear()
             self.producers.begin_anew(snapshot.offset)
             self._save_mark()

@@ -280,13 +280,13 @@ def discard_log(disk: Disk, kernels: Kernels, directory: str, begins_at: Offset)
     """Remove all segments in favour of a finished snapshot that ends at `begins_at`. To be followed by a new segment
     with that base and, when it is durable, by a mark that says so.
 
-    The mark comes first: from there on the segments count for nothing, whichever of them a crash leaves.
+    The mark comes first: from there on the segments count for nothing, whichever of them a crash leaves. The sync of
+    the new one's name makes the removals durable, too.
     """
     mark = write_mark(disk, kernels, directory, LogPosition(begins_at, begins_at, ANEW), [])
     for name in disk.list(directory):
         if names.parse_segment(name) is not None or names.parse_index(name) is not None:
             disk.remove(names.join(directory, name))
-    disk.sync_directory(directory)
     return mark
 
 

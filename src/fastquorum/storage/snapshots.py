@@ -89,7 +89,7 @@ def remove_below(disk: Disk, directory: str, start_offset: Offset) -> list[Offse
     """
     ids = [found for name in disk.list(directory) if (found := names.parse_checkpoint(name)) is not None]
     least = max((_age(each) for each in ids if each.offset == start_offset), default=(-1, -1))
-    stale = [each for each in ids if 0 < each.offset and (each.offset < start_offset or _age(each) < least)]
+    stale = [each for each in ids if each.offset > 0 and (each.offset < start_offset or _age(each) < least)]
     for snapshot in stale:
         disk.remove(names.join(directory, names.checkpoint_name(snapshot)))
     if stale:
