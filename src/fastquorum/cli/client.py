@@ -25,17 +25,22 @@ from fastquorum.errors import (
 from fastquorum.kernels import BATCH_BYTES_MAX, Kernels, Record
 from fastquorum.types import LISTENER_NAME, TOPIC_NAME, Endpoint, Epoch, NodeId, Offset
 from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
 from fastquorum.wire.produce import ProduceRequest, ProduceResponse
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 
 M = TypeVar("M", bound=Message)
+T = TypeVar("T")
 
 METADATA_VERSION: Final = 12
 PRODUCE_VERSION: Final = 12
 FETCH_VERSION: Final = 12
 DESCRIBE_QUORUM_VERSION: Final = 2
+DESCRIBE_CLUSTER_VERSION: Final = 1
+CONTROLLERS: Final = 2
+"""The endpoint type that asks for controllers (KIP-919)."""
 LOOK_AGAIN_S: Final = 0.02
 """Between two looks for a leader."""
 CONNECT_S: Final = 2.0
@@ -68,6 +73,13 @@ class Leader(NamedTuple):
     cluster_id: str
 
 
+class Controller(NamedTuple):
+    """Who leads, as DescribeCluster tells of controllers."""
+
+    endpoint: Endpoint
+    cluster_id: str
+
+
 class Committed(NamedTuple):
     """Records from an offset on, control records left out, and where to go on."""
 
@@ -88,6 +100,7 @@ class QuorumClient:
         self._kernels = kernels
         self._connections: dict[Endpoint, Connection] = {}
         self._leader: Leader | None = None
+        self._controller: Controller | None = None
         self._turn = 0
 
     def close(self) -> None:
@@ -104,18 +117,28 @@ class QuorumClient:
     # --- finding the leader -------------------------------------------------------------------------------------------
 
     def leader(self, deadline: Deadline) -> Leader:
-        """The leader, asked for until somebody knows one. NotReady."""
-        if self._leader is not None:
-            return self._leader
+        """The leader as clients see it, asked for until somebody knows one. NotReady."""
+        if self._leader is None:
+            self._leader = self._search(self._ask_leader, deadline)
+        return self._leader
+
+    def controller(self, deadline: Deadline) -> Controller:
+        """The leader as Kafka's tools find it, at our nodes and at Kafka's controllers alike. NotReady."""
+        if self._controller is None:
+            self._controller = self._search(self._ask_controller, deadline)
+        return self._controller
+
+    def _search(self, ask: Callable[[Endpoint, Deadline], T | None], deadline: Deadline) -> T:
+        """Ask one bootstrap server after the other."""
         began_s = time.monotonic()
         while True:
             reasons = []
             for _ in self._bootstrap:
                 endpoint = self._bootstrap[self._turn % len(self._bootstrap)]
                 try:
-                    self._leader = self._ask_leader(endpoint, deadline.sooner(CONNECT_S))
-                    if self._leader is not None:
-                        return self._leader
+                    found = ask(endpoint, deadline.sooner(CONNECT_S))
+                    if found is not None:
+                        return found
                     reasons.append(f"{endpoint.host}:{endpoint.port} knows no leader")
                 except (NotSent, NoAnswer) as error:
                     reasons.append(str(error))
@@ -129,11 +152,11 @@ class QuorumClient:
 
     def forget_leader(self) -> None:
         """Look for it again: it failed us."""
-        if self._leader is not None:
-            failed = self._connections.pop(self._leader.endpoint, None)
+        for found in (self._leader, self._controller):
+            failed = self._connections.pop(found.endpoint, None) if found is not None else None
             if failed is not None:
                 failed.close()
-        self._leader = None
+        self._leader = self._controller = None
         self._turn += 1
 
     def _ask_leader(self, endpoint: Endpoint, deadline: Deadline) -> Leader | None:
@@ -146,6 +169,14 @@ class QuorumClient:
                         return Leader(
                             node.node_id, partition.leader_epoch, found, topic.name, response.cluster_id or ""
                         )
+        return None
+
+    def _ask_controller(self, endpoint: Endpoint, deadline: Deadline) -> Controller | None:
+        request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+        response = self._ask(endpoint, request, DESCRIBE_CLUSTER_VERSION, DescribeClusterResponse, deadline)
+        for node in response.brokers:
+            if node.broker_id == response.controller_id:
+                return Controller(Endpoint(LISTENER_NAME, node.host, node.port), response.cluster_id)
         return None
 
     def _ask(self, endpoint: Endpoint, request: Message, version: int, response_type: type[M], deadline: Deadline) -> M:
@@ -287,11 +318,9 @@ class QuorumClient:
             topics=[topic(topic_name=TOPIC_NAME, partitions=[topic.PartitionData(partition_index=0)])]
         )
         while True:
-            leader = self.leader(deadline)
+            endpoint = self.controller(deadline).endpoint
             try:
-                response = self._ask(
-                    leader.endpoint, request, DESCRIBE_QUORUM_VERSION, DescribeQuorumResponse, deadline
-                )
+                response = self._ask(endpoint, request, DESCRIBE_QUORUM_VERSION, DescribeQuorumResponse, deadline)
             except (NotSent, NoAnswer) as error:
                 reason = str(error)
             else:

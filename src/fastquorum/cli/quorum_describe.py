@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         while True:
             deadline = Deadline(arguments.timeout)
             response = client.describe(deadline)
-            cluster_id = client.leader(deadline).cluster_id
+            cluster_id = client.controller(deadline).cluster_id
             now_ms = time.time_ns() // 1_000_000
             if arguments.format == "json":
                 print_json(as_json(response, cluster_id))
