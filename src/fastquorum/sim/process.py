@@ -309,6 +309,7 @@ class Process:
         if self._is_away:
             # Its loop looks at the sockets first and at its timers then, however long it was away.
             self._is_tick_due = True
+            self._at_once_since_us = NEVER_US  # what waited for its turn has not had it
             self._plan_drain()
         else:
             self._turn(self._on_tick)
