@@ -300,3 +300,10 @@ def test_raft_s_own_fetch_after_it_names_the_snapshots_epoch() -> None:
     for _, fetch in fetches:
         partition = fetch.topics[0].partitions[0]
         assert (partition.fetch_offset, partition.last_fetched_epoch) == (10, 4)
+
+
+def test_what_a_snapshot_covers_is_never_cut_away_though_nobody_said_since_the_start_that_it_is_committed() -> None:
+    asked = replica(1).log("4:20").snapshot(10, 4).follower(epoch=6, of=3)
+    (*_, halt) = asked.lane_hands_up(fetch_response(6, leader=3, diverging=(4, 8)))
+    assert isinstance(halt, fx.Halt)
+    assert "everything below 10 is committed" in str(halt.error)

@@ -22,7 +22,7 @@ from fastquorum.raft.effects import (
 from fastquorum.raft.events import RecordSpan, SnapshotInstalled
 from fastquorum.raft.role import Role
 from fastquorum.raft.transitions import Cause, RoleName
-from fastquorum.types import Endpoint, Micros, NodeId, Offset, OffsetAndEpoch
+from fastquorum.types import UNKNOWN_OFFSET, Endpoint, Micros, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire.fetch import FetchResponse
 from fastquorum.wire.snapshot import FetchSnapshotResponse
 
@@ -294,10 +294,13 @@ class Follower(Role):
 
 
 def check_truncation(core: Core, leader_id: NodeId, end_offset: Offset) -> None:
-    """What is committed is never cut away (KAFKA-12460): rather stop, so that somebody looks."""
-    if end_offset < core.high_watermark:
+    """What is committed is never cut away (KAFKA-12460): rather stop, so that somebody looks. A snapshot covers
+    nothing else."""
+    latest = core.log.snapshots.latest
+    committed = max(core.high_watermark, latest.offset if latest is not None else UNKNOWN_OFFSET)
+    if end_offset < committed:
         raise ProtocolFatal(
             f"to agree with leader {leader_id} of epoch {core.epoch}, the log would have to be cut at offset "
-            f"{end_offset}, but everything below {core.high_watermark} is committed: keep this directory, and find out "
-            "which replica lost its disk"
+            f"{end_offset}, but everything below {committed} is committed: keep this directory, and find out which "
+            "replica lost its disk"
         )
