@@ -50,11 +50,13 @@ def fetch(offset: int, *, wait_ms: int = 500, min_bytes: int = 1, topic: str = T
     )
 
 
-def offset_at(rig: Rig, timestamp_ms: int) -> ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse:
+def offset_at(
+    rig: Rig, timestamp_ms: int, version: int = 7
+) -> ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse:
     topic = ListOffsetsRequest.ListOffsetsTopic
     partition = topic.ListOffsetsPartition(partition_index=0, timestamp=timestamp_ms)
     request = ListOffsetsRequest(replica_id=-1, topics=[topic(name=TOPIC, partitions=[partition])])
-    return rig.answer_to(ListOffsetsResponse, request, 7).topics[0].partitions[0]
+    return rig.answer_to(ListOffsetsResponse, request, version).topics[0].partitions[0]
 
 
 # --- produce ----------------------------------------------------------------------------------------------------------
@@ -282,6 +284,42 @@ def test_offsets_are_listed_by_position_and_by_time() -> None:
     assert (found.offset, found.timestamp, found.leader_epoch) == (0, WALL_CLOCK_MS, 1)
     assert offset_at(rig, WALL_CLOCK_MS + 1).offset == -1
     assert offset_at(rig, -9).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_clients_batch_is_found_by_the_time_that_its_producer_wrote() -> None:
+    """Not by the time at which it came."""
+    rig = Rig().lead()
+    later_ms = WALL_CLOCK_MS + 5_000
+    client = rig.accept()
+    rig.ask(client, produce(rig.kernels.encode_values([b"x"], base_offset=0, leader_epoch=0, timestamp_ms=later_ms)), 9)
+    rig.append(b"y")
+    rig.sync()
+    for timestamp_ms in (WALL_CLOCK_MS + 1, later_ms, -3):
+        found = offset_at(rig, timestamp_ms)
+        assert (found.error_code, found.offset, found.timestamp) == (0, 1, later_ms)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "version", "offset"),
+    [
+        (-4, 8, 0),
+        (-5, 9, -1),
+        (-6, 11, -1),
+        (-3, 6, None),
+        (-4, 7, None),
+        (-5, 8, None),
+        (-6, 10, None),
+        (-7, 11, None),
+    ],
+)
+def test_nothing_is_tiered_and_what_a_version_cannot_ask_is_refused(
+    timestamp: int, version: int, offset: int | None
+) -> None:
+    found = offset_at(Rig().lead(), timestamp, version)
+    if offset is None:
+        assert found.error_code == ErrorCode.UNSUPPORTED_VERSION
+    else:
+        assert (found.error_code, found.offset) == (0, offset)
 
 
 def test_offsets_end_at_the_high_watermark() -> None:

@@ -9,7 +9,8 @@ from fastquorum.kernels.lane import NO_CONNECTION
 from fastquorum.node.door_ids import COUNTER_BITS
 from fastquorum.raft import events as ev
 from fastquorum.storage.producers import Stamp
-from fastquorum.wire import ErrorCode
+from fastquorum.types import TOPIC_NAME, ZERO_UUID
+from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
 from fastquorum.wire.configs import DescribeConfigsRequest, DescribeConfigsResponse
 from fastquorum.wire.produce import ProduceResponse
@@ -19,8 +20,9 @@ from fastquorum.wire.producers import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 from tests.lane.builders import CLUSTER, fetch_response
-from tests.node.rig import TOPIC, Rig, Ticket, endpoint
+from tests.node.rig import TOPIC, Rig, Ticket, endpoint, key
 from tests.node.test_door import produce, produced
 
 PRODUCER = 77
@@ -183,12 +185,12 @@ def test_without_a_leader_there_are_no_ids_yet() -> None:
     assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-def asked_leader(rig: Rig) -> tuple[int, Any]:
-    """The connection on which a follower asks the leader for an id, and the request's header."""
+def asked_leader(rig: Rig, kind: type[Message] = InitProducerIdRequest) -> tuple[int, Any]:
+    """The connection on which a follower asks the leader, for an id or else, and the request's header."""
     rig.establish()
     for connection in rig.outgoing(2):
         for header, message in rig.asked(connection):
-            if isinstance(message, InitProducerIdRequest):
+            if isinstance(message, kind):
                 return connection, header
     raise AssertionError("the leader was not asked")
 
@@ -241,6 +243,57 @@ def test_a_leader_that_does_not_answer_is_given_up() -> None:
     (answer,) = rig.answers(client)
     assert isinstance(answer, InitProducerIdResponse)
     assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+# --- the quorum, as its leader describes it ---------------------------------------------------------------------------
+
+
+def describe_quorum() -> DescribeQuorumRequest:
+    topic = DescribeQuorumRequest.TopicData
+    return DescribeQuorumRequest(topics=[topic(topic_name=TOPIC_NAME, partitions=[topic.PartitionData()])])
+
+
+def leaders_description() -> DescribeQuorumResponse:
+    topic, node = DescribeQuorumResponse.TopicData, DescribeQuorumResponse.Node
+    row = topic.PartitionData.ReplicaState(replica_id=2, replica_directory_id=key(2).directory_id, log_end_offset=9)
+    partition = topic.PartitionData(leader_id=2, leader_epoch=5, high_watermark=9, current_voters=[row])
+    return DescribeQuorumResponse(
+        topics=[topic(topic_name=TOPIC_NAME, partitions=[partition])], nodes=[node(node_id=2, listeners=[])]
+    )
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_a_follower_has_the_leader_describe_the_quorum(version: int) -> None:
+    """In whichever version it is asked, though the leader is asked in the newest."""
+    rig = Rig(1, 2, 3)
+    rig.follow(leader_id=2, epoch=5)
+    client = rig.accept()
+    rig.ask(client, describe_quorum(), version)
+    connection, header = asked_leader(rig, DescribeQuorumRequest)
+    rig.reply(connection, header, leaders_description())
+    (answer,) = rig.answers(client)
+    assert isinstance(answer, DescribeQuorumResponse)
+    (row,) = answer.topics[0].partitions[0].current_voters
+    assert (row.replica_id, row.log_end_offset) == (2, 9)
+    assert (row.replica_directory_id, len(answer.nodes)) == (
+        (key(2).directory_id, 1) if version == 2 else (ZERO_UUID, 0)
+    )
+
+
+@pytest.mark.parametrize("leader_goes_away", [True, False])
+def test_who_cannot_have_it_described_says_that_it_does_not_lead(leader_goes_away: bool) -> None:
+    rig = Rig(1, 2, 3)
+    if leader_goes_away:
+        rig.follow(leader_id=2, epoch=5)
+    client = rig.accept()
+    rig.ask(client, describe_quorum(), 2)
+    if leader_goes_away:
+        connection, _ = asked_leader(rig, DescribeQuorumRequest)
+        rig.transport.close(connection)
+        rig.replica.on_disconnected(connection, rig.now_us)
+    (answer,) = rig.answers(client)
+    assert isinstance(answer, DescribeQuorumResponse)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 # --- who and what -----------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from fastquorum.node import door_fetch, door_produce
 from fastquorum.node.door_cluster import ClusterAnswers
 from fastquorum.node.door_ids import ProducerIds
 from fastquorum.node.door_offsets import list_offsets
+from fastquorum.node.door_relays import Relays
 from fastquorum.node.inbound import Request
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log import Log
@@ -31,6 +32,7 @@ from fastquorum.wire.list_offsets import ListOffsetsRequest
 from fastquorum.wire.metadata import MetadataRequest
 from fastquorum.wire.produce import ProduceRequest
 from fastquorum.wire.producers import FindCoordinatorRequest, InitProducerIdRequest
+from fastquorum.wire.quorum_admin import DescribeQuorumRequest
 
 if TYPE_CHECKING:
     from fastquorum.node.replica import Replica
@@ -53,6 +55,8 @@ SERVED: Final = (
     ApiKey.DESCRIBE_QUORUM,
     ApiKey.FETCH_SNAPSHOT,
 )
+
+_PASSED_ON: Final = frozenset((ApiKey.DESCRIBE_QUORUM,))
 
 
 class Leader(NamedTuple):
@@ -97,6 +101,7 @@ class Door:
         self._slots: dict[int, tuple[Request, _Slot]] = {}
         self._produces = door_produce.Produces(self)
         self._fetches = door_fetch.Fetches(self)
+        self.relays = Relays(self)
         self._ids = ProducerIds(self)
         self._cluster = ClusterAnswers(self, cluster_id)
 
@@ -111,6 +116,12 @@ class Door:
         return produces if fetches < 0 or 0 <= produces < fetches else fetches
 
     # --- requests in, answers out -------------------------------------------------------------------------------------
+
+    @property
+    def passed_on(self) -> frozenset[int]:
+        """Raft's requests that a follower has the leader answer, as a Kafka broker does. If it knows no leader, raft/
+        answers, as a controller does."""
+        return _PASSED_ON if self.relays.has_leader else frozenset()
 
     def on_request(self, request: Request, now_us: Micros) -> None:
         """Serve it now, or keep it until it can be answered. What is not served here closes the connection, as Kafka
@@ -129,6 +140,8 @@ class Door:
                 self._fetches.on_request(request, message, now_us)
             case InitProducerIdRequest() as message:
                 self._ids.on_request(request, message, now_us)
+            case DescribeQuorumRequest() as message:
+                self._cluster.describe_quorum(request, message, now_us)
             case message:
                 answer = self._answer_to(message, request.header.request_api_version)
                 if answer is None:
@@ -154,8 +167,8 @@ class Door:
         return None
 
     def on_relayed(self, number: int, answer: Message | None) -> None:
-        """What another node answered to a request that was passed on to it; None if it did not."""
-        self._ids.on_relayed(number, answer)
+        """What the leader answered to a request that was passed on to it; None if it did not."""
+        self.relays.on_relayed(number, answer)
 
     def answer(self, request: Request, message: Message | None) -> None:
         """Answer, in the order of the connection's requests; None for a request that wants no answer (acks=0)."""

@@ -1,4 +1,4 @@
-"""Who and what: Metadata, DescribeCluster, DescribeConfigs, FindCoordinator. Sans-IO.
+"""Who and what: Metadata, DescribeCluster, DescribeQuorum, DescribeConfigs, FindCoordinator. Sans-IO.
 
 Every voter is shown as a broker and as a controller: it is both to whoever asks. Source: the Kafka protocol guide;
 KIP-919 (endpoint types).
@@ -6,14 +6,16 @@ KIP-919 (endpoint types).
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from fastquorum.node.inbound import Request
 from fastquorum.node.settings import SETTINGS, setting_text
 from fastquorum.storage.identity import LogKind
-from fastquorum.types import Endpoint, NodeId, Uuid
-from fastquorum.wire import ErrorCode
+from fastquorum.types import TOPIC_NAME, ZERO_UUID, Endpoint, Micros, NodeId, Uuid
+from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
 from fastquorum.wire.configs import DescribeConfigsRequest, DescribeConfigsResponse
 from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
 from fastquorum.wire.producers import FindCoordinatorRequest, FindCoordinatorResponse
+from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 
 if TYPE_CHECKING:
     from fastquorum.node.door import Door, Leader
@@ -29,6 +31,8 @@ _DEFAULT_CONFIG: Final = 5
 """Where a configuration's value comes from."""
 _SEVERAL_KEYS_VERSION_MIN: Final = 4
 """The first FindCoordinator that asks for several keys (KIP-699)."""
+_DIRECTORIES_VERSION_MIN: Final = 2
+"""The first DescribeQuorum that tells directory ids and endpoints."""
 _NO_GROUPS: Final = "there are no consumer groups or transactions here: assign partition 0 yourself"
 
 Resource = DescribeConfigsRequest.DescribeConfigsResource
@@ -107,6 +111,19 @@ class ClusterAnswers:
         ]
         return response
 
+    # --- DescribeQuorum -----------------------------------------------------------------------------------------------
+
+    def describe_quorum(self, request: Request, message: DescribeQuorumRequest, now_us: Micros) -> None:
+        """A follower has the leader answer."""
+        leader = self._door.leader()
+        partition = DescribeQuorumResponse.TopicData.PartitionData(
+            error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader_id=leader.id, leader_epoch=leader.epoch
+        )
+        topic = DescribeQuorumResponse.TopicData(topic_name=TOPIC_NAME, partitions=[partition])
+        refusal = DescribeQuorumResponse(topics=[topic])
+        version = request.header.request_api_version
+        self._door.relays.ask(request, message, refusal, now_us, lambda answer: _without_news(answer, version))
+
     # --- DescribeConfigs ----------------------------------------------------------------------------------------------
 
     def describe_configs(self, message: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -172,3 +189,14 @@ class ClusterAnswers:
             for key in message.coordinator_keys
         ]
         return FindCoordinatorResponse(coordinators=none)
+
+
+def _without_news(answer: Message, version: int) -> Message:
+    """DescribeQuorum in the asker's version: the leader was asked in the newest."""
+    if isinstance(answer, DescribeQuorumResponse) and version < _DIRECTORIES_VERSION_MIN:
+        answer.nodes = []
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                for row in (*partition.current_voters, *partition.observers):
+                    row.replica_directory_id = ZERO_UUID
+    return answer

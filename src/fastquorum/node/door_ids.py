@@ -8,7 +8,7 @@ Transactions are not served. Source: KIP-98; KIP-360 (a producer without transac
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.node.inbound import Request
-from fastquorum.types import NO_NODE, Epoch, Micros
+from fastquorum.types import Epoch, Micros
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.producers import InitProducerIdRequest, InitProducerIdResponse
 
@@ -16,46 +16,31 @@ if TYPE_CHECKING:
     from fastquorum.node.door import Door
 
 COUNTER_BITS: Final = 31
+_NOT_YET: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 class ProducerIds:
-    """Makes ids while this node leads, and asks for them while it does not."""
+    """Makes ids while this node leads, and has the leader make them while it does not."""
 
     def __init__(self, door: "Door") -> None:
         self._door = door
         self._epoch: Epoch = -1
         self._next = 0
-        self._asked: dict[int, Request] = {}
-        """Requests that the leader was asked about, by relay number."""
 
     def on_request(self, request: Request, message: InitProducerIdRequest, now_us: Micros) -> None:
         if message.transactional_id is not None:
             self._refuse(request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
         replica = self._door.replica
-        if replica.is_leader:
-            new_id = self._new_id(replica.raft.epoch)
-            if new_id < 0:
-                self._refuse(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-                return
-            self._door.answer(request, InitProducerIdResponse(producer_id=new_id, producer_epoch=0))
+        if not replica.is_leader:
+            passed_on, refusal = InitProducerIdRequest(transactional_id=None), _refusal(_NOT_YET)
+            self._door.relays.ask(request, passed_on, refusal, now_us, _id_or_refusal)
             return
-        leader = self._door.leader()
-        if leader.id == NO_NODE or leader.endpoint is None:
-            self._refuse(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        new_id = self._new_id(replica.raft.epoch)
+        if new_id < 0:
+            self._refuse(request, _NOT_YET)
             return
-        number = replica.relay(leader.id, leader.endpoint, InitProducerIdRequest(transactional_id=None), now_us)
-        self._asked[number] = request
-
-    def on_relayed(self, number: int, answer: Message | None) -> None:
-        """What the leader said; None if nothing."""
-        request = self._asked.pop(number, None)
-        if request is None:
-            return
-        if isinstance(answer, InitProducerIdResponse) and answer.error_code == ErrorCode.NONE:
-            self._door.answer(request, answer)
-        else:
-            self._refuse(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        self._door.answer(request, InitProducerIdResponse(producer_id=new_id, producer_epoch=0))
 
     def _new_id(self, epoch: Epoch) -> int:
         """-1 when the epoch's are used up, all 2^31 of them: the next epoch has more."""
@@ -67,5 +52,15 @@ class ProducerIds:
         return epoch << COUNTER_BITS | number
 
     def _refuse(self, request: Request, code: ErrorCode) -> None:
-        """Both codes are retriable for every client: nobody leads yet, or there are no transactions."""
-        self._door.answer(request, InitProducerIdResponse(error_code=code, producer_epoch=-1))
+        self._door.answer(request, _refusal(code))
+
+
+def _refusal(code: ErrorCode) -> InitProducerIdResponse:
+    """The two codes used are retriable for every client: nobody leads yet, or there are no transactions."""
+    return InitProducerIdResponse(error_code=code, producer_epoch=-1)
+
+
+def _id_or_refusal(answer: Message) -> Message:
+    """Whatever a leader has against it, the client tries again."""
+    is_good = isinstance(answer, InitProducerIdResponse) and answer.error_code == ErrorCode.NONE
+    return answer if is_good else _refusal(_NOT_YET)

@@ -1,6 +1,7 @@
 """ListOffsets: earliest, latest, by timestamp, of the largest timestamp; committed records only. Sans-IO.
 
-Source: the Kafka protocol guide; KIP-79, KIP-734.
+What tiered storage asks for is answered as by a Kafka that has none: nothing lies anywhere else.
+Source: the Kafka protocol guide; KIP-79, KIP-734, KIP-405, KIP-1005, KIP-1023.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -16,7 +17,18 @@ if TYPE_CHECKING:
 LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
-"""What is asked for by a timestamp below zero; what lies below these is not served."""
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+VERSION_MIN: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""What is asked for by a timestamp below zero, and the first version in which it may be."""
 EPOCH_VERSION_MIN: Final = 4
 """The first version whose answer can carry an epoch."""
 
@@ -31,14 +43,14 @@ def list_offsets(door: "Door", message: ListOffsetsRequest, version: int) -> Lis
         topic = Topic(name=asked.name)
         response.topics.append(topic)
         for partition in asked.partitions:
-            answer = _offset(door, asked.name, partition)
+            answer = _offset(door, asked.name, partition, version)
             if version < EPOCH_VERSION_MIN:
                 answer.leader_epoch = -1
             topic.partitions.append(answer)
     return response
 
 
-def _offset(door: "Door", name: str, asked: Asked) -> Answer:
+def _offset(door: "Door", name: str, asked: Asked, version: int) -> Answer:
     answer = Answer(partition_index=asked.partition_index)
     answer.error_code = door.partition_error(name, METADATA_TOPIC_ID, asked.partition_index, by_id=False)
     if not answer.error_code:
@@ -46,17 +58,17 @@ def _offset(door: "Door", name: str, asked: Asked) -> Answer:
     if answer.error_code:
         return answer
     high_watermark, epoch = door.replica.high_watermark, door.replica.raft.epoch
-    match asked.timestamp:
-        case -1:
-            answer.offset, answer.leader_epoch = high_watermark, epoch
-        case -2:
-            answer.offset, answer.leader_epoch = door.log.start_offset, epoch
-        case -3:
-            _found(door, answer, door.replica.shell.offset_of_max_timestamp(high_watermark))
-        case timestamp_ms if timestamp_ms >= 0:
-            _found(door, answer, door.replica.shell.offset_for_timestamp(timestamp_ms))
-        case _:
-            answer.error_code = ErrorCode.UNSUPPORTED_VERSION
+    timestamp = asked.timestamp
+    if timestamp < 0 and version < VERSION_MIN.get(timestamp, version + 1):
+        answer.error_code = ErrorCode.UNSUPPORTED_VERSION
+    elif timestamp == LATEST:
+        answer.offset, answer.leader_epoch = high_watermark, epoch
+    elif timestamp in (EARLIEST, EARLIEST_LOCAL):
+        answer.offset, answer.leader_epoch = door.log.start_offset, epoch
+    elif timestamp == MAX_TIMESTAMP:
+        _found(door, answer, door.replica.shell.offset_of_max_timestamp(high_watermark))
+    elif timestamp >= 0:
+        _found(door, answer, door.replica.shell.offset_for_timestamp(timestamp))
     return answer
 
 

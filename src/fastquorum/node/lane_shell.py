@@ -53,6 +53,8 @@ told to try again."""
 UPKEEP_BYTES: Final = 8 * 1024 * 1024
 """Read at most, with the lock held, between commits, so that a new leader has little left to read."""
 CATCH_UP_RETRY_S: Final = 0.05
+_MAX_TIMESTAMP: Final = slice(35, 43)
+"""Where a batch's header has it."""
 
 
 class LaneShell:
@@ -228,10 +230,11 @@ class LaneShell:
             if batch is not None:
                 self._join(queued, batch)
                 return batch.base_offset
-        timestamp_ms = self._clock_ms()
         if queued.encoded is None:
-            offset, outputs = self._lane.append(queued.values, timestamp_ms, now_us)
+            offset, outputs = self._lane.append(queued.values, self._clock_ms(), now_us)
         else:
+            # What its producer wrote is what a reader looks for, not when it came here.
+            timestamp_ms = int.from_bytes(queued.encoded[_MAX_TIMESTAMP], "big", signed=True)
             offset, outputs = self._lane.append_encoded(queued.encoded, queued.record_count, timestamp_ms, now_us)
         if offset >= 0:
             self._appends.add(queued.ticket, offset, queued.record_count, queued.size_bytes)

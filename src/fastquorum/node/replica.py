@@ -250,7 +250,9 @@ class Replica:
         """False if the frame is raft's. A client's request may come on a replica's connection, too: then the lane
         handed it up."""
         try:
-            request = None if self._peers.owns(connection) else self._inbound.clients_request(connection, frame)
+            if self._peers.owns(connection):
+                return False
+            request = self._inbound.clients_request(connection, frame, self._door.passed_on)
             if request is None:
                 return False
             self._door.on_request(request, now_us)
