@@ -5,6 +5,7 @@ Maven fills once. Two releases never share a class path.
 """
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -13,6 +14,9 @@ from typing import Final, NamedTuple
 
 # Tools that run for a second: the second compiler and a parallel collector only cost time.
 JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Dfile.encoding=UTF-8")
+
+TOOL_S: Final = 120
+"""A tool that takes longer hangs."""
 
 
 class Release(NamedTuple):
@@ -23,9 +27,17 @@ class Release(NamedTuple):
     pom: Path
     variable: str
     """The environment variable that names a directory with the jars."""
+    jars: tuple[str, ...] = ("kafka-clients",)
+    """Kafka's own that tests cannot do without: a directory that lacks one is refused."""
 
 
-KAFKA: Final = Release("kafka", "4.3.0", Path(__file__).with_name("pom.xml"), "KAFKA_LIB")
+KAFKA: Final = Release(
+    "kafka",
+    "4.3.0",
+    Path(__file__).with_name("pom.xml"),
+    "KAFKA_LIB",
+    ("kafka-clients", "kafka-shell", "kafka-tools", "kafka_2.13"),
+)
 """The Kafka whose protocol and formats are ours."""
 OLD_CLIENTS: Final = Release(
     "kafka-clients", "3.9.1", Path(__file__).with_name("pom-3.9.1.xml"), "KAFKA_CLIENTS_3_9_LIB"
@@ -43,10 +55,14 @@ class Kafka(NamedTuple):
     lib: Path
     version: str
 
-    def run(self, *arguments: str | Path, cwd: Path | None = None, extra: Path | None = None) -> str:
+    def run(
+        self, *arguments: str | Path, cwd: Path | None = None, extra: Path | None = None, timeout_s: float = TOOL_S
+    ) -> str:
         """Run a class; what it prints. `extra` goes before the jars on the class path."""
         command = [*JAVA, "-cp", self.class_path(extra), *map(str, arguments)]
-        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", check=False)
+        done = subprocess.run(
+            command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", check=False, timeout=timeout_s
+        )
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
         return done.stdout
 
@@ -61,6 +77,10 @@ class Kafka(NamedTuple):
         """kafka-storage."""
         return self.run("kafka.tools.StorageTool", *arguments)
 
+    def shell(self, file: Path, *command: str, timeout_s: float = TOOL_S) -> str:
+        """kafka-metadata-shell: what it makes of a checkpoint, or of a segment, as an image."""
+        return self.run("org.apache.kafka.shell.MetadataShell", "--snapshot", file, *command, timeout_s=timeout_s)
+
     def jar(self, name: str) -> Path:
         """One of Kafka's own, without its version."""
         return self.lib / f"{name}-{self.version}.jar"
@@ -71,8 +91,9 @@ def check(release: Release = KAFKA) -> None:
     if shutil.which("java") is None or shutil.which("javac") is None:
         raise Missing("no Java compiler; Debian, Ubuntu: apt install default-jdk-headless maven")
     name, given = f"Apache Kafka {release.version}", os.environ.get(release.variable)
-    if given and not (Path(given) / f"kafka-clients-{release.version}.jar").exists():
-        raise Missing(f"{release.variable}={given} does not hold the jars of {name}")
+    for jar in release.jars if given else ():
+        if not (Path(str(given)) / f"{jar}-{release.version}.jar").exists():
+            raise Missing(f"{release.variable}={given} does not hold {jar} of {name}")
     if not given and not _cache(release).exists() and shutil.which("mvn") is None:
         raise Missing(f"no jars of {name}; install maven, or set {release.variable} to where they are")
 
@@ -86,7 +107,8 @@ def find(release: Release = KAFKA) -> Kafka:
 
 def _cache(release: Release) -> Path:
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "fastquorum" / f"{release.name}-{release.version}"
+    wanted = hashlib.sha256(release.pom.read_bytes()).hexdigest()[:8]  # jars fetched for another list are not enough
+    return root / "fastquorum" / f"{release.name}-{release.version}-{wanted}"
 
 
 def _cached(release: Release) -> Path:
