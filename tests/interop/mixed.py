@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +13,6 @@ from .directories import fastquorum
 from .kafka import Kafka
 
 HEAP: Final = "-Xmx256m"
-READY: Final = "Kafka Server started"
 NO_OP: Final = "01140000"
 """A NoOpRecord's bytes."""
 
@@ -22,16 +20,14 @@ NO_OP: Final = "01140000"
 class Member:
     """One voter: a process of ours, or of Kafka's."""
 
-    def __init__(self, node_id: int, directory: Path, command: list[str], ready: str) -> None:
+    def __init__(self, node_id: int, directory: Path, command: list[str]) -> None:
         self.id = node_id
         self.directory = directory
         self.output = directory.with_suffix(".out")
         self._command = command
-        self._ready = ready
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Started, and its port open."""
         with open(self.output, "ab") as out:
             self._process = subprocess.Popen(self._command, stdout=out, stderr=subprocess.STDOUT)
 
@@ -60,38 +56,52 @@ class Member:
 
 
 def jvm_controller(
-    kafka: Kafka, root: Path, node_id: int, port: int, voters: str, bootstrap: str, cluster: str
+    kafka: Kafka,
+    root: Path,
+    node_id: int,
+    port: int,
+    cluster: str,
+    *,
+    voters: str = "",
+    bootstrap: str = "",
+    static: bool = False,
 ) -> Member:
-    """Formatted by Kafka's own tool, with directory ids (kraft.version 1)."""
+    """Formatted by Kafka's own tool: as one of the voters with their directory ids (kraft.version 1), as a static voter
+    (`static`: kraft.version 0), or as an observer of whom `bootstrap` leads to."""
     directory = root / f"kafka-{node_id}"
     config = root / f"kafka-{node_id}.properties"
-    settings: Mapping[str, object] = {
+    settings: dict[str, object] = {
         "process.roles": "controller",
         "node.id": node_id,
         "controller.listener.names": "CONTROLLER",
         "listeners": f"CONTROLLER://127.0.0.1:{port}",
-        "controller.quorum.bootstrap.servers": bootstrap,
         "log.dirs": directory,
     }
+    if static:
+        settings["controller.quorum.voters"] = voters
+    else:
+        settings["controller.quorum.bootstrap.servers"] = bootstrap
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-    kafka.storage("format", "-t", cluster, "-c", config, "--initial-controllers", voters)
+    how = [] if static else ["--initial-controllers", voters] if voters else ["--no-initial-controllers"]
+    kafka.storage("format", "-t", cluster, "-c", config, *how)
     logging = root / "log4j2.properties"
     logging.write_text(
         "rootLogger.level=INFO\nrootLogger.appenderRef.out.ref=out\nappender.out.type=Console\nappender.out.name=out\n"
         "appender.out.layout.type=PatternLayout\nappender.out.layout.pattern=%p %m%n\n"
     )
     command = ["java", HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={logging}"]
-    return Member(node_id, directory, [*command, "-cp", kafka.class_path(), "kafka.Kafka", str(config)], READY)
+    return Member(node_id, directory, [*command, "-cp", kafka.class_path(), "kafka.Kafka", str(config)])
 
 
-def our_node(root: Path, node_id: int, voters: str, cluster: str) -> Member:
+def our_node(root: Path, node_id: int, voters: str, cluster: str, *more: str, run: tuple[str, ...] = ()) -> Member:
+    """`more` goes to `format`, `run` to `run`."""
     directory = root / f"ours-{node_id}"
     fastquorum(
         "format", "--data", directory, "--node-id", str(node_id), "--cluster-id", cluster, "--voters", voters,
-        "--log", "metadata",
+        "--log", "metadata", *more,
     )  # fmt: skip
-    command = [sys.executable, "-m", "fastquorum.cli", "run", "--data", str(directory), "--verbose"]
-    return Member(node_id, directory, command, "listens")
+    command = [sys.executable, "-m", "fastquorum.cli", "run", "--data", str(directory), "--verbose", *run]
+    return Member(node_id, directory, command)
 
 
 def batches(kernels: Kernels, member: Member) -> dict[int, bytes]:

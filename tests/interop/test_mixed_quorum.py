@@ -24,20 +24,13 @@ COMMITS = 200
 
 
 class Mixed:
-    """Voter 1 is ours, 2 and 3 are Kafka's."""
+    """A quorum whose nodes are ours (the first) and Kafka's."""
 
-    def __init__(self, root: Path, kafka: Kafka) -> None:
-        self.ports = free_ports(3)
-        cluster, *ids = [fastquorum("random-uuid").strip() for _ in range(4)]
-        self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in self.ports)
-        voters = ",".join(
-            f"{n}@127.0.0.1:{port}:{id_}" for n, (port, id_) in enumerate(zip(self.ports, ids, strict=True), 1)
-        )
-        self.ours = our_node(root, 1, voters, cluster)
-        self.kafkas = [
-            jvm_controller(kafka, root, n, self.ports[n - 1], voters, self.bootstrap, cluster) for n in (2, 3)
-        ]
-        self.members = {member.id: member for member in (self.ours, *self.kafkas)}
+    def __init__(self, ports: list[int], ours: Member, kafkas: list[Member]) -> None:
+        self.ports = ports
+        self.ours = ours
+        self.kafkas = kafkas
+        self.members = [ours, *kafkas]
 
     def describe(self, ports: list[int] | None = None) -> dict[str, Any]:
         """As whoever leads sees it; waits for a leader."""
@@ -62,15 +55,39 @@ class Mixed:
             assert time.monotonic() < until, f"committed up to {reached}, not {at_least}"
 
     def stop(self) -> None:
-        for member in self.members.values():
+        for member in self.members:
             member.stop()
 
 
+def local(ports: list[int]) -> str:
+    return ",".join(f"127.0.0.1:{port}" for port in ports)
+
+
+def random_uuids(count: int) -> list[str]:
+    return [fastquorum("random-uuid").strip() for _ in range(count)]
+
+
+def voters(root: Path, kafka: Kafka, *, static: bool) -> Mixed:
+    """Voter 1 is ours, 2 and 3 are Kafka's."""
+    ports, ids = free_ports(3), random_uuids(4)
+    numbered = enumerate(zip(ports, ids[1:], strict=True), 1)
+    text = ",".join(f"{number}@127.0.0.1:{port}" + ("" if static else f":{own}") for number, (port, own) in numbered)
+    kafkas = [
+        jvm_controller(
+            kafka, root, number, ports[number - 1], ids[0], voters=text, bootstrap=local(ports), static=static
+        )
+        for number in (2, 3)
+    ]
+    return Mixed(ports, our_node(root, 1, text, ids[0]), kafkas)
+
+
 @pytest.fixture
-def mixed(tmp_path: Path, kafka: Kafka) -> Iterator[Mixed]:
-    quorum = Mixed(tmp_path, kafka)
-    yield quorum
-    quorum.stop()
+def started() -> Iterator[list[Mixed]]:
+    """Whatever is put here is stopped in the end."""
+    quorums: list[Mixed] = []
+    yield quorums
+    for quorum in quorums:
+        quorum.stop()
 
 
 @pytest.fixture
@@ -90,7 +107,12 @@ def fatal(member: Member) -> list[str]:
     return [line for line in member.said().splitlines() if line.startswith("FATAL") or "fatal fault" in line]
 
 
-def test_our_node_leads_kafkas_controllers_is_killed_and_follows_them(mixed: Mixed, kernels: Kernels) -> None:
+@pytest.mark.parametrize("static", [False, True], ids=["directory ids", "static voters"])
+def test_our_node_leads_kafkas_controllers_is_killed_and_follows_them(
+    tmp_path: Path, kafka: Kafka, kernels: Kernels, started: list[Mixed], static: bool
+) -> None:
+    mixed = voters(tmp_path, kafka, static=static)
+    started.append(mixed)
     # Ours is up long before a JVM is: the first of them grants its votes.
     mixed.ours.start()
     mixed.kafkas[0].start()
@@ -108,9 +130,49 @@ def test_our_node_leads_kafkas_controllers_is_killed_and_follows_them(mixed: Mix
     reached = mixed.committed(led + 6)
     follows_up_to(mixed, reached)
     mixed.stop()
-    logs = [committed_below(kernels, member, reached) for member in mixed.members.values()]
+    logs = [committed_below(kernels, member, reached) for member in mixed.members]
     assert logs[0] == logs[1] == logs[2]
     assert not any(fatal(member) for member in mixed.kafkas)
+
+
+def test_kafkas_controller_observes_our_quorum(
+    tmp_path: Path, kafka: Kafka, kernels: Kernels, started: list[Mixed]
+) -> None:
+    ports, (cluster, own) = free_ports(2), random_uuids(2)
+    ours = our_node(tmp_path, 1, f"1@127.0.0.1:{ports[0]}:{own}", cluster)
+    observer = jvm_controller(kafka, tmp_path, 2, ports[1], cluster, bootstrap=local(ports[:1]))
+    mixed = Mixed(ports[:1], ours, [observer])
+    started.append(mixed)
+    ours.start()
+    mixed.describe()
+    append(mixed, COMMITS)
+    observer.start()
+    append(mixed, COMMITS)
+    reached = mixed.committed(2 * COMMITS)
+    until = time.monotonic() + WAIT_S
+    while [(row["id"], row["lag"]) for row in mixed.describe()["observers"]] != [(2, 0)]:
+        assert time.monotonic() < until, mixed.describe()
+    mixed.stop()
+    assert committed_below(kernels, ours, reached) == committed_below(kernels, observer, reached)
+    assert not fatal(observer)
+
+
+def test_our_node_observes_kafkas_quorum(tmp_path: Path, kafka: Kafka, kernels: Kernels, started: list[Mixed]) -> None:
+    ports, (cluster, own) = free_ports(2), random_uuids(2)
+    text = f"2@127.0.0.1:{ports[1]}:{own}"
+    leader = jvm_controller(kafka, tmp_path, 2, ports[1], cluster, voters=text, bootstrap=local(ports[1:]))
+    run = ("--listen", f"127.0.0.1:{ports[0]}")
+    ours = our_node(tmp_path, 1, text, cluster, "--observer", run=run)
+    mixed = Mixed(ports[1:], ours, [leader])
+    started.append(mixed)
+    leader.start()
+    ours.start()
+    reached = mixed.committed(20)  # its no-ops
+    until = time.monotonic() + WAIT_S
+    while not any(row["id"] == 1 and row["logEndOffset"] >= reached for row in mixed.describe()["observers"]):
+        assert time.monotonic() < until, mixed.describe()
+    mixed.stop()
+    assert committed_below(kernels, ours, reached) == committed_below(kernels, leader, reached)
 
 
 def follows_up_to(mixed: Mixed, offset: int) -> None:
