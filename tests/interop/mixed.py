@@ -65,10 +65,13 @@ def jvm_controller(
     voters: str = "",
     bootstrap: str = "",
     static: bool = False,
+    directory: Path | None = None,
 ) -> Member:
     """Formatted by Kafka's own tool: as one of the voters with their directory ids (kraft.version 1), as a static voter
-    (`static`: kraft.version 0), or as an observer of whom `bootstrap` leads to."""
-    directory = root / f"kafka-{node_id}"
+    (`static`: kraft.version 0), or as an observer of whom `bootstrap` leads to. Not formatted if a `directory` is
+    given."""
+    is_formatted = directory is not None
+    directory = directory or root / f"kafka-{node_id}"
     config = root / f"kafka-{node_id}.properties"
     settings: dict[str, object] = {
         "process.roles": "controller",
@@ -83,7 +86,8 @@ def jvm_controller(
         settings["controller.quorum.bootstrap.servers"] = bootstrap
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     how = [] if static else ["--initial-controllers", voters] if voters else ["--no-initial-controllers"]
-    kafka.storage("format", "-t", cluster, "-c", config, *how)
+    if not is_formatted:
+        kafka.storage("format", "-t", cluster, "-c", config, *how)
     logging = root / "log4j2.properties"
     logging.write_text(
         "rootLogger.level=INFO\nrootLogger.appenderRef.out.ref=out\nappender.out.type=Console\nappender.out.name=out\n"

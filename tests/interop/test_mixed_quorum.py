@@ -175,11 +175,45 @@ def test_our_node_observes_kafkas_quorum(tmp_path: Path, kafka: Kafka, kernels: 
     assert committed_below(kernels, ours, reached) == committed_below(kernels, leader, reached)
 
 
-def follows_up_to(mixed: Mixed, offset: int) -> None:
-    """Our node has fetched up to there, by the leader's account."""
+def test_a_voter_changes_hands_and_comes_back(
+    tmp_path: Path, kafka: Kafka, kernels: Kernels, started: list[Mixed]
+) -> None:
+    mixed = voters(tmp_path, kafka, static=False)
+    started.append(mixed)
+    mixed.ours.start()
+    mixed.kafkas[0].start()
+    assert mixed.describe()["leaderId"] == 1
+    append(mixed, COMMITS)
+    mixed.kafkas[1].start()
+    follows_up_to(mixed, mixed.committed(COMMITS), node_id=3)
+    mixed.ours.stop()
+    epoch = mixed.describe(mixed.ports[1:])["leaderEpoch"]
+    said = json.loads(fastquorum("handover", "--to-kafka", mixed.ours.directory, "--format", "json"))
+    assert said["owner"] == "kafka"
+    assert 1 <= said["epoch"] <= epoch
+    cluster = mixed.describe(mixed.ports[1:])["clusterId"]
+    theirs = jvm_controller(
+        kafka, tmp_path, 1, mixed.ports[0], cluster, bootstrap=local(mixed.ports), directory=mixed.ours.directory
+    )
+    mixed.members.append(theirs)
+    theirs.start()
+    follows_up_to(mixed, mixed.committed(COMMITS + 5), mixed.ports[1:])
+    theirs.stop()
+    fastquorum("handover", "--from-kafka", mixed.ours.directory)
+    mixed.ours.start()
+    reached = mixed.committed(COMMITS + 10)
+    follows_up_to(mixed, reached, mixed.ports[1:])
+    mixed.stop()
+    logs = [committed_below(kernels, member, reached) for member in (mixed.ours, *mixed.kafkas)]
+    assert logs[0] == logs[1] == logs[2]
+    assert not any(fatal(member) for member in (theirs, *mixed.kafkas))
+
+
+def follows_up_to(mixed: Mixed, offset: int, ports: list[int] | None = None, *, node_id: int = 1) -> None:
+    """A voter has fetched up to there, by the leader's account."""
     until = time.monotonic() + WAIT_S
     while True:
-        ends = {row["id"]: row["logEndOffset"] for row in mixed.describe()["voters"]}
-        if ends[1] >= offset:
+        ends = {row["id"]: row["logEndOffset"] for row in mixed.describe(ports)["voters"]}
+        if ends[node_id] >= offset:
             return
-        assert time.monotonic() < until, f"ours has fetched up to {ends}, not {offset}"
+        assert time.monotonic() < until, f"they have fetched up to {ends}, node {node_id} not {offset}"

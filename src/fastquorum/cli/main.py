@@ -50,6 +50,7 @@ COMMANDS: Final = tuple(
         ("log dump", "log_dump", "print a log's batches and records"),
         ("log verify", "log_verify", "check every byte of a log directory"),
         ("log trim", "log_trim", "close a log after a crash, for Kafka's tools"),
+        ("handover", "handover", "a replica's votes between our nodes and Apache Kafka's"),
         ("wire decode", "wire_decode", "frames in hex to JSON"),
         ("wire encode", "wire_encode", "JSON to frames in hex"),
         ("wire sniff", "wire_sniff", "a recording proxy in front of a node"),

@@ -11,6 +11,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.identity import Identity, read_identity
 from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_handover import check_owner
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.io_state import LmdbStateStore
 from fastquorum.storage.log import Log
@@ -83,6 +84,7 @@ class DataDirectory:
         states: LmdbStateStore | None = None
         try:
             identity = read_identity(disk, cluster_id=cluster_id, node_id=node_id)
+            check_owner(disk)
             first = first_voters(disk, kernels, identity)
             accept(identity, *first)
             log = Log.open(wrap(disk), kernels, config, flush_port)

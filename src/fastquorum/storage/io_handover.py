@@ -1,0 +1,148 @@
+"""A replica's epoch and vote change hands between our nodes and Apache Kafka's, offline: KIP-595, KIP-853.
+
+Exactly one of the two files may count. The target's is written and synced first, then the source's is given another
+name, durably: a crash in between leaves both, which nobody of ours runs on, and the handover done again ends it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from fastquorum.errors import DirectoryError, UsageError
+from fastquorum.kernels import Kernels
+from fastquorum.raft.election import ElectionState
+from fastquorum.storage.identity import Identity, LogKind, read_identity
+from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_lock import DirectoryLock
+from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.kafka_state import decode_kafka_state, encode_kafka_state
+from fastquorum.storage.names import DURABLE_MARK, KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, RETIRED_SUFFIX, join
+from fastquorum.storage.offline import trim_log
+from fastquorum.storage.ports import Disk
+from fastquorum.storage.startup import check_state, first_voters
+
+_MARK: Final = join(LOG_DIRECTORY, DURABLE_MARK)
+
+
+def check_owner(disk: Disk) -> None:
+    """DirectoryError unless the votes in this directory are ours to give."""
+    if not disk.exists(KAFKA_STATE):
+        return
+    if disk.exists(QUORUM_STATE):
+        raise DirectoryError(
+            "two files say how this replica voted, Kafka's and ours: a handover was interrupted",
+            "finish it: `fastquorum handover`, the same way as before",
+            disk.root,
+        )
+    raise DirectoryError(
+        "Apache Kafka keeps this replica's votes",
+        "stop Kafka's node, and take it over: `fastquorum handover --from-kafka`",
+        disk.root,
+    )
+
+
+def hand_to_kafka(path: str, kernels: Kernels) -> ElectionState:
+    """Kafka's node may run on this directory afterwards, ours may not. What was handed over.
+
+    The log is closed as well, and the durable mark, which Kafka would not keep, is removed. Raises DirectoryError (in
+    use, not ours, not formatted), UsageError (a user log), CorruptionError, StorageFailed.
+    """
+    disk = RealDisk.open_directory(path, kernels)
+    with _locked(disk):
+        identity = _metadata_identity(disk)
+        if not disk.exists(QUORUM_STATE) and disk.exists(KAFKA_STATE):
+            raise DirectoryError("it is Kafka's already", path=disk.root)
+        state = _ours(disk, kernels, identity)
+        voters, kraft_version = first_voters(disk, kernels, identity)
+        written = encode_kafka_state(state, kraft_version=kraft_version, voters=voters)
+        if disk.exists(KAFKA_STATE) and _kafkas(disk) != state:
+            raise _contradiction(disk, state)
+        disk.replace_file(KAFKA_STATE, written)
+        _remove_mark(disk)
+        _retire(disk, QUORUM_STATE)
+    return state
+
+
+def take_from_kafka(path: str, kernels: Kernels) -> ElectionState:
+    """Our node may run on this directory afterwards, Kafka's no more. What was handed over. Raises as
+    `hand_to_kafka`."""
+    disk = RealDisk.open_directory(path, kernels)
+    with _locked(disk):
+        identity = _metadata_identity(disk)
+        if not disk.exists(KAFKA_STATE):
+            raise DirectoryError("there is no quorum-state of Kafka's here", "name the data directory", disk.root)
+        state = _kafkas(disk)
+        if disk.exists(QUORUM_STATE):
+            if _load(disk, kernels, identity) != state:
+                raise _contradiction(disk, state)
+        else:
+            _remove_mark(disk)  # of an earlier time: Kafka has written since
+            seen = trim_log(disk, kernels, LOG_DIRECTORY)
+            last_epoch = seen.epochs[-1][0] if seen.epochs else 0
+            check_state(state, end_offset=seen.end_offset, last_epoch=last_epoch, path=f"{disk.root}/{KAFKA_STATE}")
+            store = LmdbStateStore(disk.root, identity.owner, kernels)
+            try:
+                store.save(state)
+            finally:
+                store.close()
+        _retire(disk, KAFKA_STATE)
+    return state
+
+
+@contextmanager
+def _locked(disk: Disk) -> Iterator[None]:
+    lock = DirectoryLock.acquire(disk.root)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _metadata_identity(disk: Disk) -> Identity:
+    identity = read_identity(disk)
+    if identity.log_kind is not LogKind.METADATA:
+        raise UsageError(
+            "a user log cannot be Kafka's: its nodes stop at the first record", "only metadata logs change hands"
+        )
+    return identity
+
+
+def _ours(disk: RealDisk, kernels: Kernels, identity: Identity) -> ElectionState:
+    """Our state, over a log that is closed and belongs to it."""
+    seen = trim_log(disk, kernels, LOG_DIRECTORY)
+    found = _load(disk, kernels, identity) if disk.exists(QUORUM_STATE) else None
+    last_epoch = seen.epochs[-1][0] if seen.epochs else 0
+    return check_state(found, end_offset=seen.end_offset, last_epoch=last_epoch, path=f"{disk.root}/{QUORUM_STATE}")
+
+
+def _load(disk: RealDisk, kernels: Kernels, identity: Identity) -> ElectionState | None:
+    store = LmdbStateStore(disk.root, identity.owner, kernels)
+    try:
+        return store.load()
+    finally:
+        store.close()
+
+
+def _kafkas(disk: Disk) -> ElectionState:
+    return decode_kafka_state(disk.read_file(KAFKA_STATE), f"{disk.root}/{KAFKA_STATE}")
+
+
+def _contradiction(disk: Disk, state: ElectionState) -> DirectoryError:
+    return DirectoryError(
+        f"Kafka's quorum-state and ours contradict each other (one is of epoch {state.epoch}): both were run",
+        "this replica may have voted twice: format it anew under a new directory id",
+        disk.root,
+    )
+
+
+def _remove_mark(disk: Disk) -> None:
+    if disk.exists(_MARK):
+        disk.remove(_MARK)
+        disk.sync_directory(LOG_DIRECTORY)
+
+
+def _retire(disk: Disk, name: str) -> None:
+    """It is kept for whoever wants to look, and counts no more."""
+    if disk.exists(name):
+        disk.rename(name, name + RETIRED_SUFFIX)
+        disk.sync_directory(name.rpartition("/")[0])

@@ -1,0 +1,42 @@
+"""Kafka's file of a replica's epoch and vote, `quorum-state`: one line of JSON. Pure.
+
+Version 0 belongs to kraft.version 0 and lacks directory ids, version 1 to kraft.version 1. Source: Kafka
+`FileQuorumStateStore`, `QuorumStateData`.
+"""
+
+import json
+from typing import Any, Final
+
+from fastquorum.errors import CorruptionError
+from fastquorum.raft.election import ElectionState
+from fastquorum.types import NO_NODE, ZERO_UUID, ReplicaKey, Uuid, VoterSet
+
+VERSION_MAX: Final = 1
+
+
+def encode_kafka_state(state: ElectionState, *, kraft_version: int, voters: VoterSet) -> bytes:
+    """As Kafka writes it."""
+    voted = state.voted_key
+    voted_id = voted.id if voted is not None else NO_NODE
+    said: dict[str, Any] = {"leaderId": state.leader_id, "leaderEpoch": state.epoch, "votedId": voted_id}
+    if kraft_version:
+        said |= {"votedDirectoryId": str(voted.directory_id if voted is not None else ZERO_UUID), "data_version": 1}
+    else:
+        ids = [{"voterId": node_id} for node_id in voters.ids]
+        said = {"clusterId": "", **said, "appliedOffset": 0, "currentVoters": ids, "data_version": 0}
+    return json.dumps(said, separators=(",", ":")).encode()
+
+
+def decode_kafka_state(data: bytes, path: str) -> ElectionState:
+    """CorruptionError (reason "state_file") if it is none, or of a version that is not known."""
+    try:
+        said = json.loads(data)
+        version, epoch, leader_id = said["data_version"], said["leaderEpoch"], said["leaderId"]
+        voted_id = said["votedId"]
+        directory_id = Uuid.parse(said["votedDirectoryId"]) if version else ZERO_UUID
+        is_good = all(isinstance(each, int) for each in (version, epoch, leader_id, voted_id)) and epoch >= 0
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptionError("state_file", path=path) from error
+    if not is_good or not 0 <= version <= VERSION_MAX:
+        raise CorruptionError("state_file", path=path)
+    return ElectionState(epoch, leader_id, ReplicaKey(voted_id, directory_id) if voted_id >= 0 else None)
