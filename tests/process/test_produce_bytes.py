@@ -13,7 +13,7 @@ from fastquorum.wire import ErrorCode
 from tests.process.cluster import Cluster
 from tests.process.load import batch_of, fetch_committed, produce
 
-REFUSALS = {ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT}
+REFUSALS = {ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD, ErrorCode.UNKNOWN_SERVER_ERROR}
 BASE_OFFSET = range(8)
 LEADER_EPOCH = range(12, 16)
 MAGIC = 16

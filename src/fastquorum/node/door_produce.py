@@ -19,7 +19,7 @@ from fastquorum.errors import (
     RecordTooLarge,
     WireError,
 )
-from fastquorum.kernels import BatchInfo, Record
+from fastquorum.kernels import BatchFault, BatchInfo, Compression, Record
 from fastquorum.node.inbound import Request
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.producers import Stamp
@@ -35,6 +35,13 @@ Topic = ProduceResponse.TopicProduceResponse
 Partition = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 SWEEP_MIN: Final = 256
 """Deadlines kept before anybody looks which of them still matter."""
+ZSTD_VERSION_MIN: Final = 7
+"""The first Produce that may carry it (KIP-110)."""
+_MAGIC: Final = 16
+_ATTRIBUTES: Final = 22
+"""Where a batch's header has them; of the attributes the byte that names the compression."""
+_COMPRESSION: Final = 0x07
+_ACKS: Final = (-1, 0, 1)
 LEADER_VERSION_MIN: Final = 10
 """The first Produce whose answer can name the leader (KIP-951)."""
 
@@ -57,6 +64,33 @@ def _stamp_of(info: BatchInfo) -> Stamp | None:
             "may be negative",
         )
     return Stamp(info.producer_id, info.producer_epoch, info.base_sequence, info.records_count)
+
+
+def _check_readable(records: bytes, version: int) -> None:
+    """Is it a batch of a kind that is read here? Raises _Refused."""
+    if len(records) <= _ATTRIBUTES:
+        return  # as incomplete as its kind is unknown
+    magic, codec = records[_MAGIC], records[_ATTRIBUTES] & _COMPRESSION
+    if magic != 2:
+        code = ErrorCode.CORRUPT_MESSAGE if magic > 2 else ErrorCode.INVALID_RECORD
+        raise _Refused(code, f"magic {magic}: only batches of magic 2 are taken")
+    if codec > Compression.ZSTD:
+        raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"compression {codec} is none that is known")
+    if codec == Compression.ZSTD and version < ZSTD_VERSION_MIN:
+        raise _Refused(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"zstd is taken from Produce {ZSTD_VERSION_MIN} on, this is version {version}",
+        )
+
+
+def _code_of(error: CorruptionError) -> ErrorCode:
+    """What a Kafka says of such a batch: only a wrong checksum is worth another try for a client."""
+    match error.reason:
+        case BatchFault.CRC:
+            return ErrorCode.CORRUPT_MESSAGE
+        case "compression":
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+    return ErrorCode.INVALID_RECORD
 
 
 class Produce:
@@ -86,6 +120,8 @@ class Produce:
                 topic.partition_responses.append(answer)
                 self._unanswered += 1
                 error = self._door.partition_error(asked.name, asked.topic_id, data.index, by_id)
+                if message.acks not in _ACKS:
+                    error = ErrorCode.INVALID_REQUIRED_ACKS
                 if error is not ErrorCode.NONE:
                     self._refuse(answer, error)
                     continue
@@ -110,17 +146,14 @@ class Produce:
             )
         if len(records) > door.config.batch_bytes_max:
             raise _Refused(ErrorCode.MESSAGE_TOO_LARGE, f"{len(records)} bytes, at most {door.config.batch_bytes_max}")
-        if len(records) > 16 and records[16] != 2:
-            raise _Refused(
-                ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"magic {records[16]}: only batches of magic 2 are taken"
-            )
+        _check_readable(records, self._request.header.request_api_version)
         batch = bytearray(records)
         try:
             # A producer knows neither its offset nor the epoch, and may say so with -1: no flaw of the batch.
             door.kernels.stamp_batch(batch, 0, 0)
             columns = door.kernels.decode_batch(batch)
         except CorruptionError as error:
-            raise _Refused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+            raise _Refused(_code_of(error), str(error)) from error
         info = columns.info
         if info.is_control or info.is_transactional:
             raise _Refused(ErrorCode.INVALID_RECORD, "control and transactional batches are not taken")
