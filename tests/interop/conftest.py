@@ -4,6 +4,7 @@ With CI=true nothing may be left out: what is missing is an error.
 """
 
 import os
+import shutil
 
 import pytest
 
@@ -23,6 +24,18 @@ def kafka() -> Kafka:
 def old_clients() -> Kafka:
     """An older kafka-clients, for what Kafka has dropped."""
     return _found(OLD_CLIENTS)
+
+
+@pytest.fixture(scope="session")
+def kcat() -> str:
+    """Where kcat is: librdkafka as a command, of Debian's."""
+    found = shutil.which("kcat")
+    if found is None:
+        reason = "no kcat; Debian, Ubuntu: apt install kcat"
+        if IS_CI:
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+    return found
 
 
 def _found(release: Release) -> Kafka:

@@ -56,12 +56,24 @@ class Kafka(NamedTuple):
     version: str
 
     def run(
-        self, *arguments: str | Path, cwd: Path | None = None, extra: Path | None = None, timeout_s: float = TOOL_S
+        self,
+        *arguments: str | Path,
+        cwd: Path | None = None,
+        extra: Path | None = None,
+        stdin: str = "",
+        timeout_s: float = TOOL_S,
     ) -> str:
         """Run a class; what it prints. `extra` goes before the jars on the class path."""
         command = [*JAVA, "-cp", self.class_path(extra), *map(str, arguments)]
         done = subprocess.run(
-            command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", check=False, timeout=timeout_s
+            command,
+            cwd=cwd,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+            timeout=timeout_s,
         )
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
         return done.stdout

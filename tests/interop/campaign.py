@@ -1,0 +1,73 @@
+"""The long forms of what the tests beside this do in short.
+
+    python -m tests.interop.campaign exactly-once --records 100000 --report FILE
+
+kcat and confluent-kafka write so many records each to three real nodes, whose leader is killed twice; then six
+consumers read them all. Exit code 0 if each record is there once, in order, and every consumer reads the same.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from .clients import ClientFailed, Read, read_all
+from .exactly_once import as_json, problems, write_while_leaders_die
+from .kafka import Kafka, Missing, find
+from .nodes import running
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def exactly_once(kafka: Kafka, records: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as scratch, running(Path(scratch)) as nodes:
+        first_offset = nodes.wait_caught_up().partition.high_watermark
+        written = write_while_leaders_die(nodes, records, _say)
+        _say(f"all is written after {written.seconds:.1f} s")
+        end = nodes.wait_caught_up().partition.high_watermark
+        found: dict[str, Read] = {}
+        took: dict[str, float] = {}
+        for name, read in read_all(kafka, nodes.bootstrap, end, 2 * records):
+            began = time.monotonic()
+            found[name] = read()
+            took[name] = round(time.monotonic() - began, 1)
+            _say(f"{name} reads {len(found[name]):,} records in {took[name]} s")
+        wrong = problems(written, found, first_offset)
+    return {
+        **as_json(written),
+        "end_offset": end,
+        "read": {name: len(read) for name, read in found.items()},
+        "read_seconds": took,
+        "problems": wrong,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.interop.campaign",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("scenario", choices=["exactly-once"])
+    parser.add_argument("--records", type=int, default=100_000, metavar="N", help="of each writer (100000)")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="where the JSON report goes, besides stdout")
+    options = parser.parse_args()
+    try:
+        report = exactly_once(find(), options.records)
+    except (Missing, ClientFailed) as error:
+        print(error, file=sys.stderr)
+        return 2
+    text = json.dumps(report, indent=2)
+    print(text)
+    if options.report is not None:
+        options.report.write_text(text + "\n")
+    return 1 if report["problems"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
