@@ -11,7 +11,8 @@ import pytest
 from .kafka import KAFKA, OLD_CLIENTS, Kafka, Missing, Release, check, find
 
 IS_CI = os.environ.get("CI") == "true"
-_LEFT_OUT = pytest.StashKey[str]()
+NO_KCAT = "no kcat; Debian, Ubuntu: apt install kcat"
+_LEFT_OUT = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(scope="session")
@@ -31,10 +32,7 @@ def kcat() -> str:
     """Where kcat is: librdkafka as a command, of Debian's."""
     found = shutil.which("kcat")
     if found is None:
-        reason = "no kcat; Debian, Ubuntu: apt install kcat"
-        if IS_CI:
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
+        pytest.fail(NO_KCAT, pytrace=False)
     return found
 
 
@@ -50,19 +48,28 @@ def _found(release: Release) -> Kafka:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave these tests out, all at once, if they cannot run."""
+    if IS_CI:
+        return
+    lines = config.stash.setdefault(_LEFT_OUT, [])
     try:
         check()
-        return
     except Missing as missing:
-        reason = str(missing)
-    mine = [item for item in items if item.get_closest_marker("interop")]
-    if mine and not IS_CI:
-        items[:] = [item for item in items if item not in mine]
-        config.hook.pytest_deselected(items=mine)
-        config.stash[_LEFT_OUT] = f"{len(mine)} interop tests (Apache Kafka's own tools) left out: {reason}"
+        mine = [item for item in items if item.get_closest_marker("interop")]
+        lines += _leave_out(config, items, mine, f"interop tests (Apache Kafka's own tools) left out: {missing}")
+    if shutil.which("kcat") is None:
+        mine = [item for item in items if "kcat" in getattr(item, "fixturenames", ())]
+        lines += _leave_out(config, items, mine, f"interop tests left out: {NO_KCAT}")
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], mine: list[pytest.Item], why: str) -> list[str]:
+    """The line that says so."""
+    if not mine:
+        return []
+    items[:] = [item for item in items if item not in mine]
+    config.hook.pytest_deselected(items=mine)
+    return [f"{len(mine)} {why}"]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    left_out = config.stash.get(_LEFT_OUT, None)
-    if left_out is not None:
-        terminalreporter.write_line(left_out, yellow=True)
+    for line in config.stash.get(_LEFT_OUT, []):
+        terminalreporter.write_line(line, yellow=True)

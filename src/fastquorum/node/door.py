@@ -56,8 +56,6 @@ SERVED: Final = (
     ApiKey.FETCH_SNAPSHOT,
 )
 
-_PASSED_ON: Final = frozenset((ApiKey.DESCRIBE_QUORUM,))
-
 
 class Leader(NamedTuple):
     """Who leads, for answers that send a client there."""
@@ -117,11 +115,10 @@ class Door:
 
     # --- requests in, answers out -------------------------------------------------------------------------------------
 
-    @property
-    def passed_on(self) -> frozenset[int]:
-        """Raft's requests that a follower has the leader answer, as a Kafka broker does. If it knows no leader, raft/
-        answers, as a controller does."""
-        return _PASSED_ON if self.relays.has_leader else frozenset()
+    def passes_on(self, api_key: int) -> bool:
+        """Is this raft's, and still for the leader to answer, as a Kafka broker has it? If a follower knows no leader,
+        raft/ answers, as a controller does."""
+        return api_key == ApiKey.DESCRIBE_QUORUM and self.relays.has_leader
 
     def on_request(self, request: Request, now_us: Micros) -> None:
         """Serve it now, or keep it until it can be answered. What is not served here closes the connection, as Kafka

@@ -3,7 +3,7 @@
 Must not know what raft/ or the door decide. Source: the Kafka protocol guide (headers); KIP-595 (replica ids).
 """
 
-from collections.abc import Container
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from fastquorum.errors import WireError
@@ -64,12 +64,11 @@ class Inbound:
         """True once a replica's quorum request came on it: its frames go to the lane first."""
         return connection in self._replicas
 
-    def clients_request(self, connection: Connection, frame: bytes, passed_on: Container[int] = ()) -> Request | None:
-        """The request, remembered, if a client sent it; None if it is raft's, by its API key (but for those that are
-        passed on to the leader now), and for Fetch by the replica id. Raises WireError (UnsupportedVersion
-        included)."""
+    def clients_request(self, connection: Connection, frame: bytes, passes_on: Callable[[int], bool]) -> Request | None:
+        """The request, remembered, if a client sent it; None if it is raft's, by its API key (but for one that the door
+        passes on to the leader), and for Fetch by the replica id. Raises WireError (UnsupportedVersion included)."""
         api_key = int.from_bytes(frame[:2], "big", signed=True)
-        if api_key in QUORUM_APIS and api_key not in passed_on:
+        if api_key in QUORUM_APIS and not passes_on(api_key):
             return None
         header, message = decode_request(frame)
         if isinstance(message, FetchRequest) and replica_id(message) >= 0:

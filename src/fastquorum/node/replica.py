@@ -252,7 +252,7 @@ class Replica:
         try:
             if self._peers.owns(connection):
                 return False
-            request = self._inbound.clients_request(connection, frame, self._door.passed_on)
+            request = self._inbound.clients_request(connection, frame, self._door.passes_on)
             if request is None:
                 return False
             self._door.on_request(request, now_us)
