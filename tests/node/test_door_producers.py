@@ -349,10 +349,3 @@ def test_configurations_of_others_are_refused(kind: int, name: str) -> None:
     result = configs_of(Rig(1, 2, 3).lead(), kind, name)
     assert result.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_REQUEST)
     assert result.configs == []
-
-
-def test_a_node_shows_itself_where_it_advertises() -> None:
-    rig = Rig(1, 2, 3).lead()
-    rig.replica.raft._core.listeners = (endpoint(9)._replace(host="advertised"),)
-    answer = rig.answer_to(DescribeClusterResponse, DescribeClusterRequest(), 1)
-    assert [each.host for each in answer.brokers] == ["advertised", endpoint(2).host, endpoint(3).host]

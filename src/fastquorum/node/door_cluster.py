@@ -58,11 +58,8 @@ class ClusterAnswers:
         self._cluster_id = cluster_id
 
     def _nodes(self) -> list[Node]:
-        """At the addresses that this node would use: its own advertised one, the leader's as that told, else the
-        voter set's."""
-        raft = self._door.replica.raft
-        found = ((node_id, raft.endpoint_of(node_id)) for node_id in raft.voters.ids)
-        return [Node(node_id, endpoint) for node_id, endpoint in found if endpoint is not None]
+        voters = self._door.replica.raft.voters
+        return [Node(voter.key.id, endpoint) for voter in voters for endpoint in voter.endpoints[:1]]
 
     # --- Metadata -----------------------------------------------------------------------------------------------------
 
