@@ -129,7 +129,9 @@ class Links:
         me = asyncio.current_task()
         while rest := [task for task in asyncio.all_tasks() if task is not me]:
             for task in rest:
-                task.cancel()
+                # Who is being taken in is let in, and ended with the others: cancelled, asyncio leaves the socket open.
+                if getattr(task.get_coro(), "__name__", "") != "_accept_connection2":
+                    task.cancel()
             await asyncio.gather(*rest, return_exceptions=True)
         await asyncio.sleep(0)  # aborted transports close their sockets a turn later
         await asyncio.sleep(0)

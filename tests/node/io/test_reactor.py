@@ -71,3 +71,26 @@ def test_what_a_stale_poll_did_not_show_comes_before_the_timer() -> None:
     os.close(wake_fd)
     assert calls == ["frame", "timer"]
     assert epoll.waits[1] == 0
+
+
+def test_a_sync_s_report_after_the_end_is_left_for_whoever_closes_the_log() -> None:
+    calls: list[str] = []
+    wake_fd = os.eventfd(1)
+    epoll = Polls([(wake_fd, 1), (-7, 1)])
+    transport: Any = SimpleNamespace(
+        epoll=epoll, by_fd={}, wake_fd=wake_fd, resolved=[], lost=[], note_request=None, wake=lambda: None
+    )
+    replica: Any = Overdue(calls)
+    reactor = Reactor(
+        config=QuorumConfig(),
+        transport=transport,
+        flusher=SimpleNamespace(fileno=lambda: -7, completions=lambda: calls.append("report")),  # type: ignore[arg-type]
+        lock=SimpleNamespace(),  # type: ignore[arg-type]
+        listening=SimpleNamespace(fileno=lambda: -8),  # type: ignore[arg-type]
+        name="loop",
+        on_end=lambda error: None,
+    )
+    reactor.post(lambda replica, now_us: reactor.on_stopped(None))
+    reactor._loop(replica)
+    os.close(wake_fd)
+    assert calls == []

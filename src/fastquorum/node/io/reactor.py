@@ -130,13 +130,15 @@ class Reactor:
         replica.start(now_us())
         deadline = replica.deadline_us
         while not self._over:
-            self._serve(replica, poll(self._wait_s(replica, deadline, now_us())))
+            if not self._serve(replica, poll(self._wait_s(replica, deadline, now_us()))):
+                return
             now, deadline = now_us(), replica.deadline_us  # once a turn: it is put together from many
             if not self._is_due(deadline, now):
                 continue
             # A poll may tell what was there long ago: the process was stopped, or another thread computed. What came
             # meanwhile is looked at before anybody is held to a deadline (lane rule 6).
-            self._serve(replica, poll(0))
+            if not self._serve(replica, poll(0)):
+                return
             now, deadline = now_us(), replica.deadline_us
             if 0 <= deadline <= now or 0 <= self._upkeep_at_us <= now:
                 self._upkeep_at_us = NEVER
@@ -149,9 +151,12 @@ class Reactor:
     def _is_due(self, deadline: Micros, now: Micros) -> bool:
         return 0 <= deadline <= now or 0 <= self._upkeep_at_us <= now or self._sweep_at_us <= now
 
-    def _serve(self, replica: Replica, ready: list[tuple[int, int]]) -> None:
+    def _serve(self, replica: Replica, ready: list[tuple[int, int]]) -> bool:
+        """False as soon as the replica is over: the flusher's last report is for whoever closes the log."""
         transport = self._transport
         for fd, mask in ready:
+            if self._over:
+                return False
             now = now_us()
             channel = transport.by_fd.get(fd)
             if channel is not None:
@@ -162,6 +167,7 @@ class Reactor:
                 self._on_wake(replica, now)
             else:
                 self._accept(now)
+        return not self._over
 
     def _wait_s(self, replica: Replica, deadline: Micros, now: Micros) -> float:
         """How long to wait for events at most; the kernel rounds up to milliseconds."""
