@@ -9,7 +9,8 @@ Must not know election rules, nor what records mean. Source: `kernels/lane.py` (
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, WireError
@@ -157,57 +158,37 @@ class Replica:
         """One frame, either way. The steady state ends here; anything else is decided in the order of arrival."""
         if self._stopped:
             return
-        try:
-            with self._lock:
-                try:
-                    if self._peers.owns(connection):
-                        self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
-                    else:
-                        self._offer(connection, frame, is_outgoing=False, now_us=now_us)
-                except (FatalError, CorruptionError) as error:
-                    self.shell.cut_off(error)
-                    raise
-        except (FatalError, CorruptionError) as error:
-            self._stop(error, now_us)
+        with self._failure_stops(now_us), self._critical():
+            if self._peers.owns(connection):
+                self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
+            else:
+                self._offer(connection, frame, is_outgoing=False, now_us=now_us)
         self.work(now_us)
 
     def on_flush(self, token: int, errno_code: int, now_us: Micros) -> None:
         """The flusher's report. A failure is final (README, decision 3)."""
         if self._stopped:
             return
-        try:
-            with self._lock:
-                try:
-                    self.shell.on_flush(token, errno_code, now_us)
-                except (FatalError, CorruptionError) as error:
-                    self.shell.cut_off(error)
-                    raise
-        except (FatalError, CorruptionError) as error:
-            self._stop(error, now_us)
+        with self._failure_stops(now_us), self._critical():
+            self.shell.on_flush(token, errno_code, now_us)
         self._tell(now_us)
 
     def on_tick(self, now_us: Micros) -> None:
         """Timers: parked Fetches, raft's deadline, the log's upkeep, the door's waits."""
         if self._stopped:
             return
-        try:
-            with self._lock:
-                try:
-                    self.shell.on_tick(now_us)
-                    self.shell.maintain(now_us)
-                except (FatalError, CorruptionError) as error:
-                    self.shell.cut_off(error)
-                    raise
+        with self._failure_stops(now_us):
+            with self._critical():
+                self.shell.on_tick(now_us)
+                self.shell.maintain(now_us)
             self._door.on_tick(now_us)
-        except (FatalError, CorruptionError) as error:
-            self._stop(error, now_us)
         if 0 <= self.raft.deadline_us <= now_us:
             self._inbox.append(ev.TimerFired())
         self.work(now_us)
 
     def work(self, now_us: Micros) -> None:
         """Have everything that waits decided, then tell those who wait outside."""
-        try:
+        with self._failure_stops(now_us):
             if self.shell.error is not None and not self._stopped:
                 self._stop(self.shell.error, now_us)
             while (self.shell.handed_up or self._inbox) and not self._stopped:
@@ -217,9 +198,25 @@ class Replica:
                     self.shell.drain(now_us)
                 if not self.is_leader:
                     self._door.not_leading()
+        self._tell(now_us)
+
+    @contextmanager
+    def _critical(self) -> Iterator[None]:
+        """A critical section: what fails in it is cut off before anybody else gets the lock."""
+        with self._lock:
+            try:
+                yield
+            except (FatalError, CorruptionError) as error:
+                self.shell.cut_off(error)
+                raise
+
+    @contextmanager
+    def _failure_stops(self, now_us: Micros) -> Iterator[None]:
+        """A failure inside ends the replica, and goes no further."""
+        try:
+            yield
         except (FatalError, CorruptionError) as error:
             self._stop(error, now_us)
-        self._tell(now_us)
 
     # --- one thing after another --------------------------------------------------------------------------------------
 
