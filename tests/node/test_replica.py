@@ -4,7 +4,7 @@ import pytest
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import FatalError, FsyncFailed, NotLeader, StateStoreFailed
-from fastquorum.node.replica import Waiting
+from fastquorum.node.inbox import Waiting
 from fastquorum.raft import events as ev
 from fastquorum.raft.transitions import RoleName
 from fastquorum.wire import ErrorCode, encode_request, request_header

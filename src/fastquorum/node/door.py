@@ -125,7 +125,7 @@ class Door:
         does."""
         order = self._orders.setdefault(request.connection, deque())
         if len(order) >= UNANSWERED_MAX or request.header.request_api_key not in SERVED:
-            self.replica.hang_up(request.connection, now_us)
+            self.replica.connections.hang_up(request.connection, now_us)
             return
         slot = _Slot()
         order.append(slot)
@@ -142,7 +142,7 @@ class Door:
             case message:
                 answer = self._answer_to(message, request.header.request_api_version)
                 if answer is None:
-                    self.replica.hang_up(request.connection, now_us)
+                    self.replica.connections.hang_up(request.connection, now_us)
                 else:
                     self.answer(request, answer)
 
@@ -174,11 +174,11 @@ class Door:
             return
         kept[1].frame = b"" if message is None else request.answer(message)
         order = self._orders.get(request.connection)
-        self.replica.forget_request(request.token)
+        self.replica.connections.forget_request(request.token)
         while order and order[0].frame is not None:
             frame = order.popleft().frame
             if frame:
-                self.replica.send(request.connection, frame)
+                self.replica.connections.send(request.connection, frame)
 
     def forget(self, connection: Connection) -> None:
         """The connection is gone."""

@@ -8,48 +8,27 @@ reads). raft/ steps only while the lane is frozen or closed (lane rule 2):
 Must not know election rules, nor what records mean. Source: `kernels/lane.py` (the seven rules); KIP-595.
 """
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, WireError
 from fastquorum.kernels import Kernels
-from fastquorum.kernels.lane import NO_CONNECTION, Connection
-from fastquorum.node import control
+from fastquorum.kernels.lane import Connection
+from fastquorum.node.connections import Connections
+from fastquorum.node.control_appends import ControlAppends
 from fastquorum.node.door import Door
-from fastquorum.node.first_records import is_without_records
+from fastquorum.node.fetched import Fetched
 from fastquorum.node.inbound import Inbound
+from fastquorum.node.inbox import Inbox, Relayed, Waiting
 from fastquorum.node.lane_shell import LaneShell
-from fastquorum.node.peers import Answer, FetchFrame, FetchLink, NoAnswer, PeerEvent, Peers
+from fastquorum.node.peers import Peers
 from fastquorum.node.ports import Listener, Transport, WallClock
 from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.ports import StateStore
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset, OffsetAndEpoch
-from fastquorum.wire import ApiKey, Message, decode_response
-from fastquorum.wire.fetch import FetchResponse
-
-
-class Waiting(NamedTuple):
-    """A frame that came while something else was to be decided: it is looked at in its turn."""
-
-    connection: Connection
-    frame: bytes
-    is_outgoing: bool
-    """It came on a connection that this replica made."""
-
-
-class Relayed(NamedTuple):
-    """Another node's answer to a request that was passed on to it; None if there will be none."""
-
-    number: int
-    answer: Message | None
-
-
-RELAY_FIRST: Final = -2
-"""Requests passed on are numbered downwards from here, apart from raft's own."""
+from fastquorum.wire import Message
 
 
 class Replica:
@@ -74,19 +53,24 @@ class Replica:
         self.raft = raft
         self.shell = shell
         self.log = shell.log
-        self._kernels = kernels
         self._lock = shell.lock
         self._states = states
-        self._peers = peers
         self._inbound = inbound
         self._door = door
-        self._transport = transport
         self._listener = listener
-        self._clock_ms = clock_ms
-        self._first_values = first_values
-        self._inbox: deque[ev.Event | Waiting | Relayed] = deque()
-        self._relays = 0
-        self._spans: dict[int, control.Span] = {}
+        self._control_appends = ControlAppends(kernels, shell.log, clock_ms, first_values)
+        self._fetched = Fetched(kernels, shell.log)
+        self._inbox = Inbox()
+        self.connections = Connections(
+            shell=shell,
+            peers=peers,
+            inbound=inbound,
+            inbox=self._inbox,
+            fetched=self._fetched,
+            door=door,
+            transport=transport,
+            clock_ms=clock_ms,
+        )
         self._leaderships: list[fx.LeadershipChanged] = []
         self._stopped = False
         shell.not_leader = self.not_leader
@@ -139,19 +123,15 @@ class Replica:
     def relay(self, node_id: NodeId, endpoint: Endpoint, message: Message, now_us: Micros) -> int:
         """Pass a client's request on; `Door.on_relayed` is told the answer, by the number returned. On the replica's
         thread."""
-        number = RELAY_FIRST - self._relays
-        self._relays += 1
-        with self._lock:
-            self._on_peer_events(self._peers.request(node_id, endpoint, number, message, now_us), now_us)
+        number = self._inbox.next_relay()
+        self.connections.request(node_id, endpoint, number, message, now_us)
         return number
 
     def on_connected(self, connection: Connection, now_us: Micros) -> None:
-        with self._lock:
-            self._peers.on_connected(connection, now_us)
+        self.connections.on_connected(connection, now_us)
 
     def on_disconnected(self, connection: Connection, now_us: Micros) -> None:
-        with self._lock:
-            self._forget(connection, now_us)
+        self.connections.on_disconnected(connection, now_us)
         self.work(now_us)
 
     def on_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> None:
@@ -159,10 +139,7 @@ class Replica:
         if self._stopped:
             return
         with self._failure_stops(now_us), self._critical():
-            if self._peers.owns(connection):
-                self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
-            else:
-                self._offer(connection, frame, is_outgoing=False, now_us=now_us)
+            self.connections.on_frame(connection, frame, now_us)
         self.work(now_us)
 
     def on_flush(self, token: int, errno_code: int, now_us: Micros) -> None:
@@ -226,14 +203,14 @@ class Replica:
             if not self._to_door(connection, frame, now_us):
                 self._step_frame(connection, frame, now_us)
             return
-        item = self._inbox.popleft()
+        item = self._inbox.take()
         if isinstance(item, Relayed):
             self._door.on_relayed(item.number, item.answer)
             return
         if not isinstance(item, Waiting):
             self._step(item, now_us)
             return
-        if item.is_outgoing != self._peers.owns(item.connection):
+        if item.is_outgoing != self.connections.is_outgoing(item.connection):
             return  # its connection was given up meanwhile
         if self._to_door(item.connection, item.frame, now_us):
             return
@@ -247,7 +224,7 @@ class Replica:
         """False if the frame is raft's. A client's request may come on a replica's connection, too: then the lane
         handed it up."""
         try:
-            if self._peers.owns(connection):
+            if self.connections.is_outgoing(connection):
                 return False
             request = self._inbound.clients_request(connection, frame, self._door.passes_on)
             if request is None:
@@ -256,9 +233,9 @@ class Replica:
         except WireError:
             handshake = self._inbound.handshake_again(frame)
             if handshake is None:
-                self.hang_up(connection, now_us)
+                self.connections.hang_up(connection, now_us)
                 return True
-            self.send(connection, handshake)
+            self.connections.send(connection, handshake)
         with self._lock:
             self.shell.resume(now_us)
         return True
@@ -266,11 +243,9 @@ class Replica:
     def _step_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> None:
         """A frame that is raft's. One that breaks the protocol ends its connection and has no other effect."""
         try:
-            event = (
-                self._response(connection, frame) if self._peers.owns(connection) else self._received(connection, frame)
-            )
+            event = self.connections.read(connection, frame, self.raft.epoch)
         except (WireError, CorruptionError):  # of the frame: nothing was read from the disk
-            self.hang_up(connection, now_us)
+            self.connections.hang_up(connection, now_us)
             return
         self._step(event, now_us)
 
@@ -281,7 +256,7 @@ class Replica:
             self._carry_out(effect, now_us)
             if self._stopped:
                 return
-        self._spans.clear()
+        self._fetched.forget()
         with self._lock:
             self.shell.settle(self.raft.lane_terms(), now_us)
         # Fetches that were parked when a lead ended: answered only now, after what ended it is durable.
@@ -289,7 +264,7 @@ class Replica:
         for each in unparked:
             leader_id = self.raft.leader_id
             frame = self._inbound.not_leader_fetch(each, leader_id, self.raft.epoch, self.raft.endpoint_of(leader_id))
-            self.send(each.connection, frame)
+            self.connections.send(each.connection, frame)
         # Only now does a new leader's lane take appends, which is what its users will try next.
         leaderships, self._leaderships = self._leaderships, []
         for now in leaderships:
@@ -305,7 +280,7 @@ class Replica:
             case fx.AppendControl(epoch, records):
                 self._append_control(epoch, records)
             case fx.AppendSpan(span):
-                kept = self._spans[span.handle]
+                kept = self._fetched.span(span.handle)
                 with self._lock:
                     self.log.append_scanned(kept.data, kept.scan)
                     self.log.request_flush()
@@ -318,25 +293,22 @@ class Replica:
                 self.log.snapshots.drop_part()
             case fx.InstallSnapshot(snapshot):
                 # Next of all: until raft/ knows, nothing else may be decided.
-                self._inbox.appendleft(self._install(snapshot))
+                self._inbox.put_first(self._install(snapshot))
             case fx.SendSnapshotPart(token, snapshot, position, bytes_max, response):
                 part = response.topics[0].partitions[0]
                 part.unaligned_records = self.log.snapshots.read(snapshot, position, bytes_max)
-                self.respond(token, response)
+                self.connections.respond(token, response)
             case fx.SendRequest(destination, endpoint, correlation_id, message):
-                with self._lock:
-                    events = self._peers.request(destination, endpoint, correlation_id, message, now_us)
-                    self._on_peer_events(events, now_us)
+                self.connections.request(destination, endpoint, correlation_id, message, now_us)
             case fx.SendResponse(token, message):
-                self.respond(token, message)
+                self.connections.respond(token, message)
             case fx.AdmitFetch(token, admission):
                 # None: the connection went away while raft/ decided.
                 if self._inbound.take(token) is not None:
                     with self._lock:
                         self.shell.admit(admission, now_us)
             case fx.ConnectLeader(node_id, endpoint):
-                with self._lock:
-                    self._on_peer_events(self._peers.connect_fetch(node_id, endpoint, now_us), now_us)
+                self.connections.connect_leader(node_id, endpoint, now_us)
             case fx.CommitTo(high_watermark):
                 with self._lock:
                     self.shell.advance(high_watermark)
@@ -357,124 +329,9 @@ class Replica:
             self.log.install_snapshot(snapshot)
         return ev.SnapshotInstalled(snapshot, True, state.voters, state.kraft_version)
 
-    def _append_control(self, epoch: int, records: Sequence[Message]) -> None:
+    def _append_control(self, epoch: Epoch, records: Sequence[Message]) -> None:
         with self._lock:
-            base, timestamp_ms = self.log.end_offset, self._clock_ms()
-            batch = control.encode_batch(self._kernels, records, base, epoch, timestamp_ms)
-            is_first = bool(self._first_values) and is_without_records(self._kernels, self.log)
-            self.log.append_batch(
-                batch, base_offset=base, next_offset=base + len(records), epoch=epoch, timestamp_ms=timestamp_ms
-            )
-            if is_first:
-                self._append_first(base + len(records), epoch, timestamp_ms)
-            self.log.request_flush()
-
-    def _append_first(self, base: Offset, epoch: Epoch, timestamp_ms: int) -> None:
-        """Lock held. Before the lane opens, so that nobody's record can come before them."""
-        values = self._first_values
-        batch = self._kernels.encode_values(values, base_offset=base, leader_epoch=epoch, timestamp_ms=timestamp_ms)
-        self.log.append_batch(
-            batch, base_offset=base, next_offset=base + len(values), epoch=epoch, timestamp_ms=timestamp_ms
-        )
-
-    # --- frames and connections ---------------------------------------------------------------------------------------
-
-    def _offer(self, connection: Connection, frame: bytes, *, is_outgoing: bool, now_us: Micros) -> None:
-        """Lock held. Straight to the lane if nothing waits before it; else in turn, through `work`."""
-        nothing_waits = not self._inbox and not self.shell.handed_up
-        if nothing_waits and self.shell.is_open and (is_outgoing or self._inbound.is_replica(connection)):
-            self.shell.offer(connection, frame, now_us)
-        else:
-            self._inbox.append(Waiting(connection, frame, is_outgoing))
-
-    def _on_peer_events(self, events: list[PeerEvent], now_us: Micros) -> None:
-        """Lock held."""
-        for event in events:
-            match event:
-                case Answer(_, correlation_id, _, message) if correlation_id <= RELAY_FIRST:
-                    self._inbox.append(Relayed(correlation_id, message))
-                case NoAnswer(_, correlation_id, _) if correlation_id <= RELAY_FIRST:
-                    self._inbox.append(Relayed(correlation_id, None))
-                case Answer(source, correlation_id, api_key, message):
-                    if api_key == ApiKey.FETCH:
-                        assert isinstance(message, FetchResponse)
-                        self._inbox.append(ev.FetchResponseReceived(source, correlation_id, message, None))
-                    else:
-                        self._inbox.append(ev.ResponseReceived(source, correlation_id, message))
-                case NoAnswer(destination, correlation_id, unsupported):
-                    self._inbox.append(ev.RequestFailed(destination, correlation_id, unsupported))
-                case FetchLink(node_id, connection, _):
-                    self.shell.set_fetch_link(event, now_us)
-                    self._inbox.append(ev.LeaderConnection(node_id, connection != NO_CONNECTION))
-                case FetchFrame(connection, frame):
-                    self._offer(connection, frame, is_outgoing=True, now_us=now_us)
-
-    def _received(self, connection: Connection, frame: bytes) -> ev.RequestReceived:
-        request = self._inbound.decode(connection, frame)
-        header = request.header
-        return ev.RequestReceived(
-            request.token,
-            header.request_api_version,
-            request.message,
-            connection,
-            header.correlation_id,
-            self._clock_ms(),
-        )
-
-    def _response(self, connection: Connection, frame: bytes) -> ev.FetchResponseReceived:
-        """The lane's Fetch was answered with something unusual. Records are checked here; raft/ sees offsets and epochs
-        only."""
-        _, message = decode_response(frame, ApiKey.FETCH, self._peers.fetch_version_of(connection))
-        assert isinstance(message, FetchResponse)
-        span = None
-        for topic in message.responses[:1]:
-            for partition in topic.partitions[:1]:
-                if partition.records and partition.error_code == 0:
-                    span = self._keep_span(partition.records)
-                partition.records = b""
-        return ev.FetchResponseReceived(self._peers.node_of(connection), -1, message, span)
-
-    def _keep_span(self, records: bytes) -> ev.RecordSpan | None:
-        span = control.read_span(
-            self._kernels, records, self.log.end_offset, epoch_min=self.log.last_epoch, epoch_max=self.raft.epoch
-        )
-        if span is None:
-            return None
-        self._spans[1] = span
-        return span.as_event(1)
-
-    def respond(self, token: int, message: Message) -> None:
-        """Answer a request, unless its connection is gone."""
-        request = self._inbound.take(token)
-        if request is not None:
-            self.send(request.connection, request.answer(message))
-
-    def forget_request(self, token: int) -> None:
-        """The door has answered it itself."""
-        self._inbound.take(token)
-
-    def send(self, connection: Connection, frame: bytes) -> None:
-        """Send a frame that claims nothing but what is durable."""
-        with self._lock:
-            self.shell.send(connection, frame)
-
-    def hang_up(self, connection: Connection, now_us: Micros) -> None:
-        """The other side broke the protocol: no answer, no effect."""
-        with self._lock:
-            self._transport.close(connection)
-            self._forget(connection, now_us)
-            self.shell.resume(now_us)
-
-    def _forget(self, connection: Connection, now_us: Micros) -> None:
-        """Lock held. The connection is gone."""
-        events: list[PeerEvent] = []
-        if self._peers.owns(connection):
-            events = self._peers.on_disconnected(connection, now_us)
-        else:
-            self._inbound.forget(connection)
-            self._door.forget(connection)
-        self.shell.detach(connection, now_us)
-        self._on_peer_events(events, now_us)
+            self._control_appends.append(records, epoch)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -496,6 +353,6 @@ class Replica:
         self._stopped = True
         with self._lock:
             self.shell.stop(error, now_us)
-            self._peers.close()
+            self.connections.close()
         self._tell(now_us)
         self._listener.on_stopped(self.error)

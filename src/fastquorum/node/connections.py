@@ -1,0 +1,155 @@
+"""A replica's connections: what comes on them is sorted, what goes out on them is handed to the lane's lock. Sans-IO.
+
+A frame goes straight to the lane if nothing waits before it, else into the inbox; a connection's end is told to
+everybody who keeps something of it. Belongs to the replica's thread. Must not know what is decided about a frame.
+"""
+
+from fastquorum.kernels.lane import NO_CONNECTION, Connection
+from fastquorum.node.door import Door
+from fastquorum.node.fetched import Fetched
+from fastquorum.node.inbound import Inbound
+from fastquorum.node.inbox import Inbox, Waiting
+from fastquorum.node.lane_shell import LaneShell
+from fastquorum.node.peers import FetchFrame, FetchLink, PeerEvent, Peers
+from fastquorum.node.ports import Transport, WallClock
+from fastquorum.raft import events as ev
+from fastquorum.types import Endpoint, Epoch, Micros, NodeId
+from fastquorum.wire import Message
+
+
+class Connections:
+    """Those that this replica made, which `peers` has, and those that others made to it, which `inbound` has."""
+
+    def __init__(
+        self,
+        *,
+        shell: LaneShell,
+        peers: Peers,
+        inbound: Inbound,
+        inbox: Inbox,
+        fetched: Fetched,
+        door: Door,
+        transport: Transport,
+        clock_ms: WallClock,
+    ) -> None:
+        self._shell = shell
+        self._lock = shell.lock
+        self._peers = peers
+        self._inbound = inbound
+        self._inbox = inbox
+        self._fetched = fetched
+        self._door = door
+        self._transport = transport
+        self._clock_ms = clock_ms
+
+    def is_outgoing(self, connection: Connection) -> bool:
+        """This replica made it."""
+        return self._peers.owns(connection)
+
+    # --- what comes ---------------------------------------------------------------------------------------------------
+
+    def on_connected(self, connection: Connection, now_us: Micros) -> None:
+        with self._lock:
+            self._peers.on_connected(connection, now_us)
+
+    def on_disconnected(self, connection: Connection, now_us: Micros) -> None:
+        with self._lock:
+            self._forget(connection, now_us)
+
+    def on_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> None:
+        """Lock held. One frame, either way."""
+        if self._peers.owns(connection):
+            self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
+        else:
+            self._offer(connection, frame, is_outgoing=False, now_us=now_us)
+
+    def _offer(self, connection: Connection, frame: bytes, *, is_outgoing: bool, now_us: Micros) -> None:
+        """Lock held. Straight to the lane if nothing waits before it; else in turn, through the inbox."""
+        nothing_waits = not self._inbox and not self._shell.handed_up
+        if nothing_waits and self._shell.is_open and (is_outgoing or self._inbound.is_replica(connection)):
+            self._shell.offer(connection, frame, now_us)
+        else:
+            self._inbox.append(Waiting(connection, frame, is_outgoing))
+
+    def _on_peer_events(self, events: list[PeerEvent], now_us: Micros) -> None:
+        """Lock held."""
+        for event in events:
+            match event:
+                case FetchLink(node_id, connection, _):
+                    self._shell.set_fetch_link(event, now_us)
+                    self._inbox.append(ev.LeaderConnection(node_id, connection != NO_CONNECTION))
+                case FetchFrame(connection, frame):
+                    self._offer(connection, frame, is_outgoing=True, now_us=now_us)
+                case _:
+                    self._inbox.add_answer(event)
+
+    def read(self, connection: Connection, frame: bytes, epoch: Epoch) -> ev.RequestReceived | ev.FetchResponseReceived:
+        """A frame as raft/ may see it, in raft's epoch. Raises WireError, CorruptionError: what is wrong is the
+        frame."""
+        if self._peers.owns(connection):
+            # The lane's Fetch was answered with something unusual.
+            version = self._peers.fetch_version_of(connection)
+            return self._fetched.read(self._peers.node_of(connection), frame, version, epoch)
+        request = self._inbound.decode(connection, frame)
+        header = request.header
+        return ev.RequestReceived(
+            request.token,
+            header.request_api_version,
+            request.message,
+            connection,
+            header.correlation_id,
+            self._clock_ms(),
+        )
+
+    # --- what goes out ------------------------------------------------------------------------------------------------
+
+    def request(
+        self, node_id: NodeId, endpoint: Endpoint, correlation_id: int, message: Message, now_us: Micros
+    ) -> None:
+        """Ask another node; its answer, or that there will be none, comes into the inbox."""
+        with self._lock:
+            self._on_peer_events(self._peers.request(node_id, endpoint, correlation_id, message, now_us), now_us)
+
+    def connect_leader(self, node_id: NodeId, endpoint: Endpoint, now_us: Micros) -> None:
+        """Have the lane's link lead there."""
+        with self._lock:
+            self._on_peer_events(self._peers.connect_fetch(node_id, endpoint, now_us), now_us)
+
+    def respond(self, token: int, message: Message) -> None:
+        """Answer a request, unless its connection is gone."""
+        request = self._inbound.take(token)
+        if request is not None:
+            self.send(request.connection, request.answer(message))
+
+    def forget_request(self, token: int) -> None:
+        """The door has answered it itself."""
+        self._inbound.take(token)
+
+    def send(self, connection: Connection, frame: bytes) -> None:
+        """Send a frame that claims nothing but what is durable."""
+        with self._lock:
+            self._shell.send(connection, frame)
+
+    # --- their end ----------------------------------------------------------------------------------------------------
+
+    def hang_up(self, connection: Connection, now_us: Micros) -> None:
+        """The other side broke the protocol: no answer, no effect."""
+        with self._lock:
+            self._transport.close(connection)
+            self._forget(connection, now_us)
+            self._shell.resume(now_us)
+
+    def close(self) -> None:
+        """Lock held. Those that this replica made are given up."""
+        self._peers.close()
+
+    def _forget(self, connection: Connection, now_us: Micros) -> None:
+        """Lock held. The connection is gone."""
+        events: list[PeerEvent] = []
+        if self._peers.owns(connection):
+            events = self._peers.on_disconnected(connection, now_us)
+        else:
+            self._inbound.forget(connection)
+            self._door.forget(connection)
+        self._shell.detach(connection, now_us)
+        self._on_peer_events(events, now_us)

@@ -1,0 +1,54 @@
+"""The lane's Fetch, answered with something unusual: raft/ decides about it by offsets and epochs only.
+
+The record bytes wait here until it has. Belongs to the replica's thread. Must not know what is decided.
+"""
+
+from typing import Final
+
+from fastquorum.kernels import Kernels
+from fastquorum.node import control
+from fastquorum.raft import events as ev
+from fastquorum.storage.log import Log
+from fastquorum.types import Epoch, NodeId
+from fastquorum.wire import ApiKey, decode_response
+from fastquorum.wire.fetch import FetchResponse
+
+_HANDLE: Final = 1
+"""An answer has one span, and one answer is decided at a time."""
+
+
+class Fetched:
+    """The records of the answer that is being decided."""
+
+    def __init__(self, kernels: Kernels, log: Log) -> None:
+        self._kernels = kernels
+        self._log = log
+        self._spans: dict[int, control.Span] = {}
+
+    def read(self, source: NodeId, frame: bytes, api_version: int, epoch_max: Epoch) -> ev.FetchResponseReceived:
+        """What raft/ may see of the answer. Records are checked here. Raises WireError."""
+        _, message = decode_response(frame, ApiKey.FETCH, api_version)
+        assert isinstance(message, FetchResponse)
+        span = None
+        for topic in message.responses[:1]:
+            for partition in topic.partitions[:1]:
+                if partition.records and partition.error_code == 0:
+                    span = self._keep(partition.records, epoch_max)
+                partition.records = b""
+        return ev.FetchResponseReceived(source, -1, message, span)
+
+    def _keep(self, records: bytes, epoch_max: Epoch) -> ev.RecordSpan | None:
+        log = self._log
+        span = control.read_span(self._kernels, records, log.end_offset, epoch_min=log.last_epoch, epoch_max=epoch_max)
+        if span is None:
+            return None
+        self._spans[_HANDLE] = span
+        return span.as_event(_HANDLE)
+
+    def span(self, handle: int) -> control.Span:
+        """The records that raft/ speaks of."""
+        return self._spans[handle]
+
+    def forget(self) -> None:
+        """It is decided."""
+        self._spans.clear()
