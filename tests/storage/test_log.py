@@ -68,7 +68,7 @@ def test_the_next_segment_is_made_ready_before_it_is_needed(kernels: Kernels) ->
     spare = rig.disk.entries[name]
     while len(rig.log._segments) == 1:
         rig.append(1, b"x" * 40)
-    assert rig.disk.entries[f"{LOG_DIRECTORY}/{rig.log._bases[1]:020d}.log"] is spare
+    assert rig.disk.entries[f"{LOG_DIRECTORY}/{rig.log._segments[1].base_offset:020d}.log"] is spare
     assert len(rig.reopen().values()) == rig.log.end_offset
     rig.log.maintain(0)
     rig.log.close()

@@ -101,7 +101,7 @@ def test_a_crash_at_any_operation_leaves_the_old_log_or_the_new_one(make: Callab
         "beyond the end": model.log.end_offset + 30,
         "at the end": model.log.end_offset,
         "inside": start + 3,
-        "at a segment": model.log._bases[-1],
+        "at a segment": model.log._segments[-1].base_offset,
         "near the start": start + 1,
     }[case]
     snapshot = OffsetAndEpoch(offset, 2)

@@ -336,7 +336,7 @@ def test_damage_below_the_mark_is_no_interrupted_install(kernels: Kernels) -> No
     """The snapshot would replace the log, but what had been synced is looked at first."""
     for number in range(2):
         rig = rig_with_finished(kernels)
-        base = segment_name(rig.log._bases[number])
+        base = segment_name(rig.log._segments[number].base_offset)
         flip(rig, f"{LOG_DIRECTORY}/{base}", 70)
         before = rig.disk.contents()
         with pytest.raises(CorruptionError) as caught:
@@ -391,7 +391,7 @@ def test_a_snapshot_that_is_needed_and_damaged_is_refused_by_name(kernels: Kerne
 def test_an_install_cut_off_behind_its_mark_verifies_as_what_it_is(kernels: Kernels) -> None:
     rig = rig_with_finished(kernels)
     write_mark(rig.disk, kernels, LOG_DIRECTORY, LogPosition(50, 50, ANEW), [])
-    rig.disk.remove(f"{LOG_DIRECTORY}/{segment_name(rig.log._bases[1])}")
+    rig.disk.remove(f"{LOG_DIRECTORY}/{segment_name(rig.log._segments[1].base_offset)}")
     (finding,) = findings(rig)
     assert (finding.severity, finding.offset) == (Severity.NOTE, 50)
     assert "the next start completes it" in finding.text

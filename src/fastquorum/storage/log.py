@@ -9,38 +9,28 @@ that survives a crash. Only a sync reported by the FlushPort, or one of our own 
 `flushed_end`: a failed sync reports its error once, and a second sync racing it may be told that all is well.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, Self
+from typing import Self
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, FsyncFailed, OffsetOutOfRange, ProtocolFatal, StorageFailed
 from fastquorum.kernels import Buffer, EpochCache, Fault, Kernels, Scan
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import CheckpointState
-from fastquorum.storage.epochs import format_epochs
 from fastquorum.storage.flushing import Flushing, FlushResult
-from fastquorum.storage.index import RELATIVE_OFFSET_MAX
-from fastquorum.storage.mark import LogPosition, Mark, write_mark
+from fastquorum.storage.log_epochs import LogEpochs
+from fastquorum.storage.mark import LogPosition, Mark
+from fastquorum.storage.marking import Marking
 from fastquorum.storage.ports import Disk, FlushPort
-from fastquorum.storage.preparing import Preparation
 from fastquorum.storage.producers import Producers
-from fastquorum.storage.reading import (
-    TimestampOffset,
-    batch_start,
-    first_at_or_after,
-    max_timestamp_below,
-    read_batches,
-)
+from fastquorum.storage.reading import TimestampOffset, batch_start
 from fastquorum.storage.recovery import Recovered, discard_log, recover
 from fastquorum.storage.segment import Segment
+from fastquorum.storage.segments import Segments
 from fastquorum.storage.snapshots import Snapshots, supersedes
 from fastquorum.storage.tail import RecentTail
 from fastquorum.types import Epoch, Micros, Offset, OffsetAndEpoch
-
-SEGMENT_BYTES_MAX: Final = 2**31 - 1
-"""Positions in Kafka's index files are int32."""
 
 
 class Log:
@@ -57,28 +47,19 @@ class Log:
     ) -> None:
         self._disk = disk
         self._kernels = kernels
-        self._mark_interval_us = config.mark_interval_us
-        self._segment_bytes = min(config.segment_bytes, SEGMENT_BYTES_MAX)
         self._directory = directory
-        self._segments: list[Segment] = found.segments
-        self._bases: list[Offset] = [segment.base_offset for segment in found.segments]
+        self._segments = Segments(disk, kernels, config, directory, found.segments)
         self._end_offset = found.end_offset
-        self._epochs = found.epochs
-        self._epochs_saved = found.epochs.entries()
         self._torn_tail = found.torn
         self._generation = 0
         self._flushing = Flushing(flush_port)
         self._flushed = self._written_end()
-        self._mark = found.mark
-        self._mark_due_us: Micros = -1
-        self._preparation = Preparation(
-            disk, directory, preallocate_bytes=config.preallocate_bytes, segment_bytes=self._segment_bytes
-        )
+        self._marking = Marking(disk, kernels, config, directory, found.epochs, found.mark)
         self._tail = RecentTail(kernels)
         self.producers = Producers(self.start_offset)
         """As of some offset: see `Producers.catch_up`."""
         self.snapshots = Snapshots(disk, kernels, directory, found.snapshots, self._latched)
-        self._empty_epoch = self._epoch_below_start()
+        self._epochs = LogEpochs(found.epochs, self.snapshots, self.start_offset)
         self._failed = False
         self._closed = False
 
@@ -106,7 +87,7 @@ class Log:
 
     @property
     def start_offset(self) -> Offset:
-        return self._bases[0]
+        return self._segments.start_offset
 
     @property
     def end_offset(self) -> Offset:
@@ -126,8 +107,7 @@ class Log:
     @property
     def last_epoch(self) -> Epoch:
         """Epoch of the last record; of an empty log that of the snapshot which it begins behind, else 0."""
-        latest = self._epochs.latest_epoch
-        return latest if latest >= 0 else self._empty_epoch
+        return self._epochs.last
 
     @property
     def snapshot_state(self) -> CheckpointState | None:
@@ -137,12 +117,12 @@ class Log:
     @property
     def epochs(self) -> EpochCache:
         """Which epoch begins where. To be read only."""
-        return self._epochs
+        return self._epochs.cache
 
     @property
     def durable_mark(self) -> Mark:
         """The mark on disk: a lower bound of the flushed end."""
-        return self._mark
+        return self._marking.mark
 
     @property
     def torn_tail(self) -> Fault | None:
@@ -167,20 +147,13 @@ class Log:
         """The largest epoch <= `epoch` in the log and where it ends (KIP-101); (-1, -1) for an empty log that starts
         at 0.
 
-        Below the log's first epoch all that is known is the earliest snapshot; of an empty log, the one that it begins
-        behind (Kafka `KafkaRaftLog.endOffsetForEpoch`).
+        Below the log's first epoch it says what a snapshot knows: see `LogEpochs`.
         """
-        if self._epochs.latest_epoch < 0 and self.start_offset > 0:
-            return self._empty_epoch, self._end_offset
-        found = self._epochs.end_offset_for(epoch, self._end_offset)
-        earliest = self.snapshots.earliest
-        if earliest is not None and found == (epoch, earliest.offset):
-            return earliest.epoch, earliest.offset
-        return found
+        return self._epochs.end_offset_for(epoch, self.start_offset, self._end_offset)
 
     def epoch_for(self, offset: Offset) -> Epoch:
         """Epoch of the record at `offset`, -1 if there is none."""
-        return self._epochs.epoch_for(offset) if self.start_offset <= offset < self._end_offset else -1
+        return self._epochs.cache.epoch_for(offset) if self.start_offset <= offset < self._end_offset else -1
 
     # --- appending ----------------------------------------------------------------------------------------------------
 
@@ -194,8 +167,8 @@ class Log:
         segment, position = self._write(batch, next_offset)
         segment.index.add(batch, 0, base_offset, position)
         segment.max_timestamp_ms = max(segment.max_timestamp_ms, timestamp_ms)
-        if epoch != self._epochs.latest_epoch:
-            self._epochs.assign(epoch, base_offset)
+        if epoch != self._epochs.cache.latest_epoch:
+            self._epochs.cache.assign(epoch, base_offset)
         self._end_offset = next_offset
 
     def append_scanned(self, data: Buffer, scan: Scan) -> None:
@@ -214,37 +187,26 @@ class Log:
             segment.index.add(span, at, offset, position + at)
         segment.max_timestamp_ms = max(segment.max_timestamp_ms, scan.max_timestamp_ms)
         for epoch, start in scan.epoch_starts:
-            self._epochs.assign(epoch, start)
+            self._epochs.cache.assign(epoch, start)
         self._end_offset = scan.next_offset
 
     def _write(self, data: Buffer, next_offset: Offset) -> tuple[Segment, int]:
         """Put bytes at the end of the active segment, rolling it first if they do not fit."""
         span = bytes(data)
         with self._latched():
-            segment = self._segments[-1]
-            beyond_index = next_offset - segment.base_offset > RELATIVE_OFFSET_MAX
-            if segment.size_bytes and (segment.size_bytes + len(span) > self._segment_bytes or beyond_index):
-                segment = self._roll()
-            position = segment.size_bytes
-            segment.file.write(position, span)
-            segment.size_bytes = position + len(span)
-            if segment.size_bytes > segment.prepared_bytes:
-                self._preparation.outrun(segment)
+            if not self._segments.has_room(len(span), next_offset):
+                self._roll()
+            segment, position = self._segments.write(span)
         self._tail.append(self._end_offset, span)
         return segment, position
 
-    def _roll(self) -> Segment:
+    def _roll(self) -> None:
         """Begin a new segment: old one synced and trimmed, new one and its name durable, before it is written."""
-        old = self._segments[-1]
-        old.trim()
+        self._segments[-1].trim()
         if not self.is_flushing:
             self._flushed = self._written_end()
-        new = self._preparation.next_segment(self._end_offset)
-        self._segments.append(new)
-        self._bases.append(new.base_offset)
-        self._save_mark()
-        self._save_epochs()
-        return new
+        self._segments.begin_next(self._end_offset)
+        self._marking.save(self._flushed)
 
     # --- syncing ------------------------------------------------------------------------------------------------------
 
@@ -254,16 +216,9 @@ class Log:
         if self.is_flushing:
             self._flushing.wanted = True
         elif self._flushed.offset < self._end_offset:
-            files = [segment.file for segment in self._unflushed_segments()]
+            files = [segment.file for segment in self._segments.written_since(self._flushed)]
             with self._latched():
                 self._flushing.submit(self._generation, self._written_end(), files)
-
-    def _unflushed_segments(self) -> list[Segment]:
-        """Those with bytes beyond the flushed end: the active one, and any rolled while a sync was under way."""
-        first = bisect_left(self._bases, self._flushed.segment_base)
-        if self._flushed.position == self._segments[first].size_bytes:
-            first += 1
-        return self._segments[first:]
 
     def flush_done(self, token: int, errno: int) -> FlushResult | None:
         """A sync ended. None if a truncation has overtaken it (lane rule 4).
@@ -300,24 +255,23 @@ class Log:
         if end_offset == self._end_offset:
             return end_offset
         with self._latched():
-            keep = bisect_right(self._bases, end_offset)
-            segment = self._segments[keep - 1]
+            segment = self._segments.holding(end_offset)
             at = batch_start(self._kernels, segment, end_offset)
             new_end, position = at.offset, at.position
             self._generation += 1
             target = LogPosition(new_end, segment.base_offset, position)
             if target.offset < self._flushed.offset:
                 self._flushed = target
-            if target.offset < self._mark.at.offset:
+            if target.offset < self.durable_mark.at.offset:
                 # The mark first: were it to survive above the new end, the removed bytes would count as corruption.
-                self._save_mark()
-            self._remove_segments(keep)
+                self._marking.save_mark(self._flushed)
+            self._segments.remove_behind(segment)
             segment.file.zero_fill(position, segment.size_bytes)
             segment.file.sync()
         segment.size_bytes = position
         segment.index.truncate_to(position)
         self._end_offset = new_end
-        self._epochs.truncate_to(new_end)
+        self._epochs.cache.truncate_to(new_end)
         self.producers.truncated(new_end)
         self._tail.clear()
         if self.is_flushing:
@@ -325,17 +279,8 @@ class Log:
         else:
             self._flushed = target
         with self._latched():
-            self._save_epochs()
+            self._marking.save_epochs()
         return new_end
-
-    def _remove_segments(self, keep: int) -> None:
-        """Remove segments from the last down to number `keep`, so that a crash in between leaves no gap."""
-        removed = self._segments[keep:]
-        for segment in reversed(removed):  # their files stay open: a sync may be under way
-            self._disk.remove(names.join(self._directory, names.segment_name(segment.base_offset)))
-            self._disk.sync_directory(self._directory)
-        del self._segments[keep:]
-        del self._bases[keep:]
 
     def install_snapshot(self, snapshot: OffsetAndEpoch) -> None:
         """Begin anew, empty, at the end of this finished snapshot.
@@ -354,23 +299,15 @@ class Log:
             )
         with self._latched():
             self._generation += 1
-            self._mark = discard_log(self._disk, self._kernels, self._directory, snapshot.offset)
-            # The old files stay open: a sync may be under way. It tells nothing of the new one, which is synced.
-            self._segments = [self._preparation.next_segment(snapshot.offset)]
-            self._bases = [snapshot.offset]
+            self._marking.mark = discard_log(self._disk, self._kernels, self._directory, snapshot.offset)
+            self._segments.begin_anew(snapshot.offset)  # a sync of an old one tells nothing of this, which is synced
             self._end_offset = snapshot.offset
-            self._epochs.truncate_to(0)
-            self._empty_epoch = snapshot.epoch
+            self._epochs.begin_anew(snapshot)
             self._flushed = self._written_end()
             self._tail.clear()
             self.producers.begin_anew(snapshot.offset)
-            self._save_mark()
-            self._save_epochs()
+            self._marking.save(self._flushed)
         self.snapshots.remove_below(snapshot.offset)
-
-    def _epoch_below_start(self) -> Epoch:
-        latest = self.snapshots.latest
-        return latest.epoch if latest is not None and latest.offset == self.start_offset else 0
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -386,27 +323,15 @@ class Log:
         recent = self._tail.read(offset, bytes_max)
         if recent is not None:
             return recent
-        segment = self._segments[bisect_right(self._bases, offset) - 1]
-        return read_batches(self._kernels, segment, offset, bytes_max)
+        return self._segments.read(offset, bytes_max)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record whose timestamp is at least `timestamp_ms`; None if there is none. For ListOffsets."""
-        for segment in self._segments:
-            if segment.max_timestamp_ms >= timestamp_ms and segment.size_bytes:
-                found = first_at_or_after(self._kernels, segment, timestamp_ms)
-                if found is not None:
-                    return found
-        return None
+        return self._segments.offset_for_timestamp(timestamp_ms)
 
     def max_timestamp_below(self, end_offset: Offset) -> int:
         """Largest timestamp of any batch that lies below `end_offset`; -1 if there is none."""
-        found = -1
-        for segment, end in zip(self._segments, [*self._bases[1:], self._end_offset], strict=True):
-            if end <= end_offset:
-                found = max(found, segment.max_timestamp_ms)
-            elif segment.base_offset < end_offset:
-                found = max(found, max_timestamp_below(self._kernels, segment, end_offset))
-        return found
+        return self._segments.max_timestamp_below(end_offset, self._end_offset)
 
     # --- off the commit path ------------------------------------------------------------------------------------------
 
@@ -414,11 +339,8 @@ class Log:
         """Prepare zeros ahead, renew the durable mark when it is due. To be called between commits."""
         self._refuse_failed()
         with self._latched():
-            self._preparation.maintain(self._segments[-1])
-            if now_us >= self._mark_due_us:
-                self._mark_due_us = now_us + self._mark_interval_us
-                self._save_mark()
-                self._save_epochs()
+            self._segments.maintain()
+            self._marking.save_when_due(self._flushed, now_us)
 
     def abandon(self) -> None:
         """The replica has failed elsewhere: write nothing any more, `close` included."""
@@ -437,39 +359,22 @@ class Log:
         finally:
             self._closed = True
             self.snapshots.close()
-            for segment in self._segments:
-                segment.file.close()
+            self._segments.close()
 
     def _finish(self) -> None:
         self.snapshots.drop_part()
         with self._latched():
-            for segment in self._unflushed_segments() or self._segments[-1:]:
+            for segment in self._segments.written_since(self._flushed) or self._segments[-1:]:
                 segment.trim()
             self._flushed = self._written_end()
-            self._preparation.discard()
-            self._save_mark()
-            self._save_epochs()
-            for segment in self._segments:
-                name = names.join(self._directory, names.index_name(segment.base_offset))
-                if not self._disk.exists(name):
-                    self._disk.replace_file(name, segment.index.encode())
+            self._segments.discard_prepared()
+            self._marking.save(self._flushed)
+            self._segments.write_indexes()
 
     # --- inner --------------------------------------------------------------------------------------------------------
 
     def _written_end(self) -> LogPosition:
-        active = self._segments[-1]
-        return LogPosition(self._end_offset, active.base_offset, active.size_bytes)
-
-    def _save_mark(self) -> None:
-        if self._mark.at != self._flushed:
-            self._mark = write_mark(self._disk, self._kernels, self._directory, self._flushed, self._epochs.entries())
-
-    def _save_epochs(self) -> None:
-        entries = self._epochs.entries()
-        if entries != self._epochs_saved:
-            name = names.join(self._directory, names.EPOCH_CHECKPOINT)
-            self._disk.replace_file(name, format_epochs(entries))
-            self._epochs_saved = entries
+        return self._segments.written_end(self._end_offset)
 
     def _refuse_failed(self) -> None:
         self._failed = self._failed or self._flushing.has_failed

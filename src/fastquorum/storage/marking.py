@@ -1,0 +1,50 @@
+"""What is kept beside the segments, off the commit path: the durable mark and Kafka's file of epochs.
+
+Owns what of both stands on the disk, and when the mark is due again. Must not know what is synced: the log says it.
+"""
+
+from fastquorum.config import QuorumConfig
+from fastquorum.kernels import EpochCache, Kernels
+from fastquorum.storage import names
+from fastquorum.storage.epochs import format_epochs
+from fastquorum.storage.mark import LogPosition, Mark, write_mark
+from fastquorum.storage.ports import Disk
+from fastquorum.types import Micros
+
+
+class Marking:
+    """Writes only what has changed."""
+
+    def __init__(
+        self, disk: Disk, kernels: Kernels, config: QuorumConfig, directory: str, epochs: EpochCache, mark: Mark
+    ) -> None:
+        """`mark` and `epochs` are what the files say."""
+        self._disk = disk
+        self._kernels = kernels
+        self._directory = directory
+        self._interval_us = config.mark_interval_us
+        self._due_us: Micros = -1
+        self._epochs = epochs
+        self._epochs_saved = epochs.entries()
+        self.mark = mark
+        """The one on the disk."""
+
+    def save(self, flushed: LogPosition) -> None:
+        """All is synced up to `flushed`; and the epochs."""
+        self.save_mark(flushed)
+        self.save_epochs()
+
+    def save_when_due(self, flushed: LogPosition, now_us: Micros) -> None:
+        if now_us >= self._due_us:
+            self._due_us = now_us + self._interval_us
+            self.save(flushed)
+
+    def save_mark(self, flushed: LogPosition) -> None:
+        if self.mark.at != flushed:
+            self.mark = write_mark(self._disk, self._kernels, self._directory, flushed, self._epochs.entries())
+
+    def save_epochs(self) -> None:
+        entries = self._epochs.entries()
+        if entries != self._epochs_saved:
+            self._disk.replace_file(names.join(self._directory, names.EPOCH_CHECKPOINT), format_epochs(entries))
+            self._epochs_saved = entries

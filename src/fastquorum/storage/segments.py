@@ -1,0 +1,145 @@
+"""The segments of one log directory: written at the end, rolled, cut off, and looked up by offset or timestamp.
+
+Knows where bytes lie, and nothing of what is synced or committed, nor of epochs: the log, which owns it, says when.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Final
+
+from fastquorum.config import QuorumConfig
+from fastquorum.kernels import Kernels
+from fastquorum.storage import names
+from fastquorum.storage.index import RELATIVE_OFFSET_MAX
+from fastquorum.storage.mark import LogPosition
+from fastquorum.storage.ports import Disk
+from fastquorum.storage.preparing import Preparation
+from fastquorum.storage.reading import TimestampOffset, first_at_or_after, max_timestamp_below, read_batches
+from fastquorum.storage.segment import Segment
+from fastquorum.types import Offset
+
+SEGMENT_BYTES_MAX: Final = 2**31 - 1
+"""Positions in Kafka's index files are int32."""
+_base_offset = attrgetter("base_offset")
+
+
+class Segments(list[Segment]):
+    """By base offset, ascending; never empty. The last is the active one."""
+
+    def __init__(
+        self, disk: Disk, kernels: Kernels, config: QuorumConfig, directory: str, segments: Iterable[Segment]
+    ) -> None:
+        super().__init__(segments)
+        self._disk = disk
+        self._kernels = kernels
+        self._directory = directory
+        self._segment_bytes = min(config.segment_bytes, SEGMENT_BYTES_MAX)
+        self._preparation = Preparation(
+            disk, directory, preallocate_bytes=config.preallocate_bytes, segment_bytes=self._segment_bytes
+        )
+
+    @property
+    def start_offset(self) -> Offset:
+        return self[0].base_offset
+
+    def written_end(self, end_offset: Offset) -> LogPosition:
+        """Where the log's end lies."""
+        active = self[-1]
+        return LogPosition(end_offset, active.base_offset, active.size_bytes)
+
+    def written_since(self, position: LogPosition) -> list[Segment]:
+        """Those with bytes beyond `position`."""
+        first = self._number_of(position.segment_base)
+        if position.position == self[first].size_bytes:
+            first += 1
+        return self[first:]
+
+    def holding(self, offset: Offset) -> Segment:
+        """The one in which this offset lies, or would lie."""
+        return self[self._number_of(offset)]
+
+    def _number_of(self, offset: Offset) -> int:
+        return bisect_right(self, offset, key=_base_offset) - 1
+
+    # --- written ------------------------------------------------------------------------------------------------------
+
+    def has_room(self, size_bytes: int, next_offset: Offset) -> bool:
+        """May so many bytes, up to next_offset, go into the active segment? An empty one takes anything."""
+        active = self[-1]
+        if not active.size_bytes:
+            return True
+        is_within_index = next_offset - active.base_offset <= RELATIVE_OFFSET_MAX
+        return is_within_index and active.size_bytes + size_bytes <= self._segment_bytes
+
+    def write(self, span: bytes) -> tuple[Segment, int]:
+        """Put bytes at the end of the active segment: that one, and where they begin in it."""
+        segment = self[-1]
+        position = segment.size_bytes
+        segment.file.write(position, span)
+        segment.size_bytes = position + len(span)
+        if segment.size_bytes > segment.prepared_bytes:
+            self._preparation.outrun(segment)
+        return segment, position
+
+    def begin_next(self, base_offset: Offset) -> None:
+        """Go on in a new segment; its zeros and its name are durable."""
+        self.append(self._preparation.next_segment(base_offset))
+
+    def begin_anew(self, base_offset: Offset) -> None:
+        """One empty segment takes the place of all. Their files stay open: a sync may be under way."""
+        self[:] = [self._preparation.next_segment(base_offset)]
+
+    def remove_behind(self, segment: Segment) -> None:
+        """Remove the later ones, from the last down, so that a crash in between leaves no gap."""
+        keep = self._number_of(segment.base_offset) + 1
+        for each in reversed(self[keep:]):  # their files stay open: a sync may be under way
+            self._disk.remove(names.join(self._directory, names.segment_name(each.base_offset)))
+            self._disk.sync_directory(self._directory)
+        del self[keep:]
+
+    def maintain(self) -> None:
+        """Prepare zeros ahead, and the next segment. To be called between commits."""
+        self._preparation.maintain(self[-1])
+
+    # --- read ---------------------------------------------------------------------------------------------------------
+
+    def read(self, offset: Offset, bytes_max: int) -> bytes:
+        """Whole, checked batches from the one that contains `offset`, at most bytes_max but at least one."""
+        return read_batches(self._kernels, self.holding(offset), offset, bytes_max)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+        """The first record whose timestamp is at least `timestamp_ms`; None if there is none."""
+        for segment in self:
+            if segment.max_timestamp_ms >= timestamp_ms and segment.size_bytes:
+                found = first_at_or_after(self._kernels, segment, timestamp_ms)
+                if found is not None:
+                    return found
+        return None
+
+    def max_timestamp_below(self, end_offset: Offset, log_end: Offset) -> int:
+        """Largest timestamp of any batch that lies below `end_offset`; -1 if there is none."""
+        found = -1
+        for segment, end in zip(self, [*map(_base_offset, self[1:]), log_end], strict=True):
+            if end <= end_offset:
+                found = max(found, segment.max_timestamp_ms)
+            elif segment.base_offset < end_offset:
+                found = max(found, max_timestamp_below(self._kernels, segment, end_offset))
+        return found
+
+    # --- closed -------------------------------------------------------------------------------------------------------
+
+    def discard_prepared(self) -> None:
+        """Remove what was made ready, as a closed directory has nothing of the kind."""
+        self._preparation.discard()
+
+    def write_indexes(self) -> None:
+        """As Kafka's tools want them beside closed segments."""
+        for segment in self:
+            name = names.join(self._directory, names.index_name(segment.base_offset))
+            if not self._disk.exists(name):
+                self._disk.replace_file(name, segment.index.encode())
+
+    def close(self) -> None:
+        for segment in self:
+            segment.file.close()
