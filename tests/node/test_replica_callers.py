@@ -95,7 +95,7 @@ def test_an_append_that_waits_for_raft_is_appended_as_it_was_given() -> None:
     rig.work()
     rig.sync()
     assert ticket.offsets == [1]
-    assert b"as given" in rig.shell.read(1, 1_000, 2)
+    assert b"as given" in rig.replica.reader.read(1, 1_000, 2)
 
 
 def test_what_is_no_value_is_refused_at_once_and_harms_nobody() -> None:

@@ -69,6 +69,8 @@ class Appends:
         """A heap of repeated appends, which share the fate of a batch that is in the log: its end, a number that breaks
         ties, the ticket, its base offset. They take no room."""
         self._joined_count = 0
+        self._fates: list[Fate] = []
+        """Decided, and not told yet."""
 
     def __len__(self) -> int:
         return len(self._pending) + len(self.queued)
@@ -99,32 +101,36 @@ class Appends:
         self._joined_count += 1
         heapq.heappush(self._joined, (batch.end_offset, self._joined_count, ticket, batch.base_offset))
 
-    def committed(self, high_watermark: Offset) -> list[Fate]:
-        """All whose records lie wholly below the high watermark."""
-        done: list[Fate] = []
+    def committed(self, high_watermark: Offset) -> None:
+        """So are all whose records lie wholly below the high watermark."""
         pending = self._pending
         while pending and pending[0].base_offset + pending[0].record_count <= high_watermark:
             first = pending.popleft()
-            self.records -= first.record_count
-            self.size_bytes -= first.size_bytes
-            done.append(Fate(first.ticket, first.base_offset, None))
+            self.release(first.record_count, first.size_bytes)
+            self._fates.append(Fate(first.ticket, first.base_offset, None))
         while self._joined and self._joined[0][0] <= high_watermark:
             _, _, ticket, base_offset = heapq.heappop(self._joined)
-            done.append(Fate(ticket, base_offset, None))
-        return done
+            self._fates.append(Fate(ticket, base_offset, None))
 
-    def fail_pending(self, error: FastQuorumError) -> list[Fate]:
-        fates = [Fate(each.ticket, -1, error) for each in self._pending]
-        fates += [Fate(ticket, -1, error) for _, _, ticket, _ in sorted(self._joined, key=lambda each: each[1])]
+    def fail_pending(self, error: FastQuorumError) -> None:
+        self._fates += [Fate(each.ticket, -1, error) for each in self._pending]
+        self._fates += [Fate(ticket, -1, error) for _, _, ticket, _ in sorted(self._joined, key=lambda each: each[1])]
         for each in self._pending:
             self.release(each.record_count, each.size_bytes)
         self._pending.clear()
         self._joined.clear()
-        return fates
 
-    def fail_queued(self, error: FastQuorumError) -> list[Fate]:
-        fates = [Fate(each.ticket, -1, error) for each in self.queued]
-        for each in self.queued:
-            self.release(each.record_count, each.size_bytes)
-        self.queued.clear()
+    def fail_queued(self, error: FastQuorumError) -> None:
+        while self.queued:
+            self.fail_first(error)
+
+    def fail_first(self, error: FastQuorumError) -> None:
+        """Of those queued."""
+        first = self.queued.popleft()
+        self.release(first.record_count, first.size_bytes)
+        self._fates.append(Fate(first.ticket, -1, error))
+
+    def take_fates(self) -> list[Fate]:
+        """All that have to be told now."""
+        fates, self._fates = self._fates, []
         return fates

@@ -108,7 +108,7 @@ class Fetches:
             answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
             return answer
         if budget > 0:
-            answer.records = replica.shell.read(
+            answer.records = replica.reader.read(
                 wanted.fetch_offset, min(budget, max(wanted.partition_max_bytes, 1)), end_offset
             )
         return answer

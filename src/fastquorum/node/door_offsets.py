@@ -66,9 +66,9 @@ def _offset(door: "Door", name: str, asked: Asked, version: int) -> Answer:
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
         answer.offset, answer.leader_epoch = door.log.start_offset, epoch
     elif timestamp == MAX_TIMESTAMP:
-        _found(door, answer, door.replica.shell.offset_of_max_timestamp(high_watermark))
+        _found(door, answer, door.replica.reader.offset_of_max_timestamp(high_watermark))
     elif timestamp >= 0:
-        _found(door, answer, door.replica.shell.offset_for_timestamp(timestamp))
+        _found(door, answer, door.replica.reader.offset_for_timestamp(timestamp))
     return answer
 
 

@@ -1,7 +1,6 @@
-"""The shell around a replica's lane: the lock, the callers' appends and reads, and the lane's outputs carried out.
-Sans-IO.
+"""The shell around a replica's lane: the lock, the callers' appends, and the lane's outputs carried out. Sans-IO.
 
-Two threads meet here. Callers may use `append`, `append_encoded`, `begin_barrier` and the reads from any thread;
+Two threads meet here. Callers may use `append`, `append_encoded`, `producer` and `begin_barrier` from any thread;
 everything else is the replica's thread's. Methods that say "lock held" are parts of one critical section (lane rule 3):
 
     who        owns                                                    under
@@ -36,23 +35,17 @@ from fastquorum.kernels.lane import (
     Send,
     Unparked,
 )
-from fastquorum.node import control
-from fastquorum.node.appends import Appends, Fate, Queued
+from fastquorum.node.appends import Appends, Queued
+from fastquorum.node.barriers import Barriers
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock, Transport, WallClock
+from fastquorum.node.producer_states import ProducerStates
 from fastquorum.storage.log import Log
-from fastquorum.storage.producers import ProducedBatch, Producer, Producers, Stamp
-from fastquorum.storage.reading import TimestampOffset
+from fastquorum.storage.producers import ProducedBatch, Producer, Stamp
 from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
 
 Terms = LeaderTerms | FollowerTerms
 
-CATCH_UP_BYTES: Final = 64 * 1024 * 1024
-"""Read at most, with the lock held, when a producer appends, to learn what the log has of it; if there is more, it is
-told to try again."""
-UPKEEP_BYTES: Final = 8 * 1024 * 1024
-"""Read at most, with the lock held, between commits, so that a new leader has little left to read."""
-CATCH_UP_RETRY_S: Final = 0.05
 _MAX_TIMESTAMP: Final = slice(35, 43)
 """Where a batch's header has it."""
 
@@ -82,15 +75,13 @@ class LaneShell:
         self.unparked: list[Unparked] = []
         self.not_leader: Callable[..., NotLeader] = NotLeader
         """Names the leader; set by the replica, which knows."""
-        self._kernels = kernels
         self._lane = lane
         self._transport = transport
         self._clock_ms = clock_ms
         self._fetch_link: FetchLink | None = None
         self._appends = Appends(config.append_queue_records_max, config.append_queue_bytes_max)
-        self._barriers: dict[int, BarrierTicket] = {}
-        self._fates: list[Fate] = []
-        self._passed: list[tuple[BarrierTicket, Offset]] = []
+        self._barriers = Barriers()
+        self._producer_states = ProducerStates(log, kernels)
         self._told_high_watermark: Offset = UNKNOWN_OFFSET
 
     @property
@@ -137,7 +128,7 @@ class LaneShell:
             self._raise_if_stopped()
             if not self.is_leader:
                 raise self.not_leader()
-            return self._producers().get(producer_id)
+            return self._producer_states.current().get(producer_id)
 
     def begin_barrier(self, ticket: BarrierTicket, now_us: Micros) -> None:
         """Start a linearizable read (lane rule 7). Raises NotLeader, or what stopped the replica.
@@ -149,7 +140,7 @@ class LaneShell:
             try:
                 number, outputs = self._lane.begin_barrier(now_us)
                 if number >= 0:
-                    self._barriers[number] = ticket
+                    self._barriers.begin(number, ticket)
                     self.perform(outputs)
             except BaseException as error:
                 self.cut_off(error)
@@ -157,25 +148,6 @@ class LaneShell:
             if number < 0:
                 raise self.not_leader()
         self._transport.wake()
-
-    def read(self, offset: Offset, bytes_max: int, end_offset: Offset) -> bytes:
-        """Whole batches from the one containing `offset` that lie below end_offset; b"" if there are none."""
-        if offset >= end_offset:
-            return b""
-        with self.lock:
-            data = self.log.read(offset, bytes_max)
-        return control.cut_at(self._kernels, data, end_offset)
-
-    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
-        """First record at or after it, committed or not."""
-        with self.lock:
-            return self.log.offset_for_timestamp(timestamp_ms)
-
-    def offset_of_max_timestamp(self, end_offset: Offset) -> TimestampOffset | None:
-        """First of the records below end_offset that have the largest timestamp among them."""
-        with self.lock:
-            timestamp_ms = self.log.max_timestamp_below(end_offset)
-            return self.log.offset_for_timestamp(timestamp_ms) if timestamp_ms >= 0 else None
 
     def _accept(self, queued: Queued, now_us: Micros) -> None:
         with self.lock:
@@ -226,7 +198,7 @@ class LaneShell:
     def _append_now(self, queued: Queued, now_us: Micros) -> int:
         """Lock held. Epoch check, offset, write, claim of parked Fetches and enqueue (lane rule 3)."""
         if queued.stamp is not None and self.is_leader:
-            batch = self._producers().check(queued.stamp)
+            batch = self._producer_states.current().check(queued.stamp)
             if batch is not None:
                 self._join(queued, batch)
                 return batch.base_offset
@@ -242,17 +214,11 @@ class LaneShell:
         self.perform(outputs)
         return offset
 
-    def _producers(self) -> Producers:
-        """Lock held. As of the log's end, or Overloaded."""
-        if not self.log.producers.catch_up(self.log, self._kernels, CATCH_UP_BYTES):
-            raise Overloaded("what producers have in the log is still being read", CATCH_UP_RETRY_S)
-        return self.log.producers
-
     def _join(self, queued: Queued, batch: ProducedBatch) -> None:
         """Lock held. It is in the log: nothing is appended, and the room it took is free again."""
         self._appends.release(queued.record_count, queued.size_bytes)
         self._appends.join(queued.ticket, batch)
-        self._fates += self._appends.committed(self.high_watermark)
+        self._appends.committed(self.high_watermark)
         self._transport.wake()
 
     def _raise_if_stopped(self) -> None:
@@ -290,7 +256,7 @@ class LaneShell:
     def maintain(self, now_us: Micros) -> None:
         """Lock held. Upkeep between commits: the log's, and what producers have in it."""
         self.log.maintain(now_us)
-        self.log.producers.catch_up(self.log, self._kernels, UPKEEP_BYTES)
+        self._producer_states.maintain()
 
     def on_tick(self, now_us: Micros) -> None:
         if 0 <= self._lane.deadline_us <= now_us:
@@ -328,29 +294,27 @@ class LaneShell:
         _, outputs = self._lane.close(now_us)
         self.perform(outputs)
         if led:
-            self._fates += self._appends.fail_pending(self.not_leader(maybe_committed=True))
+            self._appends.fail_pending(self.not_leader(maybe_committed=True))
 
     def drain(self, now_us: Micros) -> None:
         """Appends that came while raft/ decided: in, or refused, in their order."""
         queued = self._appends.queued
         while queued:
             if not self.is_leader:
-                self._fates += self._appends.fail_queued(self.not_leader())
+                self._appends.fail_queued(self.not_leader())
                 return
             try:
                 verdict = self._append_now(queued[0], now_us)
             except (UsageError, Overloaded) as error:
                 # Too large, which only encoding tells, or not its producer's next: nothing was looked at before.
-                first = queued.popleft()
-                self._appends.release(first.record_count, first.size_bytes)
-                self._fates.append(Fate(first.ticket, -1, error))
+                self._appends.fail_first(error)
                 continue
             if verdict == AppendVerdict.FROZEN:
                 return
-            first = queued.popleft()
             if verdict < 0:
-                self._appends.release(first.record_count, first.size_bytes)
-                self._fates.append(Fate(first.ticket, -1, self.not_leader()))
+                self._appends.fail_first(self.not_leader())
+            else:
+                queued.popleft()
 
     def stop(self, error: FastQuorumError | None, now_us: Micros) -> None:
         """Nothing is sent, written or acknowledged after this; everybody who waits is told so."""
@@ -361,10 +325,9 @@ class LaneShell:
         if self._lane.mode is not LaneMode.CLOSED:
             self._lane.close(now_us)
         self.terms = None
-        self._fates += self._appends.fail_pending(error or self.not_leader(maybe_committed=True))
-        self._fates += self._appends.fail_queued(error or self.not_leader())
-        self._passed += [(ticket, UNKNOWN_OFFSET) for ticket in self._barriers.values()]
-        self._barriers.clear()
+        self._appends.fail_pending(error or self.not_leader(maybe_committed=True))
+        self._appends.fail_queued(error or self.not_leader())
+        self._barriers.fail_all()
 
     def may_send(self) -> bool:
         """After the disk has failed nothing leaves, whoever asks (lane rule 5)."""
@@ -385,9 +348,7 @@ class LaneShell:
                 case Advanced(high_watermark):
                     self.advance(high_watermark)
                 case BarrierDone(barrier, high_watermark):
-                    ticket = self._barriers.pop(barrier, None)
-                    if ticket is not None:
-                        self._passed.append((ticket, high_watermark))
+                    self._barriers.end(barrier, high_watermark)
                 case Unparked():
                     self.unparked.append(output)
 
@@ -395,7 +356,7 @@ class LaneShell:
         if high_watermark > self.high_watermark:
             self.high_watermark = high_watermark
             if self.is_leader:
-                self._fates += self._appends.committed(high_watermark)
+                self._appends.committed(high_watermark)
 
     def _attach(self, now_us: Micros) -> None:
         """Give the follower's lane its connection, if both are there."""
@@ -410,19 +371,15 @@ class LaneShell:
         back."""
         while True:
             with self.lock:
-                fates, self._fates = self._fates, []
-                passed, self._passed = self._passed, []
+                fates, barriers = self._appends.take_fates(), self._barriers.take_ended()
                 high_watermark, told = self.high_watermark, self._told_high_watermark
                 self._told_high_watermark = high_watermark
-            if not fates and not passed and high_watermark == told:
+            if not fates and not barriers and high_watermark == told:
                 return
             for fate in fates:
                 fate.tell()
-            for ticket, passed_at in passed:
-                if passed_at >= 0:
-                    ticket.passed(passed_at)
-                else:
-                    ticket.failed(self.error or self.not_leader())
+            for barrier in barriers:
+                barrier.tell(lambda: self.error or self.not_leader())
             if high_watermark != told:
                 on_committed(high_watermark)
 

@@ -1,7 +1,7 @@
 """One replica: raft/ over one log, one quorum state, its connections and its lane. Sans-IO.
 
-The replica's thread calls the `on_*` methods, `work` and `request`; callers on any thread use `shell` (append, barrier,
-reads). raft/ steps only while the lane is frozen or closed (lane rule 2):
+The replica's thread calls the `on_*` methods, `work` and `request`; callers on any thread use `shell` (append, barrier)
+and `reader`. raft/ steps only while the lane is frozen or closed (lane rule 2):
 
     freeze -> state -> effects = raft.step(event, state) -> carry them out, in order -> open, close or resume the lane
 
@@ -21,6 +21,7 @@ from fastquorum.node.fetched import Fetched
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.inbox import Inbox, Relayed, Waiting
 from fastquorum.node.lane_shell import LaneShell
+from fastquorum.node.log_reader import LogReader
 from fastquorum.node.peers import Peers
 from fastquorum.node.ports import Listener, Transport, WallClock
 from fastquorum.raft import effects as fx
@@ -53,6 +54,7 @@ class Replica:
         self.raft = raft
         self.shell = shell
         self.log = shell.log
+        self.reader = LogReader(shell.log, shell.lock, kernels)
         self._lock = shell.lock
         self._states = states
         self._inbound = inbound

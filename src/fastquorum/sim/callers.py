@@ -135,6 +135,6 @@ class Callers:
         batch = self._prng.pick(committed)
         if batch.end > high_watermark:
             return
-        data = process.replica.shell.read(batch.base, 1, high_watermark)
+        data = process.replica.reader.read(batch.base, 1, high_watermark)
         if data != batch.data:
             raise Violation("S16", f"a read at {batch.base} returns other bytes than committed", process.node_id)

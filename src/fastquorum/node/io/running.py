@@ -181,7 +181,7 @@ class RunningNode:
     def read(self, offset: Offset, bytes_max: int, end_offset: Offset) -> bytes:
         """Whole batches from `offset` on, below end_offset. OffsetOutOfRange, CorruptionError."""
         self.check_open()
-        return self._shell.read(offset, bytes_max, end_offset)
+        return self._replica.reader.read(offset, bytes_max, end_offset)
 
     @property
     def high_watermark(self) -> Offset:
