@@ -24,7 +24,8 @@ from fastquorum.api.standing import (
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.errors import ClosedError, NotLeader, Overloaded
 from fastquorum.kernels import Buffer
-from fastquorum.node.io.running import Leadership, RunningNode, start_node
+from fastquorum.node.io.running import Leadership, RunningNode
+from fastquorum.node.io.starting import start_node
 from fastquorum.types import NodeId, Offset
 
 

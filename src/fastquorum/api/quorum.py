@@ -22,7 +22,8 @@ from fastquorum.api.standing import (
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, Overloaded, UsageError
 from fastquorum.kernels import Buffer
-from fastquorum.node.io.running import Leadership, RunningNode, start_node
+from fastquorum.node.io.running import Leadership, RunningNode
+from fastquorum.node.io.starting import start_node
 from fastquorum.types import NodeId, Offset
 
 _T = TypeVar("_T")

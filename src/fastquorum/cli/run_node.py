@@ -11,8 +11,9 @@ from fastquorum.cli.arguments import explain, load_kernels
 from fastquorum.cli.output import print_table
 from fastquorum.errors import DirectoryError, FastQuorumError
 from fastquorum.node.io.directory import needs_format
-from fastquorum.node.io.running import Leadership, start_node
+from fastquorum.node.io.running import Leadership
 from fastquorum.node.io.sources import read_settings
+from fastquorum.node.io.starting import start_node
 from fastquorum.node.settings import MEANINGS, SETTINGS, default_text, variable
 from fastquorum.types import NO_NODE, Offset
 

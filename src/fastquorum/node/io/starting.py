@@ -1,0 +1,77 @@
+"""Starting a node: its directory opened, its socket bound, its replica set going; or nothing of it, if one fails."""
+
+import socket
+from contextlib import ExitStack
+from typing import Final
+
+from fastquorum.errors import ConfigError
+from fastquorum.kernels import load
+from fastquorum.node.io import directory as directories
+from fastquorum.node.io.failpoints import failpoint
+from fastquorum.node.io.injected import InjectedTransport
+from fastquorum.node.io.listening import bound_endpoint, listen
+from fastquorum.node.io.running import Observer, RunningNode
+from fastquorum.node.io.transport import SocketTransport
+from fastquorum.node.settings import NodeSettings
+from fastquorum.types import LISTENER_NAME, Endpoint
+
+LOOPBACK: Final = Endpoint(LISTENER_NAME, "127.0.0.1", 0)
+_EVERYWHERE: Final = ("", "0.0.0.0", "::")
+
+
+def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
+    """Open the directory, bind, and set a replica going. Raises ConfigError, DirectoryError, UsageError,
+    CorruptionError, FatalError.
+    """
+    failpoint.check()
+    if settings.path is None:
+        raise ConfigError("a node needs a data directory", "give it", "path")
+    kernels = load("pure" if settings.kernels == "pure" else "native")
+    with ExitStack() as resources:
+        listening: socket.socket | None = None
+        bound, own_endpoint = LOOPBACK, None
+
+        def listen_first(own: Endpoint | None) -> None:
+            # Before the directory is touched: a port that is taken changes nothing.
+            nonlocal listening, bound, own_endpoint
+            own_endpoint = own
+            if listening is None:
+                listening, bound = _listen(resources, settings.listen or own or LOOPBACK)
+
+        if directories.needs_format(settings.path, kernels):
+            if settings.voters is None:
+                # Its only voter is to be reached where it listens, so it must listen first.
+                listening, bound = _listen(resources, settings.listen or LOOPBACK)
+            directories.format_for(settings.path, kernels, settings, bound)
+        opened = directories.OpenDirectory(settings.path, kernels, settings.quorum, settings, listen_first)
+        resources.callback(opened.close, None)
+        assert listening is not None
+        transport = (InjectedTransport if failpoint.are_armed else SocketTransport)(settings.quorum, kernels)
+        resources.callback(transport.close_all)
+        node = RunningNode(
+            config=settings.quorum,
+            kernels=kernels,
+            opened=opened,
+            transport=transport,
+            listening=listening,
+            advertised=settings.advertise or _reachable(bound, own_endpoint),
+            bootstrap=settings.bootstrap,
+        )
+        resources.pop_all()  # from here on the node closes them
+    node.start(observer)
+    return node
+
+
+def _listen(resources: ExitStack, wanted: Endpoint) -> tuple[socket.socket, Endpoint]:
+    sock = listen(wanted)
+    resources.callback(sock.close)
+    return sock, bound_endpoint(sock, wanted)
+
+
+def _reachable(bound: Endpoint, own: Endpoint | None) -> Endpoint:
+    """What to advertise if nothing was said: where it listens, or where the voters are told to find it."""
+    if bound.host not in _EVERYWHERE:
+        return bound
+    if own is not None:
+        return own._replace(name=bound.name)
+    raise ConfigError("an address that others can reach is not known", "advertise one", "advertise")
