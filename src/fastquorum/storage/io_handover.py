@@ -4,8 +4,8 @@ Exactly one of the two files may count. The target's is written and synced first
 name, durably: a crash in between leaves both, which nobody of ours runs on, and the handover done again ends it.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Final
 
 from fastquorum.errors import DirectoryError, UsageError
@@ -77,14 +77,9 @@ def take_from_kafka(path: str, kernels: Kernels) -> ElectionState:
                 raise _contradiction(disk, state)
         else:
             _remove_mark(disk)  # of an earlier time: Kafka has written since
-            seen = trim_log(disk, kernels, LOG_DIRECTORY)
-            last_epoch = seen.epochs[-1][0] if seen.epochs else 0
-            check_state(state, end_offset=seen.end_offset, last_epoch=last_epoch, path=f"{disk.root}/{KAFKA_STATE}")
-            store = LmdbStateStore(disk.root, identity.owner, kernels)
-            try:
+            _check_closed(disk, kernels, lambda: state, KAFKA_STATE)
+            with _states(disk, kernels, identity) as store:
                 store.save(state)
-            finally:
-                store.close()
         _retire(disk, KAFKA_STATE)
     return state
 
@@ -109,18 +104,24 @@ def _metadata_identity(disk: Disk) -> Identity:
 
 def _ours(disk: RealDisk, kernels: Kernels, identity: Identity) -> ElectionState:
     """Our state, over a log that is closed and belongs to it."""
+    return _check_closed(disk, kernels, lambda: _load(disk, kernels, identity), QUORUM_STATE)
+
+
+def _check_closed(disk: Disk, kernels: Kernels, load: Callable[[], ElectionState | None], name: str) -> ElectionState:
+    """The state, over a log that is closed first and belongs to it. `name` is the file that it is of."""
     seen = trim_log(disk, kernels, LOG_DIRECTORY)
-    found = _load(disk, kernels, identity) if disk.exists(QUORUM_STATE) else None
-    last_epoch = seen.epochs[-1][0] if seen.epochs else 0
-    return check_state(found, end_offset=seen.end_offset, last_epoch=last_epoch, path=f"{disk.root}/{QUORUM_STATE}")
+    return check_state(load(), end_offset=seen.end_offset, last_epoch=seen.last_epoch, path=f"{disk.root}/{name}")
 
 
 def _load(disk: RealDisk, kernels: Kernels, identity: Identity) -> ElectionState | None:
-    store = LmdbStateStore(disk.root, identity.owner, kernels)
-    try:
+    if not disk.exists(QUORUM_STATE):
+        return None
+    with _states(disk, kernels, identity) as store:
         return store.load()
-    finally:
-        store.close()
+
+
+def _states(disk: RealDisk, kernels: Kernels, identity: Identity) -> closing[LmdbStateStore]:
+    return closing(LmdbStateStore(disk.root, identity.owner, kernels))
 
 
 def _kafkas(disk: Disk) -> ElectionState:

@@ -20,6 +20,7 @@ from fastquorum.storage.ports import Disk
 from fastquorum.storage.reading import whole_batches
 from fastquorum.storage.recovery import recover
 from fastquorum.storage.scanning import find_batch, nonzero_end, scan_segment
+from fastquorum.storage.segment import write_index
 from fastquorum.storage.snapshots import FoundSnapshots, supersedes
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
@@ -72,6 +73,11 @@ class Verification:
     is_closed: bool = True
     """Every segment ends with a batch: Kafka's tools read it."""
     findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def last_epoch(self) -> Epoch:
+        """Of the good prefix; 0 if there is no record."""
+        return self.epochs[-1][0] if self.epochs else 0
 
     @property
     def is_sound(self) -> bool:
@@ -164,9 +170,7 @@ def trim_log(disk: Disk, kernels: Kernels, directory: str = names.LOG_DIRECTORY)
         if segment.prepared_bytes != segment.size_bytes:
             segment.trim()
         segment.file.close()
-        name = names.join(directory, names.index_name(segment.base_offset))
-        if not disk.exists(name):
-            disk.replace_file(name, segment.index.encode())
+        write_index(disk, directory, segment)
     return OfflineLog(disk, kernels, directory).verify()
 
 
@@ -220,7 +224,7 @@ class _Verifier:
             text = f"the log starts at {start_offset}, and no good checkpoint covers what precedes it"
             self._find(Severity.CORRUPT, names.segment_name(start_offset), text, -1, start_offset)
         elif latest is not None and latest.offset > start_offset:
-            epoch = result.epochs[-1][0] if result.epochs else 0
+            epoch = result.last_epoch
             if supersedes(latest, start_offset=start_offset, end_offset=end_offset, last_epoch=epoch):
                 text = (
                     f"it knows more than the log, which ends at {end_offset}; the next start begins the log behind it"

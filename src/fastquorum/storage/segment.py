@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from fastquorum.kernels import SegmentFile
 from fastquorum.storage.index import OffsetIndex
-from fastquorum.storage.names import join, segment_name
+from fastquorum.storage.names import index_name, join, segment_name
 from fastquorum.storage.ports import Disk
 from fastquorum.types import Offset
 
@@ -45,3 +45,10 @@ def create_segment(disk: Disk, directory: str, base_offset: Offset, prepare_byte
     segment.file.sync()
     disk.sync_directory(directory)
     return segment
+
+
+def write_index(disk: Disk, directory: str, segment: Segment) -> None:
+    """Beside a closed segment, as Kafka's tools want it, unless it is there."""
+    name = join(directory, index_name(segment.base_offset))
+    if not disk.exists(name):
+        disk.replace_file(name, segment.index.encode())

@@ -16,7 +16,7 @@ from fastquorum.storage.mark import LogPosition
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.preparing import Preparation
 from fastquorum.storage.reading import TimestampOffset, first_at_or_after, max_timestamp_below, read_batches
-from fastquorum.storage.segment import Segment
+from fastquorum.storage.segment import Segment, write_index
 from fastquorum.types import Offset
 
 SEGMENT_BYTES_MAX: Final = 2**31 - 1
@@ -136,9 +136,7 @@ class Segments(list[Segment]):
     def write_indexes(self) -> None:
         """As Kafka's tools want them beside closed segments."""
         for segment in self:
-            name = names.join(self._directory, names.index_name(segment.base_offset))
-            if not self._disk.exists(name):
-                self._disk.replace_file(name, segment.index.encode())
+            write_index(self._disk, self._directory, segment)
 
     def close(self) -> None:
         for segment in self:
