@@ -22,6 +22,12 @@ from fastquorum.wire.fetch import FetchResponse
 from fastquorum.wire.quorum import BeginQuorumEpochResponse, EndQuorumEpochResponse, VoteResponse
 from fastquorum.wire.snapshot import FetchSnapshotResponse
 
+_Answer = FetchResponse | FetchSnapshotResponse | VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse
+_WithLeaderApart = (
+    FetchResponse.FetchableTopicResponse.PartitionData | FetchSnapshotResponse.TopicSnapshot.PartitionSnapshot
+)
+"""Partitions that say who leads in a struct of its own."""
+
 
 class _Listed(Protocol):
     """A node that an answer names, whichever message it is of."""
@@ -123,32 +129,12 @@ def _pre_vote_unsupported(core: Core) -> None:
 
 def _outcome(message: Message) -> _Outcome:
     """Pick the common part out; an answer without exactly this one partition says nothing."""
-    if isinstance(message, FetchResponse):
-        return _fetch_outcome(message)
-    if isinstance(message, FetchSnapshotResponse):
-        return _snapshot_outcome(message)
-    assert isinstance(message, VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse)
-    if message.error_code != ErrorCode.NONE or len(message.topics) != 1 or len(message.topics[0].partitions) != 1:
+    assert isinstance(message, _Answer)
+    topics = message.responses if isinstance(message, FetchResponse) else message.topics
+    if message.error_code != ErrorCode.NONE or len(topics) != 1 or len(topics[0].partitions) != 1:
         return _Outcome(False, message.error_code)
-    partition = message.topics[0].partitions[0]
-    endpoints = _endpoints_of(partition.leader_id, message.node_endpoints)
-    return _Outcome(True, partition.error_code, partition.leader_epoch, partition.leader_id, endpoints)
-
-
-def _fetch_outcome(message: FetchResponse) -> _Outcome:
-    if message.error_code != ErrorCode.NONE or len(message.responses) != 1 or len(message.responses[0].partitions) != 1:
-        return _Outcome(False, message.error_code)
-    partition = message.responses[0].partitions[0]
-    leader = partition.current_leader
-    endpoints = _endpoints_of(leader.leader_id, message.node_endpoints)
-    return _Outcome(True, partition.error_code, leader.leader_epoch, leader.leader_id, endpoints)
-
-
-def _snapshot_outcome(message: FetchSnapshotResponse) -> _Outcome:
-    if message.error_code != ErrorCode.NONE or len(message.topics) != 1 or len(message.topics[0].partitions) != 1:
-        return _Outcome(False, message.error_code)
-    partition = message.topics[0].partitions[0]
-    leader = partition.current_leader
+    partition = topics[0].partitions[0]
+    leader = partition.current_leader if isinstance(partition, _WithLeaderApart) else partition
     endpoints = _endpoints_of(leader.leader_id, message.node_endpoints)
     return _Outcome(True, partition.error_code, leader.leader_epoch, leader.leader_id, endpoints)
 
