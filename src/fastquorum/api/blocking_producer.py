@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from fastquorum.api.blocking import Result, Watch, left_s
-from fastquorum.api.producer import ProducerCore
+from fastquorum.api.producer import ProducerCore, committed_end
 from fastquorum.api.standing import append_timeout, barrier_timeout
-from fastquorum.api.values import Values
-from fastquorum.errors import NotLeader, Overloaded, UsageError
+from fastquorum.api.values import Values, copied
+from fastquorum.errors import NotLeader, Overloaded
 from fastquorum.node.io.running import RunningNode
 from fastquorum.types import Offset
 
@@ -48,22 +48,18 @@ class Producer(ProducerCore):
             self._turn.release()
 
     def _append(self, value: Values, sequence: int | None, deadline: float | None, timeout: float) -> Offset:
-        if self._unsettled is not None and not self._is_retry(value, sequence):
+        values = copied(value)
+        if self._must_settle(values, sequence):
             self._settle(deadline)
-        attempt = self._begin(value, sequence)
+        attempt = self._begin(values, sequence)
         while True:
             result = Result()
             try:
-                self._node.append_stamped(attempt.batch, attempt.stamp, result)
-                offset = result.wait(left_s(deadline), lambda _: append_timeout(timeout))
+                with self._sending(attempt):
+                    self._node.append_stamped(attempt.batch, attempt.stamp, result)
+                    return result.wait(left_s(deadline), lambda _: append_timeout(timeout))
             except (NotLeader, Overloaded) as error:
                 self._pause(error, deadline)
-            except UsageError:
-                self._unsettled = None
-                raise
-            else:
-                self._settled(attempt)
-                return offset
 
     def _settle(self, deadline: float | None) -> None:
         """Learn what is committed, and that nothing else of the past ever will be."""
@@ -74,7 +70,7 @@ class Producer(ProducerCore):
             except (NotLeader, Overloaded) as error:
                 self._pause(error, deadline)
                 continue
-            end_offset = self._committed_end(state)
+            end_offset = committed_end(state)
             self._watch.until(partial(self._is_decided, end_offset), left_s(deadline))
             if self._has_learned(state, end_offset):
                 return

@@ -8,18 +8,19 @@ that appended last. Source: KIP-98; `fastquorum.storage.producers`.
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from fastquorum.api.standing import append_timeout, barrier_timeout
-from fastquorum.api.values import Values, as_values
+from fastquorum.api.values import Values, copied
 from fastquorum.errors import NotLeader, Overloaded, RecordTooLarge, UsageError
 from fastquorum.kernels import Buffer
 from fastquorum.node.io.running import RunningNode
+from fastquorum.storage.producers import SEQUENCES, Stamp, sequence_after
 from fastquorum.storage.producers import Producer as ProducerState
-from fastquorum.storage.producers import Stamp
 from fastquorum.types import NO_NODE, Offset
 
 if TYPE_CHECKING:
@@ -28,13 +29,17 @@ if TYPE_CHECKING:
 NAMED: Final = 1 << 62
 """Ids of named producers have this bit; those that nodes give out never have."""
 RETRY_S: Final = 0.01
-_SEQUENCES: Final = 2**31
 
 
 def producer_id(name: str) -> int:
     """Of its 62 bits all depend on the whole name."""
     digest = hashlib.sha256(f"fastquorum:producer:{name}".encode()).digest()
     return NAMED | int.from_bytes(digest[:8], "big") & (NAMED - 1)
+
+
+def committed_end(state: ProducerState | None) -> Offset:
+    """Once this is committed, all that the producer has is."""
+    return state.batches[-1].end_offset if state is not None else 0
 
 
 class Attempt(NamedTuple):
@@ -83,31 +88,26 @@ class ProducerCore:
         """Raises NotLeader, Overloaded."""
         return self._node.producer(self._producer_id)
 
-    def _committed_end(self, state: ProducerState | None) -> Offset:
-        """Once this is committed, all of the producer's is."""
-        return state.batches[-1].end_offset if state is not None else 0
+    def _must_settle(self, values: tuple[bytes, ...], sequence: int | None) -> bool:
+        """Is an append of unknown fate in the way? The same values after it are that append again."""
+        last = self._unsettled
+        return last is not None and not (values == last.values and sequence in (None, last.stamp.first_sequence))
 
-    def _begin(self, values: Values, sequence: int | None) -> Attempt:
+    def _begin(self, values: tuple[bytes, ...], sequence: int | None) -> Attempt:
         """What is to be sent now: the append of unknown fate again, or the next. Raises RecordTooLarge, UsageError."""
         self._unsettled = attempt = self._unsettled or self._attempt(values, sequence)
         return attempt
 
-    def _is_retry(self, values: Values, sequence: int | None) -> bool:
-        """The same values after an append whose fate is not known are that append again."""
-        asked, last = tuple(map(bytes, as_values(values))), self._unsettled
-        return last is not None and asked == last.values and sequence in (None, last.stamp.first_sequence)
-
-    def _attempt(self, values: Values, sequence: int | None) -> Attempt:
+    def _attempt(self, values: tuple[bytes, ...], sequence: int | None) -> Attempt:
         """Raises RecordTooLarge, UsageError."""
         first = self.next_sequence if sequence is None else sequence
-        if not 0 <= first < _SEQUENCES:
-            raise UsageError(f"sequence {first} is outside 0..{_SEQUENCES - 1}")
-        kept = tuple(map(bytes, as_values(values)))
-        batch = self._encoded(kept, first)
+        if not 0 <= first < SEQUENCES:
+            raise UsageError(f"sequence {first} is outside 0..{SEQUENCES - 1}")
+        batch = self._encoded(values, first)
         limit = self._node.config.batch_bytes_max
         if len(batch) > limit:
             raise RecordTooLarge(size_bytes=len(batch), limit_bytes=limit)
-        return Attempt(kept, Stamp(self._producer_id, 0, first, len(kept)), batch)
+        return Attempt(values, Stamp(self._producer_id, 0, first, len(values)), batch)
 
     def _encoded(self, values: Sequence[Buffer], sequence: int) -> bytes:
         return self._node.kernels.encode_values(
@@ -120,11 +120,17 @@ class ProducerCore:
             base_sequence=sequence,
         )
 
-    def _settled(self, attempt: Attempt) -> None:
-        """It is committed."""
+    @contextmanager
+    def _sending(self, attempt: Attempt) -> Iterator[None]:
+        """Inside it is sent, and waited for. It is committed if nothing is raised; refused for good by UsageError."""
+        try:
+            yield
+        except UsageError:
+            self._unsettled = None
+            raise
         self._unsettled = None
-        end = (attempt.stamp.last_sequence + 1) % _SEQUENCES
-        if (end - self._next_sequence) % _SEQUENCES < _SEQUENCES // 2:  # not one of long ago, said again
+        end = sequence_after(attempt.stamp.last_sequence, 1)
+        if sequence_after(end, -self._next_sequence) < SEQUENCES // 2:  # not one of long ago, said again
             self._next_sequence = end
 
     def _pause_s(self, error: NotLeader | Overloaded) -> float:
@@ -173,20 +179,16 @@ class Producer(ProducerCore):
             return await self._quorum._within(timeout, self._append(value, sequence), append_timeout)
 
     async def _append(self, value: Values, sequence: int | None) -> Offset:
-        if self._unsettled is not None and not self._is_retry(value, sequence):
+        values = copied(value)
+        if self._must_settle(values, sequence):
             await self._settle()
-        attempt = self._begin(value, sequence)
+        attempt = self._begin(values, sequence)
         while True:
             try:
-                offset = await self._quorum._submit_stamped(attempt)
+                with self._sending(attempt):
+                    return await self._quorum._submit_stamped(attempt)
             except (NotLeader, Overloaded) as error:
                 await asyncio.sleep(self._pause_s(error))
-            except UsageError:
-                self._unsettled = None
-                raise
-            else:
-                self._settled(attempt)
-                return offset
 
     async def _settle(self) -> None:
         """Learn what is committed, and that nothing else of the past ever will be."""
@@ -197,7 +199,7 @@ class Producer(ProducerCore):
             except (NotLeader, Overloaded) as error:
                 await asyncio.sleep(self._pause_s(error))
                 continue
-            end_offset = self._committed_end(state)
+            end_offset = committed_end(state)
             await self._quorum._bridge.commit(partial(self._is_decided, end_offset))
             if self._has_learned(state, end_offset):
                 return

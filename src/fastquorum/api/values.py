@@ -30,6 +30,11 @@ def as_values(value: Values) -> Sequence[Buffer]:
     return cast(Sequence[Buffer], value)
 
 
+def copied(value: Values) -> tuple[bytes, ...]:
+    """The same, kept whatever the caller does with its buffers. UsageError if they are not bytes."""
+    return tuple(map(bytes, as_values(value)))
+
+
 def split(values: Sequence[Buffer], batch_bytes_max: int) -> Iterator[Sequence[Buffer]]:
     """Parts that fit into a batch each, in order. RecordTooLarge, before the first part, if one value alone does
     not.

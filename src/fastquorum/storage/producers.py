@@ -25,7 +25,8 @@ _PRODUCERS_SLACK: Final = PRODUCERS_MAX // 8
 UNDO_MAX: Final = 65_536
 """Batches that a truncation can take back; only an uncommitted tail is ever truncated."""
 _READ_BYTES: Final = 1 << 20
-_SEQUENCES: Final = 2**31
+SEQUENCES: Final = 2**31
+"""They run from 0 up to this, and begin anew."""
 
 
 class Stamp(NamedTuple):
@@ -63,8 +64,8 @@ class Producer(NamedTuple):
 
 
 def sequence_after(sequence: int, count: int) -> int:
-    """Sequences run from 0 to 2^31-1 and begin anew."""
-    return (sequence + count) % _SEQUENCES
+    """The sequence of the record that comes `count` after the one of `sequence`."""
+    return (sequence + count) % SEQUENCES
 
 
 class Producers:
