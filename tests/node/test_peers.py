@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fastquorum.config import MS, QuorumConfig
+from fastquorum.kernels import load
 from fastquorum.kernels.lane import NO_CONNECTION
 from fastquorum.node.door import api_versions
 from fastquorum.node.peers import (
@@ -18,7 +19,7 @@ from fastquorum.node.peers import (
     PeerEvent,
     Peers,
 )
-from fastquorum.wire import ApiKey, ErrorCode, Message, decode_request, encode_response
+from fastquorum.wire import ApiKey, ErrorCode, Message, decode_request, encode_response, frames_of
 from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 from fastquorum.wire.quorum import VoteRequest, VoteResponse
 from tests.node.rig import FakeTransport, Rig, endpoint
@@ -32,7 +33,9 @@ class Outside:
     def __init__(self) -> None:
         self.transport = FakeTransport([])
         self.config = QuorumConfig()
-        self.peers = Peers(self.transport, self.transport.send, self.config, "raft-client-1", "0.1.0")
+        self.peers = Peers(
+            self.transport, self.transport.send, frames_of(load("native")), self.config, "raft-client-1", "0.1.0"
+        )
         self.now_us = AT_US
 
     def request(self, correlation_id: int = 1, *, pre_vote: bool = False) -> list[PeerEvent]:

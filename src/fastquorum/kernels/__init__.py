@@ -34,6 +34,7 @@ from fastquorum.kernels.batches import (
     Scan,
 )
 from fastquorum.kernels.files import Flusher, SegmentFile
+from fastquorum.kernels.messages import MessageCodec, StructLayout
 
 __all__ = [
     "BATCH_BYTES_MAX",
@@ -49,6 +50,7 @@ __all__ = [
     "Fault",
     "Header",
     "Int64Array",
+    "MessageCodec",
     "Record",
     "Scan",
     "Accumulator",
@@ -308,6 +310,12 @@ class Kernels(Protocol):
     def stamp_batch(self, batch: bytearray, base_offset: int, leader_epoch: int) -> None:
         """Give a client's batch its place in the log, in place: neither field is under the CRC. CorruptionError if it
         is no whole batch."""
+        ...
+
+    def message_codec(self, layout: StructLayout, twin: MessageCodec) -> MessageCodec:
+        """The codec of the message that `layout` describes. `twin` is its codec in Python, generated from the same
+        declaration: pure is the twin itself; native asks it why a message does not fit, and to write what native does
+        not (objects with `__index__`, sequences other than list and tuple, unknown tags)."""
         ...
 
     def high_watermark(self, end_offsets: Sequence[int], epoch_start_offset: int) -> int:

@@ -21,6 +21,7 @@ from fastquorum.storage.log import Log
 from fastquorum.storage.ports import StateStore
 from fastquorum.types import METADATA_TOPIC_ID, Endpoint, ReplicaKey, VoterSet
 from fastquorum.version import __version__
+from fastquorum.wire import frames_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +94,14 @@ def assemble(
         lock=ports.lock,
         clock_ms=ports.clock_ms,
     )
+    frames = frames_of(kernels)
     replica = Replica(
         raft=raft,
         shell=shell,
         kernels=kernels,
         states=ports.states,
-        peers=Peers(ports.transport, shell.send, config, f"raft-client-{member.key.id}", __version__),
-        inbound=Inbound(),
+        peers=Peers(ports.transport, shell.send, frames, config, f"raft-client-{member.key.id}", __version__),
+        inbound=Inbound(frames),
         door=door,
         transport=ports.transport,
         listener=ports.listener,

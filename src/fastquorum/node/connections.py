@@ -88,8 +88,8 @@ class Connections:
         frame."""
         if self._peers.owns(connection):
             # The lane's Fetch was answered with something unusual.
-            version = self._peers.fetch_version_of(connection)
-            return self._fetched.read(self._peers.node_of(connection), frame, version, epoch)
+            answer = self._peers.fetch_answer(connection, frame)
+            return self._fetched.read(self._peers.node_of(connection), answer, epoch)
         request = self._inbound.decode(connection, frame)
         header = request.header
         return ev.RequestReceived(

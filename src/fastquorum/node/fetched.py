@@ -10,7 +10,6 @@ from fastquorum.node import control
 from fastquorum.raft import events as ev
 from fastquorum.storage.log import Log
 from fastquorum.types import Epoch, NodeId
-from fastquorum.wire import ApiKey, decode_response
 from fastquorum.wire.fetch import FetchResponse
 
 _HANDLE: Final = 1
@@ -25,10 +24,8 @@ class Fetched:
         self._log = log
         self._spans: dict[int, control.Span] = {}
 
-    def read(self, source: NodeId, frame: bytes, api_version: int, epoch_max: Epoch) -> ev.FetchResponseReceived:
-        """What raft/ may see of the answer. Records are checked here. Raises WireError."""
-        _, message = decode_response(frame, ApiKey.FETCH, api_version)
-        assert isinstance(message, FetchResponse)
+    def read(self, source: NodeId, message: FetchResponse, epoch_max: Epoch) -> ev.FetchResponseReceived:
+        """What raft/ may see of the answer. Records are checked here."""
         span = None
         for topic in message.responses[:1]:
             for partition in topic.partitions[:1]:

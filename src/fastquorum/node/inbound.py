@@ -14,11 +14,9 @@ from fastquorum.wire import (
     API,
     ApiKey,
     ErrorCode,
+    Frames,
     Message,
     RequestHeader,
-    decode_request,
-    decode_request_header,
-    encode_response,
 )
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.handshake import ApiVersionsResponse
@@ -40,11 +38,13 @@ class Request(NamedTuple):
     connection: Connection
     header: RequestHeader
     message: Message
+    frames: Frames
 
     def answer(self, message: Message) -> bytes:
         """The response frame, without its length."""
         header = self.header
-        return encode_response(header.correlation_id, header.request_api_key, header.request_api_version, message)
+        key, version = header.request_api_key, header.request_api_version
+        return self.frames.encode_response(header.correlation_id, key, version, message)
 
 
 def replica_id(message: FetchRequest) -> NodeId:
@@ -55,7 +55,8 @@ def replica_id(message: FetchRequest) -> NodeId:
 class Inbound:
     """Requests by token, and which connections are replicas'. Belongs to the replica's thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
         self._next_token: Token = 1
         self._waiting: dict[Token, Request] = {}
         self._replicas: dict[Connection, None] = {}
@@ -70,7 +71,7 @@ class Inbound:
         api_key = int.from_bytes(frame[:2], "big", signed=True)
         if api_key in QUORUM_APIS and not passes_on(api_key):
             return None
-        header, message = decode_request(frame)
+        header, message = self._frames.decode_request(frame)
         if isinstance(message, FetchRequest) and replica_id(message) >= 0:
             self._replicas[connection] = None
             return None
@@ -78,11 +79,11 @@ class Inbound:
 
     def decode(self, connection: Connection, frame: bytes) -> Request:
         """The request, remembered until it is taken. Raises WireError (UnsupportedVersion included)."""
-        header, message = decode_request(frame)
+        header, message = self._frames.decode_request(frame)
         return self._remember(connection, header, message)
 
     def _remember(self, connection: Connection, header: RequestHeader, message: Message) -> Request:
-        request = Request(self._next_token, connection, header, message)
+        request = Request(self._next_token, connection, header, message, self._frames)
         self._next_token += 1
         self._waiting[request.token] = request
         return request
@@ -97,12 +98,11 @@ class Inbound:
         for token in [token for token, request in self._waiting.items() if request.connection == connection]:
             del self._waiting[token]
 
-    @staticmethod
-    def handshake_again(frame: bytes) -> bytes | None:
+    def handshake_again(self, frame: bytes) -> bytes | None:
         """The answer to ApiVersions of a version that is not known here: version 0's, naming those that are, so that a
         newer client asks again. None if the frame is nothing of the kind."""
         try:
-            header, _ = decode_request_header(frame)
+            header, _ = self._frames.decode_request_header(frame)
         except WireError:
             return None
         known = API[ApiKey.API_VERSIONS].advertised
@@ -112,10 +112,9 @@ class Inbound:
             api_key=ApiKey.API_VERSIONS, min_version=known.first, max_version=known.last
         )
         body = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[ours])
-        return encode_response(header.correlation_id, ApiKey.API_VERSIONS, 0, body)
+        return self._frames.encode_response(header.correlation_id, ApiKey.API_VERSIONS, 0, body)
 
-    @staticmethod
-    def not_leader_fetch(parked: Unparked, leader_id: NodeId, epoch: Epoch, endpoint: Endpoint | None) -> bytes:
+    def not_leader_fetch(self, parked: Unparked, leader_id: NodeId, epoch: Epoch, endpoint: Endpoint | None) -> bytes:
         """The answer to a Fetch that was parked when the lead ended: NOT_LEADER_OR_FOLLOWER and who leads, if anybody
         does, and where: a Kafka process stops over a new leader that it cannot reach."""
         topic = FetchResponse.FetchableTopicResponse
@@ -132,4 +131,4 @@ class Inbound:
             body.node_endpoints = [
                 FetchResponse.NodeEndpoint(node_id=leader_id, host=endpoint.host, port=endpoint.port)
             ]
-        return encode_response(parked.correlation_id, ApiKey.FETCH, parked.api_version, body)
+        return self._frames.encode_response(parked.correlation_id, ApiKey.FETCH, parked.api_version, body)

@@ -17,7 +17,8 @@ from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import NO_CONNECTION, Connection
 from fastquorum.node.ports import Transport
 from fastquorum.types import Endpoint, Micros, NodeId
-from fastquorum.wire import API, ApiKey, ErrorCode, Message, decode_response, encode_request, request_header
+from fastquorum.wire import API, ApiKey, ErrorCode, Frames, Message, request_header
+from fastquorum.wire.fetch import FetchResponse
 from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 
 HANDSHAKE_CORRELATION_ID = 0x3FFF_FFFF
@@ -123,12 +124,14 @@ class Peers:
         self,
         transport: Transport,
         send_frame: Callable[[Connection, Buffer], None],
+        frames: Frames,
         config: QuorumConfig,
         client_id: str,
         software_version: str,
     ) -> None:
         self._transport = transport
         self._send_frame = send_frame
+        self._frames = frames
         self._config = config
         self._client_id = client_id
         self._software_version = software_version
@@ -142,8 +145,12 @@ class Peers:
     def node_of(self, connection: Connection) -> NodeId:
         return self._by_connection[connection].node_id
 
-    def fetch_version_of(self, connection: Connection) -> int:
-        return self._by_connection[connection].fetch_version()
+    def fetch_answer(self, connection: Connection, frame: bytes) -> FetchResponse:
+        """The answer to a Fetch of the lane's, in the version that its link speaks. Raises WireError."""
+        version = self._by_connection[connection].fetch_version()
+        _, message = self._frames.decode_response(frame, ApiKey.FETCH, version)
+        assert isinstance(message, FetchResponse)
+        return message
 
     def request(
         self, destination: NodeId, endpoint: Endpoint, correlation_id: int, message: Message, now_us: Micros
@@ -199,7 +206,7 @@ class Peers:
         if asked is None:
             return self._drop(link, now_us)
         try:
-            correlation_id, message = decode_response(frame, asked.api_key, asked.version)
+            correlation_id, message = self._frames.decode_response(frame, asked.api_key, asked.version)
         except WireError:
             link.in_flight[int.from_bytes(frame[:4], "big", signed=True)] = asked
             return self._drop(link, now_us)
@@ -275,7 +282,7 @@ class Peers:
         if version < 3:
             body = ApiVersionsRequest()
         header = request_header(body, version, HANDSHAKE_CORRELATION_ID, self._client_id)
-        self._send_frame(link.connection, encode_request(header, body))
+        self._send_frame(link.connection, self._frames.encode_request(header, body))
 
     def _on_handshake(self, link: Link, frame: bytes, now_us: Micros) -> list[PeerEvent]:
         try:
@@ -301,12 +308,11 @@ class Peers:
             events += self._send(link, correlation_id, message, now_us)
         return events
 
-    @staticmethod
-    def _handshake_answer(frame: bytes, version: int) -> ApiVersionsResponse:
+    def _handshake_answer(self, frame: bytes, version: int) -> ApiVersionsResponse:
         """An unknown version is answered in v0's form (KIP-511), recognised by its error code."""
         if int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION:
             version = 0
-        _, answer = decode_response(frame, ApiKey.API_VERSIONS, version)
+        _, answer = self._frames.decode_response(frame, ApiKey.API_VERSIONS, version)
         assert isinstance(answer, ApiVersionsResponse)
         return answer
 
@@ -318,7 +324,8 @@ class Peers:
         if version < 0:
             return [NoAnswer(link.node_id, correlation_id, unsupported=True)]
         try:
-            frame = encode_request(request_header(message, version, correlation_id, self._client_id), message)
+            header = request_header(message, version, correlation_id, self._client_id)
+            frame = self._frames.encode_request(header, message)
         except UnsupportedVersion:
             raise
         except WireError:

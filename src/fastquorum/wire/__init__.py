@@ -6,23 +6,22 @@ Messages live in modules by subject (`fastquorum.wire.quorum`, `.fetch`, ...); w
 here.
 """
 
-from fastquorum.wire.api import (
-    API,
-    Api,
+from fastquorum.kernels import Buffer
+from fastquorum.wire.api import API, Api, find_api, request_header_version, response_header_version
+from fastquorum.wire.api_keys import ApiKey
+from fastquorum.wire.codec import Codec, codec_of, decode, decode_prefix, encode
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.frames import (
+    Frames,
     decode_request,
     decode_request_header,
     decode_response,
     decode_response_header,
     encode_request,
     encode_response,
-    find_api,
+    frames_of,
     request_header,
-    request_header_version,
-    response_header_version,
 )
-from fastquorum.wire.api_keys import ApiKey
-from fastquorum.wire.codec import Buffer, decode, decode_prefix, encode
-from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.headers import RequestHeader, ResponseHeader
 from fastquorum.wire.json_form import from_json, to_json
 from fastquorum.wire.layout import LayoutField, layout
@@ -34,13 +33,16 @@ __all__ = [
     "Api",
     "ApiKey",
     "Buffer",
+    "Codec",
     "ErrorCode",
+    "Frames",
     "LayoutField",
     "Message",
     "RequestHeader",
     "ResponseHeader",
     "Struct",
     "Versions",
+    "codec_of",
     "decode",
     "decode_prefix",
     "decode_request",
@@ -51,6 +53,7 @@ __all__ = [
     "encode_request",
     "encode_response",
     "find_api",
+    "frames_of",
     "from_json",
     "layout",
     "request_header",

@@ -1,19 +1,16 @@
-"""The APIs that are spoken here, and whole frames: header and body, without the 4-byte length.
+"""The APIs that are spoken here, and their versions.
 
 Which header version goes with which API version is decided here and nowhere else. Source: the Kafka protocol guide;
 KIP-482; KIP-511.
 """
 
-import struct
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from fastquorum.errors import UnsupportedVersion, WireError
+from fastquorum.errors import UnsupportedVersion
 from fastquorum.wire.api_keys import ApiKey
-from fastquorum.wire.codec import Buffer, decode_prefix, encode, trailing_bytes
-from fastquorum.wire.headers import RequestHeader, ResponseHeader
 from fastquorum.wire.message import Message
 from fastquorum.wire.types import NO_VERSIONS, Versions
 
@@ -103,107 +100,30 @@ _MODULES: Final = (
 )
 API: Final = _registry(import_module(f"fastquorum.wire.{name}") for name in _MODULES)
 """Every declared API by its key."""
-_KNOWN: Final = {
-    (key, version): (api, api.request_header_version(version), api.response_header_version(version))
-    for key, api in API.items()
-    for version in range(api.versions.first, api.versions.last + 1)
-}
-"""(API, request and response header version) by key and version: decided once, looked up for every frame."""
 
 
-def _find(api_key: int, version: int) -> tuple[Api, int, int]:
-    known = _KNOWN.get((api_key, version))
-    if known is None:
-        api = _declared(api_key, version)
+def find_api(api_key: int, version: int) -> Api:
+    """The API, if it is declared and has this version; UnsupportedVersion otherwise."""
+    api = API.get(api_key)
+    if api is None or not api.versions.has(version):
+        api = declared_api(api_key, version)
         raise UnsupportedVersion(f"only versions {api.versions} exist", api.name, version, api_key=api_key)
-    return known
+    return api
 
 
-def _declared(api_key: int, version: int) -> Api:
+def declared_api(api_key: int, version: int) -> Api:
+    """The API, if it is declared; UnsupportedVersion, which names the version asked for, otherwise."""
     api = API.get(api_key)
     if api is None:
         raise UnsupportedVersion(f"nobody here speaks the API with key {api_key}", version=version, api_key=api_key)
     return api
 
 
-def find_api(api_key: int, version: int) -> Api:
-    """The API, if it is declared and has this version; UnsupportedVersion otherwise."""
-    return _find(api_key, version)[0]
-
-
 def request_header_version(api_key: int, version: int) -> int:
     """The version of the request header in front of this API version, which need not exist: its header can be read."""
-    return _declared(api_key, version).request_header_version(version)
+    return declared_api(api_key, version).request_header_version(version)
 
 
 def response_header_version(api_key: int, version: int) -> int:
     """The version of the response header in front of this API version."""
-    return _find(api_key, version)[2]
-
-
-def request_header(body: Message, version: int, correlation_id: int, client_id: str | None) -> RequestHeader:
-    """The header for a request."""
-    return RequestHeader(
-        request_api_key=type(body).__wire__.api_key,
-        request_api_version=version,
-        correlation_id=correlation_id,
-        client_id=client_id,
-    )
-
-
-def encode_request(header: RequestHeader, body: Message) -> bytes:
-    """A request frame, without its 4-byte length. The header names API and version."""
-    version = header.request_api_version
-    api, header_version, _ = _find(header.request_api_key, version)
-    if type(body) is not api.request:
-        raise WireError(f"the header announces {api.request.__name__}", type(body).__qualname__)
-    return encode(header, header_version) + encode(body, version)
-
-
-def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
-    """The header of a request frame and the position of its body. The version may be one that nobody here speaks.
-
-    Raises:
-        UnsupportedVersion: the API is unknown; not even the header's layout is known then.
-        WireError: the header is malformed.
-    """
-    if len(frame) < 4:
-        raise WireError(f"a frame of {len(frame)} bytes has no header", "RequestHeader", field="request_api_key")
-    api_key, version = struct.unpack_from(">hh", frame)
-    known = _KNOWN.get((api_key, version))
-    return decode_prefix(RequestHeader, known[1] if known else request_header_version(api_key, version), frame)
-
-
-def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
-    """Header and body of a request frame. Raises WireError or UnsupportedVersion."""
-    header, position = decode_request_header(frame)
-    version = header.request_api_version
-    api, _, _ = _find(header.request_api_key, version)
-    return header, _decode_body(api.request, version, frame, position)
-
-
-def encode_response(correlation_id: int, api_key: int, version: int, body: Message) -> bytes:
-    """A response frame, without its 4-byte length."""
-    api, _, header_version = _find(api_key, version)
-    if type(body) is not api.response:
-        raise WireError(f"the answer to {api.name} is {api.response.__name__}", type(body).__qualname__, version)
-    return encode(ResponseHeader(correlation_id=correlation_id), header_version) + encode(body, version)
-
-
-def decode_response_header(frame: Buffer, api_key: int, version: int) -> tuple[ResponseHeader, int]:
-    """The header of a response frame and the position of its body. Raises as `decode_response`."""
-    return decode_prefix(ResponseHeader, _find(api_key, version)[2], frame)
-
-
-def decode_response(frame: Buffer, api_key: int, version: int) -> tuple[int, Message]:
-    """Correlation id and body of the answer to a request of this version. Raises WireError or UnsupportedVersion."""
-    api, _, header_version = _find(api_key, version)
-    header, position = decode_prefix(ResponseHeader, header_version, frame)
-    return header.correlation_id, _decode_body(api.response, version, frame, position)
-
-
-def _decode_body(cls: type[Message], version: int, frame: Buffer, position: int) -> Message:
-    body, end = decode_prefix(cls, version, frame, position)
-    if end != len(frame):
-        raise trailing_bytes(cls, version, end, len(frame))
-    return body
+    return find_api(api_key, version).response_header_version(version)

@@ -1,68 +1,75 @@
-"""`encode` and `decode`: a message to bytes and back, by a function generated from its declaration at first use.
+"""`encode` and `decode`: a message to bytes and back, by what its declaration says.
 
-Source: the Kafka protocol guide; KIP-482.
+Each message in each version has a codec of its own, made at first use: generated Python functions (`GeneratedCodec`)
+or, by a kernel set that has one, native code that walks the same declaration. Both give the same bytes, values and
+errors. The functions of this module are the generated ones; where speed counts, `codec_of` takes a kernel set. Source:
+the Kafka protocol guide; KIP-482.
 """
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+import functools
+from typing import Final, TypeVar, cast
 
-from fastquorum.errors import UnsupportedVersion, WireError
-from fastquorum.wire.decoder import DecoderSource
-from fastquorum.wire.encoder import EncoderSource
+from fastquorum.errors import UnsupportedVersion
+from fastquorum.kernels import Buffer, Kernels
+from fastquorum.kernels.messages import MessageCodec
+from fastquorum.wire.codec_layout import struct_layout
+from fastquorum.wire.generated import GeneratedCodec
 from fastquorum.wire.message import Message
 
 M = TypeVar("M", bound=Message)
-Buffer = bytes | bytearray | memoryview
-
-_encoders: Final[dict[tuple[type[Message], int], Callable[[Any], bytes]]] = {}
-_decoders: Final[dict[tuple[type[Message], int], Callable[[Any, int], tuple[Any, int]]]] = {}
-_view_decoders: Final[dict[tuple[type[Message], int], Callable[[Any, int], tuple[Any, int]]]] = {}
 
 
-def encode(message: Message, version: int) -> bytes:
-    """The bytes of `message` in `version`.
+class Codec:
+    """The codecs of all messages, by one kernel set; by generated Python functions if there is none."""
 
-    Raises:
-        WireError: a value does not fit its field, or the version lacks a field that is not at its default, and not
-            ignorable.
-        UnsupportedVersion: the message has no such version.
-    """
-    encoder = _encoders.get((message.__class__, version))
-    if encoder is None:
-        encoder = _make_encoder(message.__class__, version)
-    return encoder(message)
+    def __init__(self, kernels: Kernels | None = None) -> None:
+        self._kernels = kernels
+        self._made: dict[tuple[type[Message], int], MessageCodec] = {}
+
+    def of(self, cls: type[Message], version: int) -> MessageCodec:
+        """The codec of one message in one version. UnsupportedVersion if there is no such version."""
+        return self._made.get((cls, version)) or self._make(cls, version)
+
+    def encode(self, message: Message, version: int) -> bytes:
+        """The bytes of `message` in `version`.
+
+        Raises:
+            WireError: a value does not fit its field, or the version lacks a field that is not at its default, and not
+                ignorable.
+            UnsupportedVersion: the message has no such version.
+        """
+        cls = message.__class__
+        return (self._made.get((cls, version)) or self._make(cls, version)).encode(message)
+
+    def decode(self, cls: type[M], version: int, buffer: Buffer) -> M:
+        """Read one message that fills `buffer`.
+
+        Raises:
+            WireError: the bytes are malformed, end early, or do not end with the message.
+            UnsupportedVersion: the message has no such version.
+        """
+        return cast(M, (self._made.get((cls, version)) or self._make(cls, version)).decode(buffer))
+
+    def decode_prefix(self, cls: type[M], version: int, buffer: Buffer, position: int = 0) -> tuple[M, int]:
+        """Read one message at `position`; the message and the position after it. Raises as `decode`."""
+        return (self._made.get((cls, version)) or self._make(cls, version)).decode_prefix(buffer, position)
+
+    def _make(self, cls: type[Message], version: int) -> MessageCodec:
+        check_version(cls, version)
+        codec: MessageCodec = _generated(cls, version)
+        if self._kernels is not None:
+            codec = self._kernels.message_codec(struct_layout(cls, version, is_flexible(cls, version)), codec)
+        return self._made.setdefault((cls, version), codec)
 
 
-def decode(cls: type[M], version: int, buffer: Buffer) -> M:
-    """Read one message that fills `buffer`.
-
-    Raises:
-        WireError: the bytes are malformed, end early, or do not end with the message.
-        UnsupportedVersion: the message has no such version.
-    """
-    if buffer.__class__ is not bytes:
-        buffer = memoryview(buffer).cast("B")
-    message, position = decode_prefix(cls, version, buffer)
-    if position != len(buffer):
-        raise trailing_bytes(cls, version, position, len(buffer))
-    return message
+def codec_of(kernels: Kernels) -> Codec:
+    """The one Codec of a kernel set: what one node has made, the next one finds."""
+    return _CODECS.get(kernels.NAME) or _CODECS.setdefault(kernels.NAME, Codec(kernels))
 
 
-def decode_prefix(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> tuple[M, int]:
-    """Read one message at `position`; the message and the position after it. Raises as `decode`."""
-    if buffer.__class__ is bytes:
-        decoder = _decoders.get((cls, version)) or _make_decoder(cls, version, of_bytes=True)
-    else:
-        buffer = memoryview(buffer).cast("B")
-        decoder = _view_decoders.get((cls, version)) or _make_decoder(cls, version, of_bytes=False)
-    decoded: tuple[M, int] = decoder(buffer, position)
-    return decoded
-
-
-def trailing_bytes(cls: type[Message], version: int, position: int, size: int) -> WireError:
-    """The error for bytes behind a message."""
-    detail = f"{size - position} bytes follow the end of the message"
-    return WireError(detail, cls.__qualname__, version, position=position)
+@functools.cache
+def _generated(cls: type[Message], version: int) -> GeneratedCodec:
+    return GeneratedCodec(cls, version, is_flexible(cls, version))
 
 
 def check_version(cls: type[Message], version: int) -> None:
@@ -78,13 +85,9 @@ def is_flexible(cls: type[Message], version: int) -> bool:
     return cls.__wire__.flexible.has(version)
 
 
-def _make_encoder(cls: type[Message], version: int) -> Callable[[Any], bytes]:
-    check_version(cls, version)
-    encoder: Callable[[Any], bytes] = EncoderSource(cls, version, is_flexible(cls, version)).build()
-    return _encoders.setdefault((cls, version), encoder)
-
-
-def _make_decoder(cls: type[Message], version: int, of_bytes: bool) -> Callable[[Any, int], tuple[Any, int]]:
-    check_version(cls, version)
-    decoder = DecoderSource(cls, version, is_flexible(cls, version), of_bytes).build()
-    return (_decoders if of_bytes else _view_decoders).setdefault((cls, version), decoder)
+_CODECS: Final[dict[str, Codec]] = {}
+GENERATED: Final = Codec()
+"""The Python functions, without any kernel set."""
+encode: Final = GENERATED.encode
+decode: Final = GENERATED.decode
+decode_prefix: Final = GENERATED.decode_prefix

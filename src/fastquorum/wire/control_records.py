@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Final
 
 from fastquorum.errors import WireError
-from fastquorum.wire.codec import Buffer, decode, encode
+from fastquorum.kernels import Buffer
+from fastquorum.wire.codec import decode, encode
 from fastquorum.wire.control_messages import (
     KRaftVersionRecord,
     LeaderChangeMessage,

@@ -41,7 +41,6 @@ SCOPE: Final[dict[str, Any]] = {
     "pack_array": struct.pack,
     "Malformed": Malformed,
     "FAULTS": FAULTS,
-    "explain": explain_encode,
 }
 
 
@@ -49,7 +48,7 @@ class EncoderSource(Source):
     """Writes the encoder of one class at one version."""
 
     def __init__(self, cls: type[Struct], version: int, flexible: bool) -> None:
-        super().__init__(dict(SCOPE))
+        super().__init__({**SCOPE, "explain": explain_encode, "cls": cls})
         self.cls = cls
         self.version = version
         self.flexible = flexible
@@ -66,7 +65,7 @@ class EncoderSource(Source):
         self.flush()
         self.emit("return b''.join(parts)")
         self.depth = 1
-        self.emit("except FAULTS as fault:", f"    explain(m, {self.version}, fault)")
+        self.emit("except FAULTS as fault:", f"    explain(cls, m, {self.version}, fault)")
         return self.compile("encode", "m", f"encode {self.cls.__qualname__} v{self.version}")
 
     # --- runs -------------------------------------------------------------------------------------------------------

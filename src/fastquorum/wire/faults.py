@@ -12,8 +12,11 @@ from fastquorum.wire.source import wire_fields
 from fastquorum.wire.types import STRING_BYTES_MAX, Field, Shape, WireType
 
 
-def explain_encode(message: Struct, version: int, fault: Exception) -> NoReturn:
-    """Raise the WireError that tells why `message` has no bytes in `version`; `fault` itself if it is our bug."""
+def explain_encode(cls: type[Struct], message: Struct, version: int, fault: Exception) -> NoReturn:
+    """Raise the WireError that tells why `message` has no bytes as a `cls` in `version`; `fault` itself if it is our
+    bug."""
+    if not isinstance(message, cls):
+        raise WireError(f"is {_kind(message)}, expected {cls.__qualname__}", cls.__qualname__, version) from fault
     flexible = type(message).__wire__.flexible.has(version)
     found = find_fault(message, version, flexible)
     if found is None:

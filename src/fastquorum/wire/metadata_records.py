@@ -8,8 +8,10 @@ from types import MappingProxyType
 from typing import Final
 
 from fastquorum.errors import UnsupportedVersion, WireError
+from fastquorum.kernels import Buffer
 from fastquorum.wire import access_records, broker_records, cluster_records, topic_records
-from fastquorum.wire.codec import Buffer, decode_prefix, encode, trailing_bytes
+from fastquorum.wire.codec import decode_prefix, encode
+from fastquorum.wire.generated import trailing_bytes
 from fastquorum.wire.message import Message
 from fastquorum.wire.varint import Malformed, read_uvarint, uvarint
 

@@ -9,6 +9,7 @@ from typing import Final
 from crc32c import crc32c as _crc32c
 
 from fastquorum.kernels import Buffer
+from fastquorum.kernels.messages import MessageCodec, StructLayout
 from fastquorum.kernels.pure.accumulator import Accumulator
 from fastquorum.kernels.pure.batch_decode import decode_batch, decode_records, decode_values
 from fastquorum.kernels.pure.batch_encode import encode_columns, encode_records, encode_values
@@ -37,6 +38,7 @@ __all__ = [
     "encode_records",
     "encode_values",
     "high_watermark",
+    "message_codec",
     "scan",
     "slice_batches",
     "stamp_batch",
@@ -53,3 +55,8 @@ def cpu_path() -> str:
 def crc32c(data: Buffer, crc: int = 0) -> int:
     """CRC-32C (Castagnoli) of data, continuing from `crc`."""
     return _crc32c(as_view(data), crc)
+
+
+def message_codec(layout: StructLayout, twin: MessageCodec) -> MessageCodec:
+    """The twin itself."""
+    return twin

@@ -1,0 +1,206 @@
+"""Messages of Kafka's protocol to bytes and back, by walking a layout (`fastquorum.kernels.messages`).
+
+What does not fit is refused without a reason: the pure twin is asked, which says it, or which writes what only it can
+write (an object with __index__, a sequence that is neither list nor tuple, unknown tags). The GIL is held: all of it is
+Python objects.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libcpp cimport bool as cbool
+from libcpp.memory cimport make_unique, unique_ptr
+from libcpp.vector cimport vector
+
+cimport cython
+
+from fastquorum.kernels.messages import Fresh
+from fastquorum.types import Uuid
+
+
+cdef extern from "message_layout.h" namespace "fastquorum" nogil:
+    cdef enum ValueKind "fastquorum::ValueKind":
+        pass
+
+    cppclass CppValueLayout "fastquorum::ValueLayout":
+        ValueKind kind
+        cbool nullable
+        cbool compact
+        int64_t bytes_min
+        unique_ptr[CppValueLayout] element
+        unique_ptr[CppStructLayout] structure
+
+    cppclass CppFieldLayout "fastquorum::FieldLayout":
+        CppValueLayout value
+        Py_ssize_t slot
+        uint32_t tag
+        cbool ignorable
+        PyObject *initial
+
+    cppclass CppStructLayout "fastquorum::StructLayout":
+        PyTypeObject *type
+        Py_ssize_t tags_slot
+        cbool flexible
+        vector[CppFieldLayout] plain
+        vector[CppFieldLayout] tagged
+        vector[CppFieldLayout] absent
+
+    const size_t tagged_max
+    Py_ssize_t slot_of(PyTypeObject *type, PyObject *name)
+
+
+cdef extern from "message_decode.h" namespace "fastquorum":
+    PyObject *read_message(
+        const CppStructLayout &layout,
+        const void *data,
+        int64_t size,
+        int64_t *position,
+        PyTypeObject *uuid,
+        PyObject *no_tags,
+    )
+
+
+cdef extern from "message_encode.h" namespace "fastquorum":
+    PyObject *write_message(const CppStructLayout &layout, PyObject *message)
+
+
+cdef extern from "Python.h":
+    void Py_DECREF(PyObject *)
+
+
+cdef tuple _no_tags = ()
+cdef object _FRESH = Fresh.FRESH
+cdef PyTypeObject *_uuid = <PyTypeObject *>Uuid
+
+
+cdef inline object _owned(PyObject *made):
+    """`made` as a reference that Python looks after."""
+    cdef object found = <object>made
+    Py_DECREF(made)
+    return found
+
+
+cdef void _raise_pending() except *:
+    """Raise what C++ left set, if anything (memory was short)."""
+
+
+cdef Py_ssize_t _slot(object cls, str name) except -1:
+    cdef Py_ssize_t offset = slot_of(<PyTypeObject *>cls, <PyObject *>name)
+    if offset < 0:
+        raise TypeError(f"{cls.__qualname__}.{name} is no slot")
+    return offset
+
+
+cdef int _fill_struct(CppStructLayout *to, object layout) except -1:
+    cls = layout.cls
+    if not isinstance(cls, type):
+        raise TypeError(f"{cls!r} is no class")
+    to.type = <PyTypeObject *>cls
+    to.tags_slot = _slot(cls, "unknown_tags")
+    to.flexible = layout.flexible
+    if len(layout.tagged) > tagged_max:
+        raise TypeError(f"{cls.__qualname__} has more than {tagged_max} tagged fields")
+    _fill_fields(&to.plain, cls, layout.plain)
+    _fill_fields(&to.tagged, cls, layout.tagged)
+    _fill_fields(&to.absent, cls, layout.absent)
+    return 0
+
+
+cdef int _fill_fields(vector[CppFieldLayout] *to, object cls, tuple fields) except -1:
+    cdef CppFieldLayout *into
+    to.resize(<size_t>len(fields))
+    cdef size_t number = 0
+    for field in fields:
+        into = &to[0][number]
+        into.slot = _slot(cls, field.name)
+        into.tag = <uint32_t>max(field.tag, 0)
+        into.ignorable = field.ignorable
+        default = field.default
+        if default is not _FRESH:
+            into.initial = <PyObject *>default
+        _fill_value(&into.value, field.value)
+        number += 1
+    return 0
+
+
+cdef int _fill_value(CppValueLayout *to, object layout) except -1:
+    cdef int kind = layout.kind
+    to.kind = <ValueKind>kind
+    to.nullable = layout.nullable
+    to.compact = layout.compact
+    to.bytes_min = layout.bytes_min
+    if to.bytes_min < 1:
+        raise ValueError("every value takes a byte")
+    if layout.element is not None:
+        to.element = make_unique[CppValueLayout]()
+        _fill_value(to.element.get(), layout.element)
+    if layout.struct is not None:
+        to.structure = make_unique[CppStructLayout]()
+        _fill_struct(to.structure.get(), layout.struct)
+    return 0
+
+
+@cython.final
+cdef class MessageCodec:
+    """One message in one version."""
+
+    cdef CppStructLayout _root
+    cdef object _layout  # keeps alive what _root points to
+    cdef object _twin
+
+    def __cinit__(self, layout, twin):
+        self._layout = layout
+        self._twin = twin
+        _fill_struct(&self._root, layout)
+
+    def encode(self, message):
+        """The bytes of `message`."""
+        cdef PyObject *written = write_message(self._root, <PyObject *>message)
+        if written != NULL:
+            return _owned(written)
+        _raise_pending()
+        return self._twin.encode(message)
+
+    def decode(self, buffer):
+        """The message that fills `buffer`."""
+        cdef int64_t position = 0
+        cdef int64_t size = 0
+        message = self._read(buffer, &position, &size)
+        if message is None or position != size:
+            return self._refuse(self._twin.decode, (buffer,))
+        return message
+
+    def decode_prefix(self, buffer, int64_t position=0):
+        """The message at `position`, and the position after it."""
+        cdef int64_t end = position
+        cdef int64_t size = 0
+        message = self._read(buffer, &end, &size)
+        if message is None:
+            return self._refuse(self._twin.decode_prefix, (buffer, position))
+        return message, end
+
+    cdef object _read(self, object buffer, int64_t *position, int64_t *size):
+        """The message, or None."""
+        cdef PyObject *made
+        cdef Py_buffer view
+        if type(buffer) is bytes:
+            size[0] = PyBytes_GET_SIZE(buffer)
+            made = self._read_bytes(PyBytes_AS_STRING(buffer), size[0], position)
+        else:
+            PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
+            size[0] = view.len
+            made = self._read_bytes(view.buf, view.len, position)
+            PyBuffer_Release(&view)
+        if made != NULL:
+            return _owned(made)
+        _raise_pending()
+        return None
+
+    cdef PyObject *_read_bytes(self, const void *data, int64_t size, int64_t *position):
+        return read_message(self._root, data, size, position, _uuid, <PyObject *>_no_tags)
+
+    cdef object _refuse(self, object ask, tuple arguments):
+        """Have the twin say what is wrong. Never returns."""
+        ask(*arguments)
+        raise AssertionError(f"{self._layout.cls.__qualname__}: the native codec refuses what its twin reads")

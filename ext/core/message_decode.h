@@ -1,0 +1,328 @@
+// Bytes to Python objects, by a layout. Every length and count is checked against the bytes that are left before
+// anything is allocated for it.
+//
+// A function that returns null without a Python exception has refused the bytes: the caller asks the pure twin why. Every
+// object returned is owned by the caller. Source: the Kafka protocol guide; KIP-482.
+#pragma once
+
+#include <cstring>
+
+#include "batch.h"
+#include "message_layout.h"
+
+namespace fastquorum {
+
+class MessageReader {
+public:
+    MessageReader(const std::uint8_t *at, const std::uint8_t *end, PyTypeObject *uuid, PyObject *no_tags) noexcept
+        : at_(at), end_(end), uuid_(uuid), no_tags_(no_tags) {}
+
+    const std::uint8_t *at() const noexcept { return at_; }
+
+    PyObject *read(const StructLayout &layout) noexcept {
+        PyObject *made = layout.type->tp_alloc(layout.type, 0);
+        if (made != nullptr && !fill(made, layout)) {
+            Py_CLEAR(made);
+        }
+        return made;
+    }
+
+private:
+    std::int64_t left() const noexcept { return end_ - at_; }
+
+    template <class Integer>
+    bool take(Integer *value) noexcept {
+        if (left() < static_cast<std::int64_t>(sizeof(Integer))) {
+            return false;
+        }
+        *value = load_big_endian<Integer>(at_);
+        at_ += sizeof(Integer);
+        return true;
+    }
+
+    // At most 32 bits in at most 5 bytes.
+    bool take_uvarint(std::int64_t *value) noexcept {
+        std::uint64_t read = 0;
+        for (int shift = 0; shift < 35; shift += 7) {
+            if (at_ == end_) {
+                return false;
+            }
+            const std::uint8_t byte = *at_++;
+            read |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
+            if (byte < 0x80) {
+                *value = static_cast<std::int64_t>(read);
+                return read <= UINT32_MAX;
+            }
+        }
+        return false;
+    }
+
+    static void set(PyObject *object, Py_ssize_t slot, PyObject *owned) noexcept { *slot_at(object, slot) = owned; }
+
+    bool set_default(PyObject *object, const FieldLayout &field) noexcept {
+        PyObject *value = field.initial;
+        if (value != nullptr) {
+            Py_INCREF(value);
+        } else if (field.value.kind == ValueKind::array) {
+            value = PyList_New(0);
+        } else {
+            value = defaults(*field.value.structure);
+        }
+        set(object, field.slot, value);
+        return value != nullptr;
+    }
+
+    void set_no_tags(PyObject *object, const StructLayout &layout) noexcept {
+        Py_INCREF(no_tags_);
+        set(object, layout.tags_slot, no_tags_);
+    }
+
+    PyObject *defaults(const StructLayout &layout) noexcept {
+        PyObject *made = layout.type->tp_alloc(layout.type, 0);
+        if (made == nullptr) {
+            return nullptr;
+        }
+        for (const auto *fields : {&layout.plain, &layout.tagged, &layout.absent}) {
+            for (const FieldLayout &field : *fields) {
+                if (!set_default(made, field)) {
+                    Py_DECREF(made);
+                    return nullptr;
+                }
+            }
+        }
+        set_no_tags(made, layout);
+        return made;
+    }
+
+    bool fill(PyObject *made, const StructLayout &layout) noexcept {
+        for (const FieldLayout &field : layout.absent) {
+            if (!set_default(made, field)) {
+                return false;
+            }
+        }
+        for (const FieldLayout &field : layout.plain) {
+            PyObject *value = read_value(field.value);
+            if (value == nullptr) {
+                return false;
+            }
+            set(made, field.slot, value);
+        }
+        std::int64_t tags = 0;
+        if (layout.flexible && !take_uvarint(&tags)) {
+            return false;
+        }
+        if (tags == 0) {
+            set_no_tags(made, layout);
+        } else if (tags > left() / 2 || !read_tags(made, layout, tags)) {
+            return false;
+        }
+        for (const FieldLayout &field : layout.tagged) {
+            if (*slot_at(made, field.slot) == nullptr && !set_default(made, field)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    bool read_tags(PyObject *made, const StructLayout &layout, std::int64_t count) noexcept {
+        PyObject *unknown = nullptr;
+        std::int64_t last = -1;
+        bool good = true;
+        for (std::int64_t i = 0; i < count && good; ++i) {
+            std::int64_t tag, size;
+            good = take_uvarint(&tag) && take_uvarint(&size) && tag > last && size <= left();
+            if (good) {
+                const FieldLayout *field = find(layout, tag);
+                good = field != nullptr ? read_tag(made, *field, size) : keep_tag(&unknown, tag, size);
+                last = tag;
+            }
+        }
+        if (good && unknown == nullptr) {
+            set_no_tags(made, layout);
+        } else if (good) {
+            PyObject *kept = PyList_AsTuple(unknown);
+            set(made, layout.tags_slot, kept);
+            good = kept != nullptr;
+        }
+        Py_XDECREF(unknown);
+        return good;
+    }
+
+    static const FieldLayout *find(const StructLayout &layout, std::int64_t tag) noexcept {
+        for (const FieldLayout &field : layout.tagged) {
+            if (field.tag == tag) {
+                return &field;
+            }
+        }
+        return nullptr;
+    }
+
+    // A declared field, which must take exactly the size that its tag announces.
+    bool read_tag(PyObject *made, const FieldLayout &field, std::int64_t size) noexcept {
+        const std::uint8_t *end = end_;
+        end_ = at_ + size;
+        PyObject *value = read_value(field.value);
+        const bool whole = at_ == end_;
+        end_ = end;
+        set(made, field.slot, value);
+        return value != nullptr && whole;
+    }
+
+    bool keep_tag(PyObject **unknown, std::int64_t tag, std::int64_t size) noexcept {
+        if (*unknown == nullptr && (*unknown = PyList_New(0)) == nullptr) {
+            return false;
+        }
+        PyObject *entry = Py_BuildValue("(Ly#)", static_cast<long long>(tag), reinterpret_cast<const char *>(at_),
+                                        static_cast<Py_ssize_t>(size));
+        const bool kept = entry != nullptr && PyList_Append(*unknown, entry) == 0;
+        Py_XDECREF(entry);
+        at_ += size;
+        return kept;
+    }
+
+    PyObject *read_value(const ValueLayout &value) noexcept {
+        switch (value.kind) {
+            case ValueKind::boolean: return at_ == end_ ? nullptr : PyBool_FromLong(*at_++);
+            case ValueKind::int8: return integer<std::int8_t>();
+            case ValueKind::int16: return integer<std::int16_t>();
+            case ValueKind::uint16: return integer<std::uint16_t>();
+            case ValueKind::int32: return integer<std::int32_t>();
+            case ValueKind::int64: return integer<std::int64_t>();
+            case ValueKind::float64: return real();
+            case ValueKind::uuid: return uuid();
+            case ValueKind::structure: return value.nullable ? read_nullable(*value.structure) : read(*value.structure);
+            default: return read_sized(value);
+        }
+    }
+
+    template <class Integer>
+    PyObject *integer() noexcept {
+        Integer value;
+        return take(&value) ? PyLong_FromLongLong(value) : nullptr;
+    }
+
+    PyObject *real() noexcept {
+        std::uint64_t bits;
+        if (!take(&bits)) {
+            return nullptr;
+        }
+        double value;
+        std::memcpy(&value, &bits, sizeof value);
+        return PyFloat_FromDouble(value);
+    }
+
+    // As bytes.__new__(Uuid, raw) does it: Uuid's own check is for what callers bring.
+    PyObject *uuid() noexcept {
+        constexpr Py_ssize_t size = 16;
+        if (left() < size) {
+            return nullptr;
+        }
+        PyObject *made = uuid_->tp_alloc(uuid_, size);
+        if (made != nullptr) {
+            auto *bytes = reinterpret_cast<PyBytesObject *>(made);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+            bytes->ob_shash = -1;
+#pragma GCC diagnostic pop
+            std::memcpy(bytes->ob_sval, at_, size);
+            bytes->ob_sval[size] = 0;
+            at_ += size;
+        }
+        return made;
+    }
+
+    PyObject *read_nullable(const StructLayout &layout) noexcept {
+        std::int8_t mark;
+        if (!take(&mark)) {
+            return nullptr;
+        }
+        if (mark == -1) {
+            Py_RETURN_NONE;
+        }
+        return mark == 1 ? read(layout) : nullptr;
+    }
+
+    // The length or count in front of a value, -1 for null.
+    bool take_size(const ValueLayout &value, std::int64_t *size) noexcept {
+        if (value.compact) {
+            const bool taken = take_uvarint(size);
+            --*size;
+            return taken;
+        }
+        if (value.kind == ValueKind::string) {
+            std::int16_t length = 0;
+            const bool taken = take(&length);
+            *size = length;
+            return taken;
+        }
+        std::int32_t count = 0;
+        const bool taken = take(&count);
+        *size = count;
+        return taken;
+    }
+
+    PyObject *read_sized(const ValueLayout &value) noexcept {
+        std::int64_t size;
+        if (!take_size(value, &size)) {
+            return nullptr;
+        }
+        if (size < 0) {
+            if (size == -1 && value.nullable) {
+                Py_RETURN_NONE;
+            }
+            return nullptr;
+        }
+        if (value.kind == ValueKind::array) {
+            return read_array(*value.element, size);
+        }
+        if (size > left() || (value.kind == ValueKind::string && size > string_bytes_max)) {
+            return nullptr;
+        }
+        const auto *bytes = reinterpret_cast<const char *>(at_);
+        at_ += size;
+        if (value.kind == ValueKind::bytes) {
+            return PyBytes_FromStringAndSize(bytes, size);
+        }
+        PyObject *text = PyUnicode_DecodeUTF8(bytes, size, nullptr);
+        if (text == nullptr && PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) {
+            PyErr_Clear();
+        }
+        return text;
+    }
+
+    PyObject *read_array(const ValueLayout &element, std::int64_t count) noexcept {
+        if (count > left() / element.bytes_min) {
+            return nullptr;
+        }
+        PyObject *items = PyList_New(count);
+        for (std::int64_t i = 0; items != nullptr && i < count; ++i) {
+            PyObject *item = read_value(element);
+            if (item == nullptr) {
+                Py_CLEAR(items);
+            } else {
+                PyList_SET_ITEM(items, i, item);
+            }
+        }
+        return items;
+    }
+
+    const std::uint8_t *at_;
+    const std::uint8_t *end_;
+    PyTypeObject *uuid_;
+    PyObject *no_tags_;
+};
+
+// Reads a message at `*position`, and moves that behind it. `uuid` is fastquorum.types.Uuid, `no_tags` the empty tuple.
+inline PyObject *read_message(const StructLayout &layout, const void *data, std::int64_t size, std::int64_t *position,
+                              PyTypeObject *uuid, PyObject *no_tags) noexcept {
+    if (*position < 0 || *position > size) {
+        return nullptr;
+    }
+    const auto *start = static_cast<const std::uint8_t *>(data);
+    MessageReader reader(start + *position, start + size, uuid, no_tags);
+    PyObject *message = reader.read(layout);
+    *position = reader.at() - start;
+    return message;
+}
+
+}  // namespace fastquorum
