@@ -18,7 +18,7 @@ def percentile(values: list[int], percent: int) -> int:
     return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
 
 
-PEERS = ("aiokafka", "crc32c", "fastcrc", "google-crc32c", "kafka-python", "kio")
+PEERS = ("aiokafka", "confluent-kafka", "crc32c", "fastcrc", "google-crc32c", "kafka-python", "kio")
 
 
 def facts(directory: str) -> dict[str, Any]:

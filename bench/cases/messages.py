@@ -1,21 +1,22 @@
 """Fetch and Vote: real frames decoded and encoded, against the peers' codecs and against one `struct` call.
 
-`wire` is the codec that serves every version and every message; `lane` is the layout that the steady state runs,
-generated from the same declarations. The bodies are those of Apache Kafka's own frames (`tests/golden`), except for
-Fetch 11, the newest version that aiokafka speaks, which is made from one of them.
+`native` and `pure` are the codec that serves every version and every message; `lane` is the layout that the steady
+state runs, generated from the same declarations. The bodies are those of Apache Kafka's own frames (`tests/golden`),
+except for Fetch 11, the newest version that aiokafka speaks, which is made from one of them.
 """
 
 import gzip
 import json
 import struct
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from bench import peers
 from bench.cases.setting import Setting
 from bench.measure import MICROSECONDS, Case, Contender, Goal, Role, python
+from fastquorum.kernels import load
 from fastquorum.kernels.pure.fetch_layout import (
     REQUEST_ENCODERS,
     REQUEST_PARSERS,
@@ -23,7 +24,7 @@ from fastquorum.kernels.pure.fetch_layout import (
     RESPONSE_PARSERS,
 )
 from fastquorum.types import METADATA_TOPIC_ID
-from fastquorum.wire import Message, decode, decode_request_header, encode
+from fastquorum.wire import Message, codec_of, decode, decode_request_header, encode
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.quorum import VoteRequest, VoteResponse
 
@@ -88,14 +89,7 @@ def _older(frame: Frame, version: int) -> Frame:
 
 
 def _both_ways(frame: Frame) -> Iterator[Case]:
-    message = decode(frame.cls, frame.version, frame.body)
-    codecs = {
-        "wire": peers.Codec(
-            lambda: encode(message, frame.version),
-            lambda: decode(frame.cls, frame.version, frame.body),
-            lambda decoded: encode(decoded, frame.version),
-        )
-    }
+    codecs = {name: _own(name, frame) for name in ("native", "pure")}
     if frame.cls in (FetchRequest, FetchResponse) and frame.version == 18:
         codecs["lane"] = _lane_request(frame) if frame.cls is FetchRequest else _lane_response(frame)
     theirs = peers.message_codecs(frame.name, frame.version, frame.body)
@@ -104,7 +98,7 @@ def _both_ways(frame: Frame) -> Iterator[Case]:
         codecs["struct"] = _struct(frame.floor, frame.body)
     goals = [
         goal
-        for name in ("wire", "lane")
+        for name in ("native", "lane")
         if name in codecs
         for goal in (Goal(of=name, at_most=1.5), Goal(of=name, against=tuple(theirs), at_least=5.0))
     ]
@@ -114,14 +108,20 @@ def _both_ways(frame: Frame) -> Iterator[Case]:
 
 
 def _contender(name: str, codec: peers.Codec, way: str, frame: Frame) -> Contender:
-    role = {"wire": Role.OWN, "lane": Role.OWN, "struct": Role.FLOOR}.get(name, Role.PEER)
+    role = {"native": Role.NATIVE, "pure": Role.PURE, "lane": Role.OWN, "struct": Role.FLOOR}.get(name, Role.PEER)
     if way == "encode":
         contender = python(name, role, "encode()", encode=codec.encode)
     else:
         contender = python(name, role, "decode()", lambda: codec.encode_again(codec.decode()), decode=codec.decode)
-    if name == "wire" and contender.result() != frame.body:
+    if name == "native" and contender.result() != frame.body:
         raise AssertionError(f"{frame.name} v{frame.version} does not come back as it was")
     return contender
+
+
+def _own(name: Literal["native", "pure"], frame: Frame) -> peers.Codec:
+    codec = codec_of(load(name)).of(frame.cls, frame.version)
+    message = codec.decode(frame.body)
+    return peers.Codec(partial(codec.encode, message), partial(codec.decode, frame.body), codec.encode)
 
 
 def _struct(layout: struct.Struct, body: bytes) -> peers.Codec:

@@ -9,6 +9,8 @@ from fastquorum.wire.decoder import DecoderSource
 from fastquorum.wire.encoder import EncoderSource
 from fastquorum.wire.message import Message
 
+_Decoder = Callable[[Any, int], tuple[Any, int]]
+
 
 def trailing_bytes(cls: type[Message], version: int, position: int, size: int) -> WireError:
     """The error for bytes behind a message."""
@@ -19,43 +21,43 @@ def trailing_bytes(cls: type[Message], version: int, position: int, size: int) -
 class GeneratedCodec:
     """One message in one version. The native kernel's twin, and what explains its refusals."""
 
-    __slots__ = ("_cls", "_decode_bytes", "_decode_view", "_flexible", "_version", "encode")
-
-    encode: Callable[[Any], bytes]
+    __slots__ = ("_cls", "_decode_bytes", "_decode_view", "_encode", "_flexible", "_version")
 
     def __init__(self, cls: type[Message], version: int, flexible: bool) -> None:
         self._cls = cls
         self._version = version
         self._flexible = flexible
-        self._decode_bytes: Callable[[Any, int], tuple[Any, int]] = self._first_decode_bytes
-        self._decode_view: Callable[[Any, int], tuple[Any, int]] = self._first_decode_view
-        self.encode = self._first_encode
+        self._encode: Callable[[Any], bytes] | None = None
+        self._decode_bytes: _Decoder | None = None
+        self._decode_view: _Decoder | None = None
+
+    def encode(self, message: Any) -> bytes:
+        """See `MessageCodec`."""
+        encode = self._encode
+        if encode is None:
+            encode = self._encode = EncoderSource(self._cls, self._version, self._flexible).build()
+        return encode(message)
 
     def decode(self, buffer: Buffer) -> Any:
         """See `MessageCodec`."""
-        if buffer.__class__ is bytes:
-            message, position = self._decode_bytes(buffer, 0)
-        else:
-            buffer = memoryview(buffer).cast("B")
-            message, position = self._decode_view(buffer, 0)
-        if position != len(buffer):
-            raise trailing_bytes(self._cls, self._version, position, len(buffer))
+        message, position = self.decode_prefix(buffer)
+        size = len(buffer) if buffer.__class__ is bytes else memoryview(buffer).nbytes
+        if position != size:
+            raise trailing_bytes(self._cls, self._version, position, size)
         return message
 
     def decode_prefix(self, buffer: Buffer, position: int = 0) -> tuple[Any, int]:
         """See `MessageCodec`."""
         if buffer.__class__ is bytes:
-            return self._decode_bytes(buffer, position)
-        return self._decode_view(memoryview(buffer).cast("B"), position)
+            decode = self._decode_bytes
+            if decode is None:
+                decode = self._decode_bytes = self._decoder(of_bytes=True)
+            return decode(buffer, position)
+        decode = self._decode_view
+        if decode is None:
+            decode = self._decode_view = self._decoder(of_bytes=False)
+        return decode(memoryview(buffer).cast("B"), position)
 
-    def _first_encode(self, message: Any) -> bytes:
-        self.encode = EncoderSource(self._cls, self._version, self._flexible).build()
-        return self.encode(message)
-
-    def _first_decode_bytes(self, buffer: bytes, position: int) -> tuple[Any, int]:
-        self._decode_bytes = DecoderSource(self._cls, self._version, self._flexible, of_bytes=True).build()
-        return self._decode_bytes(buffer, position)
-
-    def _first_decode_view(self, buffer: memoryview, position: int) -> tuple[Any, int]:
-        self._decode_view = DecoderSource(self._cls, self._version, self._flexible, of_bytes=False).build()
-        return self._decode_view(buffer, position)
+    def _decoder(self, of_bytes: bool) -> _Decoder:
+        decoder: _Decoder = DecoderSource(self._cls, self._version, self._flexible, of_bytes).build()
+        return decoder
