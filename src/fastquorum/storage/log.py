@@ -9,9 +9,10 @@ that survives a crash. Only a sync reported by the FlushPort, or one of our own 
 `flushed_end`: a failed sync reports its error once, and a second sync racing it may be told that all is well.
 """
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self
+from typing import Final, Self
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, FsyncFailed, OffsetOutOfRange, ProtocolFatal, StorageFailed
@@ -31,6 +32,9 @@ from fastquorum.storage.segments import Segments
 from fastquorum.storage.snapshots import Snapshots, supersedes
 from fastquorum.storage.tail import RecentTail
 from fastquorum.types import Epoch, Micros, Offset, OffsetAndEpoch
+
+_NO_DESCRIPTOR: Final = (errno.EMFILE, errno.ENFILE)
+"""A file cannot be opened; a write or a sync never fails like this."""
 
 
 class Log:
@@ -336,11 +340,18 @@ class Log:
     # --- off the commit path ------------------------------------------------------------------------------------------
 
     def maintain(self, now_us: Micros) -> None:
-        """Prepare zeros ahead, renew the durable mark when it is due. To be called between commits."""
+        """Prepare zeros ahead, renew the durable mark when it is due. To be called between commits.
+
+        All of it can wait while the process has no descriptor left to open a file with: the mark is a lower bound.
+        """
         self._refuse_failed()
         with self._latched():
-            self._segments.maintain()
-            self._marking.save_when_due(self._flushed, now_us)
+            try:
+                self._segments.maintain()
+                self._marking.save_when_due(self._flushed, now_us)
+            except StorageFailed as failed:
+                if failed.errno_code not in _NO_DESCRIPTOR:
+                    raise
 
     def abandon(self) -> None:
         """The replica has failed elsewhere: write nothing any more, `close` included."""

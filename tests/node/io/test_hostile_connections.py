@@ -182,9 +182,11 @@ def test_at_the_limit_of_connections_the_silent_make_room(node: sync.Quorum) -> 
 
 
 EMFILE = """
-import resource, socket, sys
+import pathlib, resource, socket, sys, time
 from fastquorum import sync
-with sync.open(sys.argv[1], node_id=1, election_timeout_us=150_000, fetch_timeout_us=400_000) as node:
+mark = pathlib.Path(sys.argv[1], "__cluster_metadata-0", "durable-mark")
+quick = dict(election_timeout_us=150_000, fetch_timeout_us=400_000, mark_interval_us=20_000)
+with sync.open(sys.argv[1], node_id=1, **quick) as node:
     node.wait_ready(20)
     host, _, port = node.endpoint.rpartition(":")
     used = max(int(fd) for fd in __import__("os").listdir("/proc/self/fd"))
@@ -192,12 +194,18 @@ with sync.open(sys.argv[1], node_id=1, election_timeout_us=150_000, fetch_timeou
     resource.setrlimit(resource.RLIMIT_NOFILE, (used + 34, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     for sock in outside:
         sock.connect((host, int(port)))
-    for number in range(50):
+    until = time.monotonic() + 0.5  # the mark is due often in that time, and cannot be written
+    while time.monotonic() < until:
         node.append(b"x", timeout=20)
+    starved = mark.stat().st_mtime_ns
     resource.setrlimit(resource.RLIMIT_NOFILE, (used + 200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     with socket.create_connection((host, int(port)), timeout=20) as late:
         late.sendall(bytes.fromhex(sys.argv[2]))
         assert late.recv(4)
+    until = time.monotonic() + 20
+    while mark.stat().st_mtime_ns == starved:
+        assert time.monotonic() < until, "the mark is never written again"
+        node.append(b"x", timeout=20)
     print("served", node.epoch)
 """
 
