@@ -195,6 +195,9 @@ def read_faults() -> Iterator[Fault]:
     yield Fault("list offsets: epoch of the future", list_offsets(-1, epoch=1 << 30), 7, ErrorCode.UNKNOWN_LEADER_EPOCH)
     yield Fault("list offsets: timestamp -9", list_offsets(-9), 11, ErrorCode.UNSUPPORTED_VERSION)
     yield Fault("list offsets: max timestamp before its time", list_offsets(-3), 6, ErrorCode.UNSUPPORTED_VERSION)
+    twice = list_offsets(-1)
+    twice.topics *= 2
+    yield Fault("list offsets: the same partition twice", twice, 7, ErrorCode.INVALID_REQUEST)
     topic = MetadataRequest.MetadataRequestTopic
     yield Fault("metadata: unknown topic", MetadataRequest(topics=[topic(name=OTHER)]), 12, unknown)
     by_id = MetadataRequest(topics=[topic(name=None, topic_id=OTHER_ID)])

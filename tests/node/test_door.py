@@ -324,6 +324,20 @@ def test_nothing_is_tiered_and_what_a_version_cannot_ask_is_refused(
         assert (found.error_code, found.offset) == (0, offset)
 
 
+def test_a_partition_whose_offset_is_asked_for_twice_is_refused() -> None:
+    """As by Kafka; hundreds of thousands of looks into the log fit into one request."""
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    first, other = topic.ListOffsetsPartition(timestamp=1), topic.ListOffsetsPartition(partition_index=1, timestamp=1)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[topic(name=TOPIC, partitions=[first, other]), topic(name=TOPIC, partitions=[first])]
+    )
+    found = Rig().lead().answer_to(ListOffsetsResponse, request, 7)
+    assert [[each.error_code for each in topic.partitions] for topic in found.topics] == [
+        [ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
+        [ErrorCode.INVALID_REQUEST],
+    ]
+
+
 def test_offsets_end_at_the_high_watermark() -> None:
     rig = Rig(1, 2, 3).lead()
     rig.fetch(rig.accept(), 2, 1)

@@ -4,6 +4,7 @@ What tiered storage asks for is answered as by a Kafka that has none: nothing li
 Source: the Kafka protocol guide; KIP-79, KIP-734, KIP-405, KIP-1005, KIP-1023.
 """
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.storage.reading import TimestampOffset
@@ -38,12 +39,18 @@ Answer = ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionRespon
 
 
 def list_offsets(door: "Door", message: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+    """A partition that is asked for twice is an error, as it is to Kafka: each answer takes a look at the log, and the
+    quorum waits for all of them."""
+    named = Counter((topic.name, each.partition_index) for topic in message.topics for each in topic.partitions)
     response = ListOffsetsResponse()
     for asked in message.topics:
         topic = Topic(name=asked.name)
         response.topics.append(topic)
         for partition in asked.partitions:
-            answer = _offset(door, asked.name, partition, version)
+            if named[asked.name, partition.partition_index] > 1:
+                answer = Answer(partition_index=partition.partition_index, error_code=ErrorCode.INVALID_REQUEST)
+            else:
+                answer = _offset(door, asked.name, partition, version)
             if version < EPOCH_VERSION_MIN:
                 answer.leader_epoch = -1
             topic.partitions.append(answer)
