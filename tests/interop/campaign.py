@@ -1,9 +1,14 @@
 """The long forms of what the tests beside this do in short.
 
     python -m tests.interop.campaign exactly-once --records 100000 --report FILE
+    python -m tests.interop.campaign fuzz --frames 1000000 --seed 7 --report FILE
 
-kcat and confluent-kafka write so many records each to three real nodes, whose leader is killed twice; then six
-consumers read them all. Exit code 0 if each record is there once, in order, and every consumer reads the same.
+exactly-once: kcat and confluent-kafka write so many records each to three real nodes, whose leader is killed twice;
+then six consumers read them all. Exit code 0 if each record is there once, in order, and every consumer reads the same.
+
+fuzz: so many mutants of golden and well-formed frames are sent to three real nodes of whichever build is installed,
+while a client appends and reads. Exit code 0 if no node died, complained, hung or grew, the leader and its epoch are
+the same, and the log holds what was acknowledged.
 """
 
 import argparse
@@ -14,8 +19,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from . import fuzz
 from .clients import ClientFailed, Read, read_all
 from .exactly_once import as_json, problems, write_while_leaders_die
+from .fuzz import campaign as fuzz_campaign
 from .kafka import Kafka, Missing, find
 from .nodes import running
 
@@ -47,18 +54,34 @@ def exactly_once(kafka: Kafka, records: int) -> dict[str, Any]:
     }
 
 
-def main() -> int:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tests.interop.campaign",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("scenario", choices=["exactly-once"])
-    parser.add_argument("--records", type=int, default=100_000, metavar="N", help="of each writer (100000)")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="where the JSON report goes, besides stdout")
-    options = parser.parse_args()
+    scenarios = parser.add_subparsers(dest="scenario", required=True)
+    once = scenarios.add_parser("exactly-once", help="records while leaders die")
+    once.add_argument("--records", type=int, default=100_000, metavar="N", help="of each writer (100000)")
+    fuzzed = scenarios.add_parser(
+        "fuzz",
+        help="mutated frames against live nodes",
+        description=fuzz.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    fuzz_campaign.configure(fuzzed)
+    for each in (once, fuzzed):
+        each.add_argument("--report", type=Path, metavar="FILE", help="where the JSON report goes, besides stdout")
+    return parser
+
+
+def main() -> int:
+    options = _parser().parse_args()
     try:
-        report = exactly_once(find(), options.records)
+        if options.scenario == "fuzz":
+            report = fuzz_campaign.campaign(options, _say)
+        else:
+            report = exactly_once(find(), options.records)
     except (Missing, ClientFailed) as error:
         print(error, file=sys.stderr)
         return 2

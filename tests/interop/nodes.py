@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -53,10 +53,11 @@ class Description(NamedTuple):
 class Nodes:
     """Use as `with running(...) as nodes`."""
 
-    def __init__(self, root: Path, *, log: str) -> None:
+    def __init__(self, root: Path, *, log: str, environment: Mapping[str, str] | None = None) -> None:
         self.ports = dict(zip(DIRECTORY_IDS, fixed_ports(len(DIRECTORY_IDS)), strict=True))
         self.ids = tuple(self.ports)
         self._root = root
+        self._environment = {**os.environ, **(environment or {})}
         self._running: dict[int, subprocess.Popen[str]] = {}
         self._client = QuorumClient([self.endpoint(node_id) for node_id in self.ids], load("native"))
         voters = ",".join(f"{each}@127.0.0.1:{self.ports[each]}:{DIRECTORY_IDS[each]}" for each in self.ids)
@@ -91,6 +92,7 @@ class Nodes:
                     stdout=subprocess.PIPE,
                     stderr=errors,
                     cwd=ROOT,
+                    env=self._environment,
                     text=True,
                 )
         for node_id in node_ids:
@@ -124,6 +126,10 @@ class Nodes:
 
     def pid(self, node_id: int) -> int:
         return self._running[node_id].pid
+
+    def exit_code(self, node_id: int) -> int | None:
+        """None while it runs."""
+        return self._running[node_id].poll()
 
     def descriptors(self, node_id: int) -> int:
         """How many files and connections it has open."""
@@ -163,9 +169,9 @@ class Nodes:
 
 
 @contextmanager
-def running(root: Path, *, log: str = "user") -> Iterator[Nodes]:
-    """Started nodes, one of which leads; whatever happens, none is left behind."""
-    nodes = Nodes(root, log=log)
+def running(root: Path, *, log: str = "user", environment: Mapping[str, str] | None = None) -> Iterator[Nodes]:
+    """Started nodes, one of which leads; whatever happens, none is left behind. `environment` is added to ours."""
+    nodes = Nodes(root, log=log, environment=environment)
     try:
         nodes.start(*nodes.ids)
         nodes.describe()
