@@ -31,7 +31,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", type=int, nargs="+", metavar="N", help="send only the mutants of these numbers")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="send the mutants of such a file, one by one")
     parser.add_argument(
-        "--failure", type=Path, default=FAILURE, metavar="FILE", help=f"where suspects are written, the kind of log behind the name ({FAILURE})"
+        "--failure",
+        type=Path,
+        default=FAILURE,
+        metavar="FILE",
+        help=f"where suspects are written, the kind of log behind the name ({FAILURE})",
     )
 
 
