@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from fastquorum import sync
-from fastquorum.wire import decode_response, encode_request, request_header
+from fastquorum.node.inbound import REQUEST_BYTES_MAX
+from fastquorum.wire import Message, decode_response, encode_request, request_header
 from fastquorum.wire.fetch import FetchRequest
 from fastquorum.wire.handshake import ApiVersionsRequest
 from fastquorum.wire.metadata import MetadataRequest
+from fastquorum.wire.quorum import VoteRequest
 from tests.api.nodes import QUICK, WAIT_S
 
 
@@ -87,6 +89,30 @@ def test_a_frame_that_is_no_request_ends_the_connection(node: sync.Quorum, frame
         with contextlib.suppress(EOFError, ConnectionResetError):
             # ApiVersions of an unknown version is answered in version 0's form; everything else is hung up on.
             assert read_frame(sock)[4:6] == b"\x00\x23"
+
+
+def large(kind: str, size: int) -> bytes:
+    """A well-formed request of that many bytes, whose answer is small."""
+    message: Message = ApiVersionsRequest(client_software_name="n" * 32_700, client_software_version="1" * 5_000)
+    version = 3
+    if kind == "quorum's":
+        message, version = VoteRequest(topics=[VoteRequest.TopicData()] * 15_000), 1
+    bare = len(encode_request(request_header(message, version, 7, ""), message))
+    return encode_request(request_header(message, version, 7, "c" * (size - bare)), message)
+
+
+@pytest.mark.parametrize("kind", ["client's", "quorum's"])
+def test_a_request_may_have_65536_bytes_and_no_more(node: sync.Quorum, kind: str) -> None:
+    """However well-formed it is: megabytes kept a node busy for seconds."""
+    good, over = large(kind, REQUEST_BYTES_MAX), large(kind, REQUEST_BYTES_MAX + 1)
+    assert (len(good), len(over)) == (REQUEST_BYTES_MAX, REQUEST_BYTES_MAX + 1)
+    with connect(node) as sock:
+        sock.sendall(framed(good))
+        assert read_frame(sock)[:4] == (7).to_bytes(4, "big")
+    with connect(node) as sock:
+        sock.sendall(framed(over))
+        with pytest.raises((EOFError, ConnectionResetError)):
+            read_frame(sock)
 
 
 def test_random_bytes_harm_nobody(node: sync.Quorum) -> None:
