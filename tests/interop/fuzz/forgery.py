@@ -4,14 +4,16 @@ from typing import Final
 
 from fastquorum.errors import WireError
 from fastquorum.node.door import SERVED
-from fastquorum.node.inbound import Inbound, replica_id
+from fastquorum.node.inbound import Inbound, check_size, replica_id
 from fastquorum.types import TOPIC_NAME
-from fastquorum.wire import Message, decode_request, encode_request
+from fastquorum.wire import Message
 from fastquorum.wire.fetch import FetchRequest
+from fastquorum.wire.frames import frames_of
 from fastquorum.wire.produce import ProduceRequest
 from fastquorum.wire.producers import InitProducerIdRequest
 from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest
+from tests.interop.faults import KERNELS
 from tests.interop.nodes import CLUSTER_ID
 
 from .live import Live
@@ -63,6 +65,8 @@ class Forgery:
 
     def __init__(self, live: Live) -> None:
         self.live = live
+        self._frames = frames_of(KERNELS)
+        self._inbound = Inbound(self._frames)
 
     def read(self, raw: bytes, node_id: int) -> Stream:
         """The stream as it may be sent to this node."""
@@ -85,9 +89,10 @@ class Forgery:
 
     def _frame(self, frame: bytes, node_id: int, stream: Stream) -> bytes:
         try:
-            header, message = decode_request(frame)
+            check_size(frame)
+            header, message = self._frames.decode_request(frame)
         except WireError:
-            if Inbound.handshake_again(frame) is None:
+            if self._inbound.handshake_again(frame) is None:
                 stream.ends = True
             else:
                 stream.owed += 1
@@ -103,7 +108,7 @@ class Forgery:
         if not self._tame(message, node_id):
             return frame
         stream.tamed += 1
-        return encode_request(header, message)
+        return self._frames.encode_request(header, message)
 
     def _tame(self, message: Message, node_id: int) -> bool:
         """True if it was altered."""

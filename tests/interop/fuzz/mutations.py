@@ -21,8 +21,8 @@ from .pieces import Piece, pieces
 from .records import mutated
 from .values import TEXTS, edge, edge_varint, some_bytes
 
-LARGE: Final = 400
-"""Elements of an array blown up."""
+LARGE: Final = (400, 400, 400, 5_000)
+"""Elements of an array blown up; with the last, some requests are larger than they may be."""
 LENGTHS: Final = (0, -1, -(2**31), 2**31 - 1, 100 * 1024 * 1024 + 1, 100 * 1024 * 1024, 1 << 20)
 
 
@@ -212,7 +212,7 @@ def _another(value: Any, wire_type: Any, chance: random.Random) -> Any:
             return some_bytes(chance, 100)
         case Shape.ARRAY:
             held = value or []
-            large = held * (LARGE // len(held)) if held and chance.random() < 0.1 else []
+            large = held * (chance.choice(LARGE) // len(held)) if held and chance.random() < 0.1 else []
             return chance.choice((large, held * 2, held[1:]))
     return value
 
