@@ -6,6 +6,8 @@ from heapq import heappop, heappush
 from fastquorum.sim.prng import MILLION
 from fastquorum.types import Micros
 
+WALL_CLOCK_MS = 1_700_000_000_000
+
 Action = Callable[[], None]
 
 
@@ -48,6 +50,10 @@ class LocalClock:
     @property
     def now_us(self) -> Micros:
         return self._zero_us + self._scheduler.now_us * self._rate // MILLION
+
+    def wall_ms(self) -> int:
+        """What records and answers are stamped with."""
+        return WALL_CLOCK_MS + self.now_us // 1000
 
     def world_time(self, local_us: Micros) -> Micros:
         """The first instant at which this clock shows `local_us` or more."""

@@ -51,8 +51,8 @@ class Nemesis:
                     process.die(power=self._prng.randrange(2) == 0)
                 else:
                     self._cut_off(process)
-            elif process.is_frozen:
-                process.thaw()
+            elif process.thread.is_frozen:
+                process.thread.thaw()
 
     def _plan(self) -> None:
         interval_us = self._prng.heavy_tail(self._swarm.fault_interval_us, 8 * self._swarm.fault_interval_us)
@@ -99,16 +99,16 @@ class Nemesis:
 
     def _freeze(self, process: Process) -> None:
         incarnation = process.incarnation
-        process.freeze()
+        process.thread.freeze()
 
         def thaw() -> None:
-            if process.is_running and process.incarnation == incarnation and process.is_frozen:
-                process.thaw()
+            if process.is_running and process.incarnation == incarnation and process.thread.is_frozen:
+                process.thread.thaw()
 
         self._world.scheduler.after(self._duration(), thaw)
 
     def _stall(self, process: Process) -> None:
-        process.stall(self._duration())
+        process.thread.stall(self._duration())
 
     def _transfer(self, process: Process) -> None:
         if process.is_leading:

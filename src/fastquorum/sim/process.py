@@ -1,20 +1,18 @@
 """One simulated node: the process that runs a replica now, the disk and the quorum state that outlive it.
 
-A turn is one call of the replica's thread. Between two port calls the process may die; wherever the lane lock is
-free other threads may run: callers, the flusher, and the lane's own thread, which goes on while Python is busy
-with something else.
+Between two port calls the process may die; wherever the lane lock is free other threads may run: callers, the flusher,
+and the lane's own.
 """
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, FatalError, StorageFailed
-from fastquorum.kernels import Buffer, Kernels
-from fastquorum.kernels.lane import Lane, LaneMode
+from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, StorageFailed
+from fastquorum.kernels import Kernels
+from fastquorum.kernels.lane import Lane
 from fastquorum.node.assembly import Member, Ports, assemble
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
@@ -24,7 +22,7 @@ from fastquorum.sim.clock import LocalClock
 from fastquorum.sim.disk import DiskFaults, SimDisk
 from fastquorum.sim.flusher import SimFlusher
 from fastquorum.sim.hazards import ProcessDied
-from fastquorum.sim.invariants import emissions, state, timers
+from fastquorum.sim.invariants import state, timers
 from fastquorum.sim.lanes import WatchedLane
 from fastquorum.sim.lock import SimLock
 from fastquorum.sim.logs import WatchedLog
@@ -32,15 +30,13 @@ from fastquorum.sim.network import Packet
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
 from fastquorum.sim.state import SimStateStore
+from fastquorum.sim.threads import LaneThread, ReplicaThread
+from fastquorum.sim.transport import SimTransport
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset
 
 if TYPE_CHECKING:
     from fastquorum.sim.world import World
-
-WALL_CLOCK_MS = 1_700_000_000_000
-MAINTENANCE_US = 1_000_000
-NEVER_US: Micros = -(2**62)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +53,7 @@ class Build:
 
 
 class Process:
-    """Implements `network.Host`, `hazards.Hazards`, and `node.ports.Transport` and `Listener` for its replica."""
+    """Implements `network.Host`, `hazards.Hazards`, and `node.ports.Listener` for its replica."""
 
     def __init__(self, world: "World", build: Build, prng: Prng) -> None:
         self.node_id: NodeId = build.member.key.id
@@ -65,17 +61,14 @@ class Process:
         self.incarnation = 0
         self.is_running = False
         self.is_powered = True
-        self.is_frozen = False
-        self.busy_until_us: Micros = 0
-        self.back_at_us: Micros = 0
-        """When it was last thawed."""
+        self.is_assembled = False
+        """There is a replica: recovery is over."""
+        self.has_failed = False
+        """Something could not be stored: nothing may be claimed any more."""
         self.crash_in = 0
         """The process dies at this many port calls from now; 0: it does not."""
         self.crash_loses_power = False
-        self.stop_wanted = False
-        self.pre_votes: dict[Epoch, dict[NodeId, None]] = {}
-        self.ended_epochs: dict[Epoch, None] = {}
-        self.candidacies: dict[Epoch, None] = {}
+        self.heard = timers.Heard()
         self.may_resign = False
         self._world = world
         self._prng = prng
@@ -83,26 +76,15 @@ class Process:
         self.states = SimStateStore(self.node_id, prng.fork(), self._saved)
         self.disk.make_directory(LOG_DIRECTORY)
         self.ghost = world.add_ghost(self.node_id, self.disk)
-        self._backlog: deque[Callable[[], None]] = deque()
-        self._drain_at_us: Micros = -1
-        self._is_tick_due = False
-        """Its timer has fired while its thread was away."""
-        self._at_once_since_us: Micros = NEVER_US
-        """Since when its timer has been due at once, turn by turn."""
-        self._in_turn = False
+        self.thread = ReplicaThread(self, world.scheduler)
+        self.transport = SimTransport(self, world, prng)
         self._depth = 0
         self._is_observing = False
-        self._is_assembled = False
-        self._tick_at_us: Micros = -1
-        self._is_wake_planned = False
-        self._has_failed = False
         self._stopped: tuple[FastQuorumError | None] | None = None
-        self._asked = emissions.Asked()
-        self._blocked_us: Micros = 0
+        self.lane_thread: LaneThread
         self.replica: Replica
         self.lane: WatchedLane
         self.flusher: SimFlusher
-        self._lock: SimLock
         self._log: WatchedLog | None = None
 
     @property
@@ -118,6 +100,10 @@ class Process:
         """The node's own clock."""
         return self.build.clock.now_us
 
+    @property
+    def role(self) -> RoleName:
+        return self.replica.raft.role if self.is_assembled else RoleName.UNATTACHED
+
     def note(self, text: str) -> None:
         self._world.note(self.node_id, text)
 
@@ -128,18 +114,13 @@ class Process:
         assert not self.is_running
         self.incarnation += 1
         self.is_running = self.is_powered = True
-        self.is_frozen = self.stop_wanted = self.may_resign = self._has_failed = False
-        self.busy_until_us = 0
-        self._backlog.clear()
-        self._drain_at_us = -1
-        self._is_tick_due = False
+        self.may_resign = self.has_failed = self.is_assembled = False
         self._stopped = self._log = None
-        self._is_assembled = False
-        self._asked = emissions.Asked()
-        self._tick_at_us = -1
-        self.pre_votes.clear()
-        self.ended_epochs.clear()
-        self._lock = SimLock(self)
+        self.thread.begin()
+        self.transport.begin()
+        self.heard.begin()
+        lock = SimLock(self)
+        self.lane_thread = LaneThread(self, self.thread, lock)
         incarnation = self.incarnation
         self.flusher = SimFlusher(
             self._world.scheduler,
@@ -150,9 +131,9 @@ class Process:
         self.disk.attach(self)
         self.states.attach(self)
         self.note(f"starts life {incarnation}")
-        self._turn(self._begin)
+        self.thread.turn(lambda: self._begin(lock))
 
-    def _begin(self) -> None:
+    def _begin(self, lock: SimLock) -> None:
         build = self.build
         try:
             log = WatchedLog.open(self.disk, build.kernels, build.config, self.flusher)
@@ -170,11 +151,11 @@ class Process:
                 ),
                 log,
                 Ports(
-                    transport=self,
-                    lock=self._lock,
+                    transport=self.transport,
+                    lock=lock,
                     states=self.states,
                     listener=self,
-                    clock_ms=lambda: WALL_CLOCK_MS + self.now_us // 1000,
+                    clock_ms=build.clock.wall_ms,
                     random=self._prng.fork(),
                 ),
             )
@@ -184,7 +165,7 @@ class Process:
             return
         except (CorruptionError, DirectoryError) as error:
             raise Violation("S25", f"recovery refuses: {error}", self.node_id) from error
-        self._is_assembled = True
+        self.is_assembled = True
         self.note(f"recovered {log.end_offset}")
         self.replica.start(self.now_us)
 
@@ -205,7 +186,7 @@ class Process:
         self.is_running = False
         self.is_powered = not power
         self.crash_in = 0
-        self._in_turn = False
+        self.thread.in_turn = False
         self._depth = 0
         self.flusher.end()
         self.disk.attach(None)
@@ -215,64 +196,31 @@ class Process:
             self.disk.crash()
         self._world.process_ended(self)
 
-    def _died(self, death: ProcessDied) -> None:
+    def died(self, death: ProcessDied) -> None:
         self.note(f"died in: {death}")
         self.die(power=self.crash_loses_power)
 
-    def _died_elsewhere(self, death: ProcessDied) -> None:
+    def died_elsewhere(self, death: ProcessDied) -> None:
         """On another thread than the replica's: if that one is in a turn, its turn ends here as well."""
-        if self._in_turn:
+        if self.thread.in_turn:
             raise death
-        self._died(death)
+        self.died(death)
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
-    @property
-    def is_busy(self) -> bool:
-        return self._world.now_us < self.busy_until_us
-
-    def post(self, action: Callable[[], None]) -> None:
-        """The replica's thread does this, now or as soon as it can."""
-        if not self.is_running:
-            return
-        if self._is_away:
-            self._backlog.append(action)
-            self._plan_drain()
-        else:
-            self._turn(action)
-
-    def _turn(self, action: Callable[[], None]) -> None:
-        self._blocked_us = 0
-        self._in_turn = True
-        role = self.replica.raft.role if self._is_assembled else RoleName.UNATTACHED
-        try:
-            action()
-            self._in_turn = False
-            self._settle(role)
-        except ProcessDied as death:
-            self._died(death)
-        finally:
-            self._in_turn = False
-        if self._blocked_us:
-            self.busy_until_us = max(self.busy_until_us, self._world.now_us + self._blocked_us)
-
-    def _settle(self, role_before: RoleName) -> None:
+    def settle(self, role_before: RoleName) -> None:
         """A turn is over: check, plan the next tick, leave if the replica has."""
         if self._stopped is not None:
             self._exit(self._stopped[0])
             return
         self.observe()
         state.check_settled(self.ghost, self.states.durable, self.replica)
-        self.plan_tick()
-        now_us = self._world.now_us
-        if not 0 <= self._tick_at_us <= now_us + 1:
-            self._at_once_since_us = NEVER_US
-        elif self._at_once_since_us == NEVER_US:
-            self._at_once_since_us = now_us
+        self.thread.plan_tick()
+        self.thread.note_when_due()
         timers.check(self, role_before)
 
     def _exit(self, error: FastQuorumError | None) -> None:
-        if error is None and self._log is not None and not self._has_failed:
+        if error is None and self._log is not None and not self.has_failed:
             self.flusher.may_finish_now()
             try:
                 self._log.close()
@@ -281,10 +229,10 @@ class Process:
         self.note(f"exits: {type(error).__name__ if error else 'gracefully'}")
         self.die(power=False)
 
-    def _due_us(self) -> list[Micros]:
+    def due_us(self) -> list[Micros]:
         """In world time: when the replica's thread, or the lane's if it is alone, has something to do."""
-        if self._is_lane_alone:
-            lane_us = self.lane.deadline_us if self._is_lane_going else -1
+        if self.lane_thread.is_alone:
+            lane_us = self.lane.deadline_us if self.lane_thread.is_going else -1
             return [self.build.clock.world_time(lane_us)] if lane_us >= 0 else []
         due_us = []
         if self.replica.deadline_us >= 0:
@@ -293,75 +241,12 @@ class Process:
             due_us.append(self.flusher.begun_us + self.build.config.disk_stall_us_max + 1)
         return due_us
 
-    def plan_tick(self) -> None:
-        now_us = self._world.now_us
-        wanted = max(min(self._due_us(), default=now_us + MAINTENANCE_US), now_us + 1)
-        wanted = min(wanted, now_us + MAINTENANCE_US)
-        if self._tick_at_us < 0 or wanted < self._tick_at_us:
-            self._tick_at_us = wanted
-            incarnation = self.incarnation
-            self._world.scheduler.at(wanted, lambda: self._tick(incarnation, wanted))
-
-    def _tick(self, incarnation: int, planned_us: Micros) -> None:
-        if incarnation != self.incarnation or not self.is_running or planned_us != self._tick_at_us:
-            return
-        self._tick_at_us = -1
-        if self._is_away:
-            # Its loop looks at the sockets first and at its timers then, however long it was away.
-            self._is_tick_due = True
-            self._at_once_since_us = NEVER_US  # what waited for its turn has not had it
-            self._plan_drain()
-        else:
-            self._turn(self._on_tick)
-        if self._is_lane_alone and self._is_lane_going:
-            self._in_lane(lambda: self.replica.shell.on_tick(self.now_us))
-
-    def _on_tick(self) -> None:
+    def on_tick(self) -> None:
         self.replica.on_tick(self.now_us)
         if self.flusher.is_stalled(self.build.config.disk_stall_us_max):
             self.may_resign = True
             self.note("its disk has stalled")
             self.replica.request(ev.DiskStalled(), self.now_us)
-
-    def _plan_drain(self) -> None:
-        if self._drain_at_us >= 0 or self.is_frozen:
-            return
-        self._drain_at_us = max(self.busy_until_us, self._world.now_us)
-        incarnation = self.incarnation
-        self._world.scheduler.at(self._drain_at_us, lambda: self._drain(incarnation))
-
-    def _drain(self, incarnation: int) -> None:
-        """Do the first thing of those that wait: what came in before timers."""
-        if incarnation != self.incarnation or not self.is_running:
-            return
-        self._drain_at_us = -1
-        if self.is_frozen:
-            return
-        if not self.is_busy:
-            if self._backlog:
-                self._turn(self._backlog.popleft())
-            elif self._is_tick_due:
-                self._is_tick_due = False
-                self._turn(self._on_tick)
-        if self._has_waiting and self.is_running:
-            self._plan_drain()
-
-    def freeze(self) -> None:
-        """SIGSTOP."""
-        self.is_frozen = True
-        self.note("is frozen")
-
-    def thaw(self) -> None:
-        self.is_frozen = False
-        self.back_at_us = self._world.now_us
-        self.note("is thawed")
-        if self._has_waiting:
-            self._plan_drain()
-
-    def stall(self, duration_us: Micros) -> None:
-        """Python is busy with something else; a lane thread is not."""
-        self.busy_until_us = max(self.busy_until_us, self._world.now_us + duration_us)
-        self.note(f"stalls for {duration_us}")
 
     # --- hazards ------------------------------------------------------------------------------------------------------
 
@@ -373,14 +258,14 @@ class Process:
             raise ProcessDied(label)
 
     def blocked(self, duration_us: Micros) -> None:
-        self._blocked_us += duration_us
+        self.thread.blocked(duration_us)
 
     def storage_failed(self) -> None:
         if not self._is_observing:
-            self._has_failed = True
+            self.has_failed = True
 
     def other_threads(self) -> None:
-        if not self._in_turn or self._depth or not self._is_assembled or self._is_observing:
+        if not self.thread.in_turn or self._depth or not self.is_assembled or self._is_observing:
             return
         if not self._prng.chance(self._world.faults.interleaving):
             return
@@ -399,57 +284,36 @@ class Process:
     # --- what arrives -------------------------------------------------------------------------------------------------
 
     def connected(self, number: int) -> None:
-        self.post(lambda: self.replica.on_connected(number, self.now_us))
+        self.thread.post(lambda: self.replica.on_connected(number, self.now_us))
 
     def disconnected(self, number: int) -> None:
-        self.post(lambda: self.replica.on_disconnected(number, self.now_us))
+        self.thread.post(lambda: self.replica.on_disconnected(number, self.now_us))
 
     def arrived(self, number: int, packet: Packet, *, early: bool = False) -> None:
         """A frame. The lane's own thread takes what is the lane's while the replica's is busy."""
-        if packet.api is not None:
-            self._asked.add(number, packet)
+        self.transport.arrived(number, packet)
         timers.heard(self, number, packet)
-        in_lane = self._is_lane_alone or (early and self.build.has_lane_thread and self._is_assembled)
-        if in_lane and number in self.lane.served and self._is_lane_going:
+        in_lane = self.lane_thread.is_alone or (early and self.lane_thread.is_there)
+        if in_lane and number in self.lane.served and self.lane_thread.is_going:
             lane, shell = self.lane, self.replica.shell
-            self._in_lane(lambda: shell.perform(lane.on_frame(number, packet.frame, self.now_us)))
+            self.lane_thread.run(lambda: shell.perform(lane.on_frame(number, packet.frame, self.now_us)))
             return
         if early:
-            self._backlog.append(lambda: self.replica.on_frame(number, packet.frame, self.now_us))
-            self._plan_drain()
+            self.thread.post_later(lambda: self.replica.on_frame(number, packet.frame, self.now_us))
         else:
-            self.post(lambda: self.replica.on_frame(number, packet.frame, self.now_us))
-
-    def _in_lane(self, action: Callable[[], None]) -> None:
-        """The lane's thread: never waits for the replica's. What it cannot bear it latches, for the replica to
-        carry out."""
-        replica = self.replica
-        try:
-            with self._lock:
-                action()
-        except (FatalError, CorruptionError) as error:
-            with self._lock:
-                self.lane.on_flush_failed()
-                replica.shell.error = error
-        except ProcessDied as death:
-            self._died_elsewhere(death)
-            return
-        self.observe()
-        self.wake()
-        if not self._in_turn:
-            self.plan_tick()
+            self.thread.post(lambda: self.replica.on_frame(number, packet.frame, self.now_us))
 
     def _flushed(self, incarnation: int, token: int, code: int) -> None:
         if incarnation != self.incarnation or not self.is_running:
             return
-        if self._is_lane_alone and not code:
+        if self.lane_thread.is_alone and not code:
             if not self.replica.stopped:
                 had_stalled = self.flusher.take_report()
-                self._in_lane(lambda: self.replica.shell.on_flush(token, code, self.now_us))
+                self.lane_thread.run(lambda: self.replica.shell.on_flush(token, code, self.now_us))
                 if had_stalled:
-                    self.post(lambda: self.replica.request(ev.DiskRecovered(), self.now_us))
+                    self.thread.post(lambda: self.replica.request(ev.DiskRecovered(), self.now_us))
             return
-        self.post(lambda: self._on_flush(token, code))
+        self.thread.post(lambda: self._on_flush(token, code))
 
     def _on_flush(self, token: int, code: int) -> None:
         had_stalled = self.flusher.take_report()
@@ -466,53 +330,24 @@ class Process:
             self._world.ledger.committed(new, self.build.kernels, self.node_id)
 
     @property
-    def _has_waiting(self) -> bool:
-        """Does anything wait for the replica's thread that should have happened by now?"""
-        return bool(self._backlog) or self._is_tick_due
-
-    @property
-    def is_behind(self) -> bool:
-        """As above, or a timer that has its turn at once: not one that would have had it before."""
-        return self._has_waiting or self._world.now_us - self._at_once_since_us <= 1
-
-    @property
-    def _is_away(self) -> bool:
-        """The replica's thread has something else to do first."""
-        return self.is_frozen or self.is_busy or self._has_waiting
-
-    @property
-    def _is_lane_alone(self) -> bool:
-        """The lane's own thread goes on while Python is busy with something else."""
-        is_busy_only = self.is_running and self.is_busy and not self.is_frozen
-        return is_busy_only and self.build.has_lane_thread and self._is_assembled
-
-    @property
     def is_leading(self) -> bool:
-        return self.is_running and self._is_assembled and self.replica.is_leader
+        return self.is_running and self.is_assembled and self.replica.is_leader
 
     @property
     def takes_calls(self) -> bool:
         """Would a caller's thread find a replica to call?"""
-        return self.is_running and not self.is_frozen and self._is_assembled
-
-    @property
-    def _is_lane_going(self) -> bool:
-        """Nothing waits for raft/ to decide, nor for the end."""
-        lane, shell = self.lane, self.replica.shell
-        if lane.mode is LaneMode.CLOSED or lane.has_failed or shell.stopped:
-            return False
-        return not lane.is_frozen and not shell.handed_up
+        return self.is_running and not self.thread.is_frozen and self.is_assembled
 
     def as_caller(self, action: Callable[[], object]) -> None:
         """A thread of its own calls, and may find the process dying under it."""
         try:
             action()
         except ProcessDied as death:
-            self._died_elsewhere(death)
+            self.died_elsewhere(death)
             return
-        if not self._in_turn:
+        if not self.thread.in_turn:
             self.observe()
-            self.plan_tick()
+            self.thread.plan_tick()
 
     @property
     def stalled_us(self) -> Micros:
@@ -521,10 +356,10 @@ class Process:
         if begun_us < 0:
             return 0
         limit_us = begun_us + self.build.config.disk_stall_us_max
-        return max(self._world.now_us - max(limit_us, self.busy_until_us, self.back_at_us), 0)
+        return max(self._world.now_us - max(limit_us, self.thread.busy_until_us, self.thread.back_at_us), 0)
 
     def describe(self) -> str:
-        if not self._is_assembled:
+        if not self.is_assembled:
             return f"n{self.node_id} down"
         raft = self.replica.raft
         return f"n{self.node_id} {raft.role} epoch {raft.epoch} end {self.ghost.end} hw {self.replica.high_watermark}"
@@ -551,42 +386,7 @@ class Process:
             self.note(f"is asked: {type(event).__name__}")
             self.replica.request(event, self.now_us)
 
-        self.post(ask)
-
-    # --- node.ports.Transport -----------------------------------------------------------------------------------------
-
-    def connect(self, endpoint: Endpoint) -> int:
-        return self._world.network.connect(self, endpoint)
-
-    def send(self, connection: int, frame: Buffer) -> None:
-        self.port_call("send")
-        self.observe()
-        data = bytes(frame)
-        durable = self.states.durable
-        if self._world.network.is_client(self, connection):
-            packet = emissions.request(self.ghost, durable, data, failed=self._has_failed)
-        else:
-            asked = self._asked.find(connection, data)
-            packet = emissions.response(
-                self.ghost, durable, data, asked, failed=self._has_failed, closed_epoch=self.lane.closed_epoch
-            )
-        self._world.sent(self, connection, packet)
-
-    def close(self, connection: int) -> None:
-        self._world.network.close(self, connection)
-
-    def wake(self) -> None:
-        if self._is_wake_planned:
-            return
-        self._is_wake_planned = True
-        incarnation = self.incarnation
-
-        def work() -> None:
-            self._is_wake_planned = False
-            if incarnation == self.incarnation:
-                self.post(lambda: self.replica.work(self.now_us))
-
-        self._world.scheduler.after(self._prng.randrange(50), work)
+        self.thread.post(ask)
 
     # --- node.ports.Listener ------------------------------------------------------------------------------------------
 

@@ -2,13 +2,14 @@
 nobody hears resigns), F20 (so does one whose disk does not sync), and lane rule 6 (a stalled Python neither elects
 nor resigns by mistake)."""
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.transitions import RoleName
 from fastquorum.sim.network import Packet
 from fastquorum.sim.report import Violation
-from fastquorum.types import Micros
+from fastquorum.types import Epoch, Micros, NodeId
 from fastquorum.wire.quorum import EndQuorumEpochRequest, VoteResponse
 
 if TYPE_CHECKING:
@@ -16,6 +17,20 @@ if TYPE_CHECKING:
 
 RESIGN_SLACK_US: Final[Micros] = 50_000
 STALL_SLACK_US: Final[Micros] = 100_000
+
+
+@dataclass(slots=True)
+class Heard:
+    """What one node was told, and what it did upon it."""
+
+    pre_votes: dict[Epoch, dict[NodeId, None]] = field(default_factory=dict)
+    ended_epochs: dict[Epoch, None] = field(default_factory=dict)
+    candidacies: dict[Epoch, None] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """A new life. In what epochs it stood is not forgotten."""
+        self.pre_votes.clear()
+        self.ended_epochs.clear()
 
 
 def heard(process: "Process", number: int, packet: Packet) -> None:
@@ -26,19 +41,24 @@ def heard(process: "Process", number: int, packet: Packet) -> None:
             return
         partition = message.topics[0].partitions[0]
         if partition.vote_granted:
-            granting = process.pre_votes.setdefault(partition.leader_epoch, {})
+            granting = process.heard.pre_votes.setdefault(partition.leader_epoch, {})
             granting[process.peer_of(number)] = None
     elif isinstance(message, EndQuorumEpochRequest):
-        process.ended_epochs[message.topics[0].partitions[0].leader_epoch] = None
+        process.heard.ended_epochs[message.topics[0].partitions[0].leader_epoch] = None
 
 
 def check_candidacy(process: "Process", election: ElectionState) -> None:
     """S22: when a vote for oneself becomes durable."""
-    voted = election.voted_key
-    if voted is None or voted.id != process.node_id or election.leader_id >= 0 or election.epoch in process.candidacies:
+    voted, heard_of = election.voted_key, process.heard
+    if (
+        voted is None
+        or voted.id != process.node_id
+        or election.leader_id >= 0
+        or election.epoch in heard_of.candidacies
+    ):
         return
-    process.candidacies[election.epoch] = None
-    granting = process.pre_votes.get(election.epoch - 1, {})
+    heard_of.candidacies[election.epoch] = None
+    granting = heard_of.pre_votes.get(election.epoch - 1, {})
     others = sum(voter in granting for voter in process.voters if voter != process.node_id)
     if others + 1 < len(process.voters) // 2 + 1:
         raise Violation("S22", f"stands in {election.epoch} with pre-votes of {others} others", process.node_id)
@@ -54,14 +74,14 @@ def check(process: "Process", role_before: RoleName) -> None:
         if (
             lane.leader_contact_us >= 0
             and silent_us < config.fetch_timeout_us
-            and raft.epoch not in process.ended_epochs
+            and raft.epoch not in process.heard.ended_epochs
         ):
             raise Violation("R6", f"stands {silent_us} us after its leader was heard", process.node_id)
     if role_before is RoleName.LEADER and role is RoleName.RESIGNED and not process.may_resign:
         _check_resignation(process, now_us - config.check_quorum_us)
     if role is RoleName.LEADER:
         process.may_resign = False
-        if process.is_behind:
+        if process.thread.is_behind:
             return  # just back from a stall: its timer is in the queue, behind the frames that came meanwhile
         if process.stalled_us > STALL_SLACK_US:
             raise Violation("F20", f"leads though its disk has stalled for {process.stalled_us} us", process.node_id)

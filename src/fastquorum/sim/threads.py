@@ -1,0 +1,234 @@
+"""The two threads of one simulated node: the replica's, turn by turn, and the lane's own, which goes on while Python is
+busy with something else. In virtual time.
+
+They know when something has its turn; what is done in it, and what is checked after it, is the process's.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from fastquorum.errors import CorruptionError, FatalError
+from fastquorum.kernels.lane import LaneMode
+from fastquorum.sim.clock import Scheduler
+from fastquorum.sim.hazards import ProcessDied
+from fastquorum.sim.lock import SimLock
+from fastquorum.types import Micros
+
+if TYPE_CHECKING:
+    from fastquorum.sim.process import Process
+
+MAINTENANCE_US = 1_000_000
+NEVER_US: Micros = -(2**62)
+
+
+class ReplicaThread:
+    """Outlives its process, like the process's disk: `begin` is a new life."""
+
+    def __init__(self, process: "Process", scheduler: Scheduler) -> None:
+        self.is_frozen = False
+        self.in_turn = False
+        self.busy_until_us: Micros = 0
+        self.back_at_us: Micros = 0
+        """When it was last thawed."""
+        self._process = process
+        self._scheduler = scheduler
+        self._backlog: deque[Callable[[], None]] = deque()
+        self._drain_at_us: Micros = -1
+        self._is_tick_due = False
+        """Its timer has fired while it was away."""
+        self._tick_at_us: Micros = -1
+        self._at_once_since_us: Micros = NEVER_US
+        """Since when its timer has been due at once, turn by turn."""
+        self._blocked_us: Micros = 0
+
+    def begin(self) -> None:
+        self.is_frozen = self._is_tick_due = False
+        self.busy_until_us = 0
+        self._backlog.clear()
+        self._drain_at_us = self._tick_at_us = -1
+
+    @property
+    def is_busy(self) -> bool:
+        return self._scheduler.now_us < self.busy_until_us
+
+    @property
+    def _has_waiting(self) -> bool:
+        """Does anything wait for it that should have happened by now?"""
+        return bool(self._backlog) or self._is_tick_due
+
+    @property
+    def is_behind(self) -> bool:
+        """As above, or a timer that has its turn at once: not one that would have had it before."""
+        return self._has_waiting or self._scheduler.now_us - self._at_once_since_us <= 1
+
+    @property
+    def _is_away(self) -> bool:
+        """It has something else to do first."""
+        return self.is_frozen or self.is_busy or self._has_waiting
+
+    # --- turns --------------------------------------------------------------------------------------------------------
+
+    def post(self, action: Callable[[], None]) -> None:
+        """It does this, now or as soon as it can."""
+        if not self._process.is_running:
+            return
+        if self._is_away:
+            self.post_later(action)
+        else:
+            self.turn(action)
+
+    def post_later(self, action: Callable[[], None]) -> None:
+        """It does this in a turn of its own, behind all that waits."""
+        self._backlog.append(action)
+        self._plan_drain()
+
+    def turn(self, action: Callable[[], None]) -> None:
+        """One call, and what has to be right after it."""
+        self._blocked_us = 0
+        self.in_turn = True
+        role = self._process.role
+        try:
+            action()
+            self.in_turn = False
+            self._process.settle(role)
+        except ProcessDied as death:
+            self._process.died(death)
+        finally:
+            self.in_turn = False
+        if self._blocked_us:
+            self.busy_until_us = max(self.busy_until_us, self._scheduler.now_us + self._blocked_us)
+
+    def blocked(self, duration_us: Micros) -> None:
+        """A call of its turn had to wait this long."""
+        self._blocked_us += duration_us
+
+    def plan_tick(self) -> None:
+        """When its timer has to fire next, by what is due now."""
+        now_us = self._scheduler.now_us
+        wanted = max(min(self._process.due_us(), default=now_us + MAINTENANCE_US), now_us + 1)
+        wanted = min(wanted, now_us + MAINTENANCE_US)
+        if self._tick_at_us < 0 or wanted < self._tick_at_us:
+            self._tick_at_us = wanted
+            self._at(wanted, lambda: self._tick(wanted))
+
+    def note_when_due(self) -> None:
+        """After a turn: is the timer due at once?"""
+        now_us = self._scheduler.now_us
+        if not 0 <= self._tick_at_us <= now_us + 1:
+            self._at_once_since_us = NEVER_US
+        elif self._at_once_since_us == NEVER_US:
+            self._at_once_since_us = now_us
+
+    def _tick(self, planned_us: Micros) -> None:
+        if planned_us != self._tick_at_us:
+            return
+        self._tick_at_us = -1
+        if self._is_away:
+            # Its loop looks at the sockets first and at its timers then, however long it was away.
+            self._is_tick_due = True
+            self._at_once_since_us = NEVER_US  # what waited for its turn has not had it
+            self._plan_drain()
+        else:
+            self.turn(self._process.on_tick)
+        self._process.lane_thread.on_tick()
+
+    def _plan_drain(self) -> None:
+        if self._drain_at_us >= 0 or self.is_frozen:
+            return
+        self._drain_at_us = max(self.busy_until_us, self._scheduler.now_us)
+        self._at(self._drain_at_us, self._drain)
+
+    def _drain(self) -> None:
+        """Do the first thing of those that wait: what came in before timers."""
+        self._drain_at_us = -1
+        if self.is_frozen:
+            return
+        if not self.is_busy:
+            if self._backlog:
+                self.turn(self._backlog.popleft())
+            elif self._is_tick_due:
+                self._is_tick_due = False
+                self.turn(self._process.on_tick)
+        if self._has_waiting and self._process.is_running:
+            self._plan_drain()
+
+    def _at(self, at_us: Micros, action: Callable[[], None]) -> None:
+        """In this life, if it lasts that long."""
+        incarnation = self._process.incarnation
+
+        def act() -> None:
+            if incarnation == self._process.incarnation and self._process.is_running:
+                action()
+
+        self._scheduler.at(at_us, act)
+
+    # --- away ---------------------------------------------------------------------------------------------------------
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        self.is_frozen = True
+        self._process.note("is frozen")
+
+    def thaw(self) -> None:
+        self.is_frozen = False
+        self.back_at_us = self._scheduler.now_us
+        self._process.note("is thawed")
+        if self._has_waiting:
+            self._plan_drain()
+
+    def stall(self, duration_us: Micros) -> None:
+        """Python is busy with something else; a lane thread is not."""
+        self.busy_until_us = max(self.busy_until_us, self._scheduler.now_us + duration_us)
+        self._process.note(f"stalls for {duration_us}")
+
+
+class LaneThread:
+    """Never waits for the replica's thread. What it cannot bear it latches, for the replica to carry out."""
+
+    def __init__(self, process: "Process", thread: ReplicaThread, lock: SimLock) -> None:
+        """One life's."""
+        self._process = process
+        self._thread = thread
+        self._lock = lock
+
+    @property
+    def is_there(self) -> bool:
+        return self._process.build.has_lane_thread and self._process.is_assembled
+
+    @property
+    def is_alone(self) -> bool:
+        """It goes on while Python is busy with something else."""
+        is_busy_only = self._process.is_running and self._thread.is_busy and not self._thread.is_frozen
+        return is_busy_only and self.is_there
+
+    @property
+    def is_going(self) -> bool:
+        """Nothing waits for raft/ to decide, nor for the end."""
+        lane, shell = self._process.lane, self._process.replica.shell
+        if lane.mode is LaneMode.CLOSED or lane.has_failed or shell.stopped:
+            return False
+        return not lane.is_frozen and not shell.handed_up
+
+    def on_tick(self) -> None:
+        if self.is_alone and self.is_going:
+            process = self._process
+            self.run(lambda: process.replica.shell.on_tick(process.now_us))
+
+    def run(self, action: Callable[[], None]) -> None:
+        process = self._process
+        replica = process.replica
+        try:
+            with self._lock:
+                action()
+        except (FatalError, CorruptionError) as error:
+            with self._lock:
+                process.lane.on_flush_failed()
+                replica.shell.error = error
+        except ProcessDied as death:
+            process.died_elsewhere(death)
+            return
+        process.observe()
+        process.transport.wake()
+        if not self._thread.in_turn:
+            self._thread.plan_tick()

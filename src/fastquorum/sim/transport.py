@@ -1,0 +1,67 @@
+"""What leaves one simulated node, checked against what it may say: `node.ports.Transport`."""
+
+from typing import TYPE_CHECKING
+
+from fastquorum.kernels import Buffer
+from fastquorum.sim.invariants import emissions
+from fastquorum.sim.network import Packet
+from fastquorum.sim.prng import Prng
+from fastquorum.types import Endpoint
+
+if TYPE_CHECKING:
+    from fastquorum.sim.process import Process
+    from fastquorum.sim.world import World
+
+
+class SimTransport:
+    """One life's connections are the network's; here are the requests that came on them and wait for an answer."""
+
+    def __init__(self, process: "Process", world: "World", prng: Prng) -> None:
+        self._process = process
+        self._world = world
+        self._prng = prng
+        self._asked = emissions.Asked()
+        self._is_wake_planned = False
+
+    def begin(self) -> None:
+        """A new life."""
+        self._asked = emissions.Asked()
+
+    def arrived(self, connection: int, packet: Packet) -> None:
+        """A frame came in: if it asks something, an answer may leave."""
+        if packet.api is not None:
+            self._asked.add(connection, packet)
+
+    def connect(self, endpoint: Endpoint) -> int:
+        return self._world.network.connect(self._process, endpoint)
+
+    def send(self, connection: int, frame: Buffer) -> None:
+        process = self._process
+        process.port_call("send")
+        process.observe()
+        data = bytes(frame)
+        ghost, durable, failed = process.ghost, process.states.durable, process.has_failed
+        if self._world.network.is_client(process, connection):
+            packet = emissions.request(ghost, durable, data, failed=failed)
+        else:
+            asked = self._asked.find(connection, data)
+            closed_epoch = process.lane.closed_epoch
+            packet = emissions.response(ghost, durable, data, asked, failed=failed, closed_epoch=closed_epoch)
+        self._world.sent(process, connection, packet)
+
+    def close(self, connection: int) -> None:
+        self._world.network.close(self._process, connection)
+
+    def wake(self) -> None:
+        if self._is_wake_planned:
+            return
+        self._is_wake_planned = True
+        process = self._process
+        incarnation = process.incarnation
+
+        def work() -> None:
+            self._is_wake_planned = False
+            if incarnation == process.incarnation:
+                process.thread.post(lambda: process.replica.work(process.now_us))
+
+        self._world.scheduler.after(self._prng.randrange(50), work)
