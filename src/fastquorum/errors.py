@@ -3,6 +3,7 @@
 A class also inherits the built-in that fits. Foreign exceptions are mapped to these at the port where they arise.
 """
 
+import errno
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -321,6 +322,11 @@ class StorageFailed(FatalError, OSError):
             f"{self.operation} of {self.path} failed: {self.detail}; the replica stops, because what the disk holds is "
             "no longer known: check the device and restart the process"
         )
+
+    @property
+    def lacks_descriptor(self) -> bool:
+        """A file could not be opened, and the disk is as it was: a write or a sync never fails like this."""
+        return self.errno_code in (errno.EMFILE, errno.ENFILE)
 
 
 @dataclass(eq=False)

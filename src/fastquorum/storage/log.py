@@ -9,10 +9,9 @@ that survives a crash. Only a sync reported by the FlushPort, or one of our own 
 `flushed_end`: a failed sync reports its error once, and a second sync racing it may be told that all is well.
 """
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, Self
+from typing import Self
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, FsyncFailed, OffsetOutOfRange, ProtocolFatal, StorageFailed
@@ -32,9 +31,6 @@ from fastquorum.storage.segments import Segments
 from fastquorum.storage.snapshots import Snapshots, supersedes
 from fastquorum.storage.tail import RecentTail
 from fastquorum.types import Epoch, Micros, Offset, OffsetAndEpoch
-
-_NO_DESCRIPTOR: Final = (errno.EMFILE, errno.ENFILE)
-"""A file cannot be opened; a write or a sync never fails like this."""
 
 
 class Log:
@@ -350,7 +346,7 @@ class Log:
                 self._segments.maintain()
                 self._marking.save_when_due(self._flushed, now_us)
             except StorageFailed as failed:
-                if failed.errno_code not in _NO_DESCRIPTOR:
+                if not failed.lacks_descriptor:
                     raise
 
     def abandon(self) -> None:
