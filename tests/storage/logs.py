@@ -1,6 +1,6 @@
 """Builders: a log over a fake disk, and batches whose bytes say where they belong."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
@@ -13,6 +13,17 @@ from .fake_disk import FakeDisk, FakeFlusher
 
 SMALL = QuorumConfig(segment_bytes=600, preallocate_bytes=256)
 """Some six small batches a segment."""
+
+
+def every_flip(disk: FakeDisk, step: Callable[[str], int] = lambda name: 1) -> Iterator[tuple[str, int, FakeDisk]]:
+    """One bit of every byte of the directory flipped, or of every `step(name)`th: the file, the byte, the bad copy."""
+    for name, data in disk.contents().items():
+        for at in range(0, len(data), step(name)):
+            bad = disk.copy()
+            flipped = bytearray(data)
+            flipped[at] ^= 1 << (at % 8)
+            bad.write_file(name, bytes(flipped))
+            yield name, at, bad
 
 
 def checkpoint_path(snapshot: OffsetAndEpoch) -> str:
