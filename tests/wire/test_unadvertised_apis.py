@@ -25,6 +25,18 @@ KIP_380 = {
     ApiKey.UPDATE_METADATA: "5",
     ApiKey.CONTROLLED_SHUTDOWN: "2",
 }
+CONTROLLER = ["controller_id int32", "controller_epoch int32", "broker_epoch int64"]
+PARTITION_STATES = [
+    "topic_states []",
+    ".topic_name string",
+    ".partition_states []",
+    "..partition_index int32",
+    "..controller_epoch int32",
+    "..leader int32",
+    "..leader_epoch int32",
+    "..isr []int32",
+]
+"""What LeaderAndIsr and UpdateMetadata begin a partition with."""
 KIP_343 = {ApiKey.METADATA_HEARTBEAT: "0", ApiKey.ISR_CHANGE: "0"}
 
 
@@ -106,17 +118,8 @@ def test_an_isr_change_is_laid_out_as_in_kip_343() -> None:
 
 def test_leader_and_isr_is_laid_out_as_in_kip_380() -> None:
     assert fields(LeaderAndIsrRequest, 2) == [
-        "controller_id int32",
-        "controller_epoch int32",
-        "broker_epoch int64",
-        "topic_states []",
-        ".topic_name string",
-        ".partition_states []",
-        "..partition_index int32",
-        "..controller_epoch int32",
-        "..leader int32",
-        "..leader_epoch int32",
-        "..isr []int32",
+        *CONTROLLER,
+        *PARTITION_STATES,
         "..partition_epoch int32",  # the KIP's zk_version
         "..replicas []int32",
         "..is_new bool",
@@ -129,17 +132,8 @@ def test_leader_and_isr_is_laid_out_as_in_kip_380() -> None:
 
 def test_update_metadata_is_laid_out_as_in_kip_380() -> None:
     assert fields(UpdateMetadataRequest, 5) == [
-        "controller_id int32",
-        "controller_epoch int32",
-        "broker_epoch int64",
-        "topic_states []",
-        ".topic_name string",
-        ".partition_states []",
-        "..partition_index int32",
-        "..controller_epoch int32",
-        "..leader int32",
-        "..leader_epoch int32",
-        "..isr []int32",
+        *CONTROLLER,
+        *PARTITION_STATES,
         "..zk_version int32",
         "..replicas []int32",
         "..offline_replicas []int32",
@@ -156,9 +150,7 @@ def test_update_metadata_is_laid_out_as_in_kip_380() -> None:
 
 def test_stop_replica_and_controlled_shutdown_are_laid_out_as_in_kip_380() -> None:
     assert fields(StopReplicaRequest, 1) == [
-        "controller_id int32",
-        "controller_epoch int32",
-        "broker_epoch int64",
+        *CONTROLLER,
         "delete_partitions bool",
         "topics []",
         ".name string",

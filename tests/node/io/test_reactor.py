@@ -1,11 +1,16 @@
 """The replica's loop: what came in is looked at before anybody is held to a deadline."""
 
 import os
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from fastquorum.config import QuorumConfig
 from fastquorum.node.io.reactor import Reactor
+
+FLUSHER_FD = -7
 
 
 class Polls:
@@ -47,50 +52,50 @@ class Overdue:
         self.reactor.on_stopped(None)
 
 
-def test_what_a_stale_poll_did_not_show_comes_before_the_timer() -> None:
-    calls: list[str] = []
-    wake_fd = os.eventfd(1)
-    epoll = Polls([], [(wake_fd, 1)])
-    transport: Any = SimpleNamespace(
-        epoll=epoll, by_fd={}, wake_fd=wake_fd, resolved=[], lost=[], note_request=None, wake=lambda: None
-    )
-    replica: Any = Overdue(calls)
-    reactor = Reactor(
-        config=QuorumConfig(),
-        transport=transport,
-        flusher=SimpleNamespace(fileno=lambda: -7),  # type: ignore[arg-type]
-        lock=SimpleNamespace(),  # type: ignore[arg-type]
-        listening=SimpleNamespace(fileno=lambda: -8),  # type: ignore[arg-type]
-        name="loop",
-        on_end=lambda error: None,
-    )
-    replica.reactor = reactor
-    reactor._sweep = lambda *_: None  # type: ignore[method-assign]
-    reactor.post(lambda replica, now_us: calls.append("frame"))
-    reactor._loop(replica)
-    os.close(wake_fd)
-    assert calls == ["frame", "timer"]
-    assert epoll.waits[1] == 0
+class Loop:
+    """A reactor over these polls, and an overdue replica; what it calls, in order."""
+
+    def __init__(self, wake_fd: int, *answers: list[tuple[int, int]]) -> None:
+        self.calls: list[str] = []
+        self.epoll = Polls(*answers)
+        transport: Any = SimpleNamespace(
+            epoll=self.epoll, by_fd={}, wake_fd=wake_fd, resolved=[], lost=[], note_request=None, wake=lambda: None
+        )
+        flusher: Any = SimpleNamespace(fileno=lambda: FLUSHER_FD, completions=lambda: self.calls.append("report"))
+        self.reactor = Reactor(
+            config=QuorumConfig(),
+            transport=transport,
+            flusher=flusher,
+            lock=SimpleNamespace(),  # type: ignore[arg-type]
+            listening=SimpleNamespace(fileno=lambda: -8),  # type: ignore[arg-type]
+            name="loop",
+            on_end=lambda error: None,
+        )
+        self.replica: Any = Overdue(self.calls)
+        self.replica.reactor = self.reactor
+
+    def run(self) -> None:
+        self.reactor._loop(self.replica)
 
 
-def test_a_sync_s_report_after_the_end_is_left_for_whoever_closes_the_log() -> None:
-    calls: list[str] = []
-    wake_fd = os.eventfd(1)
-    epoll = Polls([(wake_fd, 1), (-7, 1)])
-    transport: Any = SimpleNamespace(
-        epoll=epoll, by_fd={}, wake_fd=wake_fd, resolved=[], lost=[], note_request=None, wake=lambda: None
-    )
-    replica: Any = Overdue(calls)
-    reactor = Reactor(
-        config=QuorumConfig(),
-        transport=transport,
-        flusher=SimpleNamespace(fileno=lambda: -7, completions=lambda: calls.append("report")),  # type: ignore[arg-type]
-        lock=SimpleNamespace(),  # type: ignore[arg-type]
-        listening=SimpleNamespace(fileno=lambda: -8),  # type: ignore[arg-type]
-        name="loop",
-        on_end=lambda error: None,
-    )
-    reactor.post(lambda replica, now_us: reactor.on_stopped(None))
-    reactor._loop(replica)
-    os.close(wake_fd)
-    assert calls == []
+@pytest.fixture
+def wake_fd() -> Iterator[int]:
+    fd = os.eventfd(1)
+    yield fd
+    os.close(fd)
+
+
+def test_what_a_stale_poll_did_not_show_comes_before_the_timer(wake_fd: int) -> None:
+    loop = Loop(wake_fd, [], [(wake_fd, 1)])
+    loop.reactor._sweep = lambda *_: None  # type: ignore[method-assign]
+    loop.reactor.post(lambda replica, now_us: loop.calls.append("frame"))
+    loop.run()
+    assert loop.calls == ["frame", "timer"]
+    assert loop.epoll.waits[1] == 0
+
+
+def test_a_sync_s_report_after_the_end_is_left_for_whoever_closes_the_log(wake_fd: int) -> None:
+    loop = Loop(wake_fd, [(wake_fd, 1), (FLUSHER_FD, 1)])
+    loop.reactor.post(lambda replica, now_us: loop.reactor.on_stopped(None))
+    loop.run()
+    assert loop.calls == []
