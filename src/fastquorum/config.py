@@ -43,6 +43,8 @@ class QuorumConfig:
     append_queue_records_max: int = 65_536
     append_queue_bytes_max: int = 64 * 1024 * 1024
     """Appends not yet committed; beyond either bound appends are refused with Overloaded."""
+    idle_us_max: Micros = 500 * MS
+    """The leader of a metadata log that appends nothing for this long appends a no-op; 0: never."""
     disk_stall_us_max: Micros = 10 * SECOND
     """A sync that takes longer than this makes a leader resign."""
 

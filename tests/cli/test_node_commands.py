@@ -4,6 +4,7 @@ import json
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,6 +100,18 @@ def test_a_metadata_log_takes_metadata_records_only(fastquorum: Run, running: St
     assert "the quorum refuses the records" in refused.err
     assert fastquorum("append", *at, "--encoding", "hex", "--value", "01140000").code == 0
     assert '"type":"NO_OP_RECORD"' in fastquorum("read", *at).out
+
+
+def test_an_idle_leader_of_a_metadata_log_appends_no_ops(fastquorum: Run, running: Start, tmp_path: Path) -> None:
+    data, config = tmp_path / "n1", tmp_path / "n1.properties"
+    port = free_port()
+    fastquorum("format", "--data", data, "--node-id", 1, "--voters", f"1@127.0.0.1:{port}", "--log", "metadata")
+    config.write_text("metadata.max.idle.interval.ms=20\n")
+    running(data, "--config", str(config))
+    at = ("--bootstrap", f"127.0.0.1:{port}")
+    until = time.monotonic() + 30
+    while fastquorum("read", *at).out.count('"type":"NO_OP_RECORD"') < 3:
+        assert time.monotonic() < until
 
 
 def test_interrupting_a_node_loses_nothing(fastquorum: Run, running: Start, data: Path) -> None:

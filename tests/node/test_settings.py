@@ -160,3 +160,14 @@ def test_every_field_can_be_set_by_file_and_variable() -> None:
 def test_a_variable_named_after_an_argument_is_read_in_the_argument_s_unit() -> None:
     assert settings(None, None, FASTQUORUM_FETCH_TIMEOUT_US="1500000").quorum.fetch_timeout_us == 1_500_000
     assert settings(None, None, FASTQUORUM_QUORUM_FETCH_TIMEOUT_MS="1500").quorum.fetch_timeout_us == 1_500_000
+
+
+def test_the_idle_interval_may_be_0(tmp_path: Path) -> None:
+    file = tmp_path / "a.properties"
+    file.write_text("metadata.max.idle.interval.ms=0\n")
+    assert settings(file=file).quorum.idle_us_max == 0
+    assert settings({"idle_us_max": 0}).quorum.idle_us_max == 0
+    assert settings(None, None, FASTQUORUM_METADATA_MAX_IDLE_INTERVAL_MS="30").quorum.idle_us_max == 30_000
+    file.write_text("metadata.max.idle.interval.ms=-1\n")
+    with pytest.raises(ConfigError, match="0 or above"):
+        settings(file=file)

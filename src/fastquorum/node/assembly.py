@@ -11,6 +11,7 @@ from fastquorum.node.door import Door
 from fastquorum.node.first_records import first_values
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.lane_shell import LaneShell
+from fastquorum.node.no_ops import NoOps
 from fastquorum.node.peers import Peers
 from fastquorum.node.ports import LaneLock, Listener, Transport, WallClock
 from fastquorum.node.replica import Replica
@@ -107,6 +108,7 @@ def assemble(
         listener=ports.listener,
         clock_ms=ports.clock_ms,
         first_values=first_values(member.first_records),
+        no_ops=NoOps(shell, kernels, config.idle_us_max) if member.log_kind is LogKind.METADATA else None,
     )
     door.bind(replica)
     return replica

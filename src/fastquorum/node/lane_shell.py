@@ -68,6 +68,8 @@ class LaneShell:
         self.log = log
         self.terms: Terms | None = None
         self.high_watermark: Offset = UNKNOWN_OFFSET
+        self.appended_us: Micros = 0
+        """When a leader last appended, or began to lead."""
         self.stopped = False
         self.error: FastQuorumError | None = None
         self.handed_up: deque[HandUp] = deque()
@@ -209,6 +211,7 @@ class LaneShell:
             timestamp_ms = int.from_bytes(queued.encoded[_MAX_TIMESTAMP], "big", signed=True)
             offset, outputs = self._lane.append_encoded(queued.encoded, queued.record_count, timestamp_ms, now_us)
         if offset >= 0:
+            self.appended_us = now_us
             self._appends.add(queued.ticket, offset, queued.record_count, queued.size_bytes)
             self.log.producers.appended(queued.stamp, offset, offset + queued.record_count)
         self.perform(outputs)
@@ -280,6 +283,7 @@ class LaneShell:
             return
         self.terms = terms
         if isinstance(terms, LeaderTerms):
+            self.appended_us = now_us
             self.perform(self._lane.open_leader(terms, now_us))
         else:
             self.perform(self._lane.open_follower(terms, now_us))

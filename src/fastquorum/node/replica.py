@@ -22,6 +22,7 @@ from fastquorum.node.inbound import Inbound
 from fastquorum.node.inbox import Inbox, Relayed, Waiting
 from fastquorum.node.lane_shell import LaneShell
 from fastquorum.node.log_reader import LogReader
+from fastquorum.node.no_ops import NoOps
 from fastquorum.node.peers import Peers
 from fastquorum.node.ports import Listener, Transport, WallClock
 from fastquorum.raft import effects as fx
@@ -49,8 +50,9 @@ class Replica:
         listener: Listener,
         clock_ms: WallClock,
         first_values: tuple[bytes, ...] = (),
+        no_ops: NoOps | None = None,
     ) -> None:
-        """`first_values`: a log without records begins with these, in one batch."""
+        """`first_values`: a log without records begins with these, in one batch. `no_ops`: of a metadata log."""
         self.raft = raft
         self.shell = shell
         self.log = shell.log
@@ -73,6 +75,7 @@ class Replica:
             transport=transport,
             clock_ms=clock_ms,
         )
+        self._no_ops = no_ops
         self._leaderships: list[fx.LeadershipChanged] = []
         self._stopped = False
         shell.not_leader = self.not_leader
@@ -109,6 +112,8 @@ class Replica:
     def deadline_us(self) -> Micros:
         """When `on_tick` is next due; -1 never."""
         due = [each for each in (self.shell.deadline_us, self.raft.deadline_us, self._door.deadline_us) if each >= 0]
+        if self._no_ops is not None and self._no_ops.deadline_us >= 0:
+            due.append(self._no_ops.deadline_us)
         return min(due, default=-1)
 
     # --- what happens to it -------------------------------------------------------------------------------------------
@@ -161,6 +166,8 @@ class Replica:
                 self.shell.on_tick(now_us)
                 self.shell.maintain(now_us)
             self._door.on_tick(now_us)
+            if self._no_ops is not None:
+                self._no_ops.on_tick(now_us)
         if 0 <= self.raft.deadline_us <= now_us:
             self._inbox.append(ev.TimerFired())
         self.work(now_us)

@@ -87,8 +87,23 @@ def _positive(value: object) -> int:
     return number
 
 
+def _not_negative(value: object) -> int:
+    number = _whole(value)
+    if number < 0:
+        raise ValueError("expected a whole number, 0 or above")
+    return number
+
+
 def _milliseconds(value: object) -> int:
     return _positive(value) * MS
+
+
+def _milliseconds_or_never(value: object) -> int:
+    return _not_negative(value) * MS
+
+
+_IN_MICROSECONDS: Final[Mapping[Parse, Parse]] = {_milliseconds: _positive, _milliseconds_or_never: _not_negative}
+"""How times are read whose text is not in milliseconds."""
 
 
 def _voters(value: object) -> VoterSet:
@@ -180,6 +195,7 @@ SETTINGS: Final = (
     _quorum("partial_frame_us_max", ["partial.frame.max.ms"], _milliseconds, both=False),
     _quorum("append_queue_records_max", ["append.queue.max.records"], _positive, both=False),
     _quorum("append_queue_bytes_max", ["append.queue.max.bytes"], _positive, both=False),
+    _quorum("idle_us_max", ["metadata.max.idle.interval.ms"], _milliseconds_or_never, both=False),
     _quorum("disk_stall_us_max", ["disk.stall.max.ms"], _milliseconds, both=False),
 )
 
@@ -213,6 +229,7 @@ MEANINGS: Final = {
     "partial_frame_us_max": "a frame that has begun must be whole by then, and an answer read",
     "append_queue_records_max": "most records that wait for their commit",
     "append_queue_bytes_max": "most bytes that wait for their commit",
+    "idle_us_max": "a metadata log's leader that appends nothing for so long appends a no-op; 0: never",
     "disk_stall_us_max": "a sync longer than this makes a leader resign",
 }
 """For people, by name."""
@@ -243,7 +260,7 @@ def variable(key: str) -> str:
 
 def _by_name(setting: Setting) -> Setting:
     """As an argument is read: its name ends in its unit, which for times is microseconds, not a file's milliseconds."""
-    return setting._replace(parse=_positive) if setting.parse is _milliseconds else setting
+    return setting._replace(parse=_IN_MICROSECONDS.get(setting.parse, setting.parse))
 
 
 _BY_VARIABLE: Final = {variable(key): setting for key, setting in _BY_KEY.items()} | {
@@ -255,7 +272,7 @@ _OTHER_VARIABLES: Final = frozenset((VARIABLE_PREFIX + "FAILPOINTS",))
 def setting_text(setting: Setting, config: QuorumConfig) -> str:
     """A number that a replica runs by, as a file says it."""
     value: int = getattr(config, setting.name)
-    return str(value // MS if setting.parse is _milliseconds else value)
+    return str(value // MS if setting.parse in _IN_MICROSECONDS else value)
 
 
 def default_text(setting: Setting) -> str:

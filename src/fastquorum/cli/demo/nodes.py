@@ -30,6 +30,8 @@ controller.quorum.fetch.timeout.ms=600
 controller.quorum.election.timeout.ms=300
 controller.quorum.election.backoff.max.ms=200
 controller.quorum.request.timeout.ms=1000
+# Nothing but what is played.
+metadata.max.idle.interval.ms=0
 """
 
 

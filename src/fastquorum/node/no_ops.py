@@ -1,0 +1,57 @@
+"""No-ops of an idle leader of a metadata log: followers and observers see that it goes on. Sans-IO.
+
+A log that has no records yet gets none: the first one must tell the feature levels, or Kafka's nodes stop. Source:
+KIP-835.
+"""
+
+from typing import Final
+
+from fastquorum.errors import FastQuorumError, Overloaded
+from fastquorum.kernels import Kernels
+from fastquorum.node.first_records import is_without_records
+from fastquorum.node.lane_shell import LaneShell
+from fastquorum.types import Micros, Offset
+from fastquorum.wire.cluster_records import NoOpRecord
+from fastquorum.wire.metadata_records import encode_metadata_record
+
+NO_OP: Final = encode_metadata_record(NoOpRecord(), 0)
+
+
+class _Nobody:
+    """Waits for a no-op: whoever else appends learns what befalls the log."""
+
+    def committed(self, base_offset: Offset) -> None:
+        pass
+
+    def failed(self, error: FastQuorumError) -> None:
+        pass
+
+
+class NoOps:
+    """One is due when a leader has appended nothing for so long. `interval_us` 0: never."""
+
+    def __init__(self, shell: LaneShell, kernels: Kernels, interval_us: Micros) -> None:
+        self._shell = shell
+        self._kernels = kernels
+        self._interval_us = interval_us
+        self._looked_us: Micros = 0
+
+    @property
+    def deadline_us(self) -> Micros:
+        """-1 while none is to come."""
+        if not self._interval_us or not self._shell.is_leader:
+            return -1
+        return max(self._shell.appended_us, self._looked_us) + self._interval_us
+
+    def on_tick(self, now_us: Micros) -> None:
+        """On the replica's thread, without the lock. Raises what stopped the replica."""
+        if not 0 <= self.deadline_us <= now_us:
+            return
+        self._looked_us = now_us
+        with self._shell.lock:
+            if is_without_records(self._kernels, self._shell.log):
+                return
+        try:
+            self._shell.append((NO_OP,), _Nobody(), now_us)
+        except Overloaded:
+            return  # so many wait for their commit that this one would show nothing
