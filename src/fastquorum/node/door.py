@@ -54,6 +54,7 @@ SERVED: Final = (
     ApiKey.END_QUORUM_EPOCH,
     ApiKey.DESCRIBE_QUORUM,
     ApiKey.FETCH_SNAPSHOT,
+    ApiKey.UPDATE_RAFT_VOTER,
 )
 
 

@@ -22,7 +22,14 @@ from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.handshake import ApiVersionsResponse
 
 QUORUM_APIS: Final = frozenset(
-    (ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.DESCRIBE_QUORUM, ApiKey.FETCH_SNAPSHOT)
+    (
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.UPDATE_RAFT_VOTER,
+    )
 )
 """Raft's own, beside Fetch, which is raft's only when a replica sends it."""
 REQUEST_BYTES_MAX: Final = 64 * 1024

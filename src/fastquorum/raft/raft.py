@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import FatalError
 from fastquorum.kernels.lane import FollowerTerms, LaneState, LeaderTerms
-from fastquorum.raft import answers, describe, fetches, moves, requests
+from fastquorum.raft import answers, describe, fetches, moves, requests, voter_updates
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import Effect, Halt, LeadershipChanged, ShutdownComplete
 from fastquorum.raft.election import ElectionState
@@ -39,7 +39,7 @@ from fastquorum.raft.voters import LogHistory, VoterSetHistory
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset, ReplicaKey, VoterSet
 from fastquorum.wire.fetch import FetchRequest
 from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest
+from fastquorum.wire.quorum_admin import DescribeQuorumRequest, UpdateRaftVoterRequest
 from fastquorum.wire.snapshot import FetchSnapshotRequest
 
 SHUTDOWN_US_MAX: Micros = 3_000_000
@@ -255,6 +255,8 @@ class Raft:
                 fetches.on_fetch_snapshot(core, event, message)
             case DescribeQuorumRequest():
                 describe.on_describe_quorum(core, event, message)
+            case UpdateRaftVoterRequest():
+                voter_updates.on_update_raft_voter(core, event, message)
             case _:
                 raise AssertionError(f"{type(message).__name__} is not a request of the quorum")
 
