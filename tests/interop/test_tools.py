@@ -246,6 +246,16 @@ def test_kafka_broker_api_versions_can_use_all_that_is_offered(kafka: Kafka, nod
     } <= usable
 
 
+@pytest.mark.parametrize("how", ["--bootstrap-controller", "--bootstrap-server"])
+def test_kafka_features(kafka: Kafka, nodes: Nodes, how: str) -> None:
+    said = kafka.run("org.apache.kafka.tools.FeatureCommand", how, nodes.bootstrap, "describe").split()
+    told = dict(zip(said[::2], said[1::2], strict=True))
+    assert told["Feature:"] == "kraft.version"
+    assert (told["SupportedMinVersion:"], told["SupportedMaxVersion:"]) == ("0", "1")
+    assert told["FinalizedVersionLevel:"] == "1"
+    assert int(told["Epoch:"]) < nodes.describe().partition.high_watermark
+
+
 def test_kafka_get_offsets(kafka: Kafka, nodes: Nodes) -> None:
     def offset(when: str | int) -> str:
         said = kafka.run(

@@ -6,14 +6,14 @@ import pytest
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.kernels import Attribute
-from fastquorum.node.door import UNANSWERED_MAX
+from fastquorum.node.door import UNANSWERED_MAX, api_versions
 from fastquorum.node.door_produce import SWEEP_MIN
 from fastquorum.raft import events as ev
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import METADATA_TOPIC_ID, Uuid
 from fastquorum.wire import API, ApiKey, ErrorCode, Message
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.handshake import ApiVersionsRequest
+from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 from fastquorum.wire.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
 from fastquorum.wire.produce import ProduceRequest, ProduceResponse
@@ -422,3 +422,29 @@ def some_request(rig: Rig, api_key: ApiKey, version: int, topic_id: Uuid) -> Mes
             replica_id=-1, topics=[topic(name=TOPIC, partitions=[topic.ListOffsetsPartition(timestamp=-2)])]
         )
     return MetadataRequest(topics=None if version else [])
+
+
+# --- ApiVersions ------------------------------------------------------------------------------------------------------
+
+
+def test_api_versions_tells_features_as_kafka_does() -> None:
+    told = api_versions(4, kraft_version=1, committed=6)
+    assert [(each.name, each.min_version, each.max_version) for each in told.supported_features] == [
+        ("kraft.version", 0, 1)
+    ]
+    assert [(each.name, each.max_version_level) for each in told.finalized_features] == [("kraft.version", 1)]
+    assert told.finalized_features_epoch == 6
+    told = api_versions(3, kraft_version=1, committed=6)
+    assert told.supported_features == [], "a client of version 3 cannot read of a level 0"
+    assert [(each.name, each.max_version_level) for each in told.finalized_features] == [("kraft.version", 1)]
+
+
+def test_a_quorum_of_static_voters_has_no_level_to_tell() -> None:
+    rig = Rig().lead()
+    rig.append(b"committed")
+    rig.sync()
+    told = rig.answer_to(ApiVersionsResponse, ApiVersionsRequest(), 4)
+    assert told.finalized_features == []
+    assert told.finalized_features_epoch == rig.replica.high_watermark - 1 == 1
+    told = rig.answer_to(ApiVersionsResponse, ApiVersionsRequest(), 2)
+    assert (told.supported_features, told.finalized_features_epoch) == ([], -1)

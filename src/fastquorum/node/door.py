@@ -22,7 +22,7 @@ from fastquorum.node.door_relays import Relays
 from fastquorum.node.inbound import Request
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log import Log
-from fastquorum.types import METADATA_TOPIC_ID, NO_NODE, TOPIC_NAME, Endpoint, Epoch, Micros, NodeId, Uuid
+from fastquorum.types import METADATA_TOPIC_ID, NO_NODE, TOPIC_NAME, Endpoint, Epoch, Micros, NodeId, Offset, Uuid
 from fastquorum.wire import API, ApiKey, ErrorCode, Message
 from fastquorum.wire.cluster import DescribeClusterRequest
 from fastquorum.wire.configs import DescribeConfigsRequest
@@ -37,6 +37,9 @@ from fastquorum.wire.quorum_admin import DescribeQuorumRequest
 if TYPE_CHECKING:
     from fastquorum.node.replica import Replica
 
+KRAFT_VERSION: Final = "kraft.version"
+FEATURES_FROM_ZERO_VERSION: Final = 4
+"""ApiVersions tells of features that begin at level 0 from here on: older clients cannot read of one (KAFKA-17011)."""
 UNANSWERED_MAX: Final = 256
 """Requests one connection may have open; beyond it the client is hung up on."""
 SERVED: Final = (
@@ -151,7 +154,8 @@ class Door:
         """To what can be answered at once; None if it is not served here."""
         match message:
             case ApiVersionsRequest():
-                return api_versions()
+                kraft_version = self.replica.raft.describe().kraft_version
+                return api_versions(version, kraft_version, self.replica.high_watermark - 1)
             case MetadataRequest():
                 return self._cluster.metadata(message, version)
             case DescribeClusterRequest():
@@ -230,8 +234,9 @@ class Door:
         return ErrorCode.NONE if self.replica.high_watermark >= 0 else ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def api_versions() -> ApiVersionsResponse:
-    """The APIs served on this listener, and the feature every KRaft peer asks for."""
+def api_versions(version: int = 4, kraft_version: int = 0, committed: Offset = -1) -> ApiVersionsResponse:
+    """The APIs served on this listener, the feature that every KRaft peer asks for, and its level as of the last
+    committed record. Source: KIP-584; KIP-853 (kraft.version)."""
     keys = [
         ApiVersionsResponse.ApiVersion(
             api_key=key, min_version=API[key].advertised.first, max_version=API[key].advertised.last
@@ -239,8 +244,16 @@ def api_versions() -> ApiVersionsResponse:
         for key in sorted(SERVED)
         if API[key].is_advertised
     ]
-    feature = ApiVersionsResponse.SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
-    return ApiVersionsResponse(api_keys=keys, supported_features=[feature])
+    answer = ApiVersionsResponse(api_keys=keys, finalized_features_epoch=max(committed, -1))
+    if version >= FEATURES_FROM_ZERO_VERSION:
+        feature = ApiVersionsResponse.SupportedFeatureKey(name=KRAFT_VERSION, min_version=0, max_version=1)
+        answer.supported_features = [feature]
+    if kraft_version > 0:
+        level = ApiVersionsResponse.FinalizedFeatureKey(
+            name=KRAFT_VERSION, min_version_level=kraft_version, max_version_level=kraft_version
+        )
+        answer.finalized_features = [level]
+    return answer
 
 
 def user_topic_id(cluster_id: str, topic_name: str) -> Uuid:
