@@ -45,6 +45,7 @@ cdef extern from "message_layout.h" namespace "fastquorum" nogil:
         vector[CppFieldLayout] plain
         vector[CppFieldLayout] tagged
         vector[CppFieldLayout] absent
+        vector[uint32_t] foreign_tags
 
     const size_t tagged_max
     Py_ssize_t slot_of(PyTypeObject *type, PyObject *name)
@@ -104,6 +105,8 @@ cdef int _fill_struct(CppStructLayout *to, object layout) except -1:
     _fill_fields(&to.plain, cls, layout.plain)
     _fill_fields(&to.tagged, cls, layout.tagged)
     _fill_fields(&to.absent, cls, layout.absent)
+    for tag in layout.foreign_tags:
+        to.foreign_tags.push_back(<uint32_t>tag)
     return 0
 
 

@@ -5,6 +5,7 @@
 // object returned is owned by the caller. Source: the Kafka protocol guide; KIP-482.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "batch.h"
@@ -133,7 +134,8 @@ private:
             good = take_uvarint(&tag) && take_uvarint(&size) && tag > last && size <= left();
             if (good) {
                 const FieldLayout *field = find(layout, tag);
-                good = field != nullptr ? read_tag(made, *field, size) : keep_tag(&unknown, tag, size);
+                good = field != nullptr ? read_tag(made, *field, size)
+                                        : !is_foreign(layout, tag) && keep_tag(&unknown, tag, size);
                 last = tag;
             }
         }
@@ -155,6 +157,10 @@ private:
             }
         }
         return nullptr;
+    }
+
+    static bool is_foreign(const StructLayout &layout, std::int64_t tag) noexcept {
+        return std::find(layout.foreign_tags.begin(), layout.foreign_tags.end(), tag) != layout.foreign_tags.end();
     }
 
     // A declared field, which must take exactly the size that its tag announces.

@@ -54,6 +54,7 @@ struct StructLayout {
     std::vector<FieldLayout> plain;   // in wire order
     std::vector<FieldLayout> tagged;  // by ascending tag
     std::vector<FieldLayout> absent;  // not in this version
+    std::vector<std::uint32_t> foreign_tags;  // of other versions
 };
 
 inline constexpr std::size_t tagged_max = 64;

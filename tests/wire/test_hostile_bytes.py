@@ -158,3 +158,24 @@ def test_unknown_apis_and_versions_are_named() -> None:
         wire.decode_response(b"\0\0\0\0", 52, 3)
     with pytest.raises(UnsupportedVersion):
         encode(VoteRequest(), 3)
+
+
+@pytest.mark.parametrize(
+    ("cls", "version", "tag", "field"),
+    [
+        # replica_state is tag 1 from version 15 on; node_endpoints tag 0 from version 16 on
+        (FetchRequest, 14, 1, "(tags)"),
+        (FetchResponse, 15, 0, "(tags)"),
+    ],
+)
+def test_a_tag_that_belongs_to_another_version_is_refused(
+    cls: type[Message], version: int, tag: int, field: str
+) -> None:
+    """As Kafka's generated classes do; a tag of no version is kept."""
+    raw = encode(cls(), version)
+    assert raw.endswith(b"\0")
+    kept = decode(cls, version, raw[:-1] + b"\x01\x63\x01x")
+    assert kept.unknown_tags == ((0x63, b"x"),)
+    with pytest.raises(WireError, match=f"tag {tag} belongs to another version") as caught:
+        decode(cls, version, raw[:-1] + bytes((1, tag, 1, 0)))
+    assert caught.value.field == field

@@ -73,6 +73,8 @@ class StructLayout(NamedTuple):
     """By ascending tag."""
     absent: tuple[FieldLayout, ...]
     """Fields of the class that the version lacks."""
+    foreign_tags: tuple[int, ...]
+    """Tags that the class has in other versions: in this one they are an error, not an unknown field."""
 
 
 class MessageCodec(Protocol):

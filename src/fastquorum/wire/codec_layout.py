@@ -4,7 +4,7 @@ from typing import Any
 
 from fastquorum.kernels.messages import FieldLayout, Fresh, StructLayout, ValueKind, ValueLayout
 from fastquorum.wire.message import Struct
-from fastquorum.wire.source import size_min, wire_fields
+from fastquorum.wire.source import foreign_tags, size_min, wire_fields
 from fastquorum.wire.types import IMPLIED, Field, Shape, WireType
 
 _KINDS = {
@@ -32,7 +32,8 @@ def struct_layout(cls: type[Struct], version: int, flexible: bool) -> StructLayo
     def resolved(fields: list[Field]) -> tuple[FieldLayout, ...]:
         return tuple(_field_layout(each, version, flexible) for each in fields)
 
-    return StructLayout(cls, flexible, resolved(plain), resolved(tagged), resolved(absent))
+    foreign = foreign_tags(cls.__wire__.fields, version)
+    return StructLayout(cls, flexible, resolved(plain), resolved(tagged), resolved(absent), foreign)
 
 
 def _field_layout(each: Field, version: int, flexible: bool) -> FieldLayout:

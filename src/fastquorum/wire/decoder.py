@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 from fastquorum.errors import WireError
 from fastquorum.types import Uuid
 from fastquorum.wire.message import Struct
-from fastquorum.wire.source import FIRST_BYTE, Source, size_min, wire_fields
+from fastquorum.wire.source import FIRST_BYTE, Source, foreign_tags, size_min, wire_fields
 from fastquorum.wire.types import IMPLIED, STRING_BYTES_MAX, Field, Shape, WireType
 from fastquorum.wire.varint import Malformed, read_uvarint
 
@@ -26,7 +26,7 @@ def _too_long(what: str, size: int, left: int) -> Malformed:
 
 
 def _read_unknown_tags(
-    buffer: "bytes | memoryview", position: int, count: int
+    buffer: "bytes | memoryview", position: int, count: int, foreign: tuple[int, ...]
 ) -> tuple[tuple[tuple[int, bytes], ...], int]:
     """Read the tag section of a struct that declares no tags; the entries and the position after them."""
     entries = []
@@ -36,6 +36,8 @@ def _read_unknown_tags(
         size, position = read_uvarint(buffer, position)
         if tag <= last:
             raise Malformed(f"tag {tag} comes after tag {last}")
+        if tag in foreign:
+            raise Malformed(f"tag {tag} belongs to another version")
         if size > len(buffer) - position:
             raise _too_long(f"tag {tag}", size, len(buffer) - position)
         entries.append((tag, bytes(buffer[position : position + size])))
@@ -136,7 +138,7 @@ class DecoderSource(Source):
         if not self.flexible:
             self.emit(f"{target}.unknown_tags = ()")
             return
-        self.read_tag_section(target, tagged, path)
+        self.read_tag_section(target, tagged, path, cls.__wire__.fields)
 
     def set_default(self, target: str, each: Field) -> None:
         """Give a field that is not on the wire its default."""
@@ -156,7 +158,7 @@ class DecoderSource(Source):
             self.set_default(name, each)
         self.emit(f"{name}.unknown_tags = ()")
 
-    def read_tag_section(self, target: str, tagged: list[Field], path: str) -> None:
+    def read_tag_section(self, target: str, tagged: list[Field], path: str, fields: tuple[Field, ...]) -> None:
         tag_path = f"{path}.(tags)".lstrip(".")
         self.emit(f"{target}.unknown_tags = ()")
         fresh = {each.name: self.local("t") for each in tagged if each.default is IMPLIED}
@@ -170,10 +172,11 @@ class DecoderSource(Source):
         self.emit(f"if {count}:")
         self.depth += 1
         self.emit(f"if {count} > (end - pos) // 2: raise too_long('tag section', 2 * {count}, end - pos)")
+        foreign = foreign_tags(fields, self.version)
         if tagged:
-            self.read_tags(target, count, tagged, path, fresh)
+            self.read_tags(target, count, tagged, path, fresh, foreign)
         else:
-            self.emit(f"{target}.unknown_tags, pos = read_unknown_tags(buf, pos, {count})")
+            self.emit(f"{target}.unknown_tags, pos = read_unknown_tags(buf, pos, {count}, {foreign})")
         self.depth -= 1
         for each in tagged:
             if each.name in fresh:
@@ -183,7 +186,15 @@ class DecoderSource(Source):
                 self.depth -= 1
                 self.emit(f"else: {target}.{each.name} = {fresh[each.name]}")
 
-    def read_tags(self, target: str, count: str, tagged: list[Field], path: str, fresh: dict[str, str]) -> None:
+    def read_tags(
+        self,
+        target: str,
+        count: str,
+        tagged: list[Field],
+        path: str,
+        fresh: dict[str, str],
+        foreign: tuple[int, ...],
+    ) -> None:
         """Read a tag section that is not empty. `fresh` are the locals of fields whose default is a new object."""
         tag_path = f"{path}.(tags)".lstrip(".")
         last, tag, stop, index = (self.local(stem) for stem in ("last", "tag", "stop", "i"))
@@ -195,6 +206,8 @@ class DecoderSource(Source):
         self.emit(f"if {tag} | {stop} < 128: pos += 2")
         self.emit(f"else: {tag}, pos = read_uvarint(buf, pos); {stop}, pos = read_uvarint(buf, pos)")
         self.emit(f"if {tag} <= {last}: raise Malformed(f'tag {{{tag}}} comes after tag {{{last}}}')")
+        if foreign:
+            self.emit(f"if {tag} in {foreign}: raise Malformed(f'tag {{{tag}}} belongs to another version')")
         self.emit(f"{last} = {tag}")
         self.emit(f"if {stop} > end - pos: raise too_long(f'tag {{{tag}}}', {stop}, end - pos)")
         self.emit(f"{stop} += pos")

@@ -21,6 +21,11 @@ def wire_fields(fields: tuple[Field, ...], version: int) -> tuple[list[Field], l
     return plain, tagged, absent
 
 
+def foreign_tags(fields: tuple[Field, ...], version: int) -> tuple[int, ...]:
+    """Tags that the declaration has in other versions: in this one they are an error, not an unknown field."""
+    return tuple(sorted(each.tag for each in fields if each.tag >= 0 and not each.is_tagged(version)))
+
+
 def size_min(wire_type: WireType[Any], version: int, flexible: bool) -> int:
     """The fewest bytes a value of this type takes: what bounds a count before anything is allocated for it."""
     match wire_type.shape:
