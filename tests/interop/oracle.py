@@ -84,6 +84,13 @@ class Oracle:
         ]
         return self._ask({"class": _java_class(cls), "version": version, "judge": given})
 
+    def read(self, cls: type[Message], version: int, raw: bytes) -> str | None:
+        """None, or what Kafka's class has against these bytes."""
+        given = [{"hex": raw.hex(), "json": None, "has_json": False}]
+        (said,) = self._ask({"class": _java_class(cls), "version": version, "judge": given})
+        assert said is None or isinstance(said, str)
+        return said
+
     def make(self, cls: type[Message], version: int, count: int, seed: int) -> list[Made]:
         """Random messages."""
         made = self._ask({"class": _java_class(cls), "version": version, "make": count, "seed": seed})

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from fastquorum.errors import WireError
 from fastquorum.types import ZERO_UUID
-from fastquorum.wire import Struct, Versions
+from fastquorum.wire import Struct, Versions, decode, encode
+from fastquorum.wire.source import foreign_tags
 from fastquorum.wire.types import IMPLIED
 from tests.wire.strategies import MESSAGES
 
@@ -126,6 +128,23 @@ def test_random_messages_there_and_back_byte_for_byte(kafka: Kafka, tmp_path: Pa
         assert direction.messages == EACH_VERSION * len(versioned) > 4_000
         counts = direction.census.counts
         assert min(counts[what] for what in ("null", "empty array", "large array", "tagged field", "unknown tag")) > 100
+
+
+def test_a_tag_that_belongs_to_another_version_is_refused_by_both(kafka: Kafka, tmp_path: Path) -> None:
+    tried = 0
+    with Oracle(kafka, tmp_path) as oracle:
+        for cls, version in versioned_in(KAFKA):
+            foreign = foreign_tags(cls.__wire__.fields, version) if cls.__wire__.flexible.has(version) else ()
+            for tag in foreign:
+                raw = encode(cls(), version)
+                assert raw.endswith(b"\0"), "no tags"
+                raw = raw[:-1] + bytes((1, tag, 1, 0))
+                said = oracle.read(cls, version, raw)
+                assert f"Tag {tag} is not valid for version {version}" in str(said)
+                with pytest.raises(WireError, match=f"tag {tag} belongs to another version"):
+                    decode(cls, version, raw)
+                tried += 1
+    assert tried > 20
 
 
 def test_random_messages_that_kafka_has_dropped_there_and_back(old_clients: Kafka, tmp_path: Path) -> None:
