@@ -19,7 +19,7 @@ from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.produce import ProduceRequest
 from fastquorum.wire.producers import FindCoordinatorRequest, InitProducerIdRequest
 from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest
+from fastquorum.wire.quorum_admin import DescribeQuorumRequest, UpdateRaftVoterRequest
 from fastquorum.wire.snapshot import FetchSnapshotRequest
 from tests.interop.faults import batch
 from tests.interop.nodes import CLUSTER_ID, DIRECTORY_IDS, TOPIC
@@ -234,6 +234,19 @@ def _fetch_snapshots(live: Live, version: int) -> Iterator[Message]:
     )
 
 
+def _update_voters(live: Live, version: int) -> Iterator[Message]:
+    asked = UpdateRaftVoterRequest
+    for voter in (live.victim, live.quiet):
+        yield asked(
+            cluster_id=CLUSTER_ID,
+            current_leader_epoch=live.epoch,
+            voter_id=voter,
+            voter_directory_id=live.directory_id(voter),
+            listeners=[asked.Listener(name="CONTROLLER", host="127.0.0.1", port=live.ports[voter])],
+            kraft_version_feature=asked.KRaftVersionFeature(max_supported_version=1),
+        )
+
+
 _MADE: Final[dict[ApiKey, Callable[[Live, int], Iterator[Message]]]] = {
     ApiKey.PRODUCE: _produces,
     ApiKey.FETCH: _fetches,
@@ -249,4 +262,5 @@ _MADE: Final[dict[ApiKey, Callable[[Live, int], Iterator[Message]]]] = {
     ApiKey.END_QUORUM_EPOCH: _ends,
     ApiKey.DESCRIBE_QUORUM: _describe_quorum,
     ApiKey.FETCH_SNAPSHOT: _fetch_snapshots,
+    ApiKey.UPDATE_RAFT_VOTER: _update_voters,
 }
