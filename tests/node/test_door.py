@@ -324,6 +324,17 @@ def test_nothing_is_tiered_and_what_a_version_cannot_ask_is_refused(
         assert (found.error_code, found.offset) == (0, offset)
 
 
+def test_a_produce_that_names_a_partition_twice_appends_nothing() -> None:
+    rig = Rig().lead()
+    end_offset = rig.log.end_offset
+    request = produce(batch(rig))
+    request.topic_data *= 2
+    answer = rig.answer_to(ProduceResponse, request, 12)
+    codes = [each.error_code for topic in answer.responses for each in topic.partition_responses]
+    assert codes == [ErrorCode.INVALID_REQUEST] * 2
+    assert rig.log.end_offset == end_offset
+
+
 def test_a_partition_whose_offset_is_asked_for_twice_is_refused() -> None:
     """As by Kafka; hundreds of thousands of looks into the log fit into one request."""
     topic = ListOffsetsRequest.ListOffsetsTopic

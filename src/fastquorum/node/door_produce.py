@@ -6,6 +6,7 @@ Source: the Kafka protocol guide; KIP-98.
 """
 
 import heapq
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.config import MS
@@ -110,9 +111,13 @@ class Produce:
         return self._door.is_waiting(self._request)
 
     def begin(self, message: ProduceRequest, now_us: Micros) -> None:
+        """A partition that is named twice is refused, with nothing appended: thousands of good batches would keep
+        the quorum waiting. A Kafka broker takes the last of them and drops the others without a word."""
         by_id = self._request.header.request_api_version >= 13
+        topics = message.topic_data
+        named = Counter((topic.name, topic.topic_id, each.index) for topic in topics for each in topic.partition_data)
         self._unanswered = 1
-        for asked in message.topic_data:
+        for asked in topics:
             topic = Topic(name=asked.name, topic_id=asked.topic_id)
             self._response.responses.append(topic)
             for data in asked.partition_data:
@@ -122,6 +127,8 @@ class Produce:
                 error = self._door.partition_error(asked.name, asked.topic_id, data.index, by_id)
                 if message.acks not in _ACKS:
                     error = ErrorCode.INVALID_REQUIRED_ACKS
+                elif named[asked.name, asked.topic_id, data.index] > 1:
+                    error = ErrorCode.INVALID_REQUEST
                 if error is not ErrorCode.NONE:
                     self._refuse(answer, error)
                     continue
