@@ -25,8 +25,10 @@ from .target import Group, Target
 SETTINGS: Final = {
     "FASTQUORUM_CONTROLLER_QUORUM_FETCH_TIMEOUT_MS": "15000",
     "FASTQUORUM_CONTROLLER_QUORUM_REQUEST_TIMEOUT_MS": "10000",
+    "FASTQUORUM_METADATA_MAX_IDLE_INTERVAL_MS": "0",
 }
-"""An election for want of a CPU is not what is looked for. A hang is noticed long before."""
+"""An election for want of a CPU is not what is looked for: a hang is noticed long before. No-ops would be records that
+nobody sent."""
 QUARANTINE_MIB: Final = 16
 """What AddressSanitizer may hold back of freed memory; 256 by default, which would hide growth."""
 GROWTH_MIB_MAX: Final = 128
