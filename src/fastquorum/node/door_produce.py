@@ -112,7 +112,7 @@ class Produce:
 
     def begin(self, message: ProduceRequest, now_us: Micros) -> None:
         """A partition that is named twice is refused, with nothing appended: thousands of good batches would keep
-        the quorum waiting. A Kafka broker takes the last of them and drops the others without a word."""
+        the quorum waiting."""
         by_id = self._request.header.request_api_version >= 13
         topics = message.topic_data
         named = Counter((topic.name, topic.topic_id, each.index) for topic in topics for each in topic.partition_data)
