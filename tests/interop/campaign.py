@@ -2,6 +2,8 @@
 
     python -m tests.interop.campaign exactly-once --records 100000 --report FILE
     python -m tests.interop.campaign fuzz --frames 1000000 --seed 7 --report FILE
+    python -m tests.interop.campaign mixed --commits 1000 --report FILE
+    python -m tests.interop.campaign reference
 
 exactly-once: kcat and confluent-kafka write so many records each to three real nodes, whose leader is killed twice;
 then six consumers read them all. Exit code 0 if each record is there once, in order, and every consumer reads the same.
@@ -9,6 +11,11 @@ then six consumers read them all. Exit code 0 if each record is there once, in o
 fuzz: so many mutants of golden and well-formed frames are sent to three real nodes of whichever build is installed,
 while a client appends and reads. Exit code 0 if no node died, complained, hung or grew, the leader and its epoch are
 the same, and the log holds what was acknowledged.
+
+mixed: our nodes and Kafka's controllers in one quorum, with so many commits before, during and after each kill. Exit
+code 0 if all logs are the same bytes and nobody logs what Kafka's controllers alone do not.
+
+reference: records what those log in the same scenarios (log_lines.json).
 """
 
 import argparse
@@ -24,6 +31,8 @@ from .clients import ClientFailed, Read, read_all
 from .exactly_once import as_json, problems, write_while_leaders_die
 from .fuzz import campaign as fuzz_campaign
 from .kafka import Kafka, Missing, find
+from .mixed_campaign import mixed, reference
+from .mixed_scenarios import SCENARIOS
 from .nodes import running
 
 
@@ -70,7 +79,14 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     fuzz_campaign.configure(fuzzed)
-    for each in (once, fuzzed):
+    mixing = scenarios.add_parser("mixed", help="our nodes and Kafka's controllers in one quorum")
+    alone = scenarios.add_parser("reference", help="what Kafka's controllers log without ours")
+    mixing.add_argument("--commits", type=int, default=1000, metavar="N", help="at each kill, three times (1000)")
+    alone.add_argument("--commits", type=int, default=100, metavar="N", help="as for mixed (100)")
+    alone.add_argument("--runs", type=int, default=2, metavar="N", help="of each scenario (2)")
+    for each in (mixing, alone):
+        each.add_argument("--only", action="append", default=[], choices=list(SCENARIOS), help="one scenario")
+    for each in (once, fuzzed, mixing):
         each.add_argument("--report", type=Path, metavar="FILE", help="where the JSON report goes, besides stdout")
     return parser
 
@@ -80,6 +96,11 @@ def main() -> int:
     try:
         if options.scenario == "fuzz":
             report = fuzz_campaign.campaign(options, _say)
+        elif options.scenario == "mixed":
+            report = mixed(find(), options.commits, options.only, _say)
+        elif options.scenario == "reference":
+            reference(find(), options.commits, options.runs, options.only, _say)
+            return 0
         else:
             report = exactly_once(find(), options.records)
     except (Missing, ClientFailed) as error:

@@ -12,8 +12,16 @@ import subprocess
 from pathlib import Path
 from typing import Final, NamedTuple
 
-# Tools that run for a second: the second compiler and a parallel collector only cost time.
-JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Dfile.encoding=UTF-8")
+# Tools that run for a second: the second compiler and a parallel collector only cost time. What they log would stand
+# between what they print.
+JAVA = (
+    "java",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xmx512m",
+    "-Dfile.encoding=UTF-8",
+    "-Dlog4j2.level=OFF",
+)
 
 TOOL_S: Final = 120
 """A tool that takes longer hangs."""

@@ -306,7 +306,7 @@ def broker(kafka: Kafka, tmp_path: Path) -> Iterator[Endpoint]:
     )
     kafka.storage("format", "-t", CLUSTER_ID, "-c", config, "--standalone")
     java = ("java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", kafka.class_path())
-    process = Member(1, tmp_path / "data", [*java, "kafka.Kafka", str(config)])
+    process = Member(1, port, tmp_path / "data", [*java, "kafka.Kafka", str(config)], config, is_ours=False)
     process.start()
     try:
         create = ("--bootstrap-server", f"127.0.0.1:{port}", "--create", "--topic", TOPIC, "--partitions", "1")

@@ -1,0 +1,108 @@
+"""Warnings and errors in logs, reduced to classes: what a mixed quorum may log is what Kafka's controllers alone log in
+the same scenario.
+
+    python -m tests.interop.campaign reference      # has them play every scenario, and writes log_lines.json
+
+A class is level, logger and message without what differs from run to run, the requests that it is about, and the
+exceptions below it.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from .mixed import Member
+
+REFERENCE: Final = Path(__file__).with_name("log_lines.json")
+
+_LINE: Final = re.compile(r"(WARN|ERROR|FATAL) (\S+) (.*)")
+_EXCEPTION: Final = re.compile(r"(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error))")
+_REQUEST: Final = re.compile(r"(\w+)RequestData\(|apiKey=(\w+)")
+_BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")
+_VARIABLES: Final = (
+    (re.compile(r"'[^']*'|\"[^\"]*\""), "'...'"),
+    (re.compile(r"(?<![\w.])/\S+"), "PATH"),
+    (re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])"), "ID"),
+    (re.compile(r"-?\b\d+"), "N"),
+    (re.compile(r"\s+"), " "),
+)
+
+_NO_CONTROLLER: Final = (
+    "a controller registers with the active one; ours only keeps the log, and is asked again and again"
+)
+_STOPPING: Final = "as it has not registered it still asks, of one that is just stopping, which Kafka's does not expect"
+EXCEPTIONS: Final[Mapping[str, str]] = {
+    "ERROR NodeToControllerRequestThread: Request ControllerRegistrationRequestData failed due to unsupported version "
+    "error | ControllerRegistration | UnsupportedVersionException": _NO_CONTROLLER,
+    "ERROR ControllerRegistrationManager: RegistrationResponseHandler: unsupported API version error | "
+    "UnsupportedVersionException": _NO_CONTROLLER,
+    "ERROR ControllerRegistrationManager: RegistrationResponseHandler: channel manager timed out before sending the "
+    "request.": "it has not registered when it is stopped",
+    "ERROR ControllerApis: Unexpected error handling request RequestHeader -- ControllerRegistrationRequestData with "
+    "context RequestContext | CONTROLLER_REGISTRATION | ControllerRegistration | CompletionException | "
+    "NotControllerException": "as it has not registered it asks the next leader before that one is active",
+    "ERROR ControllerApis: Unexpected error handling request RequestHeader -- ID with context RequestContext | "
+    "API_VERSIONS | ApiVersions | NullPointerException": _STOPPING,
+    "WARN NetworkClient: Received error UNKNOWN_SERVER_ERROR from node N when making an ApiVersionsRequest with "
+    "correlation id N. Disconnecting.": _STOPPING,
+}
+"""Classes that Kafka's controllers log beside ours only, and why that is right."""
+
+OURS: Final[Mapping[str, str]] = {
+    r"fastquorum: node \d+ of cluster \S+ listens, reached at \S+, data \S+": "it was started",
+    r"fastquorum: nobody leads epoch \d+": "an election began (--verbose)",
+    r"fastquorum: node \d+ leads epoch \d+": "it ended (--verbose)",
+}
+"""Whatever else a node of ours prints is a warning or an error."""
+
+
+def classes(text: str) -> set[str]:
+    """Of what a JVM logged."""
+    found = set()
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        matched = _LINE.fullmatch(line)
+        if matched:
+            below = lines[number + 1] if number + 1 < len(lines) else ""
+            thrown = [] if _LINE.match(below) else _EXCEPTION.findall(below) if _EXCEPTION.match(below) else []
+            level, logger, message = matched.groups()
+            found.add(_class(level, logger, message, thrown))
+    return found
+
+
+def _class(level: str, logger: str, message: str, thrown: Iterable[str]) -> str:
+    about = {first or second for first, second in _REQUEST.findall(message)}
+    while (shorter := _BRACKETS.sub("", message)) != message:
+        message = shorter
+    for pattern, name in _VARIABLES:
+        message = pattern.sub(name, message)
+    said = f"{level} {logger.rpartition('.')[2]}: {message.strip()}"
+    return " | ".join([said, *sorted(about), *thrown])
+
+
+def logged(members: Iterable[Member]) -> set[str]:
+    """By Kafka's controllers."""
+    return {each for member in members if not member.is_ours for each in classes(member.said())}
+
+
+def said_by_ours(members: Iterable[Member]) -> set[str]:
+    """Lines of our nodes that tell of anything but what they are asked to tell."""
+    lines = {line for member in members if member.is_ours for line in member.said().splitlines()}
+    return {line for line in lines if not any(re.fullmatch(usual, line) for usual in OURS)}
+
+
+def unheard_of(members: Iterable[Member], scenario: str) -> list[str]:
+    """What should not have been logged in this scenario."""
+    known = json.loads(REFERENCE.read_text())["scenarios"]
+    assert scenario in known, f"{scenario!r} is not in {REFERENCE.name}: record it with the campaign"
+    return sorted(logged(members) - set(known[scenario]) - EXCEPTIONS.keys()) + sorted(said_by_ours(members))
+
+
+def record(scenario: str, found: set[str], kafka_version: str) -> None:
+    """Beside what was recorded of it before: some classes show in one run and not in the next."""
+    before = json.loads(REFERENCE.read_text())["scenarios"] if REFERENCE.exists() else {}
+    all_of_it = sorted(found.union(before.get(scenario, ())))
+    written = {"kafka": kafka_version, "scenarios": {**before, scenario: all_of_it}}
+    REFERENCE.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
