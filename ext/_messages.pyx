@@ -15,7 +15,7 @@ from libcpp.vector cimport vector
 
 cimport cython
 
-from fastquorum.kernels.messages import Fresh
+from fastquorum.kernels.messages import ANY_NUMBER, Fresh
 from fastquorum.types import Uuid
 
 
@@ -57,6 +57,7 @@ cdef extern from "message_decode.h" namespace "fastquorum":
         const void *data,
         int64_t size,
         int64_t *position,
+        int64_t elements_max,
         PyTypeObject *uuid,
         PyObject *no_tags,
     )
@@ -71,6 +72,7 @@ cdef extern from "Python.h":
 
 
 cdef tuple _no_tags = ()
+cdef int64_t _ANY_NUMBER = ANY_NUMBER
 cdef object _FRESH = Fresh.FRESH
 cdef PyTypeObject *_uuid = <PyTypeObject *>Uuid
 
@@ -169,39 +171,39 @@ cdef class MessageCodec:
         """The message that fills `buffer`."""
         cdef int64_t position = 0
         cdef int64_t size = 0
-        message = self._read(buffer, &position, &size)
+        message = self._read(buffer, &position, &size, _ANY_NUMBER)
         if message is None or position != size:
             return self._refuse(self._twin.decode, (buffer,))
         return message
 
-    def decode_prefix(self, buffer, int64_t position=0):
+    def decode_prefix(self, buffer, int64_t position=0, int64_t elements_max=_ANY_NUMBER):
         """The message at `position`, and the position after it."""
         cdef int64_t end = position
         cdef int64_t size = 0
-        message = self._read(buffer, &end, &size)
+        message = self._read(buffer, &end, &size, elements_max)
         if message is None:
-            return self._refuse(self._twin.decode_prefix, (buffer, position))
+            return self._refuse(self._twin.decode_prefix, (buffer, position, elements_max))
         return message, end
 
-    cdef object _read(self, object buffer, int64_t *position, int64_t *size):
+    cdef object _read(self, object buffer, int64_t *position, int64_t *size, int64_t elements_max):
         """The message, or None."""
         cdef PyObject *made
         cdef Py_buffer view
         if type(buffer) is bytes:
             size[0] = PyBytes_GET_SIZE(buffer)
-            made = self._read_bytes(PyBytes_AS_STRING(buffer), size[0], position)
+            made = self._read_bytes(PyBytes_AS_STRING(buffer), size[0], position, elements_max)
         else:
             PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
             size[0] = view.len
-            made = self._read_bytes(view.buf, view.len, position)
+            made = self._read_bytes(view.buf, view.len, position, elements_max)
             PyBuffer_Release(&view)
         if made != NULL:
             return _owned(made)
         _raise_pending()
         return None
 
-    cdef PyObject *_read_bytes(self, const void *data, int64_t size, int64_t *position):
-        return read_message(self._root, data, size, position, _uuid, <PyObject *>_no_tags)
+    cdef PyObject *_read_bytes(self, const void *data, int64_t size, int64_t *position, int64_t elements_max):
+        return read_message(self._root, data, size, position, elements_max, _uuid, <PyObject *>_no_tags)
 
     cdef object _refuse(self, object ask, tuple arguments):
         """Have the twin say what is wrong. Never returns."""

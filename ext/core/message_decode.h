@@ -1,5 +1,5 @@
-// Bytes to Python objects, by a layout. Every length and count is checked against the bytes that are left before
-// anything is allocated for it.
+// Bytes to Python objects, by a layout. Every length and count is checked against the bytes that are left, and against
+// the elements that the caller takes at most, before anything is allocated for it.
 //
 // A function that returns null without a Python exception has refused the bytes: the caller asks the pure twin why. Every
 // object returned is owned by the caller. Source: the Kafka protocol guide; KIP-482.
@@ -15,8 +15,9 @@ namespace fastquorum {
 
 class MessageReader {
 public:
-    MessageReader(const std::uint8_t *at, const std::uint8_t *end, PyTypeObject *uuid, PyObject *no_tags) noexcept
-        : at_(at), end_(end), uuid_(uuid), no_tags_(no_tags) {}
+    MessageReader(const std::uint8_t *at, const std::uint8_t *end, std::int64_t elements_max, PyTypeObject *uuid,
+                  PyObject *no_tags) noexcept
+        : at_(at), end_(end), room_(elements_max), uuid_(uuid), no_tags_(no_tags) {}
 
     const std::uint8_t *at() const noexcept { return at_; }
 
@@ -30,6 +31,12 @@ public:
 
 private:
     std::int64_t left() const noexcept { return end_ - at_; }
+
+    // All arrays and tag sections of a message share the room that the caller gives it.
+    bool take_room(std::int64_t count) noexcept {
+        room_ -= count;
+        return room_ >= 0;
+    }
 
     template <class Integer>
     bool take(Integer *value) noexcept {
@@ -114,7 +121,7 @@ private:
         }
         if (tags == 0) {
             set_no_tags(made, layout);
-        } else if (tags > left() / 2 || !read_tags(made, layout, tags)) {
+        } else if (tags > left() / 2 || !take_room(tags) || !read_tags(made, layout, tags)) {
             return false;
         }
         for (const FieldLayout &field : layout.tagged) {
@@ -297,7 +304,7 @@ private:
     }
 
     PyObject *read_array(const ValueLayout &element, std::int64_t count) noexcept {
-        if (count > left() / element.bytes_min) {
+        if (count > left() / element.bytes_min || !take_room(count)) {
             return nullptr;
         }
         PyObject *items = PyList_New(count);
@@ -314,18 +321,19 @@ private:
 
     const std::uint8_t *at_;
     const std::uint8_t *end_;
+    std::int64_t room_;
     PyTypeObject *uuid_;
     PyObject *no_tags_;
 };
 
 // Reads a message at `*position`, and moves that behind it. `uuid` is fastquorum.types.Uuid, `no_tags` the empty tuple.
 inline PyObject *read_message(const StructLayout &layout, const void *data, std::int64_t size, std::int64_t *position,
-                              PyTypeObject *uuid, PyObject *no_tags) noexcept {
+                              std::int64_t elements_max, PyTypeObject *uuid, PyObject *no_tags) noexcept {
     if (*position < 0 || *position > size) {
         return nullptr;
     }
     const auto *start = static_cast<const std::uint8_t *>(data);
-    MessageReader reader(start + *position, start + size, uuid, no_tags);
+    MessageReader reader(start + *position, start + size, elements_max, uuid, no_tags);
     PyObject *message = reader.read(layout);
     *position = reader.at() - start;
     return message;

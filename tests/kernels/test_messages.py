@@ -202,6 +202,17 @@ def test_hostile_bytes(frame: Frame) -> None:
         same(outcome(lambda d=damaged: native.decode_prefix(d)), outcome(lambda d=damaged: pure.decode_prefix(d)))
 
 
+@SMALLEST
+def test_elements_are_counted(frame: Frame) -> None:
+    """Whatever number is taken, both read the message or both say the same of it."""
+    pure, native, raw = bodies(frame)
+    for most in (0, 1, 2, 3, 5, 8, 40):
+        same(
+            outcome(lambda n=most: native.decode_prefix(raw, 0, n)),
+            outcome(lambda n=most: pure.decode_prefix(raw, 0, n)),
+        )
+
+
 @FEW
 @given(st.binary(max_size=64), st.sampled_from(VERSIONED))
 def test_random_bytes(raw: bytes, which: tuple[type[Message], int]) -> None:

@@ -133,6 +133,37 @@ def test_a_count_that_cannot_fit_is_refused_before_its_elements_are_read() -> No
     assert (caught.value.field, caught.value.position) == ("topics", 2)
 
 
+def request_frame(message: Message, version: int) -> bytes:
+    return wire.encode_request(wire.request_header(message, version, 1, None), message)
+
+
+def test_elements_are_counted_over_the_whole_request_before_they_are_read() -> None:
+    topic = VoteRequest.TopicData
+    vote = VoteRequest(
+        topics=[
+            topic(partitions=[topic.PartitionData(), topic.PartitionData()]),
+            topic(partitions=[topic.PartitionData(unknown_tags=((7, b"x"),))]),
+        ]
+    )
+    raw = request_frame(vote, 2)  # two topics, three partitions, a tag
+    assert wire.decode_request(raw, 6) == wire.decode_request(raw)
+    for room, field in ((5, "topics[].partitions[].(tags)"), (4, "topics[].partitions"), (1, "topics"), (0, "topics")):
+        with pytest.raises(WireError) as caught:
+            wire.decode_request(raw, room)
+        assert caught.value.field == field
+    with pytest.raises(WireError, match="an array of 2, where 1 are taken"):
+        wire.decode_request(raw, 1)
+
+
+def test_tagged_fields_of_the_header_are_counted_too() -> None:
+    header = wire.RequestHeader(request_api_key=52, request_api_version=2, correlation_id=1, client_id=None)
+    header.unknown_tags = tuple((tag, b"") for tag in range(9))
+    raw = encode(header, 2)
+    assert wire.decode_request_header(raw, 9)[0] == header
+    with pytest.raises(WireError, match="a tag section of 9, where 8 are taken"):
+        wire.decode_request_header(raw, 8)
+
+
 def test_a_huge_count_allocates_nothing() -> None:
     raw = struct.pack(">i", 0x7FFF_FFFF) + bytes(64)
     tracemalloc.start()

@@ -6,9 +6,11 @@ Source: the Kafka protocol guide; KIP-482 (tagged fields, compact types).
 """
 
 import enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from fastquorum.kernels.batches import Buffer
+
+ANY_NUMBER: Final = 1 << 62
 
 
 class ValueKind(enum.IntEnum):
@@ -88,6 +90,8 @@ class MessageCodec(Protocol):
         """The message that fills `buffer`. WireError if the bytes are malformed, end early or go on behind it."""
         ...
 
-    def decode_prefix(self, buffer: Buffer, position: int = 0) -> tuple[Any, int]:
-        """The message at `position`, and the position after it. WireError if the bytes are malformed or end early."""
+    def decode_prefix(self, buffer: Buffer, position: int = 0, elements_max: int = ANY_NUMBER) -> tuple[Any, int]:
+        """The message at `position`, and the position after it. WireError if the bytes are malformed or end early, or
+        hold more than `elements_max` elements of arrays and tagged fields, all together: each takes a hundred times
+        the memory that it takes in the bytes, and time."""
         ...

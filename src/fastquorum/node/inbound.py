@@ -32,9 +32,10 @@ QUORUM_APIS: Final = frozenset(
     )
 )
 """Raft's own, beside Fetch, which is raft's only when a replica sends it."""
-REQUEST_BYTES_MAX: Final = 64 * 1024
-"""Of every request but Produce. There is one topic with one partition here; a megabyte of well-formed array elements
-would take seconds to be read and answered, and hundreds of megabytes, while the quorum waits."""
+ELEMENTS_MAX: Final = 4_096
+"""Array elements and tagged fields in one request; there is one topic with one partition here. A million of them would
+take seconds to be read and answered, and hundreds of megabytes, while the quorum waits: whoever sends more is hung up
+on."""
 ENDPOINT_VERSION_MIN: Final = 17
 """Kafka's leader names its endpoint from here on, though version 16 could."""
 
@@ -60,13 +61,6 @@ def replica_id(message: FetchRequest) -> NodeId:
     return message.replica_state.replica_id if message.replica_state.replica_id >= 0 else message.replica_id
 
 
-def check_size(frame: bytes) -> None:
-    """Raises WireError for a request that is larger than its kind may be: nothing of it is read."""
-    api_key = int.from_bytes(frame[:2], "big", signed=True)
-    if len(frame) > REQUEST_BYTES_MAX and api_key != ApiKey.PRODUCE:
-        raise WireError(f"a request of {len(frame)} bytes, at most {REQUEST_BYTES_MAX} are read", "RequestHeader")
-
-
 class Inbound:
     """Requests by token, and which connections are replicas'. Belongs to the replica's thread."""
 
@@ -86,8 +80,7 @@ class Inbound:
         api_key = int.from_bytes(frame[:2], "big", signed=True)
         if api_key in QUORUM_APIS and not passes_on(api_key):
             return None
-        check_size(frame)
-        header, message = self._frames.decode_request(frame)
+        header, message = self._frames.decode_request(frame, ELEMENTS_MAX)
         if isinstance(message, FetchRequest) and replica_id(message) >= 0:
             self._replicas[connection] = None
             return None
@@ -95,8 +88,7 @@ class Inbound:
 
     def decode(self, connection: Connection, frame: bytes) -> Request:
         """The request, remembered until it is taken. Raises WireError (UnsupportedVersion included)."""
-        check_size(frame)
-        header, message = self._frames.decode_request(frame)
+        header, message = self._frames.decode_request(frame, ELEMENTS_MAX)
         return self._remember(connection, header, message)
 
     def _remember(self, connection: Connection, header: RequestHeader, message: Message) -> Request:
@@ -119,8 +111,7 @@ class Inbound:
         """The answer to ApiVersions of a version that is not known here: version 0's, naming those that are, so that a
         newer client asks again. None if the frame is nothing of the kind."""
         try:
-            check_size(frame)
-            header, _ = self._frames.decode_request_header(frame)
+            header, _ = self._frames.decode_request_header(frame, ELEMENTS_MAX)
         except WireError:
             return None
         known = API[ApiKey.API_VERSIONS].advertised

@@ -1,8 +1,8 @@
 """Generates, for one class and version, the Python function that decodes it.
 
 The generated function reads runs of fixed-size fields with one `Struct` each and checks every length and count
-against the bytes that are left before it allocates. Which field an error belongs to costs the good path nothing: it
-is looked up from the failing line.
+against the bytes that are left, and against the elements that the caller takes at most, before it allocates. Which
+field an error belongs to costs the good path nothing: it is looked up from the failing line.
 """
 
 import struct
@@ -23,6 +23,10 @@ def _too_long(what: str, size: int, left: int) -> Malformed:
     if size < 0:
         return Malformed(f"{what} {size} is negative")
     return Malformed(f"{what} needs {size} bytes, {left} are left")
+
+
+def _too_many(what: str, count: int, room: int) -> Malformed:
+    return Malformed(f"{what} of {count}, where {count + room} are taken")
 
 
 def _read_unknown_tags(
@@ -58,6 +62,7 @@ SCOPE: Final[dict[str, Any]] = {
     "read_uvarint": read_uvarint,
     "Malformed": Malformed,
     "too_long": _too_long,
+    "too_many": _too_many,
     "unpack_array": struct.unpack_from,
     "FAULTS": FAULTS,
     "absent": IMPLIED,
@@ -91,7 +96,7 @@ class DecoderSource(Source):
         self.emit("except FAULTS as fault:", "    explain(fault, pos, buf)")
         title = f"decode {self.cls.__qualname__} v{self.version}"
         self.scope["explain"] = Explainer(self.cls.__qualname__, self.version, self.trace, f"<{title}>")
-        return self.compile("decode", "buf, pos", title)
+        return self.compile("decode", "buf, pos, room", title)
 
     # --- runs and error positions -----------------------------------------------------------------------------------
 
@@ -172,6 +177,7 @@ class DecoderSource(Source):
         self.emit(f"if {count}:")
         self.depth += 1
         self.emit(f"if {count} > (end - pos) // 2: raise too_long('tag section', 2 * {count}, end - pos)")
+        self.take_room(count, "a tag section")
         foreign = foreign_tags(fields, self.version)
         if tagged:
             self.read_tags(target, count, tagged, path, fresh, foreign)
@@ -291,6 +297,7 @@ class DecoderSource(Source):
     def read_array(self, target: str, element: WireType[Any], size: str, compact: bool, path: str) -> None:
         bytes_min = max(1, size_min(element, self.version, compact))
         self.emit(f"if {size} * {bytes_min} > end - pos: raise too_long('array', {size} * {bytes_min}, end - pos)")
+        self.take_room(size, "an array")
         if element.shape is Shape.FIXED and element.name != "uuid":
             self.emit(f"{target} = [*unpack_array(f'>{{{size}}}{element.code}', buf, pos)] if {size} else []")
             self.emit(f"pos += {size} * {element.size}")
@@ -302,6 +309,10 @@ class DecoderSource(Source):
         self.flush()
         self.emit(f"{items}.append({item})")
         self.depth -= 1
+
+    def take_room(self, count: str, what: str) -> None:
+        """All arrays and tag sections of a message share the room that the caller gives it."""
+        self.emit(f"room -= {count}", f"if room < 0: raise too_many('{what}', {count}, room)")
 
     def read_nested(self, target: str, wire_type: WireType[Any], nullable: bool, path: str) -> None:
         assert wire_type.struct is not None

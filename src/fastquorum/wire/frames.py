@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.errors import WireError
 from fastquorum.kernels import Buffer, Kernels
-from fastquorum.kernels.messages import MessageCodec
+from fastquorum.kernels.messages import ANY_NUMBER, MessageCodec
 from fastquorum.wire.api import Api, declared_api, find_api
 from fastquorum.wire.codec import GENERATED, Codec, codec_of
 from fastquorum.wire.generated import trailing_bytes
@@ -44,7 +44,7 @@ class Frames:
             raise WireError(f"the header announces {spoken.api.request.__name__}", type(body).__qualname__)
         return spoken.request_header.encode(header) + spoken.request.encode(body)
 
-    def decode_request_header(self, frame: Buffer) -> tuple[RequestHeader, int]:
+    def decode_request_header(self, frame: Buffer, elements_max: int = ANY_NUMBER) -> tuple[RequestHeader, int]:
         """The header of a request frame and the position of its body. The version may be one that nobody here speaks.
 
         Raises:
@@ -56,17 +56,18 @@ class Frames:
         api_key, version = _KEY_AND_VERSION.unpack_from(frame)
         spoken = self._spoken.get((api_key, version))
         if spoken is not None:
-            return spoken.request_header.decode_prefix(frame)
+            return spoken.request_header.decode_prefix(frame, 0, elements_max)
         header_version = declared_api(api_key, version).request_header_version(version)
-        return self._codec.decode_prefix(RequestHeader, header_version, frame)
+        return self._codec.of(RequestHeader, header_version).decode_prefix(frame, 0, elements_max)
 
-    def decode_request(self, frame: Buffer) -> tuple[RequestHeader, Message]:
-        """Header and body of a request frame. Raises WireError or UnsupportedVersion."""
-        header, position = self.decode_request_header(frame)
+    def decode_request(self, frame: Buffer, elements_max: int = ANY_NUMBER) -> tuple[RequestHeader, Message]:
+        """Header and body of a request frame; with more than `elements_max` elements in either it is malformed. Raises
+        WireError or UnsupportedVersion."""
+        header, position = self.decode_request_header(frame, elements_max)
         version = header.request_api_version
         spoken = self._find(header.request_api_key, version)
         body: Message
-        body, end = spoken.request.decode_prefix(frame, position)
+        body, end = spoken.request.decode_prefix(frame, position, elements_max)
         if end != len(frame):
             raise trailing_bytes(spoken.api.request, version, end, len(frame))
         return header, body

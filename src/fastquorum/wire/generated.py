@@ -5,11 +5,12 @@ from typing import Any
 
 from fastquorum.errors import WireError
 from fastquorum.kernels import Buffer
+from fastquorum.kernels.messages import ANY_NUMBER
 from fastquorum.wire.decoder import DecoderSource
 from fastquorum.wire.encoder import EncoderSource
 from fastquorum.wire.message import Message
 
-_Decoder = Callable[[Any, int], tuple[Any, int]]
+_Decoder = Callable[[Any, int, int], tuple[Any, int]]
 
 
 def trailing_bytes(cls: type[Message], version: int, position: int, size: int) -> WireError:
@@ -46,17 +47,17 @@ class GeneratedCodec:
             raise trailing_bytes(self._cls, self._version, position, size)
         return message
 
-    def decode_prefix(self, buffer: Buffer, position: int = 0) -> tuple[Any, int]:
+    def decode_prefix(self, buffer: Buffer, position: int = 0, elements_max: int = ANY_NUMBER) -> tuple[Any, int]:
         """See `MessageCodec`."""
         if buffer.__class__ is bytes:
             decode = self._decode_bytes
             if decode is None:
                 decode = self._decode_bytes = self._decoder(of_bytes=True)
-            return decode(buffer, position)
+            return decode(buffer, position, elements_max)
         decode = self._decode_view
         if decode is None:
             decode = self._decode_view = self._decoder(of_bytes=False)
-        return decode(memoryview(buffer).cast("B"), position)
+        return decode(memoryview(buffer).cast("B"), position, elements_max)
 
     def _decoder(self, of_bytes: bool) -> _Decoder:
         decoder: _Decoder = DecoderSource(self._cls, self._version, self._flexible, of_bytes).build()

@@ -4,7 +4,7 @@ from typing import Final
 
 from fastquorum.errors import WireError
 from fastquorum.node.door import SERVED
-from fastquorum.node.inbound import Inbound, check_size, replica_id
+from fastquorum.node.inbound import ELEMENTS_MAX, Inbound, replica_id
 from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import Message
 from fastquorum.wire.fetch import FetchRequest
@@ -89,8 +89,7 @@ class Forgery:
 
     def _frame(self, frame: bytes, node_id: int, stream: Stream) -> bytes:
         try:
-            check_size(frame)
-            header, message = self._frames.decode_request(frame)
+            header, message = self._frames.decode_request(frame, ELEMENTS_MAX)
         except WireError:
             if self._inbound.handshake_again(frame) is None:
                 stream.ends = True

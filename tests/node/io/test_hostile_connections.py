@@ -6,17 +6,18 @@ import random
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from fastquorum import sync
-from fastquorum.node.inbound import REQUEST_BYTES_MAX
+from fastquorum.node.inbound import ELEMENTS_MAX
 from fastquorum.wire import Message, decode_response, encode_request, request_header
 from fastquorum.wire.fetch import FetchRequest
 from fastquorum.wire.handshake import ApiVersionsRequest
 from fastquorum.wire.metadata import MetadataRequest
+from fastquorum.wire.produce import ProduceRequest
 from fastquorum.wire.quorum import VoteRequest
 from tests.api.nodes import QUICK, WAIT_S
 
@@ -91,28 +92,30 @@ def test_a_frame_that_is_no_request_ends_the_connection(node: sync.Quorum, frame
             assert read_frame(sock)[4:6] == b"\x00\x23"
 
 
-def large(kind: str, size: int) -> bytes:
-    """A well-formed request of that many bytes, whose answer is small."""
-    message: Message = ApiVersionsRequest(client_software_name="n" * 32_700, client_software_version="1" * 5_000)
-    version = 3
-    if kind == "quorum's":
-        message, version = VoteRequest(topics=[VoteRequest.TopicData()] * 15_000), 1
-    bare = len(encode_request(request_header(message, version, 7, ""), message))
-    return encode_request(request_header(message, version, 7, "c" * (size - bare)), message)
+REQUESTS: dict[str, Callable[[int], tuple[Message, int]]] = {
+    "client's": lambda count: (MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="")] * count), 1),
+    "quorum's": lambda count: (VoteRequest(topics=[VoteRequest.TopicData()] * count), 1),
+    "producer's": lambda count: (ProduceRequest(acks=-1, topic_data=[ProduceRequest.TopicProduceData()] * count), 9),
+}
 
 
-@pytest.mark.parametrize("kind", ["client's", "quorum's"])
-def test_a_request_may_have_65536_bytes_and_no_more(node: sync.Quorum, kind: str) -> None:
-    """However well-formed it is: megabytes kept a node busy for seconds."""
-    good, over = large(kind, REQUEST_BYTES_MAX), large(kind, REQUEST_BYTES_MAX + 1)
-    assert (len(good), len(over)) == (REQUEST_BYTES_MAX, REQUEST_BYTES_MAX + 1)
+@pytest.mark.parametrize("elements", [ELEMENTS_MAX + 1, 30_000])
+@pytest.mark.parametrize("kind", REQUESTS)
+def test_a_request_of_too_many_elements_ends_the_connection(node: sync.Quorum, kind: str, elements: int) -> None:
+    """Well-formed; half a million would keep a node busy for seconds, and take 300 MB."""
+    message, version = REQUESTS[kind](elements)
     with connect(node) as sock:
-        sock.sendall(framed(good))
-        assert read_frame(sock)[:4] == (7).to_bytes(4, "big")
-    with connect(node) as sock:
-        sock.sendall(framed(over))
+        sock.sendall(framed(encode_request(request_header(message, version, 1, "t"), message)))
         with pytest.raises((EOFError, ConnectionResetError)):
             read_frame(sock)
+
+
+def test_a_request_of_as_many_elements_as_may_be_is_answered(node: sync.Quorum) -> None:
+    message = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="")] * ELEMENTS_MAX)
+    with connect(node) as sock:
+        sock.sendall(framed(encode_request(request_header(message, 1, 1, "t"), message)))
+        _, answer = decode_response(read_frame(sock), 3, 1)
+        assert len(answer.topics) == ELEMENTS_MAX
 
 
 def test_random_bytes_harm_nobody(node: sync.Quorum) -> None:
