@@ -202,7 +202,9 @@ cdef class MessageCodec:
         _raise_pending()
         return None
 
-    cdef PyObject *_read_bytes(self, const void *data, int64_t size, int64_t *position, int64_t elements_max):
+    cdef PyObject *_read_bytes(
+        self, const void *data, int64_t size, int64_t *position, int64_t elements_max
+    ) noexcept:
         return read_message(self._root, data, size, position, elements_max, _uuid, <PyObject *>_no_tags)
 
     cdef object _refuse(self, object ask, tuple arguments):

@@ -258,9 +258,11 @@ private:
     // The length or count in front of a value, -1 for null.
     bool take_size(const ValueLayout &value, std::int64_t *size) noexcept {
         if (value.compact) {
-            const bool taken = take_uvarint(size);
+            if (!take_uvarint(size)) {
+                return false;
+            }
             --*size;
-            return taken;
+            return true;
         }
         if (value.kind == ValueKind::string) {
             std::int16_t length = 0;

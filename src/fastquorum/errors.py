@@ -325,7 +325,7 @@ class StorageFailed(FatalError, OSError):
 
     @property
     def lacks_descriptor(self) -> bool:
-        """A file could not be opened, and the disk is as it was: a write or a sync never fails like this."""
+        """A file could not be opened: a write or a sync never fails like this."""
         return self.errno_code in (errno.EMFILE, errno.ENFILE)
 
 

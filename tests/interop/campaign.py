@@ -2,6 +2,7 @@
 
     python -m tests.interop.campaign exactly-once --records 100000 --report FILE
     python -m tests.interop.campaign fuzz --frames 1000000 --seed 7 --report FILE
+    python -m tests.interop.campaign messages --messages 100000 --report FILE
     python -m tests.interop.campaign mixed --commits 1000 --report FILE
     python -m tests.interop.campaign reference
 
@@ -11,6 +12,9 @@ then six consumers read them all. Exit code 0 if each record is there once, in o
 fuzz: so many mutants of golden and well-formed frames are sent to three real nodes of whichever build is installed,
 while a client appends and reads. Exit code 0 if no node died, complained, hung or grew, the leader and its epoch are
 the same, and the log holds what was acknowledged.
+
+messages: so many random messages in each direction between Kafka's generated classes and our codecs. Exit code 0 if
+all are the same bytes both ways.
 
 mixed: our nodes and Kafka's controllers in one quorum, with so many commits before, during and after each kill. Exit
 code 0 if all logs are the same bytes and nobody logs what Kafka's controllers alone do not.
@@ -26,7 +30,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import fuzz
+from . import fuzz, messages_campaign
 from .clients import ClientFailed, Read, read_all
 from .exactly_once import as_json, problems, write_while_leaders_die
 from .fuzz import campaign as fuzz_campaign
@@ -79,6 +83,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     fuzz_campaign.configure(fuzzed)
+    messages = scenarios.add_parser("messages", help="random messages through Kafka's classes and back")
+    messages.add_argument("--messages", type=int, default=100_000, metavar="N", help="in each direction (100000)")
+    messages.add_argument("--seed", type=int, default=7, metavar="N", help="another one gives other messages (7)")
     mixing = scenarios.add_parser("mixed", help="our nodes and Kafka's controllers in one quorum")
     alone = scenarios.add_parser("reference", help="what Kafka's controllers log without ours")
     mixing.add_argument("--commits", type=int, default=1000, metavar="N", help="at each kill, three times (1000)")
@@ -86,16 +93,26 @@ def _parser() -> argparse.ArgumentParser:
     alone.add_argument("--runs", type=int, default=2, metavar="N", help="of each scenario (2)")
     for each in (mixing, alone):
         each.add_argument("--only", action="append", default=[], choices=list(SCENARIOS), help="one scenario")
-    for each in (once, fuzzed, mixing):
+    for each in (once, fuzzed, messages, mixing):
         each.add_argument("--report", type=Path, metavar="FILE", help="where the JSON report goes, besides stdout")
     return parser
 
 
 def main() -> int:
-    options = _parser().parse_args()
+    """Exit code: 0 good, 1 problems, 2 something is missing here, 130 interrupted."""
+    try:
+        return _run(_parser().parse_args())
+    except KeyboardInterrupt:
+        _say("interrupted: nothing is reported")
+        return 130
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         if options.scenario == "fuzz":
             report = fuzz_campaign.campaign(options, _say)
+        elif options.scenario == "messages":
+            report = messages_campaign.campaign(options.messages, options.seed, _say)
         elif options.scenario == "mixed":
             report = mixed(find(), options.commits, options.only, _say)
         elif options.scenario == "reference":

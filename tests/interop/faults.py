@@ -190,14 +190,17 @@ def read_faults() -> Iterator[Fault]:
     yield Fault("fetch: beyond the end", fetch(1 << 40), 12, ErrorCode.OFFSET_OUT_OF_RANGE)
     yield Fault("fetch: before the beginning", fetch(-5), 12, ErrorCode.OFFSET_OUT_OF_RANGE)
     yield Fault("fetch: epoch of the future", fetch(0, epoch=1 << 30), 12, ErrorCode.UNKNOWN_LEADER_EPOCH)
+    twice = fetch(0)
+    twice.topics[0].partitions += fetch(1 << 40).topics[0].partitions
+    yield Fault("fetch: the same partition twice, the last beyond the end", twice, 12, ErrorCode.OFFSET_OUT_OF_RANGE)
     yield Fault("list offsets: unknown topic", list_offsets(-1, topic=OTHER), 7, unknown)
     yield Fault("list offsets: unknown partition", list_offsets(-1, partition=7), 7, unknown)
     yield Fault("list offsets: epoch of the future", list_offsets(-1, epoch=1 << 30), 7, ErrorCode.UNKNOWN_LEADER_EPOCH)
     yield Fault("list offsets: timestamp -9", list_offsets(-9), 11, ErrorCode.UNSUPPORTED_VERSION)
     yield Fault("list offsets: max timestamp before its time", list_offsets(-3), 6, ErrorCode.UNSUPPORTED_VERSION)
-    twice = list_offsets(-1)
-    twice.topics *= 2
-    yield Fault("list offsets: the same partition twice", twice, 7, ErrorCode.INVALID_REQUEST)
+    both = list_offsets(-1)
+    both.topics *= 2
+    yield Fault("list offsets: the same partition twice", both, 7, ErrorCode.INVALID_REQUEST)
     topic = MetadataRequest.MetadataRequestTopic
     yield Fault("metadata: unknown topic", MetadataRequest(topics=[topic(name=OTHER)]), 12, unknown)
     by_id = MetadataRequest(topics=[topic(name=None, topic_id=OTHER_ID)])

@@ -127,9 +127,12 @@ class Nodes:
     def pid(self, node_id: int) -> int:
         return self._running[node_id].pid
 
-    def exit_code(self, node_id: int) -> int | None:
-        """None while it runs."""
-        return self._running[node_id].poll()
+    def exit_code(self, node_id: int, within_s: float = 0) -> int | None:
+        """None while it runs. A process that is ending closes its connections before its code is known: wait."""
+        try:
+            return self._running[node_id].wait(within_s)
+        except subprocess.TimeoutExpired:
+            return None
 
     def descriptors(self, node_id: int) -> int:
         """How many files and connections it has open."""

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from fastquorum.cli.connection import Deadline
 from fastquorum.node.door import SERVED
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import API, decode_request, encode
 from fastquorum.wire.fetch import FetchRequest
 from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
+from tests.process.processes import WAIT_S
 from tests.wire.golden import Frame, frames
 
 from .fuzz.drive import Run, fuzz, quorum
@@ -22,7 +24,7 @@ from .fuzz.forgery import Forgery
 from .fuzz.line import Line
 from .fuzz.live import Live, frame, replica_fetch, requests
 from .fuzz.mutations import Mutant, Mutator
-from .fuzz.nodes_time import COMPLAINTS, complaints
+from .fuzz.nodes_time import COMPLAINTS, complaints, thread_states
 from .fuzz.pieces import pieces
 from .fuzz.report import Counts, Finding, read_mutants, write_mutants
 from .fuzz.values import OVERLONG
@@ -70,9 +72,17 @@ def found_by(run: Run, mutants: list[Mutant]) -> Finding:
     return caught.value
 
 
+def stand_still(pid: int) -> None:
+    """Return once every thread has stopped: until then it may still answer."""
+    os.kill(pid, signal.SIGSTOP)
+    deadline = Deadline(WAIT_S)
+    while any(state != "T" for state in thread_states(pid)):
+        assert not deadline.is_over
+
+
 def test_a_node_that_stands_still_is_a_hang_at_the_mutants_it_does_not_answer(run: Run) -> None:
     victim = run.live.victim
-    os.kill(run.nodes.pid(victim), signal.SIGSTOP)
+    stand_still(run.nodes.pid(victim))
     found = found_by(run, harmless(run.live))
     assert found.kind == "hang"
     assert {each.node_id for each in found.mutants} == {victim}

@@ -26,7 +26,7 @@ SHORT = (
     "stale directory",
     "changes hands, directory ids",
 )
-"""With the other way of naming voters it is the long form's."""
+"""With the other way of naming voters `.ci/run` plays them by `campaign mixed`, to keep this short."""
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.kernels import Attribute
+from fastquorum.kernels import Attribute, load
 from fastquorum.node.door import UNANSWERED_MAX, api_versions
 from fastquorum.node.door_produce import SWEEP_MIN
 from fastquorum.raft import events as ev
@@ -347,6 +347,24 @@ def test_a_partition_whose_offset_is_asked_for_twice_is_refused() -> None:
         [ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
         [ErrorCode.INVALID_REQUEST],
     ]
+
+
+def test_of_a_partition_that_is_fetched_twice_the_last_counts_and_is_answered_once() -> None:
+    """Thousands of times the same would be as many looks into the log, whenever a record is committed."""
+    rig = Rig().lead()
+    client = rig.accept()
+    twice = fetch(0, min_bytes=1 << 20)
+    twice.topics += [fetch(1 << 40).topics[0], fetch(rig.replica.high_watermark, min_bytes=1 << 20).topics[0]]
+    rig.ask(client, twice, 12)
+    assert rig.answers(client) == [], "there is nothing to read from where the last one begins"
+    rig.append(b"x")
+    rig.sync()
+    rig.pass_time(500 * MS)
+    (answer,) = rig.answers(client)
+    assert isinstance(answer, FetchResponse)
+    assert [len(topic.partitions) for topic in answer.responses] == [1]
+    found = load("native").batch_headers(partition_of(answer).records or b"")
+    assert [each.base_offset for each in found] == [1]
 
 
 def test_offsets_end_at_the_high_watermark() -> None:

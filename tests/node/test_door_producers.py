@@ -344,6 +344,16 @@ def test_configurations_of_the_topic_and_of_the_node() -> None:
     assert all(each.read_only for each in [*topic.configs, fetch_timeout])
 
 
+def test_a_resource_that_is_asked_about_twice_is_refused() -> None:
+    """Thousands of answers would keep the quorum waiting."""
+    asked = DescribeConfigsRequest.DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
+    other = DescribeConfigsRequest.DescribeConfigsResource(resource_type=2, resource_name=TOPIC)
+    request = DescribeConfigsRequest(resources=[asked, other, asked])
+    results = Rig(1, 2, 3).lead().answer_to(DescribeConfigsResponse, request, 4).results
+    assert [each.error_code for each in results] == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
+    assert results[0].configs == []
+
+
 @pytest.mark.parametrize(("kind", "name"), [(2, "other"), (4, "2"), (8, "1")])
 def test_configurations_of_others_are_refused(kind: int, name: str) -> None:
     result = configs_of(Rig(1, 2, 3).lead(), kind, name)

@@ -69,7 +69,7 @@ def sweep(seeds: range, jobs: int, limit_s: float) -> Iterator[sim.Report]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="1:5001", help="first:end")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit-s", type=float, default=0, help="stop the sweep after so many seconds; 0: never")
@@ -125,4 +125,8 @@ def _run_seeds(seeds: range, jobs: int, limit_s: float, report: dict[str, Any]) 
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("interrupted: nothing is reported", file=sys.stderr)
+        sys.exit(130)

@@ -20,8 +20,9 @@ DEFAULT_IGNORED: Final = (
     "maxTimestamp",
     "timestamp",
     "Fetch:sessionId",
+    "ApiVersions:finalizedFeaturesEpoch",
 )
-"""What two honest nodes answer differently: times, and numbers drawn by chance."""
+"""What two honest nodes answer differently: times, numbers drawn by chance, and how far the log is."""
 _BATCH_FIELDS: Final = (
     *("baseOffset", "lastOffset", "leaderEpoch", "attributes", "baseTimestamp", "maxTimestamp"),
     *("producerId", "producerEpoch", "baseSequence", "isCrcValid", "records"),

@@ -5,6 +5,7 @@ KIP-919 (endpoint types).
 """
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fastquorum.node.inbound import Request
@@ -129,12 +130,18 @@ class ClusterAnswers:
     # --- DescribeConfigs ----------------------------------------------------------------------------------------------
 
     def describe_configs(self, message: DescribeConfigsRequest) -> DescribeConfigsResponse:
-        return DescribeConfigsResponse(results=[self._described(resource) for resource in message.resources])
+        """A resource that is asked about twice is an error: thousands of answers would keep the quorum waiting."""
+        named = Counter((each.resource_type, each.resource_name) for each in message.resources)
+        return DescribeConfigsResponse(results=[self._described(each, named) for each in message.resources])
 
-    def _described(self, resource: Resource) -> Described:
+    def _described(self, resource: Resource, named: Counter[tuple[int, str]]) -> Described:
         described = Described(
             error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
         )
+        if named[resource.resource_type, resource.resource_name] > 1:
+            described.error_code = ErrorCode.INVALID_REQUEST
+            described.error_message = "it is asked about more than once"
+            return described
         match resource.resource_type:
             case 2:  # a topic
                 described.error_code = self._door.partition_error(resource.resource_name, self._door.topic_id, 0, False)

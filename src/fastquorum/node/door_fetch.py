@@ -24,14 +24,29 @@ ANSWER_BYTES_MAX: Final = 8 * 1024 * 1024
 """Records read for one answer, but for a batch that alone is larger: the quorum waits while they are read."""
 
 
+def _each_once(message: FetchRequest) -> list[tuple[AskedTopic, list[AskedPartition]]]:
+    """What is asked for. Of a partition that is named more than once the last counts, as with Kafka; each would be a
+    look into the log, again and again while the Fetch is parked."""
+    if len(message.topics) == 1 and len(message.topics[0].partitions) == 1:
+        return [(message.topics[0], message.topics[0].partitions)]
+    last = {(each.topic, each.topic_id, part.partition): part for each in message.topics for part in each.partitions}
+    asked = []
+    for topic in message.topics:
+        found = (last.pop((topic.topic, topic.topic_id, each.partition), None) for each in topic.partitions)
+        if parts := [part for part in found if part is not None]:
+            asked.append((topic, parts))
+    return asked
+
+
 class Fetch:
     """One consumer's Fetch, perhaps parked."""
 
-    __slots__ = ("deadline_us", "message", "request")
+    __slots__ = ("asked", "deadline_us", "message", "request")
 
     def __init__(self, request: Request, message: FetchRequest, now_us: Micros) -> None:
         self.request = request
         self.message = message
+        self.asked = _each_once(message)
         self.deadline_us = now_us + max(message.max_wait_ms, 0) * MS
 
 
@@ -73,10 +88,10 @@ class Fetches:
         response = FetchResponse()
         size, failed = 0, False
         budget = max(min(fetch.message.max_bytes, ANSWER_BYTES_MAX), 1)
-        for asked in fetch.message.topics:
+        for asked, partitions in fetch.asked:
             topic = Topic(topic=asked.topic, topic_id=asked.topic_id)
             response.responses.append(topic)
-            for wanted in asked.partitions:
+            for wanted in partitions:
                 answer = self._partition(fetch, asked, wanted, budget - size, response)
                 topic.partitions.append(answer)
                 size += len(answer.records or b"")

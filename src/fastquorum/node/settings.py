@@ -67,7 +67,10 @@ def _text(value: object) -> str:
 
 def _whole(value: object) -> int:
     if isinstance(value, str):
-        value = int(value.strip().replace("_", ""))
+        try:
+            value = int(value.strip().replace("_", ""))
+        except ValueError:
+            raise ValueError("expected a whole number") from None
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError("expected a whole number")
     return value

@@ -81,7 +81,8 @@ class RealDisk:
     def replace_file(self, name: str, data: bytes) -> None:
         path = self._path(name)
         temporary = path + TEMPORARY_SUFFIX
-        with self._mapped("write", name):
+        # The directory is opened first: once the new file has its name, nothing may fail for want of a descriptor.
+        with self._mapped("write", name), _opened_directory(os.path.dirname(path)) as directory:
             fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
             try:
                 view = memoryview(data)
@@ -92,7 +93,8 @@ class RealDisk:
             finally:
                 os.close(fd)
             os.rename(temporary, path)
-        self.sync_directory(os.path.dirname(name))
+            with self._mapped("sync_directory", os.path.dirname(name), FsyncFailed):
+                os.fsync(directory)
 
     def _path(self, name: str) -> str:
         assert ".." not in name.split("/"), name
@@ -112,8 +114,14 @@ class RealDisk:
 
 def sync_directory(path: str) -> None:
     """Make the names in it durable. Raises OSError."""
+    with _opened_directory(path) as fd:
+        os.fsync(fd)
+
+
+@contextmanager
+def _opened_directory(path: str) -> Iterator[int]:
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(fd)
+        yield fd
     finally:
         os.close(fd)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 COMPLAINTS: Final = ("Sanitizer", "runtime error:", "Traceback (most recent call last)", "Fatal Python error")
-"""What no node writes to stderr while all is well. AddressSanitizer ends the process, UBSan only reports."""
+"""What no node writes to stderr while all is well. The sanitizers of the checked build end the process as well."""
 MIB: Final = 1024 * 1024
 
 
@@ -33,31 +33,34 @@ class Stopwatch:
 
     def read_s(self) -> float:
         now_s = time.monotonic()
-        if any(state == "D" for state in self._states()):
+        if "D" in thread_states(self._pid):
             self._disk_s += now_s - self._seen_s
         self._seen_s = now_s
         delays = self._run_delays()
         longest_ns = max((delay - self._waited_ns.get(task, 0) for task, delay in delays.items()), default=0)
         return now_s - self._began_s - self._disk_s - longest_ns / 1e9
 
-    def _tasks(self) -> list[str]:
-        try:
-            return os.listdir(f"/proc/{self._pid}/task")
-        except FileNotFoundError:
-            return []
-
     def _run_delays(self) -> dict[str, int]:
         """How long each thread was runnable without running."""
         found = {}
-        for task in self._tasks():
+        for task in _tasks(self._pid):
             text = _text(f"/proc/{self._pid}/task/{task}/schedstat")
             if text:
                 found[task] = int(text.split()[1])
         return found
 
-    def _states(self) -> list[str]:
-        texts = (_text(f"/proc/{self._pid}/task/{task}/stat") for task in self._tasks())
-        return [text.rpartition(") ")[2][:1] for text in texts]
+
+def thread_states(pid: int) -> list[str]:
+    """As in /proc: R runs or could, S sleeps, D waits for a disk, T is stopped; none if the process is no more."""
+    texts = (_text(f"/proc/{pid}/task/{task}/stat") for task in _tasks(pid))
+    return [text.rpartition(") ")[2][:1] for text in texts]
+
+
+def _tasks(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except FileNotFoundError:
+        return []
 
 
 def _text(path: str) -> str:

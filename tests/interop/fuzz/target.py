@@ -14,6 +14,8 @@ from .mutations import Mutant
 from .nodes_time import Stopwatch, complaints
 from .report import Counts, Finding
 
+ENDING_S: Final = 5.0
+"""How long a process may take to be gone once its connections are closed."""
 HANG_S: Final = 1.0
 """Of the node's own time, without a word from it while a valid request waits."""
 
@@ -60,7 +62,7 @@ class Target:
         try:
             line = Line(self._nodes.ports[self.node_id], keep=keep)
         except OSError as error:
-            self.check_alive()
+            self.check_alive(ENDING_S)
             raise Finding("no connection", f"node {self.node_id}: {error}") from error
         self._lines.add(line)
         self._counts.connections += 1
@@ -114,6 +116,7 @@ class Target:
             self._counts.hung_up_on += 1
             self._drop(line)
             if not group.last.ends:
+                self.check_alive(ENDING_S)
                 raise Finding(
                     "hung up", f"node {self.node_id} closed a connection of well-formed requests", group.mutants
                 )
@@ -167,12 +170,12 @@ class Target:
             self.heard,
         )
         if line.is_over:
-            self.check_alive()
+            self.check_alive(ENDING_S)
             raise Finding("hung up", f"node {self.node_id} closed a connection on which nothing was wrong")
 
-    def check_alive(self) -> None:
-        """Finding if it ended."""
-        code = self._nodes.exit_code(self.node_id)
+    def check_alive(self, within_s: float = 0) -> None:
+        """Finding if it ended, or does so by then."""
+        code = self._nodes.exit_code(self.node_id, within_s)
         if code is not None:
             errors = self._nodes.stderr(self.node_id)
             raise Finding("died", f"node {self.node_id} ended with {code}: {errors[-4000:]}")
