@@ -333,6 +333,11 @@ class StorageFailed(FatalError, OSError):
 class FsyncFailed(StorageFailed):
     """fsync or fdatasync failed (fail-stop; README, decision 3)."""
 
+    @property
+    def lacks_descriptor(self) -> bool:
+        """Final, whatever the error's number."""
+        return False
+
 
 @dataclass(eq=False)
 class StateStoreFailed(StorageFailed):

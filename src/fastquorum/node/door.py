@@ -19,7 +19,7 @@ from fastquorum.node.door_cluster import ClusterAnswers
 from fastquorum.node.door_ids import ProducerIds
 from fastquorum.node.door_offsets import list_offsets
 from fastquorum.node.door_relays import Relays
-from fastquorum.node.inbound import Request
+from fastquorum.node.inbound import QUORUM_APIS, Request
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log import Log
 from fastquorum.types import METADATA_TOPIC_ID, NO_NODE, TOPIC_NAME, Endpoint, Epoch, Micros, NodeId, Offset, Uuid
@@ -52,12 +52,7 @@ SERVED: Final = (
     ApiKey.INIT_PRODUCER_ID,
     ApiKey.DESCRIBE_CONFIGS,
     ApiKey.DESCRIBE_CLUSTER,
-    ApiKey.VOTE,
-    ApiKey.BEGIN_QUORUM_EPOCH,
-    ApiKey.END_QUORUM_EPOCH,
-    ApiKey.DESCRIBE_QUORUM,
-    ApiKey.FETCH_SNAPSHOT,
-    ApiKey.UPDATE_RAFT_VOTER,
+    *sorted(QUORUM_APIS),
 )
 
 

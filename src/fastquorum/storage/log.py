@@ -338,8 +338,8 @@ class Log:
     def maintain(self, now_us: Micros) -> None:
         """Prepare zeros ahead, renew the durable mark when it is due. To be called between commits.
 
-        All of it can wait while the process has no descriptor left to open a file with: the mark is a lower bound. A
-        file is opened before anything is changed, so nothing is half done.
+        All of it can wait while the process has no descriptor left: the mark is a lower bound, and a file is opened
+        before anything is changed.
         """
         self._refuse_failed()
         with self._latched():
@@ -347,7 +347,7 @@ class Log:
                 self._segments.maintain()
                 self._marking.save_when_due(self._flushed, now_us)
             except StorageFailed as failed:
-                if isinstance(failed, FsyncFailed) or not failed.lacks_descriptor:
+                if not failed.lacks_descriptor:
                     raise
 
     def abandon(self) -> None:
