@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from fastquorum.errors import RecordTooLarge, StorageFailed, UsageError
-from fastquorum.kernels.lane import Advanced, AppendVerdict, FetchAdmission, LaneMode, Send, Unparked
+from fastquorum.kernels import load
+from fastquorum.kernels.lane import Advanced, AppendVerdict, FetchAdmission, LaneMode, Send, Unparked, load_lane
 from fastquorum.kernels.pure.fetch_layout import RESPONSE_ENCODERS
 from fastquorum.kernels.pure.lane_leader import ANSWER_BYTES_MAX, HIGH_WATERMARK_DELAY_US, PEERS_MAX
 from fastquorum.types import METADATA_TOPIC_ID, ReplicaKey, Uuid
@@ -449,8 +450,9 @@ def test_contact_progress_and_being_caught_up_are_told_apart(make: Make) -> None
 # --- numbers and deadlines --------------------------------------------------------------------------------------------
 
 
-def test_a_deadline_asked_for_while_a_caller_answers_the_last_parked_fetch_is_none(make: Make) -> None:
-    leader = Leading(make)
+def test_a_deadline_asked_for_while_a_caller_answers_the_last_parked_fetch_is_none() -> None:
+    # Of the pure lane, whose shell asks without the lock.
+    leader = Leading(Make(load_lane("pure"), load("native")))
     leader.admit(2)
 
     class Interleaved(dict[int, Any]):

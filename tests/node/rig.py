@@ -185,7 +185,7 @@ class Rig:
             clock_ms=lambda: WALL_CLOCK_MS,
             random=random.Random(1),
         )
-        self.replica = assemble(member, self.config, self.kernels, load_lane(), self.log, ports)
+        self.replica = assemble(member, self.config, self.kernels, load_lane("pure"), self.log, ports)
         self.shell = self.replica.shell
         self.replica.start(self.now_us)
 

@@ -315,7 +315,7 @@ class Lane(Protocol):
         """Start a read barrier (rule 7): its number or an AppendVerdict. BarrierDone follows, maybe at once."""
 
 
-def load_lane(name: Literal["pure"] = "pure") -> type[Lane]:
+def load_lane(name: Literal["native", "pure"]) -> type[Lane]:
     """The lane of that name; chosen explicitly, as kernel sets are. It works with either kernel set."""
     module = importlib.import_module(f"fastquorum.kernels.{name}.lane")
     return cast(type[Lane], module.Lane)

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Literal, get_args
 
 from fastquorum.errors import FastQuorumError, UsageError
-from fastquorum.kernels import Kernels, load
+from fastquorum.kernels import load
 from fastquorum.kernels.lane import load_lane
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Report, Violation
 from fastquorum.sim.swarm import draw
 from fastquorum.sim.trace import Trace
-from fastquorum.sim.world import Twins, World
+from fastquorum.sim.world import Twin, World
 
 KernelChoice = Literal["mixed", "pure", "native"]
 NODES_MAX: Final = 5
@@ -21,7 +21,7 @@ def run(
     seed: int,
     nodes: int | None = None,
     *,
-    kernels: KernelChoice = "pure",
+    kernels: KernelChoice = "mixed",
     echo: Callable[[str], None] | None = None,
 ) -> Report:
     """Simulate one seed.
@@ -29,7 +29,8 @@ def run(
     Args:
         seed: decides everything.
         nodes: the number of voters, 1 to 5; None: the seed's choice.
-        kernels: "mixed" gives some nodes the pure set and some the native one. The trace does not depend on it.
+        kernels: "mixed" gives some nodes the pure set and lane and some the native ones. The trace does not depend on
+            it.
         echo: gets every line of the trace at once.
 
     Raises:
@@ -44,7 +45,7 @@ def run(
     prng = Prng(seed)
     swarm = draw(prng, nodes)
     trace = Trace(echo)
-    world = World(prng, swarm, Twins(_kernel_sets(kernels), load_lane("pure")), trace)
+    world = World(prng, swarm, _twins(kernels), trace)
     violation: Violation | None = None
     try:
         world.run()
@@ -64,23 +65,22 @@ def run_seed(seed: int) -> Report:
     return run(seed)
 
 
-def sweep(seeds: Iterable[int], *, kernels: KernelChoice = "pure") -> Iterator[Report]:
+def sweep(seeds: Iterable[int], *, kernels: KernelChoice = "mixed") -> Iterator[Report]:
     """Simulate many seeds, one after another."""
     for seed in seeds:
         yield run(seed, kernels=kernels)
 
 
 def replay(
-    seed: int, echo: Callable[[str], None], nodes: int | None = None, *, kernels: KernelChoice = "pure"
+    seed: int, echo: Callable[[str], None], nodes: int | None = None, *, kernels: KernelChoice = "mixed"
 ) -> Report:
     """Simulate a seed again and show everything that happens."""
     return run(seed, nodes, kernels=kernels, echo=echo)
 
 
-def _kernel_sets(choice: KernelChoice) -> tuple[Kernels, ...]:
-    if choice == "mixed":
-        return (load("pure"), load("native"))
-    return (load(choice),)
+def _twins(choice: KernelChoice) -> tuple[Twin, ...]:
+    names: tuple[Literal["pure", "native"], ...] = ("pure", "native") if choice == "mixed" else (choice,)
+    return tuple(Twin(load(name), load_lane(name)) for name in names)
 
 
 def _where(error: BaseException) -> str:

@@ -6,6 +6,7 @@ at last the logs are compared, every disk loses power, and what recovery finds i
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fastquorum.config import SECOND
 from fastquorum.kernels import Kernels
@@ -42,19 +43,17 @@ class Faults:
     """How likely a truncation is the last that a process does, or nearly so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Twins:
-    """What a world can be built of: each node gets one of each."""
+class Twin(NamedTuple):
+    """What a node can be built of: pure or native, both of the same kind."""
 
-    kernels: tuple[Kernels, ...]
-    """Pure, and native if it is there."""
+    kernels: Kernels
     lane_class: Callable[..., Lane]
 
 
 class World:
     """See the module. `run` goes through all phases or raises Violation."""
 
-    def __init__(self, seed_prng: Prng, swarm: Swarm, twins: Twins, trace: Trace) -> None:
+    def __init__(self, seed_prng: Prng, swarm: Swarm, twins: tuple[Twin, ...], trace: Trace) -> None:
         self.swarm = swarm
         self.trace = trace
         self.scheduler = Scheduler()
@@ -101,12 +100,12 @@ class World:
             listeners=(_endpoint(node_id),),
             bootstrap=tuple(_endpoint(voter) for voter in self.ghost.voters) if node_id > swarm.voters else (),
         )
-        kernels = self._twins.kernels
+        twin = self._twins[-1 if swarm.native[at] else 0]
         return Build(
             member=member,
             config=swarm.config,
-            kernels=kernels[-1] if swarm.native[at] else kernels[0],
-            lane_class=self._twins.lane_class,
+            kernels=twin.kernels,
+            lane_class=twin.lane_class,
             clock=LocalClock(self.scheduler, swarm.clock_zeros[at], swarm.clock_rates[at]),
             has_lane_thread=swarm.lane_threads[at],
         )

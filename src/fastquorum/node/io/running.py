@@ -134,7 +134,7 @@ class RunningNode:
             clock_ms=wall_clock_ms,
             random=random.Random(secrets.randbits(64)),
         )
-        self._replica: Replica = assemble(member, config, kernels, load_lane(), opened.log, ports)
+        self._replica: Replica = assemble(member, config, kernels, load_lane("pure"), opened.log, ports)
         self._shell = self._replica.shell
         self.log = opened.log
         """Offsets may be looked at from any thread; everything else goes through `read`."""

@@ -1,0 +1,199 @@
+// The native lane: the twin of kernels/pure/lane.py, which names the seven rules and who writes what.
+//
+// Sans-IO, no clock, no lock of its own: every call is made under the shell's lane lock. A call that answers false, or
+// verdict_cut_off, was cut off by the log, which has kept why; the shell then ends the replica.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "context.h"
+#include "follower.h"
+#include "leader.h"
+#include "mutation.h"
+#include "ports.h"
+
+namespace fastquorum::lane {
+
+class Lane {
+   public:
+    Lane(Identity identity, Log &log, Outputs &out, std::int64_t batch_bytes_max)
+        : context_(std::move(identity), log, out, batch_bytes_max), log_(log) {}
+
+    Mode mode() const noexcept { return leader_ ? Mode::leader : follower_ ? Mode::follower : Mode::closed; }
+    bool is_frozen() const noexcept { return is_frozen_; }
+    bool has_failed() const noexcept { return context_.has_failed; }
+    Offset high_watermark() const noexcept {
+        return leader_ ? leader_->high_watermark : follower_ ? follower_->high_watermark : high_watermark_;
+    }
+    Micros deadline_us() const noexcept { return leader_ ? leader_->deadline_us() : -1; }
+    // Are this connection's frames the lane's business?
+    bool serves(Connection connection) const noexcept {
+        return leader_ ? leader_->serves(connection) : follower_ && follower_->serves(connection);
+    }
+
+    // --- raft's side ------------------------------------------------------------------------------------------------------
+
+    // Rule 1: may this lead begin? The shell asks before it opens.
+    bool may_lead(const LeaderTerms &terms) noexcept {
+        return mutated(Mutation::opens_before_the_leader_change) || (log_.last_epoch() == terms.epoch && terms.epoch_start < log_.end_offset());
+    }
+
+    bool open_leader(const LeaderTerms &terms, Micros now_us) {
+        leader_ = std::make_unique<LeaderLane>(context_, terms);
+        is_frozen_ = false;
+        epoch_ = terms.epoch;
+        return context_.flush_rest() && go_on(now_us);
+    }
+
+    // Would these terms follow whom the open lane follows already?
+    bool follows(const FollowerTerms &terms) const noexcept {
+        return follower_ && follower_->terms.epoch == terms.epoch && follower_->terms.leader_id == terms.leader_id;
+    }
+
+    bool open_follower(const FollowerTerms &terms, Micros now_us) {
+        if (follower_) {
+            follower_->renew(terms);
+        } else {
+            follower_ = std::make_unique<FollowerLane>(context_, terms);
+        }
+        is_frozen_ = false;
+        epoch_ = terms.epoch;
+        return context_.flush_rest() && go_on(now_us);
+    }
+
+    bool attach_leader(Connection connection, int api_version, Micros now_us) {
+        if (!follower_) return true;
+        follower_->attach(connection, api_version);
+        return go_on(now_us);
+    }
+
+    void detach(Connection connection) noexcept {
+        if (leader_) leader_->detach(connection);
+        if (follower_) follower_->detach(connection);
+    }
+
+    bool admit(const Admission &fetch, Micros now_us) {
+        leader_->admit(fetch, now_us);
+        return go_on(now_us);
+    }
+
+    // False: what gathered could not be written.
+    bool freeze() noexcept {
+        is_frozen_ = true;
+        return !leader_ || context_.has_failed || mutated(Mutation::freezes_without_writing_what_gathered) || leader_->seal();
+    }
+
+    bool resume(Micros now_us) {
+        is_frozen_ = false;
+        if (mode() != Mode::closed && !context_.has_failed && !context_.flush_rest()) return false;
+        return go_on(now_us);
+    }
+
+    // `state`: as freeze leaves it. False: what gathered could not be written; the lane is closed all the same.
+    bool close(State *closing) {
+        const bool is_whole = freeze();
+        *closing = state();
+        if (leader_) {
+            leader_->unpark_all();
+            context_.barriers.fail(context_.out);
+        }
+        if (mutated(Mutation::goes_on_after_close)) {
+            is_frozen_ = false;
+            return is_whole;
+        }
+        high_watermark_ = high_watermark();
+        leader_.reset();
+        follower_.reset();
+        return is_whole;
+    }
+
+    State state() const {
+        State now;
+        now.mode = mode();
+        now.epoch = epoch_;
+        now.log_end = log_.end_offset();
+        now.flushed_end = log_.flushed_end();
+        now.high_watermark = high_watermark();
+        if (leader_) now.peers = leader_->peer_states();
+        if (follower_) {
+            now.leader_contact_us = mutated(Mutation::tells_the_contacts_of_the_opening) ? -1 : follower_->leader_contact_us;
+            now.fetch_sent_us = follower_->fetch_sent_us;
+        }
+        return now;
+    }
+
+    // --- the shell's side -------------------------------------------------------------------------------------------------
+
+    // Rule 2: not while frozen; frames wait until raft/ has decided.
+    bool on_frame(Connection connection, Span frame, Micros now_us) {
+        if (context_.has_failed) return true;
+        if (leader_) {
+            const LeaderLane::Seen seen = leader_->on_frame(connection, frame, now_us);
+            if (seen != LeaderLane::Seen::unusual) return seen == LeaderLane::Seen::steady;
+        } else if (follower_) {
+            const FollowerLane::Seen seen = follower_->on_frame(connection, frame, now_us);
+            if (seen != FollowerLane::Seen::unusual) return seen == FollowerLane::Seen::steady;
+        } else if (correlation_of(frame) >= correlation_first) {
+            return true;  // a late answer to a Fetch of earlier terms
+        }
+        is_frozen_ = !mutated(Mutation::hands_up_without_freezing);
+        context_.out.hand_up(connection, frame);
+        return true;
+    }
+
+    // Rule 4: the log has learned of the sync before.
+    bool on_flushed(std::int64_t generation, Micros now_us) {
+        return (generation != log_.generation() && !mutated(Mutation::ignores_the_generation)) || go_on(now_us);
+    }
+
+    void on_flush_failed() noexcept { context_.has_failed = !mutated(Mutation::forgets_a_failed_sync); }
+
+    bool on_tick(Micros now_us) noexcept { return !leader_ || is_frozen_ || context_.has_failed || leader_->on_tick(now_us); }
+
+    // --- the callers' side ------------------------------------------------------------------------------------------------
+
+    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms) noexcept {
+        const Offset refused = refusal();
+        return refused != 0 ? refused : leader_->append(values, count, timestamp_ms);
+    }
+
+    Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t record_count, std::int64_t timestamp_ms) noexcept {
+        const Offset refused = refusal();
+        return refused != 0 ? refused : leader_->append_encoded(batch, size, record_count, timestamp_ms);
+    }
+
+    std::int64_t begin_barrier() {
+        const Offset refused = refusal();
+        return refused != 0 ? refused : leader_->begin_barrier();
+    }
+
+    // Would an append now only gather in memory?
+    bool gathers() noexcept { return refusal() == 0 && leader_->gathers(); }
+
+   private:
+    // 0: appends are taken.
+    Offset refusal() const noexcept {
+        if (context_.has_failed) return verdict_failed;
+        if (!leader_) return verdict_not_leader;
+        return is_frozen_ ? verdict_frozen : 0;
+    }
+
+    // Do whatever has become possible, unless raft/ is deciding or a sync has failed.
+    bool go_on(Micros now_us) {
+        if ((is_frozen_ && !mutated(Mutation::sends_while_frozen)) || context_.has_failed) return true;
+        if (leader_) return leader_->settle(now_us);
+        if (follower_) follower_->fetch(now_us);
+        return true;
+    }
+
+    Context context_;
+    Log &log_;
+    std::unique_ptr<LeaderLane> leader_;
+    std::unique_ptr<FollowerLane> follower_;
+    bool is_frozen_ = false;
+    std::int32_t epoch_ = 0;
+    Offset high_watermark_ = unknown_offset;
+};
+
+}  // namespace fastquorum::lane

@@ -1,0 +1,362 @@
+// The lane of a leader: the twin of kernels/pure/lane_leader.py. KIP-595 "Fetch"; KIP-1166.
+//
+// Group commit: a batch is written when the flusher is idle or a voter's Fetch waits for it; otherwise appends gather until
+// the sync is reported, a voter fetches, or the batch is full. A written batch goes out to parked Fetches before it is
+// synced here. A call that answers false was cut off by the log.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "../epochs.h"
+#include "../fetch_layout.h"
+#include "../scan.h"
+#include "context.h"
+#include "mutation.h"
+#include "open_batch.h"
+#include "peer.h"
+
+namespace fastquorum::lane {
+
+inline constexpr int endpoints_version_min = 17;  // Kafka's leader names its endpoint from here on, though 16 could
+inline constexpr std::int64_t answer_bytes_max = 8 * 1024 * 1024;  // whatever the peer would take: everybody else waits
+inline constexpr std::size_t peers_max = 256;  // remembered before observers that are gone are forgotten
+inline constexpr std::uint32_t correlation_ahead_max = static_cast<std::uint32_t>(correlation_first) + 1;
+inline constexpr Micros high_watermark_delay_us = 3000;  // how long a follower may be left behind it with nothing else to tell
+inline constexpr std::size_t voters_max = 7;
+
+class LeaderLane {
+   public:
+    LeaderLane(Context &context, LeaderTerms terms)
+        : high_watermark(terms.high_watermark),
+          context_(context),
+          log_(context.log),
+          terms_(std::move(terms)),
+          batch_(context.batch_bytes_max),
+          own_index_(voter_index(context.identity.key)) {
+        ends_.assign(terms_.voters.size(), -1);
+        context_.barriers.open(terms_.voters.size(), own_index_);
+        fixed_.topic_id = context_.identity.topic_id.bytes;
+        fixed_.leader_id = context_.identity.key.id;
+        fixed_.leader_epoch = terms_.epoch;
+        fixed_.port = terms_.port;
+    }
+
+    std::int32_t epoch() const noexcept { return terms_.epoch; }
+
+    // --- appends ----------------------------------------------------------------------------------------------------------
+
+    // The first value's offset, or a verdict.
+    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms) noexcept {
+        if (batch_.record_count() == 0) batch_.open(log_.end_offset(), terms_.epoch, timestamp_ms);
+        if (!batch_.append(values, count)) {
+            if (OpenBatch::size_alone(values, count) > context_.batch_bytes_max) return verdict_too_large;
+            if (!seal()) return verdict_cut_off;
+            batch_.open(log_.end_offset(), terms_.epoch, timestamp_ms);
+            batch_.append(values, count);
+        }
+        const Offset offset = batch_.next_offset() - count;
+        if (parked_voters_ > 0 || !log_.is_flushing())
+            if (!seal()) return verdict_cut_off;
+        return parked_ == 0 || answer_parked() ? offset : verdict_cut_off;
+    }
+
+    // The first record's offset, or a verdict; the batch is stamped in place.
+    Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t record_count, std::int64_t timestamp_ms) noexcept {
+        if (size > context_.batch_bytes_max) return verdict_too_large;
+        if (!seal()) return verdict_cut_off;
+        const Offset offset = log_.end_offset();
+        store_big_endian(batch, offset);
+        store_big_endian(batch + framing_bytes, terms_.epoch);
+        if (!context_.write(Span{batch, size}, offset, offset + record_count, terms_.epoch, timestamp_ms)) return verdict_cut_off;
+        return parked_ == 0 || answer_parked() ? offset : verdict_cut_off;
+    }
+
+    // Would an append be written and sent at once, or gather in memory until a sync ends or a voter fetches?
+    bool gathers() noexcept { return parked_ == 0 && log_.is_flushing(); }
+
+    // Write what was accepted.
+    bool seal() noexcept {
+        if (batch_.record_count() == 0) return true;
+        const Offset base = batch_.base_offset(), next = batch_.next_offset();
+        return context_.write(batch_.seal(), base, next, terms_.epoch, batch_.timestamp_ms());
+    }
+
+    // --- fetches ----------------------------------------------------------------------------------------------------------
+
+    enum class Seen { steady, unusual, cut_off };
+
+    bool serves(Connection connection) const noexcept { return find(connection) != nullptr; }
+
+    // `unusual`: nothing has changed.
+    Seen on_frame(Connection connection, Span frame, Micros now_us) noexcept {
+        Peer *peer = find(connection);
+        if (peer == nullptr || peer->is_parked || !is_fetch(frame, peer->api_version))
+            // A late answer to a Fetch of ours, from when we followed, is passed over.
+            return correlation_of(frame) >= correlation_first ? Seen::steady : Seen::unusual;
+        RequestFields fields;
+        if (!parse_request(peer->api_version, FrameReader(frame.data, frame.size), &fields)) return Seen::unusual;
+        const std::uint32_t ahead =
+            (static_cast<std::uint32_t>(fields.correlation_id) - static_cast<std::uint32_t>(peer->correlation_id)) & correlation_last;
+        // A copy of an earlier Fetch answers nothing that was sent since (rule 7).
+        if (ahead == 0 || ahead > correlation_ahead_max) return Seen::steady;
+        if (!continues(fields, *peer)) return Seen::unusual;
+        peer->fetched(fields.fetch_offset, log_.end_offset(), now_us);
+        park(*peer, fields.correlation_id, fields.high_watermark, Micros{fields.max_wait_ms} * us_per_ms, fields.max_bytes, now_us);
+        count(*peer);
+        return settle_after(peer->voter_index >= 0, now_us) ? Seen::steady : Seen::cut_off;
+    }
+
+    // Take over this peer and its Fetch, parked; `settle` answers it.
+    void admit(const Admission &fetch, Micros now_us) {
+        Peer &peer = known(fetch.peer);
+        detach(fetch.connection, &peer);
+        if (peer.connection != fetch.connection) {
+            if (peer.is_parked) context_.out.unparked(peer.connection, peer.correlation_id, peer.api_version);
+            detach(peer.connection);
+            served_.push_back({fetch.connection, &peer});
+            peer.connection = fetch.connection;
+            peer.answered = 0;  // nothing was sent on this connection yet
+        } else if (peer.is_parked) {
+            peer.answered = 0;  // sent before the parked one was answered: it confirms no barrier (rule 7)
+        }
+        unpark(peer);
+        peer.voter_index = fetch.is_voter ? voter_index(fetch.peer) : -1;
+        peer.api_version = fetch.api_version;
+        peer.sent_end = fetch.fetch_offset;
+        peer.sent_epoch = log_.last_epoch();  // counts only after an empty answer: then the peer is at the log's end
+        peer.fetched(fetch.fetch_offset, log_.end_offset(), now_us);
+        park(peer, fetch.correlation_id, fetch.request_high_watermark, fetch.max_wait_us, fetch.bytes_max, now_us);
+        count(peer);
+    }
+
+    // The connection is gone, or `keep`'s from now on: its peer is served no longer.
+    void detach(Connection connection, const Peer *keep = nullptr) noexcept {
+        const auto at = std::find_if(served_.begin(), served_.end(), [&](const Served &each) { return each.connection == connection; });
+        if (at == served_.end() || at->peer == keep) return;
+        Peer &peer = *at->peer;
+        served_.erase(at);
+        peer.connection = no_connection;
+        unpark(peer);
+    }
+
+    // Go on after anything may have moved: a sync, a pause, an admission.
+    bool settle(Micros now_us) noexcept { return settle_after(true, now_us); }
+
+    // Answer whose wait is over.
+    bool on_tick(Micros now_us) noexcept {
+        for (const Served &each : served_)
+            if (each.peer->is_parked && each.peer->deadline_us <= now_us)
+                if (!answer(*each.peer)) return false;
+        return true;
+    }
+
+    Micros deadline_us() const noexcept {
+        Micros due = -1;
+        if (parked_ == 0) return due;
+        for (const Served &each : served_)
+            if (each.peer->is_parked && (due < 0 || each.peer->deadline_us < due)) due = each.peer->deadline_us;
+        return due;
+    }
+
+    // The terms end: name every Fetch that somebody else must answer.
+    void unpark_all() {
+        for (const Served &each : served_)
+            if (each.peer->is_parked) {
+                unpark(*each.peer);
+                context_.out.unparked(each.connection, each.peer->correlation_id, each.peer->api_version);
+            }
+    }
+
+    // --- barriers and state -----------------------------------------------------------------------------------------------
+
+    // Its number, or a verdict.
+    std::int64_t begin_barrier() {
+        const std::int64_t barrier = context_.barriers.begin();
+        if (mutated(Mutation::counts_fetches_under_way))
+            for (const Served &each : served_) each.peer->answered = barrier;
+        if (mutated(Mutation::counts_observers))
+            for (auto &[key, peer] : peers_)
+                if (peer->voter_index < 0) peer->voter_index = static_cast<int>(terms_.voters.size()) - 1;
+        if (parked_voters_ > 0 && !mutated(Mutation::leaves_parked_fetches_alone) && !answer_parked()) return verdict_cut_off;
+        complete_barriers();
+        return barrier;
+    }
+
+    std::vector<PeerState> peer_states() const {
+        std::vector<PeerState> states;
+        for (const auto &[key, peer] : peers_) states.push_back(peer->state());
+        if (mutated(Mutation::tells_the_contacts_of_the_opening))
+            for (PeerState &state : states) state.last_contact_us = -1;
+        return states;
+    }
+
+    Offset high_watermark;
+
+   private:
+    struct Served {
+        Connection connection;
+        Peer *peer;
+    };
+
+    Peer *find(Connection connection) const noexcept {
+        for (const Served &each : served_)
+            if (each.connection == connection) return each.peer;
+        return nullptr;
+    }
+
+    static bool is_fetch(Span frame, int api_version) noexcept {
+        return frame.size >= 4 && load_big_endian<std::int16_t>(frame.data) == 1 && load_big_endian<std::int16_t>(frame.data + 2) == api_version;
+    }
+
+    bool continues(const RequestFields &fields, const Peer &peer) noexcept {
+        const Identity &identity = context_.identity;
+        return fields.leader_epoch == terms_.epoch && fields.fetch_offset == peer.sent_end && fields.last_fetched_epoch == peer.sent_epoch &&
+               fields.fetch_offset >= log_.start_offset() && fields.replica_id == peer.key.id && fields.max_wait_ms >= 0 &&
+               (fields.directory_id == nullptr || peer.key.directory_id.is(fields.directory_id)) &&
+               (fields.cluster_id.data == nullptr || fields.cluster_id == context_.text(identity.cluster_id)) &&
+               (fields.topic_id == nullptr || identity.topic_id.is(fields.topic_id));
+    }
+
+    Peer &known(const ReplicaKey &key) {
+        const auto found = peers_.find(key);
+        if (found != peers_.end()) return *found->second;
+        if (peers_.size() >= peers_max)
+            // Observers come and go, and may call themselves anything: those without a connection are let go of.
+            std::erase_if(peers_, [](const auto &each) { return each.second->voter_index < 0 && each.second->connection < 0; });
+        return *peers_.emplace(key, std::make_unique<Peer>(key)).first->second;
+    }
+
+    // Write what gathered, move the high watermark, answer whom that concerns and whoever does not want to wait.
+    bool settle_after(bool may_write, Micros now_us) noexcept {
+        if (may_write && !seal()) return false;
+        advance();
+        if (!answer_parked()) return false;
+        if (parked_ > 0) {
+            hasten(now_us);
+            if (!on_tick(now_us)) return false;
+        }
+        complete_barriers();
+        return true;
+    }
+
+    void count(const Peer &peer) noexcept {
+        if (peer.voter_index < 0) return;
+        ends_[static_cast<std::size_t>(peer.voter_index)] = peer.end_offset;
+        context_.barriers.confirm(peer.voter_index, peer.answered);
+    }
+
+    // Recompute the high watermark, from flushed ends alone: the leader's own too, and only if it is a voter.
+    void advance() {
+        if (own_index_ >= 0)
+            ends_[static_cast<std::size_t>(own_index_)] =
+                mutated(Mutation::counts_its_unflushed_end) ? log_.end_offset() : log_.flushed_end();
+        Offset sorted[voters_max];
+        std::copy(ends_.begin(), ends_.end(), sorted);
+        const Offset majority = majority_reached(sorted, static_cast<std::int64_t>(ends_.size()));
+        if (majority > terms_.epoch_start && majority > high_watermark) {
+            high_watermark = majority;
+            context_.out.advanced(majority);
+        }
+    }
+
+    void park(Peer &peer, std::int32_t correlation_id, Offset request_high_watermark, Micros wait_us, std::int64_t bytes_max, Micros now_us) noexcept {
+        peer.is_parked = true;
+        peer.correlation_id = correlation_id;
+        peer.request_high_watermark = request_high_watermark;
+        peer.deadline_us = now_us + std::min(wait_us, terms_.fetch_wait_us_max);
+        peer.bytes_max = std::min(bytes_max, answer_bytes_max);
+        ++parked_;
+        parked_voters_ += peer.voter_index >= 0;
+    }
+
+    void unpark(Peer &peer) noexcept {
+        if (!peer.is_parked || mutated(Mutation::answers_a_parked_fetch_twice)) return;
+        peer.is_parked = false;
+        --parked_;
+        parked_voters_ -= peer.voter_index >= 0;
+    }
+
+    // Answer every parked Fetch that has records to get; for a pending barrier every voter's, empty or not.
+    bool answer_parked() noexcept {
+        const Offset end = log_.end_offset();
+        const Barriers &barriers = context_.barriers;
+        const std::int64_t provoking = barriers.is_pending() ? barriers.begun() : 0;
+        for (const Served &each : served_) {
+            Peer &peer = *each.peer;
+            if (peer.is_parked && (peer.sent_end < end || (peer.answered < provoking && peer.voter_index >= 0)))
+                if (!answer(peer)) return false;
+        }
+        return true;
+    }
+
+    // Peers that do not know the high watermark yet are told soon: with the next records, or by an empty answer. An empty
+    // answer at once would be a second message for every commit, and leave no Fetch parked for the next append.
+    void hasten(Micros now_us) noexcept {
+        const Micros soon = now_us + high_watermark_delay_us;
+        for (const Served &each : served_) {
+            Peer &peer = *each.peer;
+            if (peer.is_parked && high_watermark > peer.request_high_watermark && peer.deadline_us > soon) peer.deadline_us = soon;
+        }
+    }
+
+    // Claim the peer's parked Fetch and answer it from the log as it is now.
+    bool answer(Peer &peer) noexcept {
+        Span records{zero_uuid, 0};
+        if (peer.sent_end < log_.end_offset()) {
+            if (!log_.read(peer.sent_end, peer.bytes_max, &records)) return false;
+            read_end(records, peer);
+        }
+        unpark(peer);
+        peer.answered = context_.barriers.begun();
+        fixed_.host = terms_.has_endpoint && peer.api_version >= endpoints_version_min ? context_.text(terms_.host) : Span{};
+        const ResponseVarying varying{peer.correlation_id, high_watermark, log_.start_offset(), records.size};
+        FrameWriter head, tail;
+        write_response(peer.api_version, head, fixed_, varying);
+        write_response_tail(peer.api_version, tail, fixed_, varying);
+        context_.out.send(peer.connection, Frame{{{head.data(), head.size()}, records, {tail.data(), tail.size()}}});
+        return true;
+    }
+
+    // Where whole batches end: the offset after the last one, and its epoch.
+    static void read_end(Span batches, Peer &peer) noexcept {
+        for (std::int64_t at = 0; at + header_bytes <= batches.size;) {
+            const BatchHeader header = read_header(batches.data + at);
+            if (header.size_bytes < header_bytes) return;
+            peer.sent_end = header.base_offset + header.last_offset_delta + 1;
+            peer.sent_epoch = header.leader_epoch;
+            at += header.size_bytes;
+        }
+    }
+
+    void complete_barriers() {
+        if (context_.barriers.is_pending() && (high_watermark > terms_.epoch_start || mutated(Mutation::confirms_before_the_epochs_start)))
+            context_.barriers.complete(high_watermark, context_.out);
+    }
+
+    // The key's place among the voters. One whose directory is not known (kraft.version 0) is known by its id.
+    int voter_index(const ReplicaKey &key) const noexcept {
+        for (std::size_t i = 0; i < terms_.voters.size(); ++i) {
+            const ReplicaKey &voter = terms_.voters[i];
+            if (voter.id == key.id && (is_zero(voter.directory_id.bytes) || voter.directory_id == key.directory_id)) return static_cast<int>(i);
+        }
+        return -1;
+    }
+
+    Context &context_;
+    Log &log_;
+    const LeaderTerms terms_;
+    OpenBatch batch_;
+    std::map<ReplicaKey, std::unique_ptr<Peer>> peers_;
+    std::vector<Served> served_;  // in the order in which they were admitted
+    std::int64_t parked_ = 0;
+    std::int64_t parked_voters_ = 0;
+    const int own_index_;
+    std::vector<Offset> ends_;  // flushed end of each voter, in the order of the terms
+    ResponseFixed fixed_;
+};
+
+}  // namespace fastquorum::lane
