@@ -144,7 +144,7 @@ cdef extern from "lane/lane.h" namespace "fastquorum::lane" nogil:
         cbool close(State *state) except +
         State state() except +
         cbool on_frame(int64_t connection, Span frame, int64_t now_us) except +
-        cbool on_flushed(int64_t generation, int64_t now_us) except +
+        cbool on_flushed(int64_t generation, int64_t end, int64_t now_us) except +
         void on_flush_failed() noexcept
         cbool on_tick(int64_t now_us) noexcept
         int64_t append(const Slice *values, int64_t count, int64_t timestamp_ms) noexcept

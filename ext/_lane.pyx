@@ -289,10 +289,10 @@ cdef class Lane:
         return self._done()
 
     def on_flushed(self, int64_t generation, int64_t end, int64_t now_us):
-        if generation == self._log.generation:
-            assert end <= self._log.flushed_end, "rule 4: the log learns of a sync before the lane"
-        self._lane.get().on_flushed(generation, now_us)
-        return self._done()
+        good = self._lane.get().on_flushed(generation, end, now_us)
+        out = self._done()
+        assert good, "rule 4: the log learns of a sync before the lane"
+        return out
 
     def on_flush_failed(self):
         self._lane.get().on_flush_failed()

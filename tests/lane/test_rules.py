@@ -2,9 +2,13 @@
 
 import pytest
 
-from fastquorum.kernels.lane import AppendVerdict, BarrierDone
+from fastquorum.errors import UsageError
+from fastquorum.kernels import load
+from fastquorum.kernels.lane import AppendVerdict, BarrierDone, load_lane
+from fastquorum.kernels.native._lane import HAS_MUTANTS, plant_mutation
 from tests.lane.builders import Leading, Make, answers
 from tests.lane.mutants import MUTANTS, Mutant
+from tests.lane.native_mutants import NATIVE_MUTANTS, NativeMutant, declared, planted
 from tests.lane.scenarios import SCENARIOS, Scenario, World, done
 
 
@@ -19,6 +23,33 @@ def test_mutant_is_caught(make: Make, mutant: Mutant) -> None:
     broken = World(Make(mutant.lane, make.kernels), mutant.log, mutant.elect)  # type: ignore[arg-type]
     with pytest.raises(AssertionError):
         mutant.scenario(broken)
+
+
+if HAS_MUTANTS:  # in the checked build
+
+    @pytest.mark.parametrize("mutant", NATIVE_MUTANTS, ids=lambda mutant: f"rule {mutant.rule}: {mutant.name}")
+    def test_native_mutant_is_caught(mutant: NativeMutant) -> None:
+        make = Make(load_lane("native"), load("native"))
+        mutant.scenario(World(make))
+        with planted(mutant.name), pytest.raises(AssertionError):
+            mutant.scenario(World(make))
+
+
+def test_a_native_lane_is_opened_over_its_leader_change_only() -> None:
+    """Rule 1, whose mutant is a shell: no lane can be talked into it."""
+    (first,) = (mutant for mutant in MUTANTS if mutant.rule == 1)
+    make = Make(load_lane("native"), load("native"))
+    first.scenario(World(make))
+    with pytest.raises(AssertionError, match="rule 1"):
+        first.scenario(World(make, first.log, first.elect))  # type: ignore[arg-type]
+
+
+def test_every_rule_has_a_native_mutant_and_every_declared_one_is_tried() -> None:
+    assert {mutant.rule for mutant in NATIVE_MUTANTS} | {1} == set(range(8))
+    assert {mutant.name for mutant in NATIVE_MUTANTS} == set(declared()[1:])
+    if not HAS_MUTANTS:
+        with pytest.raises(UsageError, match="no mutants"):
+            plant_mutation(1)
 
 
 def test_every_rule_has_a_mutant_and_every_scenario_one_that_it_catches() -> None:

@@ -36,7 +36,7 @@ class Lane {
 
     // Rule 1: may this lead begin? The shell asks before it opens.
     bool may_lead(const LeaderTerms &terms) noexcept {
-        return mutated(Mutation::opens_before_the_leader_change) || (log_.last_epoch() == terms.epoch && terms.epoch_start < log_.end_offset());
+        return log_.last_epoch() == terms.epoch && terms.epoch_start < log_.end_offset();
     }
 
     bool open_leader(const LeaderTerms &terms, Micros now_us) {
@@ -142,9 +142,10 @@ class Lane {
         return true;
     }
 
-    // Rule 4: the log has learned of the sync before.
-    bool on_flushed(std::int64_t generation, Micros now_us) {
-        return (generation != log_.generation() && !mutated(Mutation::ignores_the_generation)) || go_on(now_us);
+    // Rule 4: the log has learned of the sync before; false if it has not.
+    bool on_flushed(std::int64_t generation, Offset end, Micros now_us) {
+        if (generation != log_.generation() && !mutated(Mutation::ignores_the_generation)) return true;
+        return end <= log_.flushed_end() && go_on(now_us);
     }
 
     void on_flush_failed() noexcept { context_.has_failed = !mutated(Mutation::forgets_a_failed_sync); }

@@ -5,7 +5,6 @@ namespace fastquorum::lane {
 
 enum class Mutation : int {
     none,
-    opens_before_the_leader_change,
     hands_up_without_freezing,
     freezes_without_writing_what_gathered,
     sends_while_frozen,

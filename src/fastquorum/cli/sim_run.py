@@ -26,8 +26,8 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernels",
         choices=("mixed", "native", "pure"),
-        default="pure",
-        help="mixed: some nodes native, some pure (default: pure); the trace is the same",
+        default="mixed",
+        help="mixed: some nodes native, some pure (default: mixed); the trace is the same",
     )
 
 

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seeds", metavar="A:B", type=seeds, required=True)
     parser.add_argument("--jobs", metavar="J", type=positive, default=os.cpu_count() or 1, help="default: one per CPU")
-    parser.add_argument("--kernels", choices=("mixed", "native", "pure"), default="pure", help="default: pure")
+    parser.add_argument("--kernels", choices=("mixed", "native", "pure"), default="mixed", help="default: mixed")
     add_format(parser)
 
 
