@@ -149,6 +149,22 @@ cdef extern from "epochs.h" namespace "fastquorum" nogil:
     int64_t majority_reached(int64_t *end_offsets, int64_t count) noexcept
 
 
+cdef extern from "offset_index.h" namespace "fastquorum" nogil:
+    cdef cppclass OffsetIndex:
+        int64_t base_offset() noexcept
+        int64_t size() noexcept
+        bint is_due(int64_t position) noexcept
+        bint add_batch(const uint8_t *batch, int64_t base_offset, int64_t position) noexcept
+        int64_t lookup(int64_t offset) noexcept
+        void truncate_to(int64_t position) noexcept
+        bint encode(vector[uint8_t] *out) noexcept
+
+    cdef cppclass IndexRef:
+        OffsetIndex *get() noexcept
+
+    IndexRef make_index(int64_t base_offset) noexcept
+
+
 cdef extern from "file.h" namespace "fastquorum" nogil:
     cdef cppclass File:
         int descriptor() noexcept

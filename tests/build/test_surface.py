@@ -9,7 +9,7 @@ from fastquorum import kernels
 from fastquorum.kernels import native, pure
 
 FUNCTIONS = sorted(name for name, member in vars(kernels.Kernels).items() if callable(member) and name[0] != "_")
-CLASSES = ("Accumulator", "EpochCache", "FrameSplitter", "SegmentFile", "Flusher")
+CLASSES = ("Accumulator", "EpochCache", "FrameSplitter", "OffsetIndex", "SegmentFile", "Flusher")
 
 
 def parameters(function: object) -> list[tuple[str, object, object]]:

@@ -5,7 +5,7 @@ import pytest
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
 from fastquorum.storage import recovery, scanning
-from fastquorum.storage.index import OffsetIndex, decode_index
+from fastquorum.storage.index import decode_index
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.storage.reading import walk
 from fastquorum.storage.scanning import scan_segment
@@ -30,7 +30,7 @@ def test_a_scan_finds_the_same_in_windows_of_any_size(
 ) -> None:
     rig = uneven_log(kernels)
     segment = rig.log._segments[0]
-    index = OffsetIndex(0)
+    index = kernels.OffsetIndex(0)
     monkeypatch.setattr(scanning, "WINDOW_BYTES", window_bytes)
     monkeypatch.setattr(recovery, "WINDOW_BYTES", window_bytes)
     scan = scan_segment(kernels, segment.file, 0, segment.file.size_bytes, expected_offset=0, epoch_min=0, index=index)

@@ -33,7 +33,7 @@ from fastquorum.kernels.batches import (
     Record,
     Scan,
 )
-from fastquorum.kernels.files import Flusher, SegmentFile
+from fastquorum.kernels.files import Flusher, OffsetIndex, SegmentFile
 from fastquorum.kernels.messages import MessageCodec, StructLayout
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "Flusher",
     "FrameSplitter",
     "Kernels",
+    "OffsetIndex",
     "SegmentFile",
     "load",
 ]
@@ -175,6 +176,7 @@ class Kernels(Protocol):
     Accumulator: type[Accumulator]
     EpochCache: type[EpochCache]
     FrameSplitter: type[FrameSplitter]
+    OffsetIndex: type[OffsetIndex]
     SegmentFile: type[SegmentFile]
     Flusher: type[Flusher]
 

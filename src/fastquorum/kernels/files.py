@@ -1,4 +1,4 @@
-"""What a kernel set does with files: one segment's, and the thread that syncs them.
+"""What a kernel set does with files: one segment's, its offset index, and the thread that syncs files.
 
 Callers import it from `fastquorum.kernels`.
 """
@@ -44,6 +44,40 @@ class SegmentFile(Protocol):
 
     def fileno(self) -> int: ...
     def close(self) -> None: ...
+
+
+class OffsetIndex(Protocol):
+    """Where, roughly, an offset lies in a segment's file: about one batch for every INDEX_INTERVAL_BYTES, ascending in
+    offset and position. O(log entries) lookups. Source: Kafka's `OffsetIndex`.
+
+    The native one is thread-safe: one thread may add to it while others look up. The pure one is not.
+    """
+
+    def __init__(self, base_offset: int) -> None:
+        """Of the segment that begins with base_offset; empty."""
+
+    def __len__(self) -> int:
+        """Entries."""
+
+    @property
+    def base_offset(self) -> int: ...
+    def add(self, buffer: Buffer, at: int, base_offset: int, position: int) -> None:
+        """List the batch at buffer[at:], which begins with base_offset and lies at `position` of the file, unless the
+        last listed one (or the file's beginning) is nearer than INDEX_INTERVAL_BYTES.
+
+        Nor is one listed that would not ascend or whose entry does not fit into Kafka's two int32: lookups then find
+        an earlier batch. UsageError, and nothing changed, if no batch header fits at `at` when one is due.
+        """
+
+    def lookup(self, offset: int) -> int:
+        """Position of a batch that holds `offset` or begins before it; the nearest one listed, else 0."""
+
+    def truncate_to(self, position: int) -> None:
+        """Drop entries for batches at or beyond `position`."""
+
+    def encode(self) -> bytes:
+        """Kafka's index file: for each entry int32 last offset of the batch, relative to base_offset, int32
+        position."""
 
 
 class Flusher(Protocol):

@@ -100,7 +100,7 @@ def create_log(disk: Disk, kernels: Kernels, *, directory: str = names.LOG_DIREC
     """The files of an empty log. Idempotent until something is appended."""
     disk.make_directory(directory)
     if not disk.exists(names.join(directory, names.segment_name(0))):
-        create_segment(disk, directory, 0, 0).file.close()
+        create_segment(disk, kernels, directory, 0, 0).file.close()
     disk.replace_file(names.join(directory, names.EPOCH_CHECKPOINT), format_epochs([]))
     write_mark(disk, kernels, directory, LogPosition(0, 0, 0), [])
     disk.replace_file(names.join(directory, names.PARTITION_METADATA), partition_metadata())

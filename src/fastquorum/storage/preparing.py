@@ -8,6 +8,7 @@ a file instead of writing megabytes.
 
 from typing import Final
 
+from fastquorum.kernels import Kernels
 from fastquorum.storage import names
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.segment import Segment, create_segment
@@ -22,8 +23,11 @@ SPARE_STEP_BYTES: Final = 1024 * 1024
 class Preparation:
     """What is zero-filled, and what comes next. The spare lies under a name that recovery sweeps away."""
 
-    def __init__(self, disk: Disk, directory: str, *, preallocate_bytes: int, segment_bytes: int) -> None:
+    def __init__(
+        self, disk: Disk, kernels: Kernels, directory: str, *, preallocate_bytes: int, segment_bytes: int
+    ) -> None:
         self._disk = disk
+        self._kernels = kernels
         self._directory = directory
         self._segment_bytes = segment_bytes
         self._ahead_bytes = min(preallocate_bytes, segment_bytes)
@@ -49,12 +53,12 @@ class Preparation:
         """The segment to go on with; its zeros and its name are durable."""
         spare, self._spare = self._spare, None
         if spare is None:
-            return create_segment(self._disk, self._directory, base_offset, self._ahead_bytes)
+            return create_segment(self._disk, self._kernels, self._directory, base_offset, self._ahead_bytes)
         spare.file.close()
         name = names.join(self._directory, names.segment_name(base_offset))
         self._disk.rename(names.join(self._directory, names.SPARE_SEGMENT), name)
         self._disk.sync_directory(self._directory)
-        return Segment(base_offset, self._disk.open(name, "open"), prepared_bytes=spare.prepared_bytes)
+        return Segment(self._kernels, base_offset, self._disk.open(name, "open"), prepared_bytes=spare.prepared_bytes)
 
     def discard(self) -> None:
         """Remove the spare, as a closed directory has none."""
@@ -68,7 +72,8 @@ class Preparation:
 
     def _grow_spare(self) -> None:
         if self._spare is None:
-            self._spare = Segment(-1, self._disk.open(names.join(self._directory, names.SPARE_SEGMENT), "create"))
+            name = names.join(self._directory, names.SPARE_SEGMENT)
+            self._spare = Segment(self._kernels, -1, self._disk.open(name, "create"))
         elif self._spare.prepared_bytes == self._ahead_bytes:
             return
         self._spare.prepare(min(self._spare.prepared_bytes + SPARE_STEP_BYTES, self._ahead_bytes))

@@ -111,7 +111,7 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
             if base != inspection.end_offset:
                 fault, later = Fault(BatchFault.OFFSET, 0, base, -1, -1), bases[at:]
             else:
-                _look_into(kernels, inspection, Segment(base, disk.open(name, "read")))
+                _look_into(kernels, inspection, Segment(kernels, base, disk.open(name, "read")))
                 fault, later = inspection.torn, bases[at + 1 :]
             if fault is not None:
                 _cut(disk, kernels, directory, inspection, fault, later)
@@ -259,7 +259,7 @@ def recover(disk: Disk, kernels: Kernels, directory: str, *, prepare_bytes: int)
         if segment.prepared_bytes != segment.size_bytes:
             segment.trim()
     if not segments:
-        segments.append(create_segment(disk, directory, inspection.end_offset, prepare_bytes))
+        segments.append(create_segment(disk, kernels, directory, inspection.end_offset, prepare_bytes))
         inspection.kept.append(FoundSegment(segments[0]))
     active = segments[-1]
     if active.prepared_bytes < active.size_bytes + prepare_bytes // 2:

@@ -7,8 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, Buffer, Fault, Kernels, Scan, SegmentFile
-from fastquorum.storage.index import OffsetIndex
+from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, Buffer, Fault, Kernels, OffsetIndex, Scan, SegmentFile
 from fastquorum.types import Epoch, Offset
 
 WINDOW_BYTES: Final = 2 * 1024 * 1024

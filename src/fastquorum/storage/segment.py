@@ -1,9 +1,8 @@
 """One open segment of the log: its file, how much of it is written and how much is prepared with zeros, its index."""
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
-from fastquorum.kernels import SegmentFile
-from fastquorum.storage.index import OffsetIndex
+from fastquorum.kernels import Kernels, OffsetIndex, SegmentFile
 from fastquorum.storage.names import index_name, join, segment_name
 from fastquorum.storage.ports import Disk
 from fastquorum.types import Offset
@@ -13,6 +12,7 @@ from fastquorum.types import Offset
 class Segment:
     """`size_bytes` bytes of batches, then zeros up to `prepared_bytes`, where the file ends."""
 
+    kernels: InitVar[Kernels]
     base_offset: Offset
     file: SegmentFile
     size_bytes: int = 0
@@ -20,8 +20,8 @@ class Segment:
     max_timestamp_ms: int = -1
     index: OffsetIndex = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.index = OffsetIndex(self.base_offset)
+    def __post_init__(self, kernels: Kernels) -> None:
+        self.index = kernels.OffsetIndex(self.base_offset)
 
     def prepare(self, end: int) -> None:
         """Zero-fill ahead up to `end`. Not synced here: the next sync of the file covers it."""
@@ -37,10 +37,10 @@ class Segment:
         self.file.sync()
 
 
-def create_segment(disk: Disk, directory: str, base_offset: Offset, prepare_bytes: int) -> Segment:
+def create_segment(disk: Disk, kernels: Kernels, directory: str, base_offset: Offset, prepare_bytes: int) -> Segment:
     """A new, zero-filled segment; the file and its name are durable when this returns."""
     name = join(directory, segment_name(base_offset))
-    segment = Segment(base_offset, disk.open(name, "create"))
+    segment = Segment(kernels, base_offset, disk.open(name, "create"))
     segment.prepare(prepare_bytes)
     segment.file.sync()
     disk.sync_directory(directory)

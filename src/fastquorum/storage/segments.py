@@ -36,7 +36,7 @@ class Segments(list[Segment]):
         self._directory = directory
         self._segment_bytes = min(config.segment_bytes, SEGMENT_BYTES_MAX)
         self._preparation = Preparation(
-            disk, directory, preallocate_bytes=config.preallocate_bytes, segment_bytes=self._segment_bytes
+            disk, kernels, directory, preallocate_bytes=config.preallocate_bytes, segment_bytes=self._segment_bytes
         )
 
     @property

@@ -8,6 +8,7 @@ from fastquorum.kernels.native._decode import decode_batch, decode_records, deco
 from fastquorum.kernels.native._encode import encode_columns, encode_records, encode_values
 from fastquorum.kernels.native._epochs import EpochCache, high_watermark
 from fastquorum.kernels.native._frames import FrameSplitter
+from fastquorum.kernels.native._index import OffsetIndex
 from fastquorum.kernels.native._messages import MessageCodec as message_codec
 from fastquorum.kernels.native._scan import batch_headers, scan, slice_batches, stamp_batch
 from fastquorum.kernels.native._segment import Flusher, SegmentFile
@@ -18,6 +19,7 @@ __all__ = [
     "EpochCache",
     "Flusher",
     "FrameSplitter",
+    "OffsetIndex",
     "SegmentFile",
     "batch_headers",
     "cpu_path",

@@ -17,6 +17,7 @@ from fastquorum.kernels.pure.batch_header import as_view
 from fastquorum.kernels.pure.epochs import EpochCache
 from fastquorum.kernels.pure.flusher import Flusher
 from fastquorum.kernels.pure.frames import FrameSplitter
+from fastquorum.kernels.pure.offset_index import OffsetIndex
 from fastquorum.kernels.pure.scan import batch_headers, scan, slice_batches, stamp_batch
 from fastquorum.kernels.pure.segment import SegmentFile
 from fastquorum.kernels.pure.watermark import high_watermark
@@ -27,6 +28,7 @@ __all__ = [
     "EpochCache",
     "Flusher",
     "FrameSplitter",
+    "OffsetIndex",
     "SegmentFile",
     "batch_headers",
     "cpu_path",
