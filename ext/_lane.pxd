@@ -147,7 +147,8 @@ cdef extern from "lane/lane.h" namespace "fastquorum::lane" nogil:
         cbool on_flushed(int64_t generation, int64_t end, int64_t now_us) except +
         void on_flush_failed() noexcept
         cbool on_tick(int64_t now_us) noexcept
-        int64_t append(const Slice *values, int64_t count, int64_t timestamp_ms) noexcept
+        int64_t append(const Slice *values, int64_t count, int64_t timestamp_ms, cbool gathers) noexcept
+        cbool push() noexcept
         int64_t append_encoded(uint8_t *batch, int64_t size, int64_t record_count, int64_t timestamp_ms) noexcept
         int64_t begin_barrier() except +
 

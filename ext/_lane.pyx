@@ -303,18 +303,22 @@ cdef class Lane:
 
     # --- the callers' side --------------------------------------------------------------------------------------------
 
-    def append(self, values, int64_t timestamp_ms, int64_t now_us):
+    def append(self, values, int64_t timestamp_ms, int64_t now_us, bint gathers=False):
         cdef Values found = Values(values)
         cdef int64_t offset
         if found.count == 0:
             raise UsageError("there is no value to append")
-        offset = self._lane.get().append(found.slices, found.count, timestamp_ms)
+        offset = self._lane.get().append(found.slices, found.count, timestamp_ms, gathers)
         if offset == verdict_too_large:
             raise RecordTooLarge(
                 size_bytes=core.header_bytes + core.values_size(found.slices, found.count, 0),
                 limit_bytes=self._batch_bytes_max,
             )
         return self._verdict(offset)
+
+    def push(self, int64_t now_us):
+        self._lane.get().push()
+        return self._done()
 
     def append_encoded(self, batch, int64_t record_count, int64_t timestamp_ms, int64_t now_us):
         cdef Py_buffer view

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
-from fastquorum.api.blocking import Result, Watch, left_s
+from fastquorum.api.blocking import Result, SlotResult, Watch, append, begin_barrier, left_s
 from fastquorum.api.blocking_producer import Producer
 from fastquorum.api.committed import Committed, Progress, check_from_offset, read_committed
 from fastquorum.api.description import QuorumDescription, description_of
@@ -46,7 +46,7 @@ class Pending:
 
     __slots__ = ("_result",)
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: Result | SlotResult) -> None:
         self._result = result
 
     def done(self) -> bool:
@@ -64,6 +64,7 @@ class Quorum(Standing):
     def __init__(self, node: RunningNode, watch: Watch) -> None:
         super().__init__(node)
         self._watch = watch
+        watch.watch_commit = node.watch_commit
 
     # --- being ready, and who leads -----------------------------------------------------------------------------------
 
@@ -142,12 +143,10 @@ class Quorum(Standing):
 
         Raises NotLeader, Overloaded, RecordTooLarge, AppendTimeout (it may still commit).
         """
-        values = as_values(value)
         if not atomic:
-            return self._append_parts(values, timeout)
-        result = Result()
-        self._node.append(values, result)
-        return result.wait(timeout, append_timeout)
+            return self._append_parts(as_values(value), timeout)
+        values = value if value.__class__ is bytes else as_values(value)
+        return append(self._node, values, waits=True).wait(timeout, append_timeout)
 
     def append_nowait(self, batch: Values) -> Pending:
         """Append and return at once; ask for the result later. Raises NotLeader, Overloaded, RecordTooLarge.
@@ -157,9 +156,8 @@ class Quorum(Standing):
         >>> offsets[2] - offsets[0]
         2
         """
-        result = Result()
-        self._node.append(as_values(batch), result)
-        return Pending(result)
+        values = batch if batch.__class__ is bytes else as_values(batch)
+        return Pending(append(self._node, values, waits=False))
 
     def producer(self, id: str, timeout: float | None = None) -> Producer:
         """A producer whose appends are in the log once, however often they are tried, by whichever process.
@@ -184,9 +182,8 @@ class Quorum(Standing):
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            result = Result()
             try:
-                self._node.begin_barrier(result)
+                result = begin_barrier(self._node)
             except NotLeader as error:
                 if error.leader_id != self.node_id or (deadline is not None and time.monotonic() > deadline):
                     raise

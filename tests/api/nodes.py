@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import fastquorum as fq
 from fastquorum import sync
 from fastquorum.api.options import OpenOptions
 from fastquorum.errors import NotLeader
+from fastquorum.node.io.native_flusher import NativeFlusher
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 WAIT_S = 20.0
@@ -89,6 +91,18 @@ class Trio:
                 return self.leader.append(value, timeout=WAIT_S)
             except NotLeader:
                 continue
+
+
+@contextmanager
+def stalled(node: sync.Quorum | fq.Quorum) -> Iterator[None]:
+    """This node's disk does not answer."""
+    flusher = node._node._opened.flusher
+    assert isinstance(flusher, NativeFlusher)
+    flusher.hold(True)
+    try:
+        yield
+    finally:
+        flusher.hold(False)
 
 
 @contextmanager

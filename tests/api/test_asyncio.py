@@ -11,7 +11,7 @@ import fastquorum as fq
 from fastquorum import sync
 from fastquorum.api import quorum as asynchronous
 from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, RecordTooLarge, UsageError
-from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, free_ports, voters
+from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, free_ports, stalled, voters
 
 
 async def open_one(path: Path, **options: object) -> fq.Quorum:
@@ -124,14 +124,11 @@ def test_without_a_majority_waits_end_when_asked_to(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_an_append_times_out_with_its_fate_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_append_times_out_with_its_fate_open(tmp_path: Path) -> None:
     async def main() -> None:
         async with await open_one(tmp_path) as quorum:
-            flusher = quorum._node._opened.flusher
-            with monkeypatch.context() as patched:
-                patched.setattr(flusher, "completions", list)  # no sync is ever reported
-                with pytest.raises(AppendTimeout) as timeout:
-                    await quorum.append(b"x", timeout=0.05)
+            with stalled(quorum), pytest.raises(AppendTimeout) as timeout:
+                await quorum.append(b"x", timeout=0.05)
             assert timeout.value.maybe_committed
             await quorum.append(b"y")
             values = [record.value async for item in quorum.committed(follow=False) for record in item.records]

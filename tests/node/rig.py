@@ -14,7 +14,7 @@ from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import FastQuorumError, StateStoreFailed
 from fastquorum.kernels import Buffer, load
 from fastquorum.kernels.lane import load_lane
-from fastquorum.node.assembly import Member, Ports, assemble
+from fastquorum.node.assembly import Member, Ports, assemble, lane_shell
 from fastquorum.node.door import api_versions
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.identity import LogKind
@@ -106,6 +106,7 @@ class FakeListener:
         self.committed: list[int] = []
         self.leaderships: list[tuple[int, int, bool]] = []
         self.stopped: list[FastQuorumError | None] = []
+        self.watches_commits = False
 
     def on_committed(self, high_watermark: int) -> None:
         self.committed.append(high_watermark)
@@ -185,8 +186,8 @@ class Rig:
             clock_ms=lambda: WALL_CLOCK_MS,
             random=random.Random(1),
         )
-        self.replica = assemble(member, self.config, self.kernels, load_lane("pure"), self.log, ports)
-        self.shell = self.replica.shell
+        self.shell = lane_shell(member, self.config, self.kernels, load_lane("pure"), self.log, ports)
+        self.replica = assemble(member, self.config, self.kernels, self.shell, self.log, ports)
         self.replica.start(self.now_us)
 
     # --- time and disk ------------------------------------------------------------------------------------------------

@@ -154,10 +154,13 @@ class Lane {
 
     // --- the callers' side ------------------------------------------------------------------------------------------------
 
-    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms) noexcept {
+    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms, bool gathers = false) noexcept {
         const Offset refused = refusal();
-        return refused != 0 ? refused : leader_->append(values, count, timestamp_ms);
+        return refused != 0 ? refused : leader_->append(values, count, timestamp_ms, gathers);
     }
+
+    // What was appended to be gathered is written and sent now, unless it is to wait for a sync's end or raft/'s decision.
+    bool push() noexcept { return refusal() != 0 || leader_->push(); }
 
     Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t record_count, std::int64_t timestamp_ms) noexcept {
         const Offset refused = refusal();
@@ -169,8 +172,13 @@ class Lane {
         return refused != 0 ? refused : leader_->begin_barrier();
     }
 
-    // Would an append now only gather in memory?
-    bool gathers() noexcept { return refusal() == 0 && leader_->gathers(); }
+    // Accepted, and not written yet.
+    std::int64_t gathered_bytes() const noexcept { return leader_ ? leader_->gathered_bytes() : 0; }
+
+    // Would this append make no system call, be it pushed at once or not?
+    bool gathers(std::int64_t size_bytes, std::int64_t count, bool is_pushed_later) noexcept {
+        return refusal() == 0 && leader_->has_room(size_bytes, count) && (is_pushed_later || leader_->needs_no_push());
+    }
 
    private:
     // 0: appends are taken.

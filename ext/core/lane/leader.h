@@ -49,8 +49,8 @@ class LeaderLane {
 
     // --- appends ----------------------------------------------------------------------------------------------------------
 
-    // The first value's offset, or a verdict.
-    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms) noexcept {
+    // The first value's offset, or a verdict. What `gathers` waits for `push`, or for whatever else has a batch written.
+    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms, bool gathers) noexcept {
         if (batch_.record_count() == 0) batch_.open(log_.end_offset(), terms_.epoch, timestamp_ms);
         if (!batch_.append(values, count)) {
             if (OpenBatch::size_alone(values, count) > context_.batch_bytes_max) return verdict_too_large;
@@ -59,9 +59,13 @@ class LeaderLane {
             batch_.append(values, count);
         }
         const Offset offset = batch_.next_offset() - count;
-        if (parked_voters_ > 0 || !log_.is_flushing())
-            if (!seal()) return verdict_cut_off;
-        return parked_ == 0 || answer_parked() ? offset : verdict_cut_off;
+        return gathers || push() ? offset : verdict_cut_off;
+    }
+
+    // Write what gathered if nobody gains by its waiting, and answer whoever waits for records.
+    bool push() noexcept {
+        if ((parked_voters_ > 0 || !log_.is_flushing()) && !seal()) return false;
+        return parked_ == 0 || answer_parked();
     }
 
     // The first record's offset, or a verdict; the batch is stamped in place.
@@ -75,8 +79,11 @@ class LeaderLane {
         return parked_ == 0 || answer_parked() ? offset : verdict_cut_off;
     }
 
-    // Would an append be written and sent at once, or gather in memory until a sync ends or a voter fetches?
-    bool gathers() noexcept { return parked_ == 0 && log_.is_flushing(); }
+    // Would so many bytes in so many records go into the open batch, and a push do nothing?
+    bool has_room(std::int64_t size_bytes, std::int64_t count) const noexcept { return batch_.has_room(size_bytes, count); }
+    bool needs_no_push() noexcept { return parked_ == 0 && log_.is_flushing(); }
+
+    std::int64_t gathered_bytes() const noexcept { return batch_.record_count() > 0 ? batch_.size_bytes() : 0; }
 
     // Write what was accepted.
     bool seal() noexcept {

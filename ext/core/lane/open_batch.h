@@ -11,6 +11,9 @@
 
 namespace fastquorum::lane {
 
+// Of a value's record: two lengths, an offset delta, and four single bytes.
+inline constexpr std::int64_t record_overhead_max = 24;
+
 class OpenBatch {
    public:
     explicit OpenBatch(std::int64_t bytes_max) : bytes_max_(bytes_max), buffer_(static_cast<std::uint8_t *>(std::malloc(static_cast<std::size_t>(bytes_max)))) {
@@ -24,6 +27,7 @@ class OpenBatch {
     std::int64_t record_count() const noexcept { return record_count_; }
     Offset base_offset() const noexcept { return header_.base_offset; }
     Offset next_offset() const noexcept { return header_.base_offset + record_count_; }
+    std::int64_t size_bytes() const noexcept { return size_; }
     std::int64_t timestamp_ms() const noexcept { return header_.base_timestamp_ms; }
 
     // Begin an empty one.
@@ -40,6 +44,12 @@ class OpenBatch {
     }
 
     static std::int64_t size_alone(const Slice *values, std::int64_t count) noexcept { return header_bytes + values_size(values, count, 0); }
+
+    // Certainly, whatever their sizes.
+    bool has_room(std::int64_t size_bytes, std::int64_t count) const noexcept {
+        const std::int64_t used = record_count_ > 0 ? size_ : header_bytes;
+        return used + size_bytes + record_overhead_max * count <= bytes_max_ && record_count_ + count <= INT32_MAX;
+    }
 
     // All or none; false if they do not fit any more.
     bool append(const Slice *values, std::int64_t count) noexcept {

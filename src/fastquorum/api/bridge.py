@@ -8,11 +8,15 @@ of appends that commit together costs the loop one turn. `call_soon_threadsafe` 
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastquorum.errors import FastQuorumError
-from fastquorum.node.io.running import Leadership
+from fastquorum.kernels.shell import load_shell
+from fastquorum.node.io.running import Leadership, RunningNode
 from fastquorum.types import Offset
+
+if TYPE_CHECKING:
+    from fastquorum.kernels.shell import Mailbox
 
 
 class Bridge:
@@ -28,6 +32,21 @@ class Bridge:
         self._has_changed = False
         self._for_commits: list[asyncio.Future[None]] = []
         self._for_changes: list[asyncio.Future[None]] = []
+        self.watch_commit: Callable[[], None] = _ignore
+        """Has the node tell of the next commit; set when there is a node."""
+        self.mailbox: Mailbox | None = None
+        """Where a native node puts futures with their offsets: one signal for many."""
+        self._error_of: Callable[[int], FastQuorumError]
+        self._push: Callable[[], None]
+        self._is_pushing = False
+
+    def connect(self, node: RunningNode) -> None:
+        """There is a node now. In the loop."""
+        self.watch_commit = node.watch_commit
+        if node.native is not None:
+            self.mailbox = load_shell().Mailbox()
+            self._error_of, self._push = node.native.error_of, node.native.push
+            self.loop.add_reader(self.mailbox.fileno(), self._collect)
 
     # --- on the replica's thread --------------------------------------------------------------------------------------
 
@@ -70,17 +89,20 @@ class Bridge:
 
     async def commit(self, is_done: Callable[[], bool]) -> None:
         """Return once is_done, which a commit may bring about, or when the node is over."""
-        await self._until(self._for_commits, is_done)
+        await self._until(self._for_commits, is_done, self.watch_commit)
 
     async def change(self, is_done: Callable[[], bool]) -> None:
         """Return once is_done, which a change of leadership or readiness may bring about, or when the node is over."""
-        await self._until(self._for_changes, is_done)
+        await self._until(self._for_changes, is_done, _ignore)
 
-    async def _until(self, waiters: list[asyncio.Future[None]], is_done: Callable[[], bool]) -> None:
+    async def _until(
+        self, waiters: list[asyncio.Future[None]], is_done: Callable[[], bool], watch: Callable[[], None]
+    ) -> None:
         while not self.over:
             # First the future, then the look: whatever happens after the look finds the future.
             future = self.loop.create_future()
             waiters.append(future)
+            watch()
             if is_done():
                 waiters.remove(future)
                 return
@@ -90,7 +112,29 @@ class Bridge:
                 if future in waiters:
                     waiters.remove(future)
 
+    def push_soon(self) -> None:
+        """What was appended in this turn of the loop is written and sent together, in the next one."""
+        if not self._is_pushing:
+            self._is_pushing = True
+            self.loop.call_soon(self._push_now)
+
+    def _push_now(self) -> None:
+        self._is_pushing = False
+        self._push()
+
+    def _collect(self) -> None:
+        assert self.mailbox is not None
+        self.mailbox.resolve(self._failed)
+
+    def _failed(self, future: asyncio.Future[Any], code: int) -> None:
+        if not future.done():
+            future.set_exception(self._error_of(code))
+
     def _deliver(self) -> None:
+        if self.over and self.mailbox is not None:
+            self._collect()
+            self.loop.remove_reader(self.mailbox.fileno())
+            self.mailbox = None
         self._is_waking = False  # before looking: what comes later wakes again
         results = self._results
         while results:
@@ -115,6 +159,10 @@ def _release(waiters: list[asyncio.Future[None]]) -> None:
     for future in released:
         if not future.done():
             future.set_result(None)
+
+
+def _ignore() -> None:
+    """There is nobody to be asked."""
 
 
 class AppendFuture:

@@ -1,6 +1,7 @@
 """The asyncio API: `fastquorum.open` and the `Quorum` it returns."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
@@ -94,6 +95,8 @@ class Quorum(Standing):
         super().__init__(node)
         self._bridge = bridge
         self._loop = bridge.loop
+        self._thread = threading.get_ident()
+        bridge.connect(node)
 
     # --- being ready, and who leads -----------------------------------------------------------------------------------
 
@@ -185,10 +188,9 @@ class Quorum(Standing):
             AppendTimeout: not committed within `timeout` seconds. It may still commit, as it may if the task is
             cancelled.
         """
-        values = as_values(value)
         if not atomic:
-            return await self._within(timeout, self._append_parts(values), append_timeout)
-        future = self._submit(values)
+            return await self._within(timeout, self._append_parts(as_values(value)), append_timeout)
+        future = self._submit(value)
         if timeout is None:
             return await future
         timer = self._loop.call_later(timeout, _expire, future, timeout)
@@ -209,7 +211,7 @@ class Quorum(Standing):
             Overloaded: too much waits already; retry after `retry_after_s`.
             NotLeader, RecordTooLarge: as `append`.
         """
-        return Pending(self._submit(as_values(batch)))
+        return Pending(self._submit(batch))
 
     def producer(self, id: str, timeout: float | None = None) -> Producer:
         """A producer whose appends are in the log once, however often they are tried, by whichever process.
@@ -301,10 +303,16 @@ class Quorum(Standing):
 
     # --- inner --------------------------------------------------------------------------------------------------------
 
-    def _submit(self, values: Sequence[Buffer]) -> "asyncio.Future[Offset]":
+    def _submit(self, value: Values) -> "asyncio.Future[Offset]":
         self._check_loop()
         future: asyncio.Future[Offset] = self._loop.create_future()
-        self._node.append(values, AppendFuture(self._bridge, future))
+        bridge = self._bridge
+        if bridge.mailbox is None:
+            self._node.append(as_values(value), AppendFuture(bridge, future))
+        else:
+            values = value if value.__class__ is bytes else as_values(value)
+            self._node.append_future(values, bridge.mailbox, future, bridge.resolve)
+            bridge.push_soon()
         return future
 
     async def _submit_stamped(self, attempt: Attempt) -> Offset:
@@ -337,7 +345,12 @@ class Quorum(Standing):
         while True:
             future: asyncio.Future[Offset] = self._loop.create_future()
             try:
-                self._node.begin_barrier(BarrierFuture(self._bridge, future))
+                native, box = self._node.native, self._bridge.mailbox
+                if native is not None and box is not None:
+                    self._node.check_open()
+                    native.barrier_future(box, future)
+                else:
+                    self._node.begin_barrier(BarrierFuture(self._bridge, future))
             except NotLeader as error:
                 if error.leader_id != self.node_id:
                     raise
@@ -368,11 +381,8 @@ class Quorum(Standing):
         return await future
 
     def _check_loop(self) -> None:
-        try:
-            is_ours = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            is_ours = False
-        if not is_ours:
+        # Not asyncio.get_running_loop(), which asks the kernel for the process every time.
+        if threading.get_ident() != self._thread or not self._loop.is_running():
             raise UsageError(
                 "this is not the event loop that the quorum belongs to", "use it in the loop it was opened in"
             )

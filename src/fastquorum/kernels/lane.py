@@ -300,11 +300,19 @@ class Lane(Protocol):
         """Answer parked Fetches whose wait is over. No-op while frozen."""
 
     # the callers' side
-    def append(self, values: Sequence[Buffer], timestamp_ms: int, now_us: Micros) -> tuple[int, list[Output]]:
+    def append(
+        self, values: Sequence[Buffer], timestamp_ms: int, now_us: Micros, gathers: bool = False
+    ) -> tuple[int, list[Output]]:
         """Append all values, in one batch with each other (atomic). (first offset or an AppendVerdict, outputs).
 
-        RecordTooLarge, nothing changed, if they do not fit into one batch.
+        What `gathers` is written and sent with what else comes before `push`, which the caller promises; freezing, a
+        sync's end or a voter's Fetch have it written as well. RecordTooLarge, nothing changed, if they do not fit into
+        one batch.
         """
+
+    def push(self, now_us: Micros) -> list[Output]:
+        """Write and send what was appended to be gathered, unless it gains by waiting for a sync to end. Nothing on a
+        lane that takes no appends."""
 
     def append_encoded(
         self, batch: bytearray, record_count: int, timestamp_ms: int, now_us: Micros

@@ -15,6 +15,7 @@ from fastquorum.node.no_ops import NoOps
 from fastquorum.node.peers import Peers
 from fastquorum.node.ports import LaneLock, Listener, Transport, WallClock
 from fastquorum.node.replica import Replica
+from fastquorum.node.shell import Shell
 from fastquorum.raft.ports import Random
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.identity import LogKind
@@ -55,10 +56,27 @@ class Ports:
     random: Random
 
 
-def assemble(
+def lane_identity(member: Member) -> LaneIdentity:
+    return LaneIdentity(member.key, member.cluster_id, METADATA_TOPIC_ID)
+
+
+def lane_shell(
     member: Member, config: QuorumConfig, kernels: Kernels, lane_class: Callable[..., Lane], log: Log, ports: Ports
-) -> Replica:
-    """A replica over a recovered log; `Replica.start` sets it going.
+) -> LaneShell:
+    """The shell around a lane that works in the replica's and the callers' threads."""
+    return LaneShell(
+        config=config,
+        kernels=kernels,
+        lane=lane_class(lane_identity(member), log, kernels, config.batch_bytes_max),
+        log=log,
+        transport=ports.transport,
+        lock=ports.lock,
+        clock_ms=ports.clock_ms,
+    )
+
+
+def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shell, log: Log, ports: Ports) -> Replica:
+    """A replica over a recovered log and the shell around it; `Replica.start` sets it going.
 
     Raises CorruptionError if the log's control records, or the quorum state, cannot be read.
     """
@@ -80,20 +98,8 @@ def assemble(
         bootstrap=member.bootstrap,
         listeners=member.listeners,
     )
-    lane = lane_class(
-        LaneIdentity(member.key, member.cluster_id, METADATA_TOPIC_ID), log, kernels, config.batch_bytes_max
-    )
     door = Door(
         member.key.id, member.cluster_id, member.log_kind, member.topic_name, config=config, kernels=kernels, log=log
-    )
-    shell = LaneShell(
-        config=config,
-        kernels=kernels,
-        lane=lane,
-        log=log,
-        transport=ports.transport,
-        lock=ports.lock,
-        clock_ms=ports.clock_ms,
     )
     frames = frames_of(kernels)
     replica = Replica(

@@ -9,9 +9,9 @@ from fastquorum.node.door import Door
 from fastquorum.node.fetched import Fetched
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.inbox import Inbox, Waiting
-from fastquorum.node.lane_shell import LaneShell
 from fastquorum.node.peers import FetchFrame, FetchLink, PeerEvent, Peers
 from fastquorum.node.ports import Transport, WallClock
+from fastquorum.node.shell import Shell
 from fastquorum.raft import events as ev
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId
 from fastquorum.wire import Message
@@ -23,7 +23,7 @@ class Connections:
     def __init__(
         self,
         *,
-        shell: LaneShell,
+        shell: Shell,
         peers: Peers,
         inbound: Inbound,
         inbox: Inbox,

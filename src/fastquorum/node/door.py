@@ -190,6 +190,11 @@ class Door:
     def is_waiting(self, request: Request) -> bool:
         return request.token in self._slots
 
+    @property
+    def watches_commits(self) -> bool:
+        """Does a consumer wait for more?"""
+        return self._fetches.are_parked
+
     def on_committed(self, now_us: Micros) -> None:
         """The high watermark moved."""
         self._fetches.on_committed(now_us)

@@ -58,6 +58,10 @@ class Fetches:
         self._parked: list[Fetch] = []
 
     @property
+    def are_parked(self) -> bool:
+        return bool(self._parked)
+
+    @property
     def deadline_us(self) -> Micros:
         return min(fetch.deadline_us for fetch in self._parked) if self._parked else -1
 

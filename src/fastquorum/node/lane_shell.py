@@ -40,11 +40,10 @@ from fastquorum.node.barriers import Barriers
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock, Transport, WallClock
 from fastquorum.node.producer_states import ProducerStates
+from fastquorum.node.shell import Terms, same_terms
 from fastquorum.storage.log import Log
 from fastquorum.storage.producers import ProducedBatch, Producer, Stamp
 from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
-
-Terms = LeaderTerms | FollowerTerms
 
 _MAX_TIMESTAMP: Final = slice(35, 43)
 """Where a batch's header has it."""
@@ -77,6 +76,7 @@ class LaneShell:
         self.unparked: list[Unparked] = []
         self.not_leader: Callable[..., NotLeader] = NotLeader
         """Names the leader; set by the replica, which knows."""
+        self.watches_commits: Callable[[], bool] = bool
         self._lane = lane
         self._transport = transport
         self._clock_ms = clock_ms
@@ -150,6 +150,9 @@ class LaneShell:
             if number < 0:
                 raise self.not_leader()
         self._transport.wake()
+
+    def watch_commit(self) -> None:
+        """Nothing: `tell` looks after every turn."""
 
     def _accept(self, queued: Queued, now_us: Micros) -> None:
         with self.lock:
@@ -275,7 +278,7 @@ class LaneShell:
 
     def settle(self, terms: Terms | None, now_us: Micros) -> None:
         """raft/'s effects are all done: the lane goes on, on these terms (lane rule 1)."""
-        if terms is not None and self.terms is not None and _same_terms(terms, self.terms):
+        if terms is not None and self.terms is not None and same_terms(terms, self.terms):
             self.resume(now_us)
             return
         self.close(now_us)
@@ -386,8 +389,3 @@ class LaneShell:
                 barrier.tell(lambda: self.error or self.not_leader())
             if high_watermark != told:
                 on_committed(high_watermark)
-
-
-def _same_terms(a: Terms, b: Terms) -> bool:
-    """High watermarks move on inside the lane; everything else makes other terms."""
-    return type(a) is type(b) and a._replace(high_watermark=0) == b._replace(high_watermark=0)

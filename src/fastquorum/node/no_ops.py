@@ -9,7 +9,7 @@ from typing import Final
 from fastquorum.errors import FastQuorumError, Overloaded
 from fastquorum.kernels import Kernels
 from fastquorum.node.first_records import is_without_records
-from fastquorum.node.lane_shell import LaneShell
+from fastquorum.node.shell import Shell
 from fastquorum.types import Micros, Offset
 from fastquorum.wire.cluster_records import NoOpRecord
 from fastquorum.wire.metadata_records import encode_metadata_record
@@ -30,7 +30,7 @@ class _Nobody:
 class NoOps:
     """One is due when a leader has appended nothing for so long. `interval_us` 0: never."""
 
-    def __init__(self, shell: LaneShell, kernels: Kernels, interval_us: Micros) -> None:
+    def __init__(self, shell: Shell, kernels: Kernels, interval_us: Micros) -> None:
         self._shell = shell
         self._kernels = kernels
         self._interval_us = interval_us

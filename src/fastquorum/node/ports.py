@@ -60,6 +60,11 @@ class BarrierTicket(Protocol):
 class Listener(Protocol):
     """The embedding program's ear. Called without the lane lock, on the replica's thread; must not block."""
 
+    @property
+    def watches_commits(self) -> bool:
+        """Does it want to hear of the next commit? It may be told of others, too."""
+        ...
+
     def on_committed(self, high_watermark: Offset) -> None: ...
     def on_leadership(self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool) -> None: ...
     def on_stopped(self, error: FastQuorumError | None) -> None:

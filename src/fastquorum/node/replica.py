@@ -20,11 +20,11 @@ from fastquorum.node.door import Door
 from fastquorum.node.fetched import Fetched
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.inbox import Inbox, Relayed, Waiting
-from fastquorum.node.lane_shell import LaneShell
 from fastquorum.node.log_reader import LogReader
 from fastquorum.node.no_ops import NoOps
 from fastquorum.node.peers import Peers
 from fastquorum.node.ports import Listener, Transport, WallClock
+from fastquorum.node.shell import Shell
 from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Raft
@@ -40,7 +40,7 @@ class Replica:
         self,
         *,
         raft: Raft,
-        shell: LaneShell,
+        shell: Shell,
         kernels: Kernels,
         states: StateStore,
         peers: Peers,
@@ -79,6 +79,7 @@ class Replica:
         self._leaderships: list[fx.LeadershipChanged] = []
         self._stopped = False
         shell.not_leader = self.not_leader
+        shell.watches_commits = lambda: door.watches_commits or listener.watches_commits
 
     # --- where things stand -------------------------------------------------------------------------------------------
 

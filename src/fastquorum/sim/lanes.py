@@ -224,11 +224,16 @@ class WatchedLane:
 
     # --- the callers' side --------------------------------------------------------------------------------------------
 
-    def append(self, values: Sequence[Buffer], timestamp_ms: int, now_us: Micros) -> tuple[int, list[Output]]:
+    def append(
+        self, values: Sequence[Buffer], timestamp_ms: int, now_us: Micros, gathers: bool = False
+    ) -> tuple[int, list[Output]]:
         frozen = self.is_frozen
-        offset, outputs = self._lane.append(values, timestamp_ms, now_us)
+        offset, outputs = self._lane.append(values, timestamp_ms, now_us, gathers)
         self._check_append(offset, len(values), frozen)
         return offset, self._out(outputs)
+
+    def push(self, now_us: Micros) -> list[Output]:
+        return self._out(self._lane.push(now_us))
 
     def append_encoded(
         self, batch: bytearray, record_count: int, timestamp_ms: int, now_us: Micros

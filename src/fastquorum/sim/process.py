@@ -13,7 +13,8 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, StorageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane
-from fastquorum.node.assembly import Member, Ports, assemble
+from fastquorum.node.assembly import Member, Ports, assemble, lane_shell
+from fastquorum.node.lane_shell import LaneShell
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.raft.election import ElectionState
@@ -84,6 +85,7 @@ class Process:
         self.lane_thread: LaneThread
         self.replica: Replica
         self.lane: WatchedLane
+        self.shell: LaneShell
         self.flusher: SimFlusher
         self._log: WatchedLog | None = None
 
@@ -142,23 +144,16 @@ class Process:
             self._is_observing = True
             self._world.ghost.recovered(self.ghost, log)
             self._is_observing = False
-            self.replica = assemble(
-                build.member,
-                build.config,
-                build.kernels,
-                partial(
-                    WatchedLane, lane_class=build.lane_class, durable=lambda: self.states.durable, keep=self._keep_lane
-                ),
-                log,
-                Ports(
-                    transport=self.transport,
-                    lock=lock,
-                    states=self.states,
-                    listener=self,
-                    clock_ms=build.clock.wall_ms,
-                    random=self._prng.fork(),
-                ),
+            ports = Ports(
+                transport=self.transport,
+                lock=lock,
+                states=self.states,
+                listener=self,
+                clock_ms=build.clock.wall_ms,
+                random=self._prng.fork(),
             )
+            self.shell = self._make_shell(log, ports)
+            self.replica = assemble(build.member, build.config, build.kernels, self.shell, log, ports)
         except StorageFailed as error:
             self.note(f"cannot start: {error.operation}")
             self._stopped = (error,)
@@ -168,6 +163,13 @@ class Process:
         self.is_assembled = True
         self.note(f"recovered {log.end_offset}")
         self.replica.start(self.now_us)
+
+    def _make_shell(self, log: WatchedLog, ports: Ports) -> LaneShell:
+        build = self.build
+        lane_class = partial(
+            WatchedLane, lane_class=build.lane_class, durable=lambda: self.states.durable, keep=self._keep_lane
+        )
+        return lane_shell(build.member, build.config, build.kernels, lane_class, log, ports)
 
     def _keep_lane(self, lane: WatchedLane) -> None:
         self.lane = lane
@@ -295,8 +297,8 @@ class Process:
         timers.heard(self, number, packet)
         in_lane = self.lane_thread.is_alone or (early and self.lane_thread.is_there)
         if in_lane and number in self.lane.served and self.lane_thread.is_going:
-            lane, shell = self.lane, self.replica.shell
-            self.lane_thread.run(lambda: shell.perform(lane.on_frame(number, packet.frame, self.now_us)))
+            lane = self.lane
+            self.lane_thread.run(lambda: self.shell.perform(lane.on_frame(number, packet.frame, self.now_us)))
             return
         if early:
             self.thread.post_later(lambda: self.replica.on_frame(number, packet.frame, self.now_us))
@@ -389,6 +391,10 @@ class Process:
         self.thread.post(ask)
 
     # --- node.ports.Listener ------------------------------------------------------------------------------------------
+
+    @property
+    def watches_commits(self) -> bool:
+        return True
 
     def on_committed(self, high_watermark: Offset) -> None:
         self.note(f"committed {high_watermark}")

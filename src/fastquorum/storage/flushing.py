@@ -52,6 +52,16 @@ class Flushing:
         self.wanted = False
         self._port.submit(self.ticket.token, files)
 
+    @property
+    def next_token(self) -> int:
+        return self._next_token
+
+    def resume(self, ticket: FlushTicket | None, *, wanted: bool, next_token: int) -> None:
+        """Go on where a borrower of the log has stopped."""
+        self.ticket = ticket
+        self.wanted = wanted
+        self._next_token = next_token
+
     def take(self, token: int, errno: int) -> FlushTicket:
         """The ticket of a sync that ended. FsyncFailed if it did not succeed."""
         ticket = self.ticket

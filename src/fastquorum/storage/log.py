@@ -16,13 +16,13 @@ from typing import Self
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, FsyncFailed, OffsetOutOfRange, ProtocolFatal, StorageFailed
 from fastquorum.kernels import Buffer, EpochCache, Fault, Kernels, Scan
-from fastquorum.storage import names
+from fastquorum.storage import lending, names
 from fastquorum.storage.checkpoint import CheckpointState
 from fastquorum.storage.flushing import Flushing, FlushResult
 from fastquorum.storage.log_epochs import LogEpochs
 from fastquorum.storage.mark import LogPosition, Mark
 from fastquorum.storage.marking import Marking
-from fastquorum.storage.ports import Disk, FlushPort
+from fastquorum.storage.ports import Borrower, Disk, FlushPort
 from fastquorum.storage.producers import Producers
 from fastquorum.storage.reading import TimestampOffset, batch_start
 from fastquorum.storage.recovery import Recovered, discard_log, recover
@@ -62,6 +62,8 @@ class Log:
         self._epochs = LogEpochs(found.epochs, self.snapshots, self.start_offset)
         self._failed = False
         self._closed = False
+        self._borrower: Borrower | None = None
+        """Who has the log's end now, if it is lent."""
 
     @classmethod
     def open(
@@ -92,12 +94,14 @@ class Log:
     @property
     def end_offset(self) -> Offset:
         """Exclusive end of what is written."""
-        return self._end_offset
+        borrower = self._borrower
+        return self._end_offset if borrower is None else borrower.end_offset
 
     @property
     def flushed_end(self) -> Offset:
         """Exclusive end of what is known synced; <= end_offset."""
-        return self._flushed.offset
+        borrower = self._borrower
+        return self._flushed.offset if borrower is None else borrower.flushed_end
 
     @property
     def generation(self) -> int:
@@ -131,7 +135,18 @@ class Log:
 
     @property
     def is_flushing(self) -> bool:
-        return self._flushing.ticket is not None
+        borrower = self._borrower
+        return self._flushing.ticket is not None if borrower is None else borrower.is_flushing
+
+    @property
+    def is_lent(self) -> bool:
+        """Somebody else writes at its end, and counts its syncs: see `lend`."""
+        return self._borrower is not None
+
+    @property
+    def path(self) -> str:
+        """For messages."""
+        return f"{self._disk.root}/{self._directory}"
 
     @property
     def failed(self) -> bool:
@@ -149,11 +164,53 @@ class Log:
 
         Below the log's first epoch it says what a snapshot knows: see `LogEpochs`.
         """
-        return self._epochs.end_offset_for(epoch, self.start_offset, self._end_offset)
+        return self._epochs.end_offset_for(epoch, self.start_offset, self.end_offset)
 
     def epoch_for(self, offset: Offset) -> Epoch:
         """Epoch of the record at `offset`, -1 if there is none."""
-        return self._epochs.cache.epoch_for(offset) if self.start_offset <= offset < self._end_offset else -1
+        return self._epochs.cache.epoch_for(offset) if self.start_offset <= offset < self.end_offset else -1
+
+    # --- lending ------------------------------------------------------------------------------------------------------
+
+    def lend(self, borrower: Borrower) -> None:
+        """Have somebody else append at the end, in the last epoch, and sync; until `take_back` nothing else may be
+        asked of the log but to be read and maintained. Raises StorageFailed.
+        """
+        self._refuse_failed()
+        assert self._borrower is None, "the log is lent already"
+        self._borrower = borrower
+        lending.lend(
+            borrower,
+            self._segments,
+            self._flushing,
+            end_offset=self._end_offset,
+            flushed=self._flushed,
+            generation=self._generation,
+            last_epoch=self.last_epoch,
+            segment_bytes=self._segments.segment_bytes,
+        )
+
+    def take_back(self) -> None:
+        """The end is the log's own again. Nothing happens if it is."""
+        borrower = self._borrower
+        if borrower is not None:
+            state = lending.take_back(borrower, self._segments[-1], self._flushing)
+            if state.end_offset != self._end_offset:
+                self._tail.clear()
+            self._end_offset, self._flushed = state.end_offset, LogPosition(*state.flushed)
+            self._borrower = None
+
+    def _refresh(self) -> None:
+        """If it is lent: learn where the end is now."""
+        if self._borrower is not None:
+            state = self._borrower.look()
+            lending.note(self._segments[-1], state)
+            self._flushed = LogPosition(*state.flushed)
+
+    def roll(self) -> None:
+        """Begin a new segment, as the next append would not fit."""
+        with self._latched():
+            self._roll()
 
     # --- appending ----------------------------------------------------------------------------------------------------
 
@@ -316,22 +373,31 @@ class Log:
 
         What is no longer in memory is checked again as it comes off the disk. CorruptionError, OffsetOutOfRange.
         """
-        if not self.start_offset <= offset <= self._end_offset:
-            raise OffsetOutOfRange(offset=offset, start_offset=self.start_offset, end_offset=self._end_offset)
-        if offset == self._end_offset:
+        end_offset = self.end_offset
+        if not self.start_offset <= offset <= end_offset:
+            raise OffsetOutOfRange(offset=offset, start_offset=self.start_offset, end_offset=end_offset)
+        if offset == end_offset:
             return b""
-        recent = self._tail.read(offset, bytes_max)
+        recent = (self._tail.read if self._borrower is None else self._borrower.read_recent)(offset, bytes_max)
         if recent is not None:
             return recent
+        self._refresh()
         return self._segments.read(offset, bytes_max)
+
+    def read_stored(self, offset: Offset) -> bytes:
+        """The batch that contains `offset`, checked, from the disk. CorruptionError, StorageFailed."""
+        self._refresh()
+        return self._segments.read(offset, 1)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record whose timestamp is at least `timestamp_ms`; None if there is none. For ListOffsets."""
+        self._refresh()
         return self._segments.offset_for_timestamp(timestamp_ms)
 
     def max_timestamp_below(self, end_offset: Offset) -> int:
         """Largest timestamp of any batch that lies below `end_offset`; -1 if there is none."""
-        return self._segments.max_timestamp_below(end_offset, self._end_offset)
+        self._refresh()
+        return self._segments.max_timestamp_below(end_offset, self.end_offset)
 
     # --- off the commit path ------------------------------------------------------------------------------------------
 
@@ -342,6 +408,7 @@ class Log:
         before anything is changed.
         """
         self._refuse_failed()
+        self._refresh()
         with self._latched():
             try:
                 self._segments.maintain()
@@ -361,6 +428,7 @@ class Log:
         """
         if self._closed:
             return
+        self.take_back()
         try:
             if not self._failed and not self.is_flushing:
                 self._finish()
@@ -388,7 +456,7 @@ class Log:
         self._failed = self._failed or self._flushing.has_failed
         if self._failed or self._closed:
             why = "an earlier operation failed" if self._failed else "the log is closed"
-            raise StorageFailed(detail=why, operation="use", path=f"{self._disk.root}/{self._directory}")
+            raise StorageFailed(detail=why, operation="use", path=self.path)
 
     @contextmanager
     def _latched(self) -> Iterator[None]:

@@ -6,8 +6,10 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from fastquorum.kernels import SegmentFile
+from fastquorum.kernels import OffsetIndex, SegmentFile
+from fastquorum.kernels.loan import LoanState
 from fastquorum.raft.election import ElectionState
+from fastquorum.types import Offset
 
 FileMode = Literal["create", "open", "read"]
 
@@ -49,6 +51,33 @@ class FlushPort(Protocol):
         ...
 
     def submit(self, token: int, files: Sequence[SegmentFile]) -> None: ...
+
+
+class Borrower(Protocol):
+    """Who works on the log's end while a lane is open, in place of the log: the native shell. See `kernels.loan`.
+
+    Thread-safe; what it says is true of one moment.
+    """
+
+    @property
+    def end_offset(self) -> Offset: ...
+    @property
+    def flushed_end(self) -> Offset: ...
+    @property
+    def is_flushing(self) -> bool: ...
+    def lend(
+        self, state: LoanState, segments: Sequence[tuple[Offset, SegmentFile, OffsetIndex, int]], segment_bytes: int
+    ) -> None:
+        """`segments` are all there are: base offset, file, index, size in bytes."""
+
+    def take_back(self) -> LoanState: ...
+    def look(self) -> LoanState: ...
+    def read_recent(self, offset: Offset, bytes_max: int) -> bytes | None:
+        """Whole batches from the one that contains `offset`, at most bytes_max but at least one; None if they are not
+        in memory."""
+
+    def prepare(self, end: int) -> int:
+        """Zeros in front of the writer, up to `end` of the active segment; where they end now."""
 
 
 class StateStore(Protocol):

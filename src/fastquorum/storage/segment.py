@@ -4,7 +4,7 @@ from dataclasses import InitVar, dataclass, field
 
 from fastquorum.kernels import Kernels, OffsetIndex, SegmentFile
 from fastquorum.storage.names import index_name, join, segment_name
-from fastquorum.storage.ports import Disk
+from fastquorum.storage.ports import Borrower, Disk
 from fastquorum.types import Offset
 
 
@@ -19,13 +19,17 @@ class Segment:
     prepared_bytes: int = 0
     max_timestamp_ms: int = -1
     index: OffsetIndex = field(init=False)
+    borrower: Borrower | None = field(default=None, init=False)
+    """Who appends to it in place of the log, if somebody does."""
 
     def __post_init__(self, kernels: Kernels) -> None:
         self.index = kernels.OffsetIndex(self.base_offset)
 
     def prepare(self, end: int) -> None:
         """Zero-fill ahead up to `end`. Not synced here: the next sync of the file covers it."""
-        if end > self.prepared_bytes:
+        if self.borrower is not None:
+            self.prepared_bytes = self.borrower.prepare(end)
+        elif end > self.prepared_bytes:
             self.file.zero_fill(max(self.prepared_bytes, self.size_bytes), end)
             self.prepared_bytes = end
 

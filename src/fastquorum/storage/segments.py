@@ -34,9 +34,10 @@ class Segments(list[Segment]):
         self._disk = disk
         self._kernels = kernels
         self._directory = directory
-        self._segment_bytes = min(config.segment_bytes, SEGMENT_BYTES_MAX)
+        self.segment_bytes = min(config.segment_bytes, SEGMENT_BYTES_MAX)
+        """What a segment holds at most, unless its only append is larger."""
         self._preparation = Preparation(
-            disk, kernels, directory, preallocate_bytes=config.preallocate_bytes, segment_bytes=self._segment_bytes
+            disk, kernels, directory, preallocate_bytes=config.preallocate_bytes, segment_bytes=self.segment_bytes
         )
 
     @property
@@ -70,7 +71,7 @@ class Segments(list[Segment]):
         if not active.size_bytes:
             return True
         is_within_index = next_offset - active.base_offset <= RELATIVE_OFFSET_MAX
-        return is_within_index and active.size_bytes + size_bytes <= self._segment_bytes
+        return is_within_index and active.size_bytes + size_bytes <= self.segment_bytes
 
     def write(self, span: bytes) -> tuple[Segment, int]:
         """Put bytes at the end of the active segment: that one, and where they begin in it."""

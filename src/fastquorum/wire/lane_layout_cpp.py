@@ -13,7 +13,13 @@ from fastquorum.wire.types import Field, Shape
 from fastquorum.wire.varint import uvarint
 
 INDENT: Final = "    "
-INTEGERS: Final = {"b": "std::int8_t", "B": "std::uint8_t", "h": "std::int16_t", "i": "std::int32_t", "q": "std::int64_t"}
+INTEGERS: Final = {
+    "b": "std::int8_t",
+    "B": "std::uint8_t",
+    "h": "std::int16_t",
+    "i": "std::int32_t",
+    "q": "std::int64_t",
+}
 UUID: Final = "const std::uint8_t *"
 ZERO: Final = "zero_uuid"
 
@@ -234,5 +240,3 @@ class CppWriter:
         self.emit(f"{outer}.tagged({each.tag}, {payload});")
         self._depth -= 1
         self.emit("}")
-
-

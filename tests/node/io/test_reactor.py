@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastquorum.config import QuorumConfig
-from fastquorum.node.io.reactor import Reactor
+from fastquorum.node.io.socket_reactor import SocketReactor
 
 FLUSHER_FD = -7
 
@@ -62,7 +62,7 @@ class Loop:
             epoll=self.epoll, by_fd={}, wake_fd=wake_fd, resolved=[], lost=[], note_request=None, wake=lambda: None
         )
         flusher: Any = SimpleNamespace(fileno=lambda: FLUSHER_FD, completions=lambda: self.calls.append("report"))
-        self.reactor = Reactor(
+        self.reactor = SocketReactor(
             config=QuorumConfig(),
             transport=transport,
             flusher=flusher,

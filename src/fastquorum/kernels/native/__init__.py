@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from fastquorum.kernels.messages import MessageCodec, StructLayout
 from fastquorum.kernels.native._accumulator import Accumulator
 from fastquorum.kernels.native._crc32c import cpu_path, cpu_paths, crc32c, force_cpu_path
 from fastquorum.kernels.native._decode import decode_batch, decode_records, decode_values
@@ -9,7 +10,7 @@ from fastquorum.kernels.native._encode import encode_columns, encode_records, en
 from fastquorum.kernels.native._epochs import EpochCache, high_watermark
 from fastquorum.kernels.native._frames import FrameSplitter
 from fastquorum.kernels.native._index import OffsetIndex
-from fastquorum.kernels.native._messages import MessageCodec as message_codec
+from fastquorum.kernels.native._messages import MessageCodec as _MessageCodec
 from fastquorum.kernels.native._scan import batch_headers, scan, slice_batches, stamp_batch
 from fastquorum.kernels.native._segment import Flusher, SegmentFile
 
@@ -40,3 +41,8 @@ __all__ = [
 ]
 
 NAME: Final = "native"
+
+
+def message_codec(layout: StructLayout, twin: MessageCodec) -> MessageCodec:
+    """A codec that walks the layout; `twin` explains what it refuses, and writes what only it can."""
+    return _MessageCodec(layout, twin)

@@ -191,11 +191,22 @@ class Lane:
 
     # --- the callers' side ------------------------------------------------------------------------------------------
 
-    def append(self, values: Sequence[Buffer], timestamp_ms: int, now_us: Micros) -> tuple[int, list[Output]]:
+    def append(
+        self, values: Sequence[Buffer], timestamp_ms: int, now_us: Micros, gathers: bool = False
+    ) -> tuple[int, list[Output]]:
         out: list[Output] = []
         if self._is_frozen or self._leader is None or self._context.has_failed:
             return self._refusal(), out
-        return self._leader.append(values, timestamp_ms, out), out
+        offset = self._leader.append(values, timestamp_ms)
+        if not gathers:
+            self._leader.push(out)
+        return offset, out
+
+    def push(self, now_us: Micros) -> list[Output]:
+        out: list[Output] = []
+        if not (self._is_frozen or self._leader is None or self._context.has_failed):
+            self._leader.push(out)
+        return out
 
     def append_encoded(
         self, batch: bytearray, record_count: int, timestamp_ms: int, now_us: Micros

@@ -78,8 +78,8 @@ class LeaderLane:
 
     # --- appends ----------------------------------------------------------------------------------------------------
 
-    def append(self, values: Sequence[Buffer], timestamp_ms: int, out: list[Output]) -> Offset:
-        """The first value's offset; see `Lane.append`."""
+    def append(self, values: Sequence[Buffer], timestamp_ms: int) -> Offset:
+        """The first value's offset; `push` is to follow. See `Lane.append`."""
         batch = self._batch
         try:
             if not batch.is_open:
@@ -92,11 +92,14 @@ class LeaderLane:
         finally:
             if not batch.record_count:
                 batch.discard()
+        return offset
+
+    def push(self, out: list[Output]) -> None:
+        """Write what gathered if nobody gains by its waiting, and answer whoever waits for records."""
         if self._parked_voters or not self._log.is_flushing:
-            self._write_open_batch()
+            self.seal()
         if self._parked:
             self._answer_parked(out)
-        return offset
 
     def append_encoded(self, batch: bytearray, record_count: int, timestamp_ms: int, out: list[Output]) -> Offset:
         """The first record's offset; see `Lane.append_encoded`."""

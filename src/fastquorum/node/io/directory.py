@@ -12,11 +12,12 @@ from typing import Final
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import ConfigError, DirectoryError, FastQuorumError, FatalError, UsageError
-from fastquorum.kernels import Flusher, Kernels
+from fastquorum.kernels import Kernels
 from fastquorum.node.first_records import is_without_records
 from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.failpoints import failpoint
 from fastquorum.node.io.injected import InjectedDisk, InjectedFlusher, InjectedStates
+from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.watched import WatchedFlusher
 from fastquorum.node.settings import NodeSettings
 from fastquorum.storage import names
@@ -54,11 +55,13 @@ class OpenDirectory:
         config: QuorumConfig,
         settings: NodeSettings,
         before: Callable[[Endpoint | None], None],
+        native_flusher: NativeFlusher | None = None,
     ) -> None:
         """Lock, check, recover. Raises DirectoryError, UsageError, CorruptionError, StorageFailed.
 
         `before` is told the endpoint under which the voters know this node (None: an observer) once all is checked and
-        nothing in the directory has been touched; what it raises leaves the directory as it was.
+        nothing in the directory has been touched; what it raises leaves the directory as it was. With `native_flusher`
+        the native shell syncs, once that is bound.
         """
         self.voters = VoterSet()
 
@@ -67,11 +70,8 @@ class OpenDirectory:
             own = self.voters.get(identity.node_id)
             before(own.endpoints[0] if own is not None else None)
 
-        flusher: Flusher = kernels.Flusher()
         injected = _InjectedDisks()
-        if failpoint.are_armed:
-            flusher = InjectedFlusher(flusher)
-        self.flusher = WatchedFlusher(flusher)
+        self.flusher: WatchedFlusher | NativeFlusher = native_flusher or _python_flusher(kernels)
         try:
             self._data = DataDirectory.open(
                 path,
@@ -84,7 +84,7 @@ class OpenDirectory:
                 accept=accept,
             )
         except BaseException:
-            flusher.close()
+            self.flusher.close()
             raise
         self.states: StateStore = self._data.states
         if failpoint.are_armed:
@@ -117,6 +117,10 @@ class OpenDirectory:
 
     def _finish_flushing(self) -> None:
         log = self.log
+        if isinstance(self.flusher, NativeFlusher):
+            for token, code in self.flusher.finish():
+                log.flush_done(token, code)
+            return
         for _ in range(FINISH_WAITS):
             if not log.is_flushing or log.failed:
                 return
@@ -127,6 +131,11 @@ class OpenDirectory:
     @property
     def root(self) -> str:
         return self._data.disk.root
+
+
+def _python_flusher(kernels: Kernels) -> WatchedFlusher:
+    flusher = kernels.Flusher()
+    return WatchedFlusher(InjectedFlusher(flusher) if failpoint.are_armed else flusher)
 
 
 def _voters(path: str, settings: NodeSettings, found: Identity, first: VoterSet, kraft_version: int) -> VoterSet:

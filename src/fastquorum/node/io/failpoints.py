@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
@@ -109,6 +110,11 @@ class Failpoints:
             name, point = _parse(part, source)
             if point.action != "off":
                 self._armed[name] = point
+
+    def arm_native(self, arm: Callable[[str, str, int, int], object]) -> None:
+        """Have those that lie in native code act there, too. Each side counts its own passes."""
+        for name, point in self._armed.items():
+            arm(name, point.action, point.sleep_ms, point.only_hit)
 
     def __call__(self, name: str) -> None:
         """The failpoint of that name: nothing, unless it is armed."""

@@ -5,15 +5,16 @@ quorum state, the flusher and the transport.
 """
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property, partial
 from typing import cast
 
-from fastquorum.config import QuorumConfig
 from fastquorum.errors import StorageFailed
-from fastquorum.kernels import Buffer, Flusher, Kernels, SegmentFile
+from fastquorum.kernels import Buffer, Flusher, SegmentFile
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.failpoints import InjectedFault, failpoint
+from fastquorum.node.io.native_transport import NativeTransport
 from fastquorum.node.io.transport import SocketTransport
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage import names
@@ -195,43 +196,67 @@ class InjectedFlusher:
             self._failed = True
 
 
-class InjectedTransport(SocketTransport):
+class _NamedSends:
     """Names the frames that leave, so that a failpoint can stand before and after each kind of them. `eio` breaks the
-    connection.
+    connection. Mixed into a transport; frames of the native lane have their failpoints where they are sent.
     """
-
-    def __init__(self, config: QuorumConfig, kernels: Kernels) -> None:
-        super().__init__(config, kernels)
-        self._asked: dict[tuple[Connection, bytes], str] = {}
 
     def note_request(self, connection: Connection, frame: bytes) -> None:
         """A request came in: its answer will carry only its correlation id."""
         if frame[:2] in _API_PREFIXES:
-            if len(self._asked) >= _NOTED_MAX:
-                self._asked.clear()
-            self._asked[connection, frame[4:8]] = _API_PREFIXES[frame[:2]]
+            asked = self._asked
+            if len(asked) >= _NOTED_MAX:
+                asked.clear()
+            asked[connection, frame[4:8]] = _API_PREFIXES[frame[:2]]
 
-    def send(self, connection: Connection, frame: Buffer) -> None:
-        what = self._name(connection, bytes(frame[:8]))
-        if what is None:
-            super().send(connection, frame)
-            return
+    @cached_property
+    def _asked(self) -> dict[tuple[Connection, bytes], str]:
+        return {}
+
+    def _send_named(self, what: str, send: Callable[[], None], break_off: Callable[[], None]) -> None:
         try:
             failpoint(f"before-send-{what}")
-            super().send(connection, frame)
+            send()
             failpoint(f"after-send-{what}")
         except InjectedFault:
-            self.break_off(connection)
+            break_off()
 
-    def _name(self, connection: Connection, head: bytes) -> str | None:
-        channel = self.channel(connection)
-        if channel is None:
-            return None
-        if channel.accepted:
+    def _name(self, connection: Connection, head: bytes, *, is_accepted: bool) -> str | None:
+        if is_accepted:
             name = self._asked.pop((connection, head[:4]), None)
             return f"{name}-response" if name else None
         name = _API_PREFIXES.get(head[:2])
         return f"{name}-request" if name else None
+
+
+class InjectedTransport(_NamedSends, SocketTransport):
+    """Sockets of the replica's thread."""
+
+    def send(self, connection: Connection, frame: Buffer) -> None:
+        channel = self.channel(connection)
+        send = partial(super().send, connection, frame)
+        what = self._name(connection, bytes(frame[:8]), is_accepted=channel.accepted) if channel is not None else None
+        if what is None:
+            send()
+        else:
+            self._send_named(what, send, partial(self.break_off, connection))
+
+
+class InjectedNativeTransport(_NamedSends, NativeTransport):
+    """Sockets of the native shell: what Python sends on them."""
+
+    def send(self, connection: Connection, frame: Buffer) -> None:
+        send = partial(super().send, connection, frame)
+        what = self._name(connection, bytes(frame[:8]), is_accepted=self.is_accepted(connection))
+        if what is None:
+            send()
+        else:
+            self._send_named(what, send, partial(self.break_off, connection))
+
+
+def inner_file(file: SegmentFile) -> SegmentFile:
+    """The kernels' own, without failpoints: what native code works on has its own."""
+    return file.inner if isinstance(file, InjectedFile) else file
 
 
 _API_PREFIXES = {key.to_bytes(2, "big"): name for key, name in _API_NAMES.items()}

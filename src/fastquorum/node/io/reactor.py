@@ -1,10 +1,10 @@
-"""The replica's thread: one epoll loop that owns sockets, the flusher's reports and the timers, and calls the replica.
+"""The replica's thread: one epoll loop that owns its timers, takes connections in and calls the replica.
 
-All of raft/ runs here, and everything of the lane that callers do not do themselves. It never runs a user's code, so a
-callback that computes for seconds in another thread costs it no more than the interpreter's switch interval now and
-then (sys.setswitchinterval, 5 ms by default): no election comes of it.
+All of raft/ runs here. It never runs a user's code, so a callback that computes for seconds in another thread costs it
+no more than the interpreter's switch interval now and then (sys.setswitchinterval, 5 ms by default): no election comes
+of it. Where bytes move is a subclass's business: `socket_reactor` (here, for the pure lane) or `native_reactor`.
 
-A wake-up does as little as it can: one wait, one receive a connection, no timer objects. Source: epoll(7).
+A wake-up does as little as it can: one wait, no timer objects. Source: epoll(7).
 """
 
 import errno
@@ -14,21 +14,20 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, FrameError
-from fastquorum.node.io.channel import NEVER, Channel
+from fastquorum.errors import CorruptionError, FastQuorumError, FatalError
+from fastquorum.kernels.lane import Connection
+from fastquorum.node.io.channel import NEVER
 from fastquorum.node.io.clock import now_us
-from fastquorum.node.io.injected import InjectedFlusher, InjectedTransport
-from fastquorum.node.io.transport import READ, SocketTransport, oldest_silent
-from fastquorum.node.io.watched import WatchedFlusher
-from fastquorum.node.ports import LaneLock
+from fastquorum.node.io.resolving import Address
+from fastquorum.node.ports import LaneLock, Transport
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.types import Micros
 
-RECEIVE_BYTES: Final = 1024 * 1024
+READ: Final = select.EPOLLIN
 ACCEPTS_MAX: Final = 64
 """Connections taken in at one wake-up: a storm of them must not keep the quorum waiting."""
 UPKEEP_US: Final = 100 * MS
@@ -38,11 +37,34 @@ ACCEPT_PAUSE_US: Final = 100 * MS
 """After running out of descriptors, or at the limit of connections: look again then, instead of spinning."""
 MAKE_ROOM_SILENT_US: Final = 1_000 * MS
 """At the limit, a connection silent for this long makes room: idle clients must not keep voters out."""
-_HANG_UP: Final = select.EPOLLHUP | select.EPOLLERR
-_READABLE: Final = select.EPOLLIN | _HANG_UP
 _OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 Command = Callable[[Replica, Micros], None]
+
+
+class ReactorTransport(Transport, Protocol):
+    """What the loop asks of a transport, beside the port."""
+
+    epoll: select.epoll
+    wake_fd: int
+    lost: deque[Connection]
+    resolved: deque[tuple[Connection, Address | None]]
+
+    def __len__(self) -> int: ...
+    def knows(self, connection: Connection) -> bool: ...
+    def accept(self, sock: socket.socket) -> Connection: ...
+    def begin_connect(self, connection: Connection, address: Address | None) -> None: ...
+    def overdue(self, now: Micros) -> list[Connection]: ...
+    def oldest_silent(self, now: Micros, silent_us_min: Micros) -> Connection | None: ...
+    def close_all(self) -> None: ...
+
+
+class ReactorFlusher(Protocol):
+    """What the loop asks of a flush port."""
+
+    has_stalled: bool
+
+    def is_stalled(self, now_us: Micros, stall_us_max: Micros) -> bool: ...
 
 
 class Reactor:
@@ -52,8 +74,8 @@ class Reactor:
         self,
         *,
         config: QuorumConfig,
-        transport: SocketTransport,
-        flusher: WatchedFlusher,
+        transport: ReactorTransport,
+        flusher: ReactorFlusher,
         lock: LaneLock,
         listening: socket.socket,
         name: str,
@@ -63,13 +85,11 @@ class Reactor:
         self._config = config
         self._transport = transport
         self._flusher = flusher
-        self._flusher_fd = flusher.fileno()
         self._lock = lock
         self._listening = listening
+        self._listening_fd = listening.fileno()
         self._on_end = on_end
         self._commands: deque[Command] = deque()
-        self._buffer = bytearray(RECEIVE_BYTES)
-        self._view = memoryview(self._buffer)
         self._replica: Replica | None = None
         self._over = False
         self._accepting = False
@@ -79,7 +99,6 @@ class Reactor:
         self._sweep_at_us: Micros = 0
         limits = (config.partial_frame_us_max, config.request_timeout_us, config.disk_stall_us_max)
         self._sweep_every_us = max(SWEEP_US_MIN, min(limits) // 4)
-        self._note = transport.note_request if isinstance(transport, InjectedTransport) else None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     # --- from any thread ----------------------------------------------------------------------------------------------
@@ -125,7 +144,7 @@ class Reactor:
 
     def _loop(self, replica: Replica) -> None:
         poll = self._transport.epoll.poll
-        self._transport.epoll.register(self._flusher.fileno(), READ)
+        self._watch_sources()
         self._watch_listening(True)
         replica.start(now_us())
         deadline = replica.deadline_us
@@ -158,19 +177,36 @@ class Reactor:
             if self._over:
                 return False
             now = now_us()
-            channel = transport.by_fd.get(fd)
-            if channel is not None:
-                self._on_channel(replica, channel, mask, now)
-            elif fd == self._flusher_fd:
-                self._on_flusher(replica, now)
-            elif fd == transport.wake_fd:
+            if fd == transport.wake_fd:
                 self._on_wake(replica, now)
-            else:
+            elif fd == self._listening_fd:
                 self._accept(now)
+            else:
+                self._on_source(replica, fd, mask, now)
+        self._catch_up(replica)
         return not self._over
+
+    # --- a subclass's -------------------------------------------------------------------------------------------------
+
+    def _watch_sources(self) -> None:
+        """Register what the loop has to wait for, beside what is registered already."""
+        raise NotImplementedError
+
+    def _on_source(self, replica: Replica, fd: int, mask: int, now: Micros) -> None:
+        """One of those is ready."""
+        raise NotImplementedError
+
+    def _catch_up(self, replica: Replica) -> None:
+        """The end of a turn: what has come meanwhile, whoever noticed it."""
+
+    def _is_behind(self, replica: Replica) -> bool:
+        """Is there something for `_catch_up`? Then nothing is waited for."""
+        return False
 
     def _wait_s(self, replica: Replica, deadline: Micros, now: Micros) -> float:
         """How long to wait for events at most; the kernel rounds up to milliseconds."""
+        if self._is_behind(replica):
+            return 0.0
         log = replica.log
         if self._upkeep_at_us < 0 and log.durable_mark.at.offset != log.end_offset:
             self._upkeep_at_us = now + UPKEEP_US
@@ -181,11 +217,8 @@ class Reactor:
             due = deadline
         return (due - now) / 1_000_000 if due > now else 0.0
 
-    def _on_flusher(self, replica: Replica, now: Micros) -> None:
-        for token, code in self._flusher.completions():
-            replica.on_flush(token, code, now)
-        if isinstance(self._flusher.inner, InjectedFlusher):
-            self._flusher.inner.counted()
+    def _disk_is_back(self, replica: Replica, now: Micros) -> None:
+        """A sync has ended."""
         if self._flusher.has_stalled:
             self._flusher.has_stalled = False
             replica.request(ev.DiskRecovered(), now)
@@ -200,71 +233,15 @@ class Reactor:
             with self._lock:
                 transport.begin_connect(connection, address)
         while transport.lost:
-            channel = transport.channel(transport.lost.popleft())
-            if channel is not None:
-                self._lose(replica, channel, now)
+            self._lose(replica, transport.lost.popleft(), now)
         replica.work(now)
 
     # --- connections --------------------------------------------------------------------------------------------------
 
-    def _on_channel(self, replica: Replica, channel: Channel, mask: int, now: Micros) -> None:
-        if not channel.connected:
-            with self._lock:
-                connected = self._transport.finish_connect(channel)
-            if connected:
-                replica.on_connected(channel.number, now)
-            else:
-                self._lose(replica, channel, now)
-            return
-        if mask & select.EPOLLOUT:
-            with self._lock:
-                self._transport.flush(channel)
-        if mask & _READABLE:
-            self._receive(replica, channel, now)
-
-    def _receive(self, replica: Replica, channel: Channel, now: Micros) -> None:
-        sock = channel.sock
-        assert sock is not None
-        try:
-            size = sock.recv_into(self._buffer)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            size = 0
-        if size == 0:
-            # The end of the stream, in the middle of a frame or not. What was begun is not acted upon.
-            self._lose(replica, channel, now)
-            return
-        channel.heard_us = now
-        view = self._view
-        if channel.partial_since_us == NEVER and int.from_bytes(view[:4], "big", signed=True) == size - 4 >= 0:
-            # One whole frame, as in the steady state: it needs no splitting.
-            self._frame(replica, channel, bytes(view[4:size]), now)
-            return
-        try:
-            frames = channel.splitter.feed(view[:size])
-        except FrameError:
-            self._lose(replica, channel, now)
-            return
-        if not channel.splitter.pending_bytes:
-            channel.partial_since_us = NEVER
-        elif frames or channel.partial_since_us == NEVER:
-            channel.partial_since_us = now
-        for frame in frames:
-            if channel.broken or self._over:
-                return
-            self._frame(replica, channel, frame, now)
-
-    def _frame(self, replica: Replica, channel: Channel, frame: bytes, now: Micros) -> None:
-        channel.seen_frame = True
-        if self._note is not None and channel.accepted:
-            self._note(channel.number, frame)
-        replica.on_frame(channel.number, frame, now)
-
-    def _lose(self, replica: Replica, channel: Channel, now: Micros) -> None:
+    def _lose(self, replica: Replica, connection: Connection, now: Micros) -> None:
         with self._lock:
-            self._transport.close(channel.number)
-        replica.on_disconnected(channel.number, now)
+            self._transport.close(connection)
+        replica.on_disconnected(connection, now)
 
     # --- accepting ----------------------------------------------------------------------------------------------------
 
@@ -272,9 +249,9 @@ class Reactor:
         if wanted is not self._accepting:
             self._accepting = wanted
             if wanted:
-                self._transport.epoll.register(self._listening.fileno(), READ)
+                self._transport.epoll.register(self._listening_fd, READ)
             else:
-                self._transport.epoll.unregister(self._listening.fileno())
+                self._transport.epoll.unregister(self._listening_fd)
 
     def _accept(self, now: Micros) -> None:
         for _ in range(ACCEPTS_MAX):
@@ -298,7 +275,7 @@ class Reactor:
         self._sweep_at_us = min(self._sweep_at_us, self._accept_at_us)
 
     def _make_room(self, now: Micros) -> bool:
-        silent = oldest_silent(self._transport.channels(), now, MAKE_ROOM_SILENT_US)
+        silent = self._transport.oldest_silent(now, MAKE_ROOM_SILENT_US)
         if silent is not None:
             assert self._replica is not None
             self._lose(self._replica, silent, now)
@@ -309,16 +286,9 @@ class Reactor:
     def _sweep(self, replica: Replica, now: Micros) -> None:
         """Deadlines that need no precision: overdue connections, a disk that does not answer, accepting again."""
         self._sweep_at_us = now + self._sweep_every_us
-        config = self._config
-        for channel in self._transport.channels():
-            if channel.is_overdue(
-                now,
-                partial_us_max=config.partial_frame_us_max,
-                idle_us_max=config.connection_idle_us_max,
-                connect_us_max=config.request_timeout_us,
-            ):
-                self._lose(replica, channel, now)
-        if self._flusher.is_stalled(now, config.disk_stall_us_max):
+        for connection in self._transport.overdue(now):
+            self._lose(replica, connection, now)
+        if self._flusher.is_stalled(now, self._config.disk_stall_us_max):
             replica.request(ev.DiskStalled(), now)
         if 0 <= self._accept_at_us <= now:
             self._accept_at_us = NEVER
@@ -327,7 +297,5 @@ class Reactor:
     def _close(self) -> None:
         """Sockets go, with what they still take at once: the last words of a leader that resigned are in there."""
         with self._lock:
-            for channel in self._transport.channels():
-                self._transport.flush(channel)
             self._listening.close()
             self._transport.close_all()

@@ -11,18 +11,17 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import ClosedError, FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Buffer, Kernels
-from fastquorum.kernels.lane import load_lane
 from fastquorum.node.assembly import Member, Ports, assemble
 from fastquorum.node.io import directory as directories
 from fastquorum.node.io import handles
 from fastquorum.node.io.clock import now_us, wall_clock_ms
-from fastquorum.node.io.reactor import Reactor
-from fastquorum.node.io.transport import SocketTransport
+from fastquorum.node.io.machines import Machine
+from fastquorum.node.io.native_shell import NativeShell
 from fastquorum.node.ports import AppendTicket, BarrierTicket
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
@@ -30,6 +29,9 @@ from fastquorum.raft.raft import Description
 from fastquorum.storage.identity import Identity
 from fastquorum.storage.producers import Producer, Stamp
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset
+
+if TYPE_CHECKING:
+    from fastquorum.kernels.shell import Mailbox, Slot
 
 GRACE_S: Final = 3.5
 """What a graceful stop may take before the replica is halted; the whole stays under 5 s."""
@@ -86,10 +88,10 @@ class RunningNode:
         config: QuorumConfig,
         kernels: Kernels,
         opened: directories.OpenDirectory,
-        transport: SocketTransport,
+        machine: Machine,
         listening: socket.socket,
         advertised: Endpoint,
-        bootstrap: tuple[Endpoint, ...],
+        member: Member,
     ) -> None:
         identity = opened.identity
         self.config = config
@@ -104,38 +106,20 @@ class RunningNode:
         self._stopping = _Stopping()
         self._is_forked = False
         self._listening = listening
-        self._transport = transport
+        self._transport = machine.transport
         self._ready_epoch: Epoch = -1
-        self._reactor = Reactor(
-            config=config,
-            transport=transport,
-            flusher=opened.flusher,
-            lock=self._lock,
-            listening=listening,
-            name=f"fastquorum-{identity.node_id}",
-            on_end=self._on_end,
-        )
-        member = Member(
-            key=identity.key,
-            cluster_id=identity.cluster_id,
-            voters=opened.voters,
-            kraft_version=opened.kraft_version,
-            log_kind=identity.log_kind,
-            topic_name=identity.topic_name,
-            listeners=(advertised,),
-            bootstrap=bootstrap,
-            first_records=opened.first_records,
-        )
         ports = Ports(
-            transport=transport,
+            transport=machine.transport,
             lock=self._lock,
             states=opened.states,
             listener=self,
             clock_ms=wall_clock_ms,
             random=random.Random(secrets.randbits(64)),
         )
-        self._replica: Replica = assemble(member, config, kernels, load_lane("pure"), opened.log, ports)
-        self._shell = self._replica.shell
+        self._shell = machine.make_shell(member, opened.log, ports)
+        self._native = self._shell if isinstance(self._shell, NativeShell) else None
+        self._replica: Replica = assemble(member, config, kernels, self._shell, opened.log, ports)
+        self._reactor = machine.make_reactor(self._lock, listening, f"fastquorum-{identity.node_id}", self._on_end)
         self.log = opened.log
         """Offsets may be looked at from any thread; everything else goes through `read`."""
 
@@ -155,6 +139,38 @@ class RunningNode:
             self._refuse()
         self._shell.append(values, ticket, now_us())
 
+    @property
+    def native(self) -> NativeShell | None:
+        """The native shell's driver, if this node has one: futures and threads can then be told without a detour."""
+        return self._native
+
+    def append_future(
+        self,
+        values: Buffer | Sequence[Buffer],
+        box: "Mailbox",
+        future: object,
+        fail: Callable[[Any, FastQuorumError], None],
+    ) -> None:
+        """As `append`, on a native node: the future comes into `box` with the offset; `native.push` follows."""
+        if self._is_forked or self._stopping.asked:
+            self._refuse()
+        assert self._native is not None
+        self._native.append_future(values, box, future, fail)
+
+    def append_slot(
+        self,
+        values: Buffer | Sequence[Buffer],
+        slot: "Slot",
+        fail: Callable[[Any, FastQuorumError], None],
+        *,
+        is_pushed_later: bool,
+    ) -> None:
+        """As `append`, on a native node: the thread that waits in the slot is woken. See `NativeShell`."""
+        if self._is_forked or self._stopping.asked:
+            self._refuse()
+        assert self._native is not None
+        self._native.append_slot(values, slot, fail, is_pushed_later=is_pushed_later)
+
     def append_stamped(self, batch: bytes, stamp: Stamp, ticket: AppendTicket) -> None:
         """Append a producer's batch, once. Raises as `append`, and OutOfOrderSequence, ProducerFenced."""
         if self._is_forked or self._stopping.asked:
@@ -170,6 +186,10 @@ class RunningNode:
         """Begin a linearizable read. Raises NotLeader, ClosedError, FatalError."""
         self.check_open()
         self._shell.begin_barrier(ticket, now_us())
+
+    def watch_commit(self) -> None:
+        """Have the observer told when the high watermark moves next. Look at it after this, and before waiting."""
+        self._shell.watch_commit()
 
     def read(self, offset: Offset, bytes_max: int, end_offset: Offset) -> bytes:
         """Whole batches from `offset` on, below end_offset. OffsetOutOfRange, CorruptionError."""
@@ -288,6 +308,11 @@ class RunningNode:
         self._listening.close()
 
     # --- the replica's listener, on its thread ------------------------------------------------------------------------
+
+    @property
+    def watches_commits(self) -> bool:
+        """Until this node is ready every commit may make it so; whoever waits for one says so by `watch_commit`."""
+        return self._ready_epoch != self.leadership.epoch
 
     def on_committed(self, high_watermark: Offset) -> None:
         observer = self._observer

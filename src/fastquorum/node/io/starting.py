@@ -6,12 +6,12 @@ from typing import Final
 
 from fastquorum.errors import ConfigError
 from fastquorum.kernels import load
+from fastquorum.node.assembly import Member
 from fastquorum.node.io import directory as directories
 from fastquorum.node.io.failpoints import failpoint
-from fastquorum.node.io.injected import InjectedTransport
 from fastquorum.node.io.listening import bound_endpoint, listen
+from fastquorum.node.io.machines import machine_for
 from fastquorum.node.io.running import Observer, RunningNode
-from fastquorum.node.io.transport import SocketTransport
 from fastquorum.node.settings import NodeSettings
 from fastquorum.types import LISTENER_NAME, Endpoint
 
@@ -43,23 +43,43 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
                 # Its only voter is to be reached where it listens, so it must listen first.
                 listening, bound = _listen(resources, settings.listen or LOOPBACK)
             directories.format_for(settings.path, kernels, settings, bound)
-        opened = directories.OpenDirectory(settings.path, kernels, settings.quorum, settings, listen_first)
+        machine = machine_for(kernels)
+        opened = directories.OpenDirectory(
+            settings.path, kernels, settings.quorum, settings, listen_first, machine.native_flusher
+        )
         resources.callback(opened.close, None)
         assert listening is not None
-        transport = (InjectedTransport if failpoint.are_armed else SocketTransport)(settings.quorum, kernels)
-        resources.callback(transport.close_all)
+        advertised = settings.advertise or _reachable(bound, own_endpoint)
+        member = _member(opened, advertised, settings.bootstrap)
+        machine.equip(member, settings.quorum, kernels, opened)
+        resources.callback(machine.transport.close_all)
         node = RunningNode(
             config=settings.quorum,
             kernels=kernels,
             opened=opened,
-            transport=transport,
+            machine=machine,
             listening=listening,
-            advertised=settings.advertise or _reachable(bound, own_endpoint),
-            bootstrap=settings.bootstrap,
+            advertised=advertised,
+            member=member,
         )
         resources.pop_all()  # from here on the node closes them
     node.start(observer)
     return node
+
+
+def _member(opened: directories.OpenDirectory, advertised: Endpoint, bootstrap: tuple[Endpoint, ...]) -> Member:
+    identity = opened.identity
+    return Member(
+        key=identity.key,
+        cluster_id=identity.cluster_id,
+        voters=opened.voters,
+        kraft_version=opened.kraft_version,
+        log_kind=identity.log_kind,
+        topic_name=identity.topic_name,
+        listeners=(advertised,),
+        bootstrap=bootstrap,
+        first_records=opened.first_records,
+    )
 
 
 def _listen(resources: ExitStack, wanted: Endpoint) -> tuple[socket.socket, Endpoint]:

@@ -116,14 +116,36 @@ class SocketTransport:
     def channel(self, connection: Connection) -> Channel | None:
         return self._channels.get(connection)
 
-    def accept(self, sock: socket.socket) -> Channel:
+    def knows(self, connection: Connection) -> bool:
+        return connection in self._channels
+
+    def overdue(self, now: Micros) -> list[Connection]:
+        """Those that have not done in time what they began."""
+        config = self._config
+        return [
+            channel.number
+            for channel in self.channels()
+            if channel.is_overdue(
+                now,
+                partial_us_max=config.partial_frame_us_max,
+                idle_us_max=config.connection_idle_us_max,
+                connect_us_max=config.request_timeout_us,
+            )
+        ]
+
+    def oldest_silent(self, now: Micros, silent_us_min: Micros) -> Connection | None:
+        """The accepted connection that has been silent longest, if for long enough: it makes room for another."""
+        silent = [each for each in self.channels() if each.accepted and now - each.heard_us >= silent_us_min]
+        return min(silent, key=lambda channel: channel.heard_us).number if silent else None
+
+    def accept(self, sock: socket.socket) -> Connection:
         """Take over an accepted socket."""
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         channel = self._new_channel(sock, accepted=True)
         self.by_fd[channel.fd] = channel
         self.epoll.register(channel.fd, READ)
-        return channel
+        return channel.number
 
     def begin_connect(self, connection: Connection, address: Address | None) -> None:
         """Lock held. The address is known (None: there is none)."""
@@ -195,13 +217,14 @@ class SocketTransport:
             self._break(channel)
 
     def close_all(self) -> None:
-        """Lock held. The end: sockets, epoll, eventfd."""
+        """Lock held. The end: sockets, epoll, eventfd. Last words go out as far as the sockets take them."""
         with self._wake_guard:
             if self._closed:
                 return
             self._closed = True
             os.close(self.wake_fd)
         for channel in self.channels():
+            self.flush(channel)
             self.close(channel.number)
         self._resolver.close()
         self.epoll.close()
@@ -264,9 +287,3 @@ class SocketTransport:
     def _on_resolved(self, connection: Connection, address: Address | None) -> None:
         self.resolved.append((connection, address))
         self.wake()
-
-
-def oldest_silent(channels: list[Channel], now_us: Micros, silent_us_min: Micros) -> Channel | None:
-    """The accepted connection that has been silent longest, if for long enough: it makes room for another."""
-    silent = [channel for channel in channels if channel.accepted and now_us - channel.heard_us >= silent_us_min]
-    return min(silent, key=lambda channel: channel.heard_us, default=None)

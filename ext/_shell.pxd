@@ -1,0 +1,197 @@
+"""The native shell (ext/core/node), for Cython."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libcpp cimport bool as cbool
+from libcpp.deque cimport deque
+from libcpp.memory cimport shared_ptr
+from libcpp.vector cimport vector
+
+from fastquorum.kernels.native._lane cimport Admission, FollowerTerms, Identity, LeaderTerms, Mode, Span, State
+from fastquorum.kernels.native.core cimport FileRef, IndexRef, Slice
+
+
+cdef extern from "node/hooks.h" namespace "fastquorum::node" nogil:
+    cbool arm(const char *name, int action, int sleep_ms, int64_t only_hit) noexcept
+
+
+cdef extern from "node/log.h" namespace "fastquorum::node" nogil:
+    cdef cppclass Position:
+        int64_t offset
+        int64_t segment_base
+        int64_t position
+
+    cdef cppclass SegmentRef:
+        int64_t base_offset
+        FileRef file
+        IndexRef index
+        int64_t size_bytes
+
+    cdef cppclass Ticket:
+        int64_t token
+        int64_t generation
+        Position at
+
+    cdef cppclass Loan:
+        vector[SegmentRef] segments
+        int64_t start_offset
+        int64_t end_offset
+        Position flushed
+        int64_t generation
+        int32_t last_epoch
+        int64_t prepared_bytes
+        int64_t max_timestamp_ms
+        int64_t segment_bytes
+        cbool is_flushing
+        Ticket ticket
+        cbool is_flush_wanted
+        int64_t next_token
+
+    cdef enum class Failure(int):
+        none
+        write
+        sync
+        read
+
+
+cdef extern from "node/mailbox.h" namespace "fastquorum::node" nogil:
+    cdef cppclass CppSlot "fastquorum::node::Slot":
+        cbool is_known() noexcept
+        void set(int64_t result) noexcept
+        void wake() noexcept
+        int64_t result() noexcept
+        int wait(int64_t timeout_us) noexcept
+
+    cdef cppclass Letter "fastquorum::node::Mailbox::Letter":
+        void *object
+        int64_t result
+
+    cdef cppclass CppMailbox "fastquorum::node::Mailbox":
+        int descriptor() noexcept
+        cbool post(void *object, int64_t result) except +
+        void signal() noexcept
+        void collect(vector[Letter] *letters) noexcept
+
+    cdef cppclass Waiter:
+        Waiter() noexcept
+        shared_ptr[CppSlot] slot
+        shared_ptr[CppMailbox] box
+        void *object
+
+
+cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
+    cdef enum class EventKind(int):
+        frame
+        connected
+        lost
+        synced
+
+    cdef cppclass Event:
+        EventKind kind
+        int64_t connection
+        vector[uint8_t] frame
+        int64_t token
+        int error
+
+    cdef cppclass HandedUp:
+        int64_t connection
+        vector[uint8_t] frame
+
+    cdef cppclass Unparked:
+        int64_t connection
+        int32_t correlation_id
+        int api_version
+
+    cdef cppclass News:
+        deque[HandedUp] handed_up
+        deque[Event] events
+        vector[Unparked] unparked
+
+    cdef cppclass Limits:
+        int64_t frame_bytes_max
+        int64_t records_max
+        int64_t bytes_max
+
+    const int64_t verdict_records_overloaded
+    const int64_t verdict_bytes_overloaded
+    const int64_t verdict_stopped
+
+
+cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
+    cdef cppclass Standing:
+        Mode mode
+        cbool is_frozen
+        int64_t start_offset
+        int64_t end_offset
+        int64_t flushed_end
+        int64_t generation
+        int32_t last_epoch
+        cbool is_flushing
+
+    cdef cppclass CppShell "fastquorum::node::Shell":
+        CppShell(Identity identity, int64_t batch_bytes_max, Limits limits) except +
+        int start() except +
+        void end_threads() except +
+        cbool is_in_own_process() noexcept
+        int news_descriptor() noexcept
+        void abandon_in_child() noexcept
+        int64_t high_watermark() noexcept
+        int64_t appended_us() noexcept
+        cbool has_failed() noexcept
+        int64_t flush_began_us() noexcept
+        void watch_flush_again(int64_t from_us) noexcept
+        void lend(Loan loan) except +
+        Loan take_back() except +
+        Loan look() except +
+        Standing standing() noexcept
+        cbool read_recent(int64_t offset, int64_t bytes_max, vector[uint8_t] *copy) except +
+        int64_t prepare(int64_t end) noexcept
+        void submit(int64_t token, vector[FileRef] files) except +
+        void synced(int64_t token, int error, int64_t at_us) except +
+        Failure failure(int *error, int64_t *offset) noexcept
+        void hold_syncs(cbool hold) noexcept
+        cbool is_roll_wanted() noexcept
+        void rolled() noexcept
+        cbool was_cut_off() noexcept
+        cbool may_lead(const LeaderTerms &terms) noexcept
+        void open_leader(const LeaderTerms &terms, int64_t at_us) except +
+        cbool may_follow(const FollowerTerms &terms) noexcept
+        void open_follower(const FollowerTerms &terms, int64_t at_us) except +
+        void attach_leader(int64_t connection, int api_version, int64_t at_us) except +
+        void detach(int64_t connection) noexcept
+        void admit(const Admission &fetch, int64_t at_us) except +
+        State freeze() except +
+        void resume(int64_t at_us) except +
+        State close() except +
+        State state() except +
+        cbool offer(int64_t connection, Span frame, int64_t at_us) except +
+        void latch() noexcept
+        void stop() noexcept
+        void advance(int64_t high_watermark) except +
+        News take_news() except +
+        void news_done() except +
+        void rouse_python() noexcept
+        cbool append_gathering(const Slice *values, int64_t count, int64_t size_bytes, Waiter &waiter,
+                               cbool is_pushed_later, int64_t *offset) except +
+        int64_t append(const Slice *values, int64_t count, int64_t size_bytes, Waiter &waiter, cbool has_waited,
+                       cbool is_pushed_later) except +
+        void push() noexcept
+        void push_soon() noexcept
+        int64_t append_encoded(uint8_t *batch, int64_t size, int64_t count, int64_t timestamp_ms, Waiter &waiter,
+                               cbool has_waited) except +
+        void release_appends() noexcept
+        void join(int64_t base_offset, int64_t end_offset, Waiter &waiter) except +
+        int64_t begin_barrier(Waiter &waiter) except +
+        void fail_pending(int64_t code) except +
+        void set_barrier_failure(int64_t code) noexcept
+        int64_t watch_commit() noexcept
+        void waiting(int64_t *records, int64_t *bytes) noexcept
+        int64_t connection_count() noexcept
+        int add(int64_t number, int descriptor, cbool is_accepted, int64_t at_us) except +
+        cbool knows(int64_t connection) noexcept
+        cbool is_accepted(int64_t connection) noexcept
+        void send_frame(int64_t connection, Span frame) except +
+        void close_connection(int64_t connection) except +
+        void break_off(int64_t connection) except +
+        void close_all(int64_t at_us) except +
+        vector[int64_t] overdue(int64_t at_us, int64_t partial_us_max, int64_t idle_us_max, int64_t connect_us_max) except +
+        int64_t oldest_silent(int64_t at_us, int64_t silent_us_min) noexcept

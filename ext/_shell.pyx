@@ -1,0 +1,689 @@
+"""The native shell of the lane: its lock, its two threads, its sockets. `node/io/native_shell.py` drives it.
+
+Every call that takes the lane lock lets go of the GIL first, but for two that never wait: an append that only gathers in
+memory, tried if the lock is free, and the collecting of a mailbox.
+"""
+
+import os
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
+from libc.errno cimport EINTR, ETIMEDOUT
+from libc.stdint cimport int64_t, uint8_t
+from libcpp cimport bool as cbool
+from libcpp.memory cimport make_shared
+from libcpp.vector cimport vector
+
+cimport cython
+from cython.operator cimport dereference
+
+from fastquorum.kernels.native cimport core
+from fastquorum.kernels.native._index cimport OffsetIndex
+from fastquorum.kernels.native._lane cimport (
+    Admission,
+    FollowerTerms,
+    LeaderTerms,
+    Mode,
+    Span,
+    State,
+    from_state,
+    to_admission,
+    to_follower_terms,
+    to_identity,
+    to_leader_terms,
+)
+from fastquorum.kernels.native._segment cimport SegmentFile
+from fastquorum.kernels.native._values cimport Values
+from fastquorum.kernels.native.core cimport Fault, FileRef, Slice
+
+from fastquorum.errors import UsageError
+from fastquorum.kernels.lane import LaneMode
+from fastquorum.kernels.loan import LoanState
+from fastquorum.kernels.shell import ACTIONS
+
+cdef tuple _MODES = (LaneMode.CLOSED, LaneMode.LEADER, LaneMode.FOLLOWER)
+_FAILURES = ("", "write", "sync", "read")
+cdef int64_t _SMALL_BYTES = 4096  # copied with the GIL held; beyond it is let go of
+
+
+def arm_failpoint(str name, str action, int sleep_ms, int64_t only_hit):
+    """Have a native failpoint act; False if there is none of this name here."""
+    return bool(arm(name.encode(), ACTIONS.index(action), sleep_ms, only_hit))
+
+
+@cython.final
+cdef class Slot:
+    """One thread's wait for one result."""
+
+    cdef shared_ptr[CppSlot] slot
+
+    def __cinit__(self):
+        self.slot = make_shared[CppSlot]()
+
+    @property
+    def is_known(self):
+        return bool(self.slot.get().is_known())
+
+    @property
+    def result(self):
+        """Meaningless before it is known."""
+        return self.slot.get().result()
+
+    def set(self, int64_t result):
+        """For results that no lane tells."""
+        self.slot.get().set(result)
+        self.slot.get().wake()
+
+    def wait(self, int64_t timeout_us):
+        """True once it is known; False after timeout_us (negative: never). Interrupted by signals, as Python's locks are."""
+        cdef int error
+        cdef int64_t left = timeout_us
+        while True:
+            with nogil:
+                error = self.slot.get().wait(left)
+            if error == 0:
+                return True
+            if error == ETIMEDOUT:
+                return False
+            PyErr_CheckSignals()
+            if timeout_us >= 0:
+                return bool(self.slot.get().is_known())
+
+
+@cython.final
+cdef class Mailbox:
+    """Results for objects, collected by whoever polls `fileno`: one signal for many."""
+
+    cdef shared_ptr[CppMailbox] box
+
+    def __cinit__(self):
+        self.box = make_shared[CppMailbox]()
+        if self.box.get().descriptor() < 0:
+            raise OSError("no descriptor is left for an eventfd")
+
+    def __dealloc__(self):
+        cdef vector[Letter] letters
+        cdef size_t i
+        if self.box.get() != NULL:
+            self.box.get().collect(&letters)
+            for i in range(letters.size()):
+                Py_DECREF(<object>letters[i].object)
+
+    def fileno(self):
+        return self.box.get().descriptor()
+
+    def post(self, object waiter, int64_t result):
+        """For results that no lane tells."""
+        Py_INCREF(waiter)
+        if self.box.get().post(<void *><PyObject *>waiter, result):
+            self.box.get().signal()
+
+    def collect(self):
+        """(object, result) of all that came, in order."""
+        cdef vector[Letter] letters
+        cdef size_t i
+        self.box.get().collect(&letters)
+        found = []
+        for i in range(letters.size()):
+            found.append((<object>letters[i].object, letters[i].result))
+            Py_DECREF(<object>letters[i].object)
+        return found
+
+    def resolve(self, failed):
+        """Set the result of every future that came; `failed(future, result)` is called where it is negative."""
+        cdef vector[Letter] letters
+        cdef size_t i
+        self.box.get().collect(&letters)
+        for i in range(letters.size()):
+            future = <object>letters[i].object
+            Py_DECREF(future)
+            if letters[i].result < 0:
+                failed(future, letters[i].result)
+            elif not future.done():
+                future.set_result(letters[i].result)
+
+
+@cython.final
+cdef class Shell:
+    """See the module, and ext/core/node/engine.h for who owns what."""
+
+    cdef CppShell *_shell
+
+    def __cinit__(self, identity, int64_t batch_bytes_max, *, int64_t frame_bytes_max, int64_t records_max, int64_t bytes_max):
+        cdef Limits limits
+        cdef int error
+        if not core.header_bytes < batch_bytes_max <= core.batch_size_max:
+            raise UsageError(
+                f"batch_bytes_max {batch_bytes_max} lies outside {core.header_bytes + 1}..{core.batch_size_max}"
+            )
+        limits.frame_bytes_max = frame_bytes_max
+        limits.records_max = records_max
+        limits.bytes_max = bytes_max
+        self._shell = new CppShell(to_identity(identity), batch_bytes_max, limits)
+        error = self._shell.start()
+        if error:
+            raise OSError(error, os.strerror(error), "the node's native threads")
+
+    def __dealloc__(self):
+        # In a forked child the threads are not there to be joined, and the lock may be held for ever: leave all of it alone.
+        if self._shell != NULL and self._shell.is_in_own_process():
+            with nogil:
+                self._shell.end_threads()
+            del self._shell
+
+    def end_threads(self):
+        """Finish the sync under way, end both threads, close what is open. Idempotent."""
+        if self._shell.is_in_own_process():
+            with nogil:
+                self._shell.end_threads()
+
+    def abandon_in_child(self):
+        """After fork, in the child: let go of the descriptors."""
+        self._shell.abandon_in_child()
+
+    def fileno(self):
+        """Readable when there is news."""
+        return self._shell.news_descriptor()
+
+    # --- looked at from any thread ------------------------------------------------------------------------------------
+
+    @property
+    def high_watermark(self):
+        return self._shell.high_watermark()
+
+    @property
+    def appended_us(self):
+        return self._shell.appended_us()
+
+    @property
+    def has_failed(self):
+        """A sync has failed, or the log cut the lane off: nothing leaves any more."""
+        return bool(self._shell.has_failed())
+
+    @property
+    def flush_began_us(self):
+        """When the sync under way began; -1: none is."""
+        return self._shell.flush_began_us()
+
+    def watch_flush_again(self, int64_t from_us):
+        self._shell.watch_flush_again(from_us)
+
+    cdef Standing _standing(self):
+        cdef Standing standing
+        with nogil:
+            standing = self._shell.standing()
+        return standing
+
+    @property
+    def mode(self):
+        return _MODES[<int>self._standing().mode]
+
+    @property
+    def is_frozen(self):
+        return bool(self._standing().is_frozen)
+
+    @property
+    def end_offset(self):
+        return self._standing().end_offset
+
+    @property
+    def flushed_end(self):
+        return self._standing().flushed_end
+
+    @property
+    def is_flushing(self):
+        return bool(self._standing().is_flushing)
+
+    # --- the log's owner ----------------------------------------------------------------------------------------------
+
+    def lend(self, state, segments, int64_t segment_bytes):
+        """`state` is a LoanState, `segments` are (base offset, SegmentFile, OffsetIndex, size in bytes)."""
+        cdef Loan loan
+        cdef SegmentRef ref
+        cdef SegmentFile file
+        cdef OffsetIndex index
+        for base_offset, file, index, size_bytes in segments:
+            ref.base_offset = base_offset
+            ref.file = file.file
+            ref.index = index.index
+            ref.size_bytes = size_bytes
+            loan.segments.push_back(ref)
+        loan.segment_bytes = segment_bytes
+        loan.start_offset = state.start_offset
+        loan.end_offset = state.end_offset
+        loan.flushed.offset, loan.flushed.segment_base, loan.flushed.position = state.flushed
+        loan.generation = state.generation
+        loan.last_epoch = state.last_epoch
+        loan.prepared_bytes = state.prepared_bytes
+        loan.max_timestamp_ms = state.max_timestamp_ms
+        loan.is_flushing = state.ticket is not None
+        if state.ticket is not None:
+            token, generation, at = state.ticket
+            loan.ticket.token = token
+            loan.ticket.generation = generation
+            loan.ticket.at.offset, loan.ticket.at.segment_base, loan.ticket.at.position = at
+        loan.is_flush_wanted = state.is_flush_wanted
+        loan.next_token = state.next_token
+        with nogil:
+            self._shell.lend(loan)
+
+    def take_back(self):
+        cdef Loan loan
+        with nogil:
+            loan = self._shell.take_back()
+        return _from_loan(loan)
+
+    def look(self):
+        """The LoanState of the moment."""
+        cdef Loan loan
+        with nogil:
+            loan = self._shell.look()
+        return _from_loan(loan)
+
+    def read_recent(self, int64_t offset, int64_t bytes_max):
+        """Whole batches from the one that contains `offset`, at least one; None if they are not in memory."""
+        cdef vector[uint8_t] copy
+        cdef bint found
+        with nogil:
+            found = self._shell.read_recent(offset, bytes_max, &copy)
+        return PyBytes_FromStringAndSize(<const char *>copy.data(), copy.size()) if found else None
+
+    def prepare(self, int64_t end):
+        """Zeros in front of the writer up to `end` of the active segment; where they end now."""
+        cdef int64_t prepared
+        with nogil:
+            prepared = self._shell.prepare(end)
+        return prepared
+
+    def submit(self, int64_t token, files):
+        """Have these files synced, in order; an event, or the lane, is told."""
+        cdef vector[FileRef] refs
+        cdef SegmentFile file
+        for file in files:
+            # A closed file is reported like any other that cannot be synced.
+            refs.push_back(core.make_file(-1) if file.file.get() == NULL else file.file)
+        with nogil:
+            self._shell.submit(token, refs)
+
+    def synced(self, int64_t token, int error, int64_t now_us):
+        """A sync whose end came as an event, and is the lane's to count."""
+        with nogil:
+            self._shell.synced(token, error, now_us)
+
+    def failure(self):
+        """(operation, errno, offset) of what cut the lane off; operation "" if nothing did."""
+        cdef int error = 0
+        cdef int64_t offset = -1
+        cdef Failure failure
+        with nogil:
+            failure = self._shell.failure(&error, &offset)
+        return _FAILURES[<int>failure], error, offset
+
+    def hold_syncs(self, bint hold):
+        """Have the disk not answer, for tests."""
+        with nogil:
+            self._shell.hold_syncs(hold)
+
+    @property
+    def is_roll_wanted(self):
+        cdef bint wanted
+        with nogil:
+            wanted = self._shell.is_roll_wanted()
+        return wanted
+
+    def rolled(self):
+        with nogil:
+            self._shell.rolled()
+
+    @property
+    def was_cut_off(self):
+        cdef bint cut
+        with nogil:
+            cut = self._shell.was_cut_off()
+        return cut
+
+    # --- raft's side --------------------------------------------------------------------------------------------------
+
+    def open_leader(self, terms, int64_t now_us):
+        cdef LeaderTerms made = to_leader_terms(terms)
+        assert self._shell.may_lead(made), "rule 1: the lane is open, or the LeaderChangeMessage is not in the log"
+        with nogil:
+            self._shell.open_leader(made, now_us)
+
+    def open_follower(self, terms, int64_t now_us):
+        cdef FollowerTerms made = to_follower_terms(terms)
+        assert self._shell.may_follow(made), "a lane is closed before it is opened on other terms"
+        with nogil:
+            self._shell.open_follower(made, now_us)
+
+    def attach_leader(self, int64_t connection, int api_version, int64_t now_us):
+        with nogil:
+            self._shell.attach_leader(connection, api_version, now_us)
+
+    def detach(self, int64_t connection):
+        with nogil:
+            self._shell.detach(connection)
+
+    def admit(self, fetch, int64_t now_us):
+        cdef Admission made = to_admission(fetch)
+        assert 12 <= made.api_version <= 18, f"Fetch {made.api_version} has no last fetched epoch"
+        with nogil:
+            self._shell.admit(made, now_us)
+
+    def freeze(self):
+        cdef State state
+        with nogil:
+            state = self._shell.freeze()
+        return from_state(state)
+
+    def resume(self, int64_t now_us):
+        with nogil:
+            self._shell.resume(now_us)
+
+    def close(self):
+        cdef State state
+        with nogil:
+            state = self._shell.close()
+        return from_state(state)
+
+    def state(self):
+        cdef State state
+        with nogil:
+            state = self._shell.state()
+        return from_state(state)
+
+    def offer(self, int64_t connection, frame, int64_t now_us):
+        """False: the segment is full; a roll first, and then again."""
+        cdef Span span
+        cdef Py_buffer view
+        cdef bint taken
+        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        try:
+            span.data = <const uint8_t *>view.buf
+            span.size = view.len
+            with nogil:
+                taken = self._shell.offer(connection, span, now_us)
+        finally:
+            PyBuffer_Release(&view)
+        return taken
+
+    def latch(self):
+        """Nothing is sent or accepted any more (rule 5)."""
+        with nogil:
+            self._shell.latch()
+
+    def stop(self):
+        with nogil:
+            self._shell.stop()
+
+    def advance(self, int64_t high_watermark):
+        with nogil:
+            self._shell.advance(high_watermark)
+
+    def take_news(self):
+        """(handed up, events, unparked) since the last call: frames are (connection, bytes); events are (kind, connection,
+        frame, token, errno)."""
+        cdef News news
+        cdef size_t i
+        with nogil:
+            news = self._shell.take_news()
+        handed_up, events, unparked = [], [], []
+        for i in range(news.handed_up.size()):
+            handed_up.append((news.handed_up[i].connection, _bytes(news.handed_up[i].frame)))
+        for i in range(news.events.size()):
+            events.append(
+                (
+                    <int>news.events[i].kind,
+                    news.events[i].connection,
+                    _bytes(news.events[i].frame),
+                    news.events[i].token,
+                    news.events[i].error,
+                )
+            )
+        for i in range(news.unparked.size()):
+            unparked.append((news.unparked[i].connection, news.unparked[i].correlation_id, news.unparked[i].api_version))
+        return handed_up, events, unparked
+
+    def news_done(self):
+        """What was taken is dealt with."""
+        with nogil:
+            self._shell.news_done()
+
+    def rouse(self):
+        """Have `fileno` readable."""
+        with nogil:
+            self._shell.rouse_python()
+
+    # --- callers ------------------------------------------------------------------------------------------------------
+
+    def append_slot(self, values, Slot slot, bint has_waited=False, bint is_pushed_later=False):
+        """Append; the slot is told the offset. The offset, or a negative verdict: then the slot is untouched.
+
+        FROZEN holds back whatever is appended later, until `release_appends`, but for what `has_waited`. What
+        `is_pushed_later` gathers in memory until `push`, or until something else has it written.
+        """
+        cdef Waiter waiter
+        waiter.slot = slot.slot
+        return self._append(values, waiter, has_waited, is_pushed_later)
+
+    def append_mail(self, values, Mailbox box, object waiting, bint has_waited=False, bint is_pushed_later=False):
+        """As append_slot; `waiting` comes into the mailbox with the offset."""
+        cdef Waiter waiter
+        cdef int64_t offset
+        waiter.box = box.box
+        waiter.object = <void *><PyObject *>waiting
+        Py_INCREF(waiting)
+        offset = -1
+        try:
+            offset = self._append(values, waiter, has_waited, is_pushed_later)
+        finally:
+            if offset < 0:
+                Py_DECREF(waiting)
+        return offset
+
+    cdef int64_t _append(self, values, Waiter &waiter, bint has_waited, bint is_pushed_later) except? -100:
+        cdef Slice slice
+        cdef Values found
+        cdef int64_t offset = 0
+        cdef int64_t size_bytes = 0
+        cdef int64_t i
+        if PyBytes_CheckExact(values):
+            slice.data = <const uint8_t *>PyBytes_AS_STRING(values)
+            slice.size = PyBytes_GET_SIZE(values)
+            if not has_waited and self._shell.append_gathering(&slice, 1, slice.size, waiter, is_pushed_later, &offset):
+                return offset
+            with nogil:
+                offset = self._shell.append(&slice, 1, slice.size, waiter, has_waited, is_pushed_later)
+            return offset
+        found = Values(values)
+        if found.count == 0:
+            raise UsageError("there is no value to append")
+        for i in range(found.count):
+            size_bytes += found.slices[i].size
+        if (
+            has_waited
+            or size_bytes > _SMALL_BYTES
+            or not self._shell.append_gathering(found.slices, found.count, size_bytes, waiter, is_pushed_later, &offset)
+        ):
+            with nogil:
+                offset = self._shell.append(found.slices, found.count, size_bytes, waiter, has_waited, is_pushed_later)
+        return offset
+
+    def append_encoded(
+        self, batch, int64_t record_count, int64_t timestamp_ms, Mailbox box, object waiting, bint has_waited=False
+    ):
+        """A client's batch, a bytearray that the caller has checked: stamped here."""
+        cdef Waiter waiter
+        cdef int64_t offset = -1
+        cdef Py_buffer view
+        waiter.box = box.box
+        waiter.object = <void *><PyObject *>waiting
+        PyObject_GetBuffer(batch, &view, PyBUF_WRITABLE)
+        Py_INCREF(waiting)
+        try:
+            assert view.len >= core.header_bytes, "a batch has a header"
+            with nogil:
+                offset = self._shell.append_encoded(<uint8_t *>view.buf, view.len, record_count, timestamp_ms, waiter, has_waited)
+        finally:
+            PyBuffer_Release(&view)
+            if offset < 0:
+                Py_DECREF(waiting)
+        return offset
+
+    def push(self):
+        """Write and send what was appended to be pushed later."""
+        with nogil:
+            self._shell.push()
+
+    def push_soon(self):
+        """Have the native thread do that."""
+        with nogil:
+            self._shell.push_soon()
+
+    def release_appends(self):
+        """None waits for raft/'s decision any more."""
+        with nogil:
+            self._shell.release_appends()
+
+    def join(self, int64_t base_offset, int64_t end_offset, Mailbox box, object waiting):
+        """`waiting` is told base_offset when all below end_offset is committed."""
+        cdef Waiter waiter
+        waiter.box = box.box
+        waiter.object = <void *><PyObject *>waiting
+        Py_INCREF(waiting)
+        with nogil:
+            self._shell.join(base_offset, end_offset, waiter)
+
+    def barrier_slot(self, Slot slot):
+        cdef Waiter waiter
+        cdef int64_t number
+        waiter.slot = slot.slot
+        with nogil:
+            number = self._shell.begin_barrier(waiter)
+        return number
+
+    def barrier_mail(self, Mailbox box, object waiting):
+        cdef Waiter waiter
+        cdef int64_t number
+        waiter.box = box.box
+        waiter.object = <void *><PyObject *>waiting
+        Py_INCREF(waiting)
+        with nogil:
+            number = self._shell.begin_barrier(waiter)
+        if number < 0:
+            Py_DECREF(waiting)
+        return number
+
+    def fail_pending(self, int64_t code):
+        """Everybody who waits for a commit is told this negative number."""
+        with nogil:
+            self._shell.fail_pending(code)
+
+    def set_barrier_failure(self, int64_t code):
+        with nogil:
+            self._shell.set_barrier_failure(code)
+
+    def watch_commit(self):
+        """There is news when the high watermark moves next. The one of the moment."""
+        cdef int64_t now
+        with nogil:
+            now = self._shell.watch_commit()
+        return now
+
+    def waiting(self):
+        """(records, bytes) that wait for their commit."""
+        cdef int64_t records = 0
+        cdef int64_t size_bytes = 0
+        with nogil:
+            self._shell.waiting(&records, &size_bytes)
+        return records, size_bytes
+
+    # --- connections --------------------------------------------------------------------------------------------------
+
+    def connection_count(self):
+        cdef int64_t count
+        with nogil:
+            count = self._shell.connection_count()
+        return count
+
+    def add(self, int64_t number, int descriptor, bint is_accepted, int64_t now_us):
+        """Take over a non-blocking socket's descriptor; 0, or an errno, and it stays the caller's."""
+        cdef int error
+        with nogil:
+            error = self._shell.add(number, descriptor, is_accepted, now_us)
+        return error
+
+    def knows(self, int64_t connection):
+        cdef bint known
+        with nogil:
+            known = self._shell.knows(connection)
+        return known
+
+    def is_accepted(self, int64_t connection):
+        cdef bint accepted
+        with nogil:
+            accepted = self._shell.is_accepted(connection)
+        return accepted
+
+    def send(self, int64_t connection, frame):
+        cdef Span span
+        cdef Py_buffer view
+        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        try:
+            span.data = <const uint8_t *>view.buf
+            span.size = view.len
+            with nogil:
+                self._shell.send_frame(connection, span)
+        finally:
+            PyBuffer_Release(&view)
+
+    def close_connection(self, int64_t connection):
+        with nogil:
+            self._shell.close_connection(connection)
+
+    def break_off(self, int64_t connection):
+        with nogil:
+            self._shell.break_off(connection)
+
+    def close_all(self, int64_t now_us):
+        with nogil:
+            self._shell.close_all(now_us)
+
+    def overdue(self, int64_t now_us, *, int64_t partial_us_max, int64_t idle_us_max, int64_t connect_us_max):
+        cdef vector[int64_t] found
+        with nogil:
+            found = self._shell.overdue(now_us, partial_us_max, idle_us_max, connect_us_max)
+        return [found[i] for i in range(found.size())]
+
+    def oldest_silent(self, int64_t now_us, int64_t silent_us_min):
+        cdef int64_t found
+        with nogil:
+            found = self._shell.oldest_silent(now_us, silent_us_min)
+        return found
+
+
+cdef bytes _bytes(const vector[uint8_t] &data):
+    return PyBytes_FromStringAndSize(<const char *>data.data(), data.size())
+
+
+cdef object _from_loan(const Loan &loan):
+    cdef size_t last = loan.segments.size() - 1
+    return LoanState(
+        start_offset=loan.start_offset,
+        end_offset=loan.end_offset,
+        size_bytes=loan.segments[last].size_bytes,
+        prepared_bytes=loan.prepared_bytes,
+        max_timestamp_ms=loan.max_timestamp_ms,
+        flushed=(loan.flushed.offset, loan.flushed.segment_base, loan.flushed.position),
+        generation=loan.generation,
+        last_epoch=loan.last_epoch,
+        ticket=(
+            loan.ticket.token,
+            loan.ticket.generation,
+            (loan.ticket.at.offset, loan.ticket.at.segment_base, loan.ticket.at.position),
+        ) if loan.is_flushing else None,
+        is_flush_wanted=bool(loan.is_flush_wanted),
+        next_token=loan.next_token,
+    )

@@ -1,0 +1,871 @@
+// The native shell around the lane: one lock, one thread for sockets, one for syncs, and whoever appends. No GIL anywhere.
+//
+// | state | who | under |
+// |---|---|---|
+// | lane, log, channels, pending appends, barriers, mailboxes, events | everybody | the lane lock (`mutex_`) |
+// | splitters, descriptors being closed | the sockets' thread | nobody else touches them |
+// | a sync under way | whoever took the job: the flusher, or on a follower the sockets' thread | its files, shared |
+//
+// A `Section` is one critical section: epoch check, offset, write, claim of parked Fetches and sends (rule 3). What it brings
+// about for others - a sync to be done, threads to be woken - is done when the lock is free again. Nobody who holds the
+// lock ever waits for the GIL. While the lane is frozen or closed raft/ decides: frames and syncs' ends are kept for Python,
+// and the log is storage.Log's again. A failed sync latches under the lock, before anybody is told (rule 5).
+#pragma once
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <csignal>
+#include <cstdint>
+#include <ctime>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "../lane/lane.h"
+#include "channel.h"
+#include "log.h"
+#include "mailbox.h"
+
+namespace fastquorum::node {
+
+using ChannelRef = std::shared_ptr<Channel>;
+
+inline constexpr std::int64_t waiting_max = 64;  // frames of one connection kept for Python, beyond which it is not read from
+inline constexpr std::int64_t waiting_bytes_max = 4 * 1024 * 1024;
+inline constexpr std::size_t receive_bytes = 1024 * 1024;
+
+// Further verdicts on an append, beside those of the lane.
+inline constexpr Offset verdict_records_overloaded = -6;
+inline constexpr Offset verdict_bytes_overloaded = -7;
+inline constexpr Offset verdict_stopped = -8;
+
+enum class EventKind : int { frame, connected, lost, synced };
+
+// Something for the replica's thread.
+struct Event {
+    EventKind kind;
+    Connection connection = lane::no_connection;
+    std::vector<std::uint8_t> frame;
+    std::int64_t token = 0;
+    int error = 0;
+};
+
+struct HandedUp {
+    Connection connection;
+    std::vector<std::uint8_t> frame;
+};
+
+struct Unparked {
+    Connection connection;
+    std::int32_t correlation_id;
+    int api_version;
+};
+
+// Everything for the replica's thread, taken at once.
+struct News {
+    std::deque<HandedUp> handed_up;
+    std::deque<Event> events;
+    std::vector<Unparked> unparked;
+};
+
+struct Pending {
+    Offset end_offset;
+    Offset base_offset;
+    std::int64_t record_count;
+    std::int64_t size_bytes;
+    Waiter waiter;
+};
+
+struct Limits {
+    std::int64_t frame_bytes_max = 0;
+    std::int64_t records_max = 0;
+    std::int64_t bytes_max = 0;
+};
+
+inline Micros now_us() noexcept {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return Micros{now.tv_sec} * 1000000 + now.tv_nsec / 1000;
+}
+
+class Engine final : private lane::Outputs {
+   public:
+    Engine(lane::Identity identity, std::int64_t batch_bytes_max, Limits limits)
+        : limits_(limits), lane_(std::move(identity), log_, *this, batch_bytes_max) {}
+    Engine(const Engine &) = delete;
+    Engine &operator=(const Engine &) = delete;
+
+    ~Engine() {
+        if (epoll_ >= 0) ::close(epoll_);
+        if (control_ >= 0) ::close(control_);
+        if (news_ >= 0) ::close(news_);
+    }
+
+    // 0, or the errno of what the system refuses.
+    int start() {
+        epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+        control_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        news_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (epoll_ < 0 || control_ < 0 || news_ < 0) return errno;
+        epoll_event event{};
+        event.events = EPOLLIN;
+        event.data.u64 = 0;
+        if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, control_, &event) != 0) return errno;
+        // Signals are for the threads of Python: none may land here.
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        int error = 0;
+        try {
+            sockets_ = std::thread(&Engine::run_sockets, this);
+            flusher_ = std::thread(&Engine::run_flusher, this);
+        } catch (const std::system_error &failure) {
+            error = failure.code().value();
+        }
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        if (error != 0) end_threads();
+        return error;
+    }
+
+    // End both threads, the sync under way first; descriptors of connections are closed. Idempotent.
+    void end_threads() {
+        {
+            std::lock_guard guard(mutex_);
+            ending_ = true;
+        }
+        flush_wanted_.notify_all();
+        wake_sockets();
+        if (flusher_.joinable()) flusher_.join();
+        if (sockets_.joinable()) sockets_.join();
+    }
+
+    bool is_in_own_process() const noexcept { return process_ == ::getpid(); }
+    int news_descriptor() const noexcept { return news_; }
+
+    // After fork, in the child: the threads are not there, and the lock may be held for ever. Only descriptors are let go of;
+    // nothing here may be destroyed in the child.
+    void abandon_in_child() noexcept {
+        for (auto &[number, channel] : channels_) ::close(channel->fd);
+        ::close(epoll_);
+        ::close(control_);
+        ::close(news_);
+        epoll_ = control_ = news_ = -1;
+    }
+
+    // One critical section.
+    class Section {
+       public:
+        explicit Section(Engine &engine, bool is_sockets_thread = false) : engine_(engine), is_sockets_thread_(is_sockets_thread) {
+            engine_.mutex_.lock();
+            enter();
+        }
+        // Only if nobody else is in one: then `is_in` is true.
+        Section(Engine &engine, std::try_to_lock_t) : engine_(engine), is_in_(engine.mutex_.try_lock()) {
+            if (is_in_) enter();
+        }
+        Section(const Section &) = delete;
+        Section &operator=(const Section &) = delete;
+        ~Section() { leave(); }
+
+        bool is_in() const noexcept { return is_in_; }
+
+        void leave() noexcept {
+            if (!is_in_) return;
+            is_in_ = false;
+            const bool needs_flusher = engine_.needs_flusher(is_sockets_thread_);
+            const bool needs_sockets = !is_sockets_thread_ && engine_.needs_sockets();
+            const bool needs_python = std::exchange(engine_.has_news_, false);
+            engine_.section_ = nullptr;
+            engine_.mutex_.unlock();
+            if (needs_flusher) engine_.flush_wanted_.notify_one();
+            for (const SlotRef &slot : slots_) slot->wake();
+            for (const MailboxRef &box : boxes_) box->signal();
+            if (needs_python) signal(engine_.news_);
+            if (needs_sockets) signal(engine_.control_);
+        }
+
+        void post(Waiter &waiter, std::int64_t result) {
+            if (waiter.slot) {
+                waiter.slot->set(result);
+                slots_.push_back(std::move(waiter.slot));
+            } else if (waiter.box->post(waiter.object, result)) {
+                boxes_.push_back(waiter.box);
+            }
+        }
+
+       private:
+        void enter() noexcept { engine_.section_ = this; }
+
+        Engine &engine_;
+        const bool is_sockets_thread_ = false;
+        bool is_in_ = true;
+        std::vector<SlotRef> slots_;
+        std::vector<MailboxRef> boxes_;
+    };
+
+    // --- everything below is called inside a Section, but where it says otherwise ---------------------------------------------
+
+    lane::Lane &lane() noexcept { return lane_; }
+    NodeLog &log() noexcept { return log_; }
+    Offset high_watermark() const noexcept { return high_watermark_.load(std::memory_order_relaxed); }  // from any thread
+    Micros appended_us() const noexcept { return appended_us_.load(std::memory_order_relaxed); }          // from any thread
+    void set_appended_us(Micros at_us) noexcept { appended_us_.store(at_us, std::memory_order_relaxed); }
+    bool is_stopped() const noexcept { return is_stopped_; }
+    bool has_failed() const noexcept { return latch_.load(std::memory_order_acquire); }  // from any thread
+    bool was_cut_off() const noexcept { return was_cut_off_; }
+    bool is_roll_wanted() const noexcept { return is_roll_wanted_; }
+    void rolled() noexcept { is_roll_wanted_ = false; }
+    Micros flush_began_us() const noexcept { return flush_began_us_.load(std::memory_order_relaxed); }  // from any thread
+    void watch_flush_again(Micros from_us) noexcept { flush_began_us_.store(from_us, std::memory_order_relaxed); }
+
+    // Of every call of the lane: false means that the log cut it off. Then nothing is sent or accepted any more.
+    void check(bool went_well) noexcept {
+        if (went_well) return;
+        latch();
+        was_cut_off_ = true;
+        has_news_ = true;
+    }
+
+    void latch() noexcept {
+        lane_.on_flush_failed();
+        latch_.store(true, std::memory_order_release);
+    }
+
+    bool may_send() const noexcept { return !is_stopped_ && !has_failed() && !lane_.has_failed(); }
+
+    // --- callers ------------------------------------------------------------------------------------------------------------
+
+    // Would an append now only gather in memory, without a system call?
+    bool gathers(std::int64_t size_bytes, std::int64_t count, bool is_pushed_later) noexcept {
+        return !is_stopped_ && !holds_appends_ && lane_.gathers(size_bytes, count, is_pushed_later);
+    }
+
+    // Write and send what gathered.
+    void push() noexcept { check(lane_.push()); }
+
+    // Have the sockets' thread do so, soon.
+    void push_soon() noexcept {
+        if (std::exchange(is_push_wanted_, true)) return;
+        sockets_wanted_ = true;
+    }
+
+    // Append; the waiter is told when it is committed, if the answer is an offset. Else a verdict, and the waiter is untouched.
+    Offset append(const Slice *values, std::int64_t count, std::int64_t size_bytes, std::int64_t timestamp_ms, Micros at_us, Waiter &waiter,
+                  bool has_waited, bool is_pushed_later) {
+        const Offset refused = admit_append(count, size_bytes, has_waited);
+        if (refused != 0) return refused;
+        return appended(lane_.append(values, count, timestamp_ms, is_pushed_later), count, size_bytes, at_us, waiter);
+    }
+
+    Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t count, std::int64_t timestamp_ms, Micros at_us, Waiter &waiter,
+                          bool has_waited) {
+        const Offset refused = admit_append(count, size, has_waited);
+        if (refused != 0) return refused;
+        return appended(lane_.append_encoded(batch, size, count, timestamp_ms), count, size, at_us, waiter);
+    }
+
+    // Appends wait for raft/'s decision: whatever comes waits behind them, until none is left.
+    void hold_appends() noexcept { holds_appends_ = true; }
+    void release_appends() noexcept { holds_appends_ = false; }
+
+    // Room for records that wait elsewhere; 0 or a verdict.
+    Offset reserve(std::int64_t count, std::int64_t size_bytes) noexcept {
+        if (records_ > 0 && records_ + count > limits_.records_max) return verdict_records_overloaded;
+        if (bytes_ > 0 && bytes_ + size_bytes > limits_.bytes_max) return verdict_bytes_overloaded;
+        records_ += count;
+        bytes_ += size_bytes;
+        return 0;
+    }
+    void release(std::int64_t count, std::int64_t size_bytes) noexcept {
+        records_ -= count;
+        bytes_ -= size_bytes;
+    }
+    std::int64_t records() const noexcept { return records_; }
+    std::int64_t bytes() const noexcept { return bytes_; }
+
+    // Told when what is in the log already is committed.
+    void join(Offset base_offset, Offset end_offset, Waiter &waiter) {
+        joined_.emplace(end_offset, Pending{end_offset, base_offset, 0, 0, std::move(waiter)});
+        complete();
+    }
+
+    std::int64_t begin_barrier(Waiter &waiter) {
+        if (is_stopped_) return verdict_stopped;
+        // Known before it begins: it may be over at once.
+        barriers_.push_back(std::move(waiter));
+        const std::int64_t number = lane_.begin_barrier();
+        if (number == lane::verdict_cut_off) {
+            check(false);
+            return 0;  // begun: it fails when the lane is closed
+        }
+        if (number < 0) {
+            waiter = std::move(barriers_.back());
+            barriers_.pop_back();
+        }
+        return number;
+    }
+
+    // Everybody who waits for a commit is told `code` instead.
+    void fail_pending(std::int64_t code) {
+        for (Pending &each : pending_) {
+            release(each.record_count, each.size_bytes);
+            section_->post(each.waiter, code);
+        }
+        for (auto &[end_offset, each] : joined_) section_->post(each.waiter, code);
+        pending_.clear();
+        joined_.clear();
+    }
+
+    // What a barrier that fails is told from now on.
+    void set_barrier_failure(std::int64_t code) noexcept { barrier_failure_ = code; }
+
+    // The next time the high watermark moves, the replica's thread is told.
+    void watch_commit() noexcept { is_commit_watched_ = true; }
+
+    void advance(Offset high_watermark) {
+        if (high_watermark <= high_watermark_) return;
+        high_watermark_ = high_watermark;
+        if (lane_.mode() == lane::Mode::leader) complete();
+        if (std::exchange(is_commit_watched_, false)) has_news_ = true;
+    }
+
+    void stop() noexcept { is_stopped_ = true; }
+
+    // --- raft's side ----------------------------------------------------------------------------------------------------------
+
+    // Frozen from here on; what was handed up or unparked meanwhile is in the news.
+    void freeze() noexcept { check(lane_.freeze()); }
+
+    // Have Python look.
+    void rouse_python() noexcept { has_news_ = true; }
+
+    News take_news() {
+        News taken;
+        std::uint64_t count;
+        (void)!::read(news_, &count, sizeof count);
+        taken.handed_up.swap(handed_up_);
+        taken.events.swap(events_);
+        taken.unparked.swap(unparked_);
+        for (const HandedUp &each : taken.handed_up) taken_.emplace_back(each.connection, static_cast<std::int64_t>(each.frame.size()));
+        for (const Event &each : taken.events)
+            if (each.kind == EventKind::frame) taken_.emplace_back(each.connection, static_cast<std::int64_t>(each.frame.size()));
+        return taken;
+    }
+
+    // What was taken is dealt with: its connections' next frames need not wait behind it.
+    void news_done() {
+        for (const auto &[connection, size] : taken_) {
+            Channel *channel = find(connection);
+            if (channel == nullptr) continue;
+            --channel->waiting;
+            channel->waiting_bytes -= size;
+            set_interest(*channel);
+        }
+        taken_.clear();
+    }
+
+    // A frame that waited for raft/, on a lane that goes on. False: a roll first, and then again.
+    bool offer(Connection connection, Span frame, Micros at_us) {
+        if (!make_room(lane_.gathered_bytes() + frame.size)) return false;
+        check(lane_.on_frame(connection, frame, at_us));
+        return true;
+    }
+
+    void synced(std::int64_t token, int error, Micros at_us) {
+        if (error != 0) latch();
+        if (!log_.owns(token)) {
+            Event event{EventKind::synced};
+            event.token = token;
+            event.error = error;
+            events_.push_back(std::move(event));
+            has_news_ = true;
+            return;
+        }
+        if (error == 0) error = hit(Point::before_flush_count);
+        if (error != 0) {
+            log_.flush_failed(error);
+            check(false);
+            return;
+        }
+        log_.flush_done();
+        check(lane_.on_flushed(log_.generation(), log_.flushed_end(), at_us));
+        hit(Point::after_flush_count);
+    }
+
+    // Of storage.Log, while the log is its own: have these files synced.
+    void submit(std::int64_t token, std::vector<FileRef> files) {
+        job_token_ = token;
+        job_files_ = std::move(files);
+        has_job_ = true;
+    }
+
+    // A disk that does not answer, for tests.
+    void hold_syncs(bool hold) noexcept {
+        holds_syncs_.store(hold, std::memory_order_relaxed);
+        flush_wanted_.notify_all();
+    }
+
+    // --- connections ----------------------------------------------------------------------------------------------------------
+
+    std::size_t connection_count() const noexcept { return channels_.size(); }
+
+    // Take over a socket, non-blocking; 0 or an errno, and the socket is still the caller's then.
+    int add(Connection number, int descriptor, bool is_accepted, Micros at_us) {
+        auto channel = std::make_shared<Channel>(number, descriptor, is_accepted, limits_.frame_bytes_max, at_us);
+        channel->interest = is_accepted ? EPOLLIN : EPOLLOUT;
+        epoll_event event{};
+        event.events = channel->interest;
+        event.data.u64 = static_cast<std::uint64_t>(number);
+        if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) return errno;
+        channels_.emplace(number, std::move(channel));
+        return 0;
+    }
+
+    bool knows(Connection connection) const noexcept { return channels_.count(connection) != 0; }
+    bool is_accepted(Connection connection) const noexcept {
+        const auto found = channels_.find(connection);
+        return found != channels_.end() && found->second->accepted;
+    }
+
+    // A frame of Python's, behind the same gate as the lane's.
+    void send_frame(Connection connection, Span frame) {
+        if (may_send()) transmit(connection, Frame{{frame, {}, {}}});
+    }
+
+    // Close; no report follows.
+    void close(Connection connection) {
+        const auto found = channels_.find(connection);
+        if (found == channels_.end()) return;
+        found->second->broken = found->second->is_closed = true;
+        closing_.push_back(std::move(found->second));
+        channels_.erase(found);
+        sockets_wanted_ = true;
+    }
+
+    // Nothing is sent on it any more, and its end is reported.
+    void break_off(Connection connection) {
+        if (Channel *channel = find(connection)) break_off(*channel);
+    }
+
+    // The last words of those that have some go out as far as their sockets take them; then all are closed.
+    void close_all(Micros at_us) {
+        while (!channels_.empty()) {
+            Channel &channel = *channels_.begin()->second;
+            if (!channel.broken && channel.connected) channel.flush(at_us);
+            close(channel.number);
+        }
+    }
+
+    std::vector<Connection> overdue(Micros at_us, Micros partial_us_max, Micros idle_us_max, Micros connect_us_max) const {
+        std::vector<Connection> found;
+        for (const auto &[number, channel] : channels_)
+            if (channel->is_overdue(at_us, partial_us_max, idle_us_max, connect_us_max)) found.push_back(number);
+        return found;
+    }
+
+    // The accepted connection that has been silent longest, if for so long at least; no_connection if none has.
+    Connection oldest_silent(Micros at_us, Micros silent_us_min) const {
+        const Channel *oldest = nullptr;
+        for (const auto &[number, channel] : channels_) {
+            const Micros heard = channel->heard_us.load(std::memory_order_relaxed);
+            if (channel->accepted && at_us - heard >= silent_us_min &&
+                (oldest == nullptr || heard < oldest->heard_us.load(std::memory_order_relaxed)))
+                oldest = channel.get();
+        }
+        return oldest == nullptr ? lane::no_connection : oldest->number;
+    }
+
+   private:
+    // --- lane::Outputs ----------------------------------------------------------------------------------------------------------
+
+    void send(Connection connection, const Frame &frame) noexcept override {
+        if (!may_send()) return;
+        const bool asks = lane_.mode() == lane::Mode::follower;
+        if (hit(asks ? Point::before_send_fetch_request : Point::before_send_fetch_response) != 0) return break_off(connection);
+        transmit(connection, frame);
+        if (hit(asks ? Point::after_send_fetch_request : Point::after_send_fetch_response) != 0) break_off(connection);
+    }
+
+    void hand_up(Connection connection, Span frame) noexcept override {
+        handed_up_.push_back({connection, {frame.data, frame.data + frame.size}});
+        count_waiting(connection, frame.size);
+        has_news_ = true;
+    }
+
+    void advanced(Offset high_watermark) noexcept override { advance(high_watermark); }
+
+    void barrier_done(std::int64_t, Offset high_watermark) noexcept override {
+        section_->post(barriers_.front(), high_watermark >= 0 ? high_watermark : barrier_failure_);
+        barriers_.pop_front();
+    }
+
+    void unparked(Connection connection, std::int32_t correlation_id, int api_version) noexcept override {
+        unparked_.push_back({connection, correlation_id, api_version});
+        has_news_ = true;
+    }
+
+    // --- appends ----------------------------------------------------------------------------------------------------------------
+
+    Offset admit_append(std::int64_t count, std::int64_t size_bytes, bool has_waited) noexcept {
+        if (is_stopped_) return verdict_stopped;
+        if (has_failed()) return lane::verdict_failed;
+        const Offset refused = reserve(count, size_bytes);
+        if (refused != 0) return refused;
+        if ((holds_appends_ && !has_waited) || !make_room(lane_.gathered_bytes() + header_bytes + size_bytes + lane::record_overhead_max * count)) {
+            release(count, size_bytes);
+            return lane_.mode() == lane::Mode::leader ? lane::verdict_frozen : lane::verdict_not_leader;
+        }
+        return 0;
+    }
+
+    Offset appended(Offset offset, std::int64_t count, std::int64_t size_bytes, Micros at_us, Waiter &waiter) {
+        if (offset < 0) {
+            release(count, size_bytes);
+            check(offset != lane::verdict_cut_off);
+            return offset;
+        }
+        appended_us_ = at_us;
+        pending_.push_back({offset + count, offset, count, size_bytes, std::move(waiter)});
+        return offset;
+    }
+
+    // False: the segment is full. The lane is frozen then, and Python rolls.
+    bool make_room(std::int64_t size_bytes) noexcept {
+        if (lane_.mode() == lane::Mode::closed || lane_.is_frozen() || !log_.is_lent()) return true;
+        if (log_.has_room(size_bytes, size_bytes)) return true;
+        check(lane_.freeze());
+        is_roll_wanted_ = true;
+        has_news_ = true;
+        return false;
+    }
+
+    void complete() {
+        while (!pending_.empty() && pending_.front().end_offset <= high_watermark_) {
+            Pending &first = pending_.front();
+            release(first.record_count, first.size_bytes);
+            section_->post(first.waiter, first.base_offset);
+            pending_.pop_front();
+        }
+        while (!joined_.empty() && joined_.begin()->first <= high_watermark_) {
+            section_->post(joined_.begin()->second.waiter, joined_.begin()->second.base_offset);
+            joined_.erase(joined_.begin());
+        }
+    }
+
+    // --- connections ------------------------------------------------------------------------------------------------------------
+
+    Channel *find(Connection connection) const noexcept {
+        const auto found = channels_.find(connection);
+        return found == channels_.end() ? nullptr : found->second.get();
+    }
+
+    void transmit(Connection connection, const Frame &frame) {
+        Channel *channel = find(connection);
+        if (channel == nullptr || channel->broken) return;
+        sent(*channel, channel->transmit(frame, now_us()));
+    }
+
+    void sent(Channel &channel, Channel::Sent outcome) {
+        if (outcome == Channel::Sent::broken) {
+            break_off(channel);
+        } else {
+            set_interest(channel);
+        }
+    }
+
+    void set_interest(Channel &channel) {
+        if (channel.broken) return;
+        unsigned wanted = EPOLLOUT;
+        if (channel.connected) {
+            channel.is_paused = channel.outbox_bytes > pause_bytes || channel.waiting >= waiting_max || channel.waiting_bytes >= waiting_bytes_max;
+            wanted = (channel.is_paused ? 0u : static_cast<unsigned>(EPOLLIN)) | (channel.is_owed() ? static_cast<unsigned>(EPOLLOUT) : 0u);
+        }
+        if (wanted == channel.interest) return;
+        channel.interest = wanted;
+        epoll_event event{};
+        event.events = wanted;
+        event.data.u64 = static_cast<std::uint64_t>(channel.number);
+        ::epoll_ctl(epoll_, EPOLL_CTL_MOD, channel.fd, &event);
+    }
+
+    void break_off(Channel &channel) {
+        if (channel.broken) return;
+        channel.broken = true;
+        channel.outbox.clear();
+        channel.outbox_bytes = 0;
+        channel.unsent_since_us = never;
+        // It must not be reported again and again; Python closes it.
+        ::epoll_ctl(epoll_, EPOLL_CTL_DEL, channel.fd, nullptr);
+        Event event{EventKind::lost};
+        event.connection = channel.number;
+        events_.push_back(std::move(event));
+        has_news_ = true;
+    }
+
+    void count_waiting(Connection connection, std::int64_t size) noexcept {
+        if (Channel *channel = find(connection)) {
+            ++channel->waiting;
+            channel->waiting_bytes += size;
+            set_interest(*channel);
+        }
+    }
+
+    // --- the sockets' thread ------------------------------------------------------------------------------------------------------
+
+    void run_sockets() {
+        pthread_setname_np(pthread_self(), "fq-sockets");
+        const std::unique_ptr<std::uint8_t[]> buffer(new std::uint8_t[receive_bytes]);
+        epoll_event events[64];
+        Micros deadline = never;
+        for (;;) {
+            const int found = ::epoll_wait(epoll_, events, 64, timeout_ms(deadline));
+            for (int i = 0; i < found; ++i) {
+                if (events[i].data.u64 == 0) {
+                    std::uint64_t count;
+                    (void)!::read(control_, &count, sizeof count);
+                } else {
+                    on_ready(static_cast<Connection>(events[i].data.u64), events[i].events, buffer.get());
+                }
+            }
+            Section section(*this, true);
+            for (const ChannelRef &channel : std::exchange(closing_, {})) ::close(channel->fd);
+            sockets_wanted_ = false;
+            if (std::exchange(is_push_wanted_, false)) push();
+            if (ending_) {
+                for (auto &[number, channel] : channels_) ::close(channel->fd);
+                channels_.clear();
+                return;
+            }
+            deadline = lane_.is_frozen() || lane_.has_failed() ? never : lane_.deadline_us();
+            if (deadline != never && deadline <= now_us()) {
+                check(lane_.on_tick(now_us()));
+                deadline = lane_.deadline_us();
+            }
+            sockets_deadline_us_ = deadline;
+        }
+    }
+
+    static int timeout_ms(Micros deadline) noexcept {
+        if (deadline == never) return -1;
+        const Micros left = deadline - now_us();
+        return left <= 0 ? 0 : static_cast<int>(std::min<Micros>((left + 999) / 1000, 60000));
+    }
+
+    void on_ready(Connection number, unsigned mask, std::uint8_t *buffer) {
+        ChannelRef channel;
+        {
+            Section section(*this, true);
+            const auto found = channels_.find(number);
+            if (found == channels_.end() || found->second->broken) return;
+            channel = found->second;
+            if (!channel->connected) return finish_connect(*channel);
+            if ((mask & EPOLLOUT) != 0) sent(*channel, channel->flush(now_us()));
+            if (channel->broken || (mask & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+        }
+        receive(channel, buffer);
+        run_job_inline();
+    }
+
+    void finish_connect(Channel &channel) {
+        int error = 0;
+        socklen_t size = sizeof error;
+        sockaddr_storage own{}, peer{};
+        socklen_t own_size = sizeof own, peer_size = sizeof peer;
+        // The same name at both ends: TCP connected the socket to itself, as it may on a free ephemeral port.
+        if (::getsockopt(channel.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0 ||
+            ::getsockname(channel.fd, reinterpret_cast<sockaddr *>(&own), &own_size) != 0 ||
+            ::getpeername(channel.fd, reinterpret_cast<sockaddr *>(&peer), &peer_size) != 0 ||
+            (own_size == peer_size && std::memcmp(&own, &peer, own_size) == 0)) {
+            break_off(channel);
+            return;
+        }
+        channel.connected = true;
+        channel.heard_us.store(now_us(), std::memory_order_relaxed);
+        set_interest(channel);
+        Event event{EventKind::connected};
+        event.connection = channel.number;
+        events_.push_back(std::move(event));
+        has_news_ = true;
+    }
+
+    void receive(const ChannelRef &channel, std::uint8_t *buffer) {
+        const ssize_t size = ::recv(channel->fd, buffer, receive_bytes, MSG_DONTWAIT);
+        if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+        const Micros at_us = now_us();
+        bool is_good = size > 0;
+        if (is_good) {
+            channel->heard_us.store(at_us, std::memory_order_relaxed);
+            bool had_frame = false;
+            is_good = channel->splitter.feed(buffer, size, [&](Span frame) {
+                had_frame = true;
+                return on_frame(*channel, frame, at_us);
+            });
+            if (channel->splitter.is_empty()) {
+                channel->partial_since_us.store(never, std::memory_order_relaxed);
+            } else if (had_frame || channel->partial_since_us.load(std::memory_order_relaxed) == never) {
+                channel->partial_since_us.store(at_us, std::memory_order_relaxed);
+            }
+        }
+        if (!is_good) {
+            // The end of the stream, in the middle of a frame or not. What was begun is not acted upon.
+            Section section(*this, true);
+            if (!channel->is_closed) break_off(*channel);
+        }
+    }
+
+    // False: nothing more of this connection is looked at.
+    bool on_frame(Channel &channel, Span frame, Micros at_us) {
+        Section section(*this, true);
+        if (channel.broken) return false;
+        channel.seen_frame.store(true, std::memory_order_relaxed);
+        const bool is_lanes = channel.waiting == 0 && handed_up_.empty() && lane_.mode() != lane::Mode::closed && !lane_.is_frozen() &&
+                              lane_.serves(channel.number);
+        if (is_lanes && make_room(lane_.gathered_bytes() + frame.size)) {
+            check(lane_.on_frame(channel.number, frame, at_us));
+            return true;
+        }
+        Event event{EventKind::frame};
+        event.connection = channel.number;
+        event.frame.assign(frame.data, frame.data + frame.size);
+        events_.push_back(std::move(event));
+        count_waiting(channel.number, frame.size);
+        has_news_ = true;
+        return true;
+    }
+
+    void wake_sockets() noexcept { signal(control_); }
+
+    static void signal(int descriptor) noexcept {
+        const std::uint64_t one = 1;
+        (void)!::write(descriptor, &one, sizeof one);
+    }
+
+    bool needs_sockets() noexcept {
+        if (std::exchange(sockets_wanted_, false)) return true;
+        if (lane_.is_frozen() || lane_.mode() != lane::Mode::leader) return false;
+        const Micros deadline = lane_.deadline_us();
+        if (deadline == never || (sockets_deadline_us_ != never && sockets_deadline_us_ <= deadline)) return false;
+        sockets_deadline_us_ = deadline;
+        return true;
+    }
+
+    // --- syncs ------------------------------------------------------------------------------------------------------------------
+
+    // A follower's sockets' thread has nothing else to do: it syncs by itself, which spares two changes of threads.
+    bool needs_flusher(bool is_sockets_thread) noexcept {
+        if (!has_job_ && (!log_.has_job() || (is_sockets_thread && lane_.mode() == lane::Mode::follower))) return false;
+        is_flusher_wanted_ = true;
+        return true;
+    }
+
+    void run_job_inline() {
+        std::vector<FileRef> files;
+        std::int64_t token = 0;
+        for (;;) {
+            {
+                std::lock_guard guard(mutex_);
+                if (lane_.mode() != lane::Mode::follower || !log_.take_job(&files, &token)) return;
+                flush_began_us_.store(now_us(), std::memory_order_relaxed);
+            }
+            run_job(files, token, true);
+        }
+    }
+
+    void run_flusher() {
+        pthread_setname_np(pthread_self(), "fq-flusher");
+        for (;;) {
+            std::vector<FileRef> files;
+            std::int64_t token = 0;
+            {
+                std::unique_lock guard(mutex_);
+                flush_wanted_.wait(guard, [this] { return ending_ || is_flusher_wanted_; });
+                is_flusher_wanted_ = false;
+                if (std::exchange(has_job_, false)) {
+                    files = std::move(job_files_);
+                    token = job_token_;
+                    is_flusher_wanted_ = log_.has_job();
+                } else if (!log_.take_job(&files, &token)) {
+                    if (ending_) return;
+                    continue;
+                }
+                flush_began_us_.store(now_us(), std::memory_order_relaxed);
+            }
+            run_job(files, token, false);
+        }
+    }
+
+    // No lock held. After a failed sync nothing is synced any more.
+    void run_job(const std::vector<FileRef> &files, std::int64_t token, bool is_sockets_thread) {
+        if (holds_syncs_.load(std::memory_order_relaxed)) {
+            std::unique_lock guard(mutex_);
+            flush_wanted_.wait(guard, [this] { return ending_ || !holds_syncs_.load(std::memory_order_relaxed); });
+        }
+        int error = has_failed() ? EIO : hit(Point::before_flush_submit);
+        for (std::size_t i = 0; i < files.size() && error == 0; ++i) error = files[i]->sync();
+        if (error == 0) error = hit(Point::after_flush_submit);
+        Section section(*this, is_sockets_thread);
+        flush_began_us_.store(never, std::memory_order_relaxed);
+        synced(token, error, now_us());
+    }
+
+    const pid_t process_ = ::getpid();
+    const Limits limits_;
+    std::mutex mutex_;
+    std::condition_variable flush_wanted_;
+    Section *section_ = nullptr;
+    NodeLog log_;
+    lane::Lane lane_;
+    std::unordered_map<Connection, ChannelRef> channels_;
+    std::vector<ChannelRef> closing_;
+    std::deque<HandedUp> handed_up_;
+    std::deque<Event> events_;
+    std::vector<Unparked> unparked_;
+    std::vector<std::pair<Connection, std::int64_t>> taken_;
+    std::deque<Pending> pending_;
+    std::multimap<Offset, Pending> joined_;
+    std::deque<Waiter> barriers_;
+    std::int64_t barrier_failure_ = lane::verdict_not_leader;
+    std::int64_t records_ = 0;
+    std::int64_t bytes_ = 0;
+    bool holds_appends_ = false;
+    std::atomic<Offset> high_watermark_{lane::unknown_offset};
+    std::atomic<Micros> appended_us_{0};
+    bool is_commit_watched_ = false;
+    bool has_news_ = false;
+    bool sockets_wanted_ = false;
+    bool is_push_wanted_ = false;
+    bool is_stopped_ = false;
+    bool was_cut_off_ = false;
+    bool is_roll_wanted_ = false;
+    bool ending_ = false;
+    bool is_flusher_wanted_ = false;
+    bool has_job_ = false;  // of storage.Log's
+    std::int64_t job_token_ = 0;
+    std::vector<FileRef> job_files_;
+    Micros sockets_deadline_us_ = never;
+    std::atomic<bool> latch_{false};
+    std::atomic<bool> holds_syncs_{false};
+    std::atomic<Micros> flush_began_us_{never};
+    int epoll_ = -1;
+    int control_ = -1;
+    int news_ = -1;
+    std::thread sockets_;
+    std::thread flusher_;
+};
+
+}  // namespace fastquorum::node

@@ -1,0 +1,227 @@
+// The end of the log while a lane works on it: lent by storage.Log, which takes it back before it does anything else.
+//
+// It writes into the active segment, samples what a sync will make durable before that begins, and counts it when it has
+// ended (rule 4). It neither rolls nor truncates. All of it under the lane lock, but for the syncs themselves.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../flusher.h"
+#include "../lane/ports.h"
+#include "../offset_index.h"
+#include "../scan.h"
+#include "hooks.h"
+#include "tail.h"
+
+namespace fastquorum::node {
+
+// An exclusive offset and where it lies; ascends in all three together.
+struct Position {
+    Offset offset = 0;
+    Offset segment_base = 0;
+    std::int64_t position = 0;
+};
+
+struct SegmentRef {
+    Offset base_offset = 0;
+    FileRef file;
+    IndexRef index;
+    std::int64_t size_bytes = 0;
+};
+
+// A sync: what it has to do, and what is durable when it has ended.
+struct Ticket {
+    std::int64_t token = 0;
+    std::int64_t generation = 0;
+    Position at;
+};
+
+// What storage.Log lends and takes back.
+struct Loan {
+    std::vector<SegmentRef> segments;
+    Offset start_offset = 0;
+    Offset end_offset = 0;
+    Position flushed;
+    std::int64_t generation = 0;
+    std::int32_t last_epoch = 0;
+    std::int64_t prepared_bytes = 0;   // of the active segment
+    std::int64_t max_timestamp_ms = -1;  // of the active segment
+    std::int64_t segment_bytes = 0;
+    bool is_flushing = false;
+    Ticket ticket;
+    bool is_flush_wanted = false;
+    std::int64_t next_token = 1;
+};
+
+enum class Failure : int { none, write, sync, read };
+
+class NodeLog final : public lane::Log {
+   public:
+    static constexpr std::int64_t zeros_step = 256 * 1024;
+    static constexpr std::int64_t disk_read_max = 1024 * 1024;  // at a time: everybody else waits
+
+    bool is_lent() const noexcept { return is_lent_; }
+    const Loan &loan() const noexcept { return loan_; }
+    Failure failure() const noexcept { return failure_; }
+    int failure_errno() const noexcept { return errno_; }
+    Offset failure_offset() const noexcept { return failure_offset_; }
+
+    void lend(Loan loan) {
+        loan_ = std::move(loan);
+        is_lent_ = true;
+        if (tail_.end_offset() != loan_.end_offset || tail_generation_ != loan_.generation) tail_.clear();
+        tail_generation_ = loan_.generation;
+    }
+
+    void take_back() noexcept { is_lent_ = false; }
+
+    // Do so many more bytes and records fit into the active segment? An empty one takes any number of bytes.
+    bool has_room(std::int64_t size_bytes, std::int64_t record_count) const noexcept {
+        const SegmentRef &active = loan_.segments.back();
+        if (active.size_bytes == 0) return true;
+        return loan_.end_offset + record_count - active.base_offset <= INT32_MAX && active.size_bytes + size_bytes <= loan_.segment_bytes;
+    }
+
+    // A sync that the shell has to have done; once.
+    bool take_job(std::vector<FileRef> *files, std::int64_t *token) {
+        if (!has_job_) return false;
+        has_job_ = false;
+        files->clear();
+        for (const SegmentRef &segment : loan_.segments)
+            if (segment.base_offset > loan_.flushed.segment_base ||
+                (segment.base_offset == loan_.flushed.segment_base && segment.size_bytes > loan_.flushed.position))
+                files->push_back(segment.file);
+        *token = loan_.ticket.token;
+        return true;
+    }
+    bool has_job() const noexcept { return has_job_; }
+
+    // Is it this log's sync that ended, or one that storage.Log has begun?
+    bool owns(std::int64_t token) const noexcept { return is_lent_ && loan_.is_flushing && loan_.ticket.token == token; }
+
+    // A sync ended well. The next, if one is wanted, is to be done.
+    void flush_done() noexcept {
+        loan_.is_flushing = false;
+        if (loan_.ticket.generation == loan_.generation && loan_.ticket.at.offset > loan_.flushed.offset) loan_.flushed = loan_.ticket.at;
+        if (loan_.is_flush_wanted) {
+            loan_.is_flush_wanted = false;
+            request_flush();
+        }
+    }
+
+    void flush_failed(int error) noexcept {
+        loan_.is_flushing = false;
+        fail(Failure::sync, error);
+    }
+
+    // Zeros up to `end`, in front of the writer; where they end now.
+    bool prepare(std::int64_t end) noexcept {
+        SegmentRef &active = loan_.segments.back();
+        const std::int64_t from = std::max(loan_.prepared_bytes, active.size_bytes);
+        if (end <= from) return true;
+        if (const int error = active.file->zero_fill(from, end)) return fail(Failure::write, error);
+        loan_.prepared_bytes = end;
+        return true;
+    }
+
+    // --- lane::Log ----------------------------------------------------------------------------------------------------------
+
+    Offset start_offset() noexcept override { return loan_.start_offset; }
+    Offset end_offset() noexcept override { return loan_.end_offset; }
+    Offset flushed_end() noexcept override { return loan_.flushed.offset; }
+    std::int64_t generation() noexcept override { return loan_.generation; }
+    std::int32_t last_epoch() noexcept override { return loan_.last_epoch; }
+    bool is_flushing() noexcept override { return loan_.is_flushing; }
+
+    bool append(Span batches, Offset base_offset, Offset next_offset, std::int32_t epoch, std::int64_t timestamp_ms) noexcept override {
+        SegmentRef &active = loan_.segments.back();
+        if (failure_ != Failure::none || !is_lent_ || base_offset != loan_.end_offset || next_offset <= base_offset || epoch != loan_.last_epoch)
+            return fail(Failure::write, EINVAL);
+        int error = hit(Point::before_segment_write);
+        if (error == 0) error = active.file->sync_error();
+        if (error == 0) error = active.file->write(active.size_bytes, batches.data, batches.size);
+        if (error == 0) error = hit(Point::after_segment_write);
+        if (error != 0) return fail(Failure::write, error);
+        if (!active.index->add_batch(batches.data, base_offset, active.size_bytes)) return fail(Failure::write, ENOMEM);
+        active.size_bytes += batches.size;
+        loan_.max_timestamp_ms = std::max(loan_.max_timestamp_ms, timestamp_ms);
+        tail_.append(batches, base_offset, next_offset);
+        loan_.end_offset = next_offset;
+        if (active.size_bytes > loan_.prepared_bytes) {
+            // The writer has passed the prepared end: a step of zeros, so that the next syncs need not grow the file.
+            loan_.prepared_bytes = active.size_bytes;
+            return prepare(std::min(active.size_bytes + zeros_step, loan_.segment_bytes));
+        }
+        return true;
+    }
+
+    bool read(Offset offset, std::int64_t bytes_max, Span *batches) noexcept override {
+        if (tail_.read(offset, bytes_max, batches)) return true;
+        return read_disk(offset, std::min(bytes_max, disk_read_max), batches) || (failure_offset_ = offset, fail(Failure::read, EIO));
+    }
+
+    // As above, from memory alone.
+    bool read_recent(Offset offset, std::int64_t bytes_max, Span *batches) noexcept { return tail_.read(offset, bytes_max, batches); }
+
+    bool request_flush() noexcept override {
+        if (loan_.is_flushing) {
+            loan_.is_flush_wanted = true;
+        } else if (loan_.flushed.offset < loan_.end_offset) {
+            loan_.is_flushing = true;
+            loan_.ticket = {loan_.next_token++, loan_.generation, written_end()};
+            has_job_ = true;
+        }
+        return failure_ == Failure::none;
+    }
+
+   private:
+    Position written_end() const noexcept {
+        const SegmentRef &active = loan_.segments.back();
+        return {loan_.end_offset, active.base_offset, active.size_bytes};
+    }
+
+    bool fail(Failure failure, int error) noexcept {
+        if (failure_ == Failure::none) {
+            failure_ = failure;
+            errno_ = error;
+        }
+        return false;
+    }
+
+    // Whole, checked batches of one segment.
+    bool read_disk(Offset offset, std::int64_t bytes_max, Span *batches) {
+        const SegmentRef *segment = &loan_.segments.front();
+        for (const SegmentRef &each : loan_.segments)
+            if (each.base_offset <= offset) segment = &each;
+        const std::int64_t position = segment->index->lookup(offset);
+        for (std::int64_t size = 2 * index_interval_bytes + bytes_max;; size *= 4) {
+            const std::int64_t wanted = std::min(size, segment->size_bytes - position);
+            if (wanted <= 0) return false;
+            if (static_cast<std::int64_t>(scratch_.size()) < wanted) scratch_.resize(static_cast<std::size_t>(wanted));
+            std::int64_t done = 0;
+            if (segment->file->read(position, scratch_.data(), wanted, &done) != 0) return false;
+            const Pair found = slice_batches(scratch_.data(), done, offset, bytes_max);
+            if (found.first < found.second) {
+                *batches = Span{scratch_.data() + found.first, found.second - found.first};
+                ScanResult seen;
+                return scan(batches->data, batches->size, 0, Expectation{}, true, batch_size_max, &seen) &&
+                       seen.status.fault == Fault::none && seen.first_offset <= offset && offset < seen.next_offset;
+            }
+            if (position + size >= segment->size_bytes) return false;
+        }
+    }
+
+    bool is_lent_ = false;
+    bool has_job_ = false;
+    Loan loan_;
+    RecentTail tail_;
+    std::int64_t tail_generation_ = -1;
+    std::vector<std::uint8_t> scratch_;
+    Failure failure_ = Failure::none;
+    int errno_ = 0;
+    Offset failure_offset_ = -1;
+};
+
+}  // namespace fastquorum::node

@@ -1,0 +1,129 @@
+// What waits for an append or a barrier, and how it is told: a thread in a futex, or Python by one eventfd a group.
+#pragma once
+
+#include <linux/futex.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "../lane/ports.h"
+
+namespace fastquorum::node {
+
+// One thread's wait. Whoever posts it holds no lock; it is posted once.
+class Slot {
+   public:
+    static constexpr std::uint32_t waiting = 0, known = 1;
+
+    // Under the lane lock; `wake` follows when that is released.
+    void set(std::int64_t result) noexcept {
+        result_ = result;
+        state_.store(known, std::memory_order_release);
+    }
+
+    void wake() noexcept {
+        if (sleepers_.load(std::memory_order_seq_cst) > 0) futex(FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr);
+    }
+
+    bool is_known() const noexcept { return state_.load(std::memory_order_acquire) == known; }
+    std::int64_t result() const noexcept { return result_; }
+
+    // 0: it is known; else ETIMEDOUT or EINTR. `timeout_us` < 0: for ever.
+    int wait(std::int64_t timeout_us) noexcept {
+        timespec until{};
+        if (timeout_us >= 0) {
+            ::clock_gettime(CLOCK_MONOTONIC, &until);
+            until.tv_sec += timeout_us / 1000000;
+            until.tv_nsec += (timeout_us % 1000000) * 1000;
+            if (until.tv_nsec >= 1000000000) {
+                ++until.tv_sec;
+                until.tv_nsec -= 1000000000;
+            }
+        }
+        int error = 0;
+        sleepers_.fetch_add(1, std::memory_order_seq_cst);
+        while (!is_known() && error != ETIMEDOUT && error != EINTR)
+            error = futex(FUTEX_WAIT_BITSET_PRIVATE, waiting, timeout_us >= 0 ? &until : nullptr) == 0 ? 0 : errno;
+        sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+        return is_known() ? 0 : error;
+    }
+
+   private:
+    long futex(int operation, std::uint32_t value, const timespec *until) noexcept {
+        return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t *>(&state_), operation, value, until, nullptr, FUTEX_BITSET_MATCH_ANY);
+    }
+
+    std::atomic<std::uint32_t> state_{waiting};
+    std::atomic<std::int32_t> sleepers_{0};
+    std::int64_t result_ = 0;
+};
+static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+
+// Results for objects of Python's, which some thread of Python's collects. The objects are references that whoever appends
+// hands over; nothing here touches them. Its own lock is held for moments only, and nothing is waited for in it: it may be
+// taken with the GIL held.
+class Mailbox {
+   public:
+    struct Letter {
+        void *object;
+        std::int64_t result;
+    };
+
+    Mailbox() noexcept : eventfd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    Mailbox(const Mailbox &) = delete;
+    Mailbox &operator=(const Mailbox &) = delete;
+    ~Mailbox() {
+        if (eventfd_ >= 0) ::close(eventfd_);
+    }
+
+    int descriptor() const noexcept { return eventfd_; }
+
+    // True: `signal` is to follow when the lock is released.
+    bool post(void *object, std::int64_t result) {
+        std::lock_guard guard(mutex_);
+        letters_.push_back({object, result});
+        const bool is_first = !is_signalled_;
+        is_signalled_ = true;
+        return is_first;
+    }
+
+    void signal() noexcept {
+        const std::uint64_t one = 1;
+        (void)!::write(eventfd_, &one, sizeof one);
+    }
+
+    // All that came. Whatever comes from here on signals again.
+    void collect(std::vector<Letter> *letters) noexcept {
+        std::lock_guard guard(mutex_);
+        std::uint64_t count;
+        if (is_signalled_) (void)!::read(eventfd_, &count, sizeof count);
+        is_signalled_ = false;
+        letters->swap(letters_);
+    }
+
+   private:
+    const int eventfd_;
+    std::mutex mutex_;
+    bool is_signalled_ = false;
+    std::vector<Letter> letters_;
+};
+
+using MailboxRef = std::shared_ptr<Mailbox>;
+using SlotRef = std::shared_ptr<Slot>;
+
+// Somebody who waits: in a slot, or by an object in a mailbox.
+struct Waiter {
+    SlotRef slot;
+    MailboxRef box;
+    void *object = nullptr;
+};
+
+}  // namespace fastquorum::node

@@ -1,0 +1,43 @@
+"""What the native shell and its driver say to each other. There is no pure twin: `node.lane_shell` is the shell of the
+pure lane, and the simulator's.
+"""
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from fastquorum.kernels.native._shell import Mailbox as Mailbox
+    from fastquorum.kernels.native._shell import Shell as Shell
+    from fastquorum.kernels.native._shell import Slot as Slot
+
+ACTIONS: Final = ("off", "crash", "eio", "sleep")
+"""What a failpoint may do, by the native numbers."""
+
+RECORDS_OVERLOADED: Final = -6
+BYTES_OVERLOADED: Final = -7
+STOPPED: Final = -8
+"""Verdicts on an append or a barrier, beside `kernels.lane.AppendVerdict`."""
+TOO_LARGE: Final = -4
+CUT_OFF: Final = -5
+
+EVENT_FRAME: Final = 0
+EVENT_CONNECTED: Final = 1
+EVENT_LOST: Final = 2
+EVENT_SYNCED: Final = 3
+"""Kinds of events."""
+
+
+class NativeShell(NamedTuple):
+    """The classes of `kernels.native._shell`, as they are loaded: explicitly, and loudly if they are missing."""
+
+    Shell: "type[Shell]"
+    Mailbox: "type[Mailbox]"
+    Slot: "type[Slot]"
+    arm_failpoint: Callable[[str, str, int, int], bool]
+
+
+def load_shell() -> NativeShell:
+    """Raises ImportError where the native modules are missing."""
+    module = importlib.import_module("fastquorum.kernels.native._shell")
+    return NativeShell(module.Shell, module.Mailbox, module.Slot, module.arm_failpoint)

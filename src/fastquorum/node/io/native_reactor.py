@@ -1,0 +1,84 @@
+"""The loop beside the native threads: what they hand up comes here, in its order, as news."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastquorum.kernels import shell as native
+from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.injected import InjectedNativeTransport
+from fastquorum.node.io.native_flusher import NativeFlusher
+from fastquorum.node.io.native_shell import NativeShell
+from fastquorum.node.io.native_transport import NativeTransport
+from fastquorum.node.io.reactor import READ, Reactor
+from fastquorum.node.replica import Replica
+from fastquorum.types import Micros
+
+if TYPE_CHECKING:
+    from fastquorum.kernels.shell import Mailbox, Shell
+
+
+class NativeReactor(Reactor):
+    """See the module. `attach` before `start`."""
+
+    _transport: NativeTransport
+    _flusher: NativeFlusher
+
+    def attach(self, shell: Shell, mailbox: Mailbox) -> None:
+        """The native shell, and where the replica's thread is told of appends."""
+        self._shell = shell
+        self._mail_fd = mailbox.fileno()
+        self._news_fd = shell.fileno()
+        self._note = self._transport.note_request if isinstance(self._transport, InjectedNativeTransport) else None
+
+    def _watch_sources(self) -> None:
+        self._transport.epoll.register(self._news_fd, READ)
+        self._transport.epoll.register(self._mail_fd, READ)
+
+    def _on_source(self, replica: Replica, fd: int, mask: int, now: Micros) -> None:
+        if fd == self._news_fd:
+            with self._lock:
+                driver = _driver(replica)
+                driver.collect()
+                driver.collect_failure()
+        replica.work(now)
+
+    def _is_behind(self, replica: Replica) -> bool:
+        return bool(_driver(replica).events)
+
+    def _catch_up(self, replica: Replica) -> None:
+        # Any call of the driver may have collected news, timers' included.
+        events = _driver(replica).events
+        while events and not self._over:
+            self._on_event(replica, *events.popleft())
+        if not self._over:
+            self._shell.news_done()
+
+    def _close(self) -> None:
+        assert self._replica is not None
+        events = _driver(self._replica).events
+        self._flusher.uncounted += [each[3:] for each in events if each[0] == native.EVENT_SYNCED]
+        super()._close()
+
+    def _on_event(self, replica: Replica, kind: int, connection: int, frame: bytes, token: int, error: int) -> None:
+        now = now_us()
+        match kind:
+            case native.EVENT_FRAME:
+                if self._transport.knows(connection):
+                    if self._note is not None and self._transport.is_accepted(connection):
+                        self._note(connection, frame)
+                    replica.on_frame(connection, frame, now)
+            case native.EVENT_CONNECTED:
+                replica.on_connected(connection, now)
+                replica.work(now)
+            case native.EVENT_LOST:
+                self._lose(replica, connection, now)
+            case native.EVENT_SYNCED:
+                replica.on_flush(token, error, now)
+                self._disk_is_back(replica, now)
+
+
+def _driver(replica: Replica) -> NativeShell:
+    driver = replica.shell
+    assert isinstance(driver, NativeShell)
+    return driver

@@ -1,0 +1,179 @@
+"""The Transport port over the native shell's sockets. Connecting and accepting begin here; bytes move natively.
+
+A socket's descriptor is the native side's from `add` on. Everything may be called from any thread that may call the
+port; the native lock keeps sockets whole.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import threading
+from collections import deque
+from typing import TYPE_CHECKING
+
+from fastquorum.config import QuorumConfig
+from fastquorum.kernels import Buffer
+from fastquorum.kernels.lane import NO_CONNECTION, Connection
+from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.resolving import Address, Resolver, literal
+from fastquorum.types import Endpoint, Micros
+
+if TYPE_CHECKING:
+    from fastquorum.kernels.shell import Shell
+
+
+class NativeTransport:
+    """All connections of one replica."""
+
+    def __init__(self, config: QuorumConfig, shell: Shell) -> None:
+        self.epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
+        """Of the replica's thread: news, mail, the listening socket. The native thread has its own."""
+        self.wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self.epoll.register(self.wake_fd, select.EPOLLIN)
+        self.lost: deque[Connection] = deque()
+        self.resolved: deque[tuple[Connection, Address | None]] = deque()
+        self._config = config
+        self._shell = shell
+        self._next_number: Connection = 1
+        self._number_guard = threading.Lock()
+        self._resolving: dict[Connection, Micros] = {}
+        """Connections without a socket yet, and when they were begun."""
+        self._resolver = Resolver(self._on_resolved)
+        self._wake_guard = threading.Lock()
+        self._closed = False
+
+    # --- the port -----------------------------------------------------------------------------------------------------
+
+    def connect(self, endpoint: Endpoint) -> Connection:
+        """Begin to connect; `Replica.on_connected` or `on_disconnected` follows."""
+        number = self._number()
+        self._resolving[number] = now_us()
+        address = literal(endpoint.host, endpoint.port)
+        if address is None:
+            self._resolver.submit(number, endpoint.host, endpoint.port)
+        else:
+            self.begin_connect(number, address)
+        return number
+
+    def send(self, connection: Connection, frame: Buffer) -> None:
+        """Send one frame, or what the socket takes of it; the rest follows when it takes more."""
+        self._shell.send(connection, frame)
+
+    def close(self, connection: Connection) -> None:
+        """Close; no report follows."""
+        self._resolving.pop(connection, None)
+        self._shell.close_connection(connection)
+
+    def wake(self) -> None:
+        """Have the replica's thread look around soon. From any thread."""
+        with self._wake_guard:  # lest the number be written to after it was closed, and perhaps reused
+            if not self._closed:
+                os.eventfd_write(self.wake_fd, 1)
+
+    # --- for the reactor, on the replica's thread ---------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self._shell.connection_count() + len(self._resolving)
+
+    def knows(self, connection: Connection) -> bool:
+        return connection in self._resolving or self._shell.knows(connection)
+
+    def is_accepted(self, connection: Connection) -> bool:
+        return self._shell.is_accepted(connection)
+
+    def accept(self, sock: socket.socket) -> Connection:
+        """Take over an accepted socket."""
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        number = self._number()
+        if self._shell.add(number, sock.fileno(), is_accepted=True, now_us=now_us()) == 0:
+            sock.detach()
+        else:
+            sock.close()
+        return number
+
+    def begin_connect(self, connection: Connection, address: Address | None) -> None:
+        """The address is known (None: there is none)."""
+        began_us = self._resolving.pop(connection, None)
+        if began_us is None:
+            return
+        if address is None:
+            self._fail(connection)
+            return
+        try:
+            sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        except OSError:  # no descriptors left; the link tries again later
+            self._fail(connection)
+            return
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            code = sock.connect_ex(address.address)
+        except OSError as error:  # an address that does not fit its family
+            code = error.errno or errno.EINVAL
+        if code in (0, errno.EINPROGRESS):
+            code = self._shell.add(connection, sock.fileno(), is_accepted=False, now_us=began_us)
+        if code == 0:
+            sock.detach()
+        else:
+            sock.close()
+            self._fail(connection)
+
+    def overdue(self, now: Micros) -> list[Connection]:
+        """Those that have not done in time what they began."""
+        config = self._config
+        late = [each for each, began_us in self._resolving.items() if now - began_us > config.request_timeout_us]
+        return late + self._shell.overdue(
+            now,
+            partial_us_max=config.partial_frame_us_max,
+            idle_us_max=config.connection_idle_us_max,
+            connect_us_max=config.request_timeout_us,
+        )
+
+    def oldest_silent(self, now: Micros, silent_us_min: Micros) -> Connection | None:
+        """The accepted connection that has been silent longest, if for long enough: it makes room for another."""
+        found = self._shell.oldest_silent(now, silent_us_min)
+        return None if found == NO_CONNECTION else found
+
+    def break_off(self, connection: Connection) -> None:
+        """Give a connection up and have its end reported."""
+        self._shell.break_off(connection)
+
+    def close_all(self) -> None:
+        """The end: sockets, epoll, eventfd. Last words go out as far as the sockets take them."""
+        with self._wake_guard:
+            if self._closed:
+                return
+            self._closed = True
+            os.close(self.wake_fd)
+        self._resolving.clear()
+        self._shell.close_all(now_us())
+        self._resolver.close()
+        self.epoll.close()
+
+    def abandon_in_child(self) -> None:
+        """After fork, in the child: let go of the descriptors, lest a port or a connection outlive the parent."""
+        if self._closed:
+            return  # its numbers may be somebody else's by now
+        self._closed = True
+        self._shell.abandon_in_child()
+        self.epoll.close()
+        os.close(self.wake_fd)
+
+    # --- inner --------------------------------------------------------------------------------------------------------
+
+    def _number(self) -> Connection:
+        with self._number_guard:
+            number = self._next_number
+            self._next_number += 1
+        return number
+
+    def _fail(self, connection: Connection) -> None:
+        self.lost.append(connection)
+        self.wake()
+
+    def _on_resolved(self, connection: Connection, address: Address | None) -> None:
+        self.resolved.append((connection, address))
+        self.wake()

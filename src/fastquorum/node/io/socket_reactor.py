@@ -1,0 +1,101 @@
+"""The loop that moves bytes itself: sockets, frames, and the flusher's reports, all in the replica's thread. The pure
+twin of the native shell's threads.
+"""
+
+import select
+from typing import Final
+
+from fastquorum.errors import FrameError
+from fastquorum.node.io.channel import NEVER, Channel
+from fastquorum.node.io.injected import InjectedFlusher, InjectedTransport
+from fastquorum.node.io.reactor import READ, Reactor
+from fastquorum.node.io.transport import SocketTransport
+from fastquorum.node.io.watched import WatchedFlusher
+from fastquorum.node.replica import Replica
+from fastquorum.types import Micros
+
+RECEIVE_BYTES: Final = 1024 * 1024
+_HANG_UP: Final = select.EPOLLHUP | select.EPOLLERR
+_READABLE: Final = select.EPOLLIN | _HANG_UP
+
+
+class SocketReactor(Reactor):
+    """See the module."""
+
+    _transport: SocketTransport
+    _flusher: WatchedFlusher
+
+    def _watch_sources(self) -> None:
+        self._buffer = bytearray(RECEIVE_BYTES)
+        self._view = memoryview(self._buffer)
+        self._flusher_fd = self._flusher.fileno()
+        self._note = self._transport.note_request if isinstance(self._transport, InjectedTransport) else None
+        self._transport.epoll.register(self._flusher_fd, READ)
+
+    def _on_source(self, replica: Replica, fd: int, mask: int, now: Micros) -> None:
+        channel = self._transport.by_fd.get(fd)
+        if channel is not None:
+            self._on_channel(replica, channel, mask, now)
+        elif fd == self._flusher_fd:
+            self._on_flusher(replica, now)
+
+    def _on_flusher(self, replica: Replica, now: Micros) -> None:
+        for token, code in self._flusher.completions():
+            replica.on_flush(token, code, now)
+        if isinstance(self._flusher.inner, InjectedFlusher):
+            self._flusher.inner.counted()
+        self._disk_is_back(replica, now)
+
+    def _on_channel(self, replica: Replica, channel: Channel, mask: int, now: Micros) -> None:
+        if not channel.connected:
+            with self._lock:
+                connected = self._transport.finish_connect(channel)
+            if connected:
+                replica.on_connected(channel.number, now)
+            else:
+                self._lose(replica, channel.number, now)
+            return
+        if mask & select.EPOLLOUT:
+            with self._lock:
+                self._transport.flush(channel)
+        if mask & _READABLE:
+            self._receive(replica, channel, now)
+
+    def _receive(self, replica: Replica, channel: Channel, now: Micros) -> None:
+        sock = channel.sock
+        assert sock is not None
+        try:
+            size = sock.recv_into(self._buffer)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            size = 0
+        if size == 0:
+            # The end of the stream, in the middle of a frame or not. What was begun is not acted upon.
+            self._lose(replica, channel.number, now)
+            return
+        channel.heard_us = now
+        view = self._view
+        if channel.partial_since_us == NEVER and int.from_bytes(view[:4], "big", signed=True) == size - 4 >= 0:
+            # One whole frame, as in the steady state: it needs no splitting.
+            self._frame(replica, channel, bytes(view[4:size]), now)
+            return
+        try:
+            frames = channel.splitter.feed(view[:size])
+        except FrameError:
+            self._lose(replica, channel.number, now)
+            return
+        if not channel.splitter.pending_bytes:
+            channel.partial_since_us = NEVER
+        elif frames or channel.partial_since_us == NEVER:
+            channel.partial_since_us = now
+        for frame in frames:
+            if channel.broken or self._over:
+                return
+            self._frame(replica, channel, frame, now)
+
+    def _frame(self, replica: Replica, channel: Channel, frame: bytes, now: Micros) -> None:
+        channel.seen_frame = True
+        if self._note is not None and channel.accepted:
+            self._note(channel.number, frame)
+        replica.on_frame(channel.number, frame, now)
