@@ -25,7 +25,9 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line; `is_dashed` for what is not measured, `has_points` where each one was a run of its own."""
+    """A line; `is_dashed` for what is not measured, `has_points` where each one was a run of its own. A point whose
+    second value is not a number breaks the line.
+    """
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -66,6 +68,14 @@ def load_name(result: Result) -> str:
     return f"{plan['closed']} in flight" if plan["closed"] else f"{plan['records_per_s']:,.0f} records/s"
 
 
+def number(value: float) -> str:
+    """Short: 1.5M, 20k, 300, 0.25."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit * 0.9999:
+            return f"{value / limit:.4g}{unit}"
+    return f"{value:.4g}"
+
+
 def _chosen(steps: Sequence[Result]) -> list[Result]:
     """The first, the last, and some between them, evenly."""
     if len(steps) <= _STEPS_DRAWN:
@@ -84,7 +94,8 @@ def _by_percentile(results: Sequence[Result]) -> Chart:
                 points.append((nines, value / 1e3))
         # The largest one stands where its own share of all is, not at infinity.
         points = [(min(nines, max(result["acknowledged"], 1)), value) for nines, value in points]
-        series.append(Series(load_name(result), points))
+        rate = result["plan"]["records_per_s"]
+        series.append(Series(f"{number(rate)}/s" if rate else load_name(result), points))
     title = "Latency by percentile, from the intended send time"
     if results and results[0]["plan"]["closed"]:
         title = "Latency by percentile, closed loop"
@@ -126,11 +137,11 @@ def _timeline(result: Result) -> list[Chart]:
     points = [point for point in result["timeline"] if point["t_s"] > 0]
     end_s = max((point["t_s"] for point in points), default=1.0)
     width_s = max(_BIN_S, math.ceil(end_s / _BINS_MAX / _BIN_S) * _BIN_S)
-    bins = math.floor(end_s / width_s) + 1
+    bins = max(math.ceil(end_s / width_s - 0.5), 1)
     size = result["plan"]["records_per_append"]
     done, failed = [0.0] * bins, [0.0] * bins
     for point in points:
-        at = min(int(point["t_s"] / width_s), bins - 1)
+        at = min(int(max(point["t_s"] - min(point["span_s"], _BIN_S) / 2, 0.0) / width_s), bins - 1)
         done[at] += point["acknowledged"] * size / width_s
         failed[at] += sum(point["errors"].values()) * size / width_s
     times = [(nth + 0.5) * width_s for nth in range(bins)]
@@ -142,9 +153,10 @@ def _timeline(result: Result) -> list[Chart]:
         rates.append(Series("offered", [(0.0, offered), (result["plan"]["seconds"], offered)], is_dashed=True))
     marks = [Mark(each["t_s"], f"kill -9 of node {each['node_id']}", is_bad=True) for each in result["kills"]]
     marks += [Mark(each["t_s"], f"node {each['leader']} leads epoch {each['epoch']}") for each in result["elections"]]
-    heard = [point for point in points if point["acknowledged"]]
+    heard = _with_gaps(points)
     latencies = [
-        Series(name, [(point["t_s"], point[f"{name}_us"]) for point in heard]) for name in ("p50", "p99", "max")
+        Series(name, [(point["t_s"], point[f"{name}_us"] if point["acknowledged"] else math.nan) for point in heard])
+        for name in ("p50", "p99", "max")
     ]
     x = Axis("seconds since the start")
     return [
@@ -158,3 +170,13 @@ def _timeline(result: Result) -> list[Chart]:
             marks,
         ),
     ]
+
+
+def _with_gaps(points: Sequence[Result]) -> list[Result]:
+    """With a silent one in front of each that says of a long time what only its end was like."""
+    heard: list[Result] = []
+    for point in points:
+        if point["span_s"] > 2 * _BIN_S and heard:
+            heard.append({**point, "t_s": point["t_s"] - _BIN_S, "acknowledged": 0})
+        heard.append(point)
+    return heard

@@ -64,13 +64,13 @@ class Recorded:
     def window_s(self) -> float:
         return max(self.window_ns / 1e9, 1e-9)
 
-    def add(self, message: Message, overdue: int) -> None:
-        """A report. `overdue`: how many of its ticks, the first ones, were due before its worker took over."""
+    def add(self, message: Message, lateness: npt.NDArray[np.int64]) -> None:
+        """A report, and the lateness of those of its ticks that count."""
         fields, latencies = message.fields, message.latencies
         since_ns = fields["at_ns"] - self.start_ns
         self.sent += fields["sent"]
         self.errors.update(fields["errors"])
-        self.lateness.record(np.maximum(message.lateness[overdue:], 1))
+        self.lateness.record(np.maximum(lateness, 1))
         if not fields["is_draining"]:
             self.window_ns = max(self.window_ns, since_ns)
         if not fields["is_draining"] or since_ns <= self.seconds * 1e9:

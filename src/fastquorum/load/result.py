@@ -1,4 +1,4 @@
-"""The result of a run as plain JSON. This is the format of `--format json` and of the history, so fields are only added.
+"""The result of a run as plain JSON. This is the format of `--format json` and of the history: fields are only added.
 
 `fastquorum.load/1`, one offered load:
     format, version, started, plan                  what was run; driver, api, ... stand in the plan (`plan.Plan`)

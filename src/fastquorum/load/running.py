@@ -11,6 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from fastquorum.errors import NotReady
 from fastquorum.load.plan import Plan
 from fastquorum.load.processes import Message, WorkerProcess
@@ -21,6 +24,7 @@ from fastquorum.load.stage import ELECTION_S, Stage
 LEAD_NS: Final = 200_000_000
 """From telling a worker to start until the schedule begins: it is to be ready by then."""
 _LOOK_S: Final = 0.1
+CAUGHT_UP_NS: Final = 2_000_000
 KILLED: Final = "killed"
 NOT_SENT: Final = "not_sent"
 """Arrivals that the generator had not sent when the schedule was over."""
@@ -82,7 +86,7 @@ class _Phase:
         self._last: dict[str, int] = {"next_tick": 0, "in_flight": 0}
         """Of the current worker's last report."""
         self._next_tick = 0
-        self._overdue = 0
+        self._is_catching_up = False
         self._leaderless_since = 0.0
 
     def run(self) -> Recorded:
@@ -118,9 +122,7 @@ class _Phase:
         fields = message.fields
         match message.word:
             case "interval" if fields["phase"] == self._phase:
-                overdue = min(self._overdue, len(message.lateness))
-                self._overdue -= overdue
-                self._recorded.add(message, overdue)
+                self._recorded.add(message, self._own_lateness(message.lateness))
                 self._last = fields
                 self._on_point(self._recorded.points[-1])
             case "generated" if fields["phase"] == self._phase and message.worker is self._current:
@@ -171,9 +173,7 @@ class _Phase:
         """Have whoever leads now generate, from the next tick on."""
         worker = self._stage.generating()
         assert worker is not None
-        if self._schedule is not None:
-            now_tick = self._schedule.tick_at(time.monotonic_ns() - self._recorded.start_ns)
-            self._overdue = max(now_tick - self._next_tick, 0)
+        self._is_catching_up = self._next_tick > 0
         self._current = worker
         self._is_told_to_end = False
         self._last = {"next_tick": self._next_tick, "in_flight": 0}
@@ -185,6 +185,14 @@ class _Phase:
             start_ns=self._recorded.start_ns,
             first_tick=self._next_tick,
         )
+
+    def _own_lateness(self, lateness: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Without the ticks that were overdue when their worker took over: it is not to blame for them."""
+        if self._is_catching_up:
+            in_time = np.flatnonzero(lateness < CAUGHT_UP_NS)
+            self._is_catching_up = not len(in_time)
+            return lateness[in_time[0] :] if len(in_time) else lateness[:0]
+        return lateness
 
     def _count_killed(self) -> None:
         """What the killed worker had in flight, and what it was to send after its last report, until it was killed."""

@@ -3,7 +3,7 @@
 import math
 from typing import Final, NamedTuple
 
-from fastquorum.load.chart import Axis, Chart
+from fastquorum.load.chart import Axis, Chart, number
 
 _TICKS: Final = 6
 _STEPS: Final = (1, 2, 2.5, 5, 10)
@@ -60,14 +60,6 @@ def ranges(chart: Chart) -> tuple[Range, Range]:
     points = [point for series in chart.series for point in series.points]
     marks = [mark.x for mark in chart.marks]
     return Range(chart.x, [x for x, _ in points] + marks), Range(chart.y, [y for _, y in points])
-
-
-def number(value: float) -> str:
-    """Short: 1.5M, 20k, 300, 0.25."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= limit * 0.9999:
-            return f"{value / limit:.4g}{unit}"
-    return f"{value:.4g}"
 
 
 def _percent(nines: float) -> str:

@@ -1,5 +1,6 @@
 """Draws a chart as SVG, by itself: no package is needed to look at a result."""
 
+import math
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
@@ -45,6 +46,8 @@ def _across(x: Range, value: float) -> float:
 
 
 def _down(y: Range, value: float) -> float:
+    if math.isnan(value):
+        return value
     return HEIGHT - _BOTTOM - min(max(y.place(value), 0), 1) * (HEIGHT - _TOP - _BOTTOM)
 
 
@@ -78,17 +81,19 @@ def _marks(marks: Sequence[Mark], x: Range) -> Iterator[str]:
         is_left = at > WIDTH * 0.7
         anchor, shift = ("end", -5) if is_left else ("start", 5)
         down = _TOP + 12 + _ROW * (number % 8)
-        yield (
-            f'<text x="{at + shift:.1f}" y="{down}" text-anchor="{anchor}" style="fill:{colour};paint-order:stroke;'
-            f'stroke:#fff;stroke-width:3px">{escape(mark.label)}</text>'
-        )
+        # Twice: first a halo, which keeps it readable over lines.
+        for style in ("stroke:#fff;stroke-width:3px", f"fill:{colour}"):
+            yield (
+                f'<text x="{at + shift:.1f}" y="{down}" text-anchor="{anchor}" style="{style}">'
+                f"{escape(mark.label)}</text>"
+            )
 
 
 def _series(number: int, series: Series, x: Range, y: Range) -> Iterator[str]:
     colour = colour_of(number, series)
     places = [_at(x, y, point) for point in series.points]
     if places:
-        path = "M" + "L".join(f"{across:.1f} {down:.1f}" for across, down in places)
+        path = "".join(_path(places))
         dash = ' stroke-dasharray="5 4"' if series.is_dashed else ""
         yield f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.8" stroke-linejoin="round"{dash}/>'
     if series.has_points:
@@ -98,6 +103,17 @@ def _series(number: int, series: Series, x: Range, y: Range) -> Iterator[str]:
                 f'<circle cx="{across:.1f}" cy="{down:.1f}" r="3.5" fill="{colour}"><title>{escape(title)}</title>'
                 "</circle>"
             )
+
+
+def _path(places: Sequence[tuple[float, float]]) -> Iterator[str]:
+    """Lines between neighbours; none to or from a place that is not a number."""
+    is_drawing = False
+    for across, down in places:
+        if math.isnan(down):
+            is_drawing = False
+            continue
+        yield f"{'L' if is_drawing else 'M'}{across:.1f} {down:.1f}"
+        is_drawing = True
 
 
 def _legend(series: Sequence[Series]) -> Iterator[str]:
