@@ -17,6 +17,8 @@ VALUES = st.lists(
     st.one_of(st.integers(LOWEST, 5000), st.integers(LOWEST, HIGHEST), st.sampled_from([2047, 2048, 4095, 4096])),
     max_size=200,
 )
+
+
 def ours(values: list[int]) -> Histogram:
     histogram = Histogram()
     histogram.record(np.array(values, np.int64))

@@ -175,9 +175,9 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     driver = _driver(arguments)
     _check(arguments, driver)
     is_sized = arguments.workload in ("values", "keys")
-    from fastquorum.load.payloads import default_records_per_append
+    from fastquorum.load.payloads import check_plan, default_records_per_append
 
-    return Plan(
+    plan = Plan(
         driver=driver,
         api=arguments.api,
         workload=arguments.workload,
@@ -193,6 +193,8 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         timeout_s=arguments.timeout,
         seed=arguments.seed,
     )
+    check_plan(plan)
+    return plan
 
 
 def _check(arguments: argparse.Namespace, driver: str) -> None:

@@ -71,10 +71,15 @@ def default_records_per_append(workload: str) -> int:
     return _DEFAULT_RECORDS.get(workload, 1)
 
 
-def make_payloads(plan: Plan) -> Payloads:
-    """As the plan has it. The same plan makes the same bytes. UsageError if records are too small for what they say."""
+def check_plan(plan: Plan) -> None:
+    """UsageError if records are too small for what they are to hold."""
     if plan.workload == "keys" and plan.record_bytes < KEY_BYTES:
         raise UsageError(f"records of {plan.record_bytes} bytes have no room for keys of {KEY_BYTES}")
+
+
+def make_payloads(plan: Plan) -> Payloads:
+    """As the plan has it. The same plan makes the same bytes. Raises as `check_plan`."""
+    check_plan(plan)
     chance = random.Random(plan.seed)
     records = _RECORDS[plan.workload](plan, chance)
     appends: list[Append] = []

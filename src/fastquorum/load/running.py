@@ -79,7 +79,7 @@ class _Phase:
         self._on_point = on_point
         self._kill = kill
         self._schedule = None if plan.closed else Schedule(plan, seconds, plan.seed + phase)
-        self._recorded = Recorded(time.monotonic_ns() + LEAD_NS, seconds)
+        self._recorded = Recorded(0, seconds)
         self._current: WorkerProcess | None = None
         """Who generates; None while nobody leads."""
         self._is_told_to_end = False
@@ -92,6 +92,9 @@ class _Phase:
     def run(self) -> Recorded:
         stage, recorded = self._stage, self._recorded
         stage.await_leader()
+        stage.prepare(all_nodes=stage.is_embedded and self._kill is not None)
+        stage.await_leader()
+        recorded.start_ns = time.monotonic_ns() + LEAD_NS
         self._succeed()
         is_over = False
         while not is_over:

@@ -9,6 +9,7 @@ import os
 import queue
 import socket
 import time
+import uuid
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Self
 
@@ -16,8 +17,7 @@ from fastquorum.errors import ConfigError, FatalError, NotReady, UsageError
 from fastquorum.load.plan import Plan
 from fastquorum.load.processes import Message, WorkerProcess
 from fastquorum.load.worker import Options
-from fastquorum.node.io.directory import new_directory_id
-from fastquorum.types import Endpoint
+from fastquorum.types import Endpoint, Uuid
 
 NODES: Final = 3
 HOST: Final = "127.0.0.1"
@@ -95,6 +95,21 @@ class Stage:
                 raise NotReady(f"no leader was elected within {ELECTION_S:g} s")
             self.next(deadline - time.monotonic())
 
+    def prepare(self, *, all_nodes: bool) -> None:
+        """Have whoever generates make its payloads; with `all_nodes` whoever may come to, too."""
+        generating = self.generating()
+        chosen = self.nodes if all_nodes or generating is None else [generating]
+        workers = {worker for worker in chosen if not worker.was_killed}
+        for worker in workers:
+            worker.tell("prepare")
+        deadline = time.monotonic() + OPEN_S
+        while workers:
+            message = self.next(deadline - time.monotonic())
+            if message is None:
+                raise FatalError(f"the generator does not get ready within {OPEN_S:g} s")
+            if message.word == "prepared":
+                workers.discard(message.worker)
+
     def __enter__(self) -> Self:
         return self
 
@@ -155,7 +170,7 @@ def _local_stage(plan: Plan, root: str, kernels: str, config_file: str | None) -
     voters = ",".join(f"{node_id}@{HOST}:{port}" for node_id, port in enumerate(ports, 1))
     stage = Stage(root)
     try:
-        shared = {"voters": voters, "cluster_id": str(new_directory_id()), "kernels": kernels}
+        shared = {"voters": voters, "cluster_id": str(Uuid(uuid.uuid4().bytes)), "kernels": kernels}
         if config_file is not None:
             shared["config_file"] = config_file
         for node_id in range(1, NODES + 1):

@@ -2,9 +2,10 @@
 
     python -m fastquorum.load.worker OPTIONS        (JSON: see `Options`)
 
-Takes JSON lines on stdin: {"do": "generate", ...} (see `_job`), {"do": "end"} ends the generating, the end of stdin
-ends the process. Says JSON lines on stdout: opened, leadership, interval (with raw samples behind it, see `tally`),
-generated, failed. Times are on the monotonic clock, which all processes of a machine share.
+Takes JSON lines on stdin: {"do": "prepare"}, {"do": "generate", ...} (see `Worker.job_of`), {"do": "end"} ends the
+generating, the end of stdin ends the process. Says JSON lines on stdout: opened, prepared, leadership, interval (with
+raw samples behind it, see `tally`), generated, failed. Times are on the monotonic clock, which all processes of a
+machine share.
 """
 
 import asyncio
@@ -34,7 +35,6 @@ from fastquorum.load.plan import Plan
 from fastquorum.load.schedule import Schedule
 from fastquorum.load.tally import Tally
 from fastquorum.load.wire_driver import WireDriver
-from fastquorum.node.io.running import Leadership
 from fastquorum.types import LISTENER_NAME, Endpoint
 
 READY_S: Final = 30.0
@@ -68,7 +68,7 @@ class Voice:
     def say(self, word: str, **fields: Any) -> None:
         self.report({"say": word, "at_ns": time.monotonic_ns(), **fields}, b"")
 
-    def leadership(self, leadership: Leadership) -> None:
+    def leadership(self, leadership: fastquorum.Leadership) -> None:
         self.say("leadership", epoch=leadership.epoch, leader_id=leadership.leader_id, is_self=leadership.is_self)
 
 
@@ -122,13 +122,19 @@ class Worker:
             self._payloads = make_payloads(self.plan)
         return self._payloads
 
-    def measure_itself(self) -> None:
-        """Not in a running event loop."""
-        self._own_rate = own_appends_per_s(self.plan.api, self.payloads)
+    def prepare(self) -> None:
+        """Make the payloads, and measure what the generator itself costs. Once; not in a thread with an event loop."""
+        if self.plan.driver == "embedded" and not self._own_rate:
+            self._own_rate = own_appends_per_s(self.plan.api, self.payloads)
+        assert self.payloads
+        self.voice.say("prepared")
 
     def commands(self, ready: Callable[[], None], carry_out: Callable[[Job], int]) -> None:
         """Carry out every command; return when there will be none any more."""
-        while (command := self.ears.next())["do"] == "generate":
+        while (command := self.ears.next())["do"] != "quit":
+            if command["do"] == "prepare":
+                self.prepare()
+                continue
             ready()
             job = self.job_of(command)
             self.ears.begin(job, command["phase"])
@@ -193,7 +199,10 @@ async def serve_asyncio(worker: Worker, node: dict[str, Any]) -> None:
                 worker.voice.leadership(leadership)
 
         watching = asyncio.create_task(watch())
-        while (command := await loop.run_in_executor(None, worker.ears.next))["do"] == "generate":
+        while (command := await loop.run_in_executor(None, worker.ears.next))["do"] != "quit":
+            if command["do"] == "prepare":
+                await loop.run_in_executor(None, worker.prepare)
+                continue
             await quorum.wait_ready(READY_S)
             job = worker.job_of(command)
             worker.ears.begin(job, command["phase"])
@@ -247,8 +256,6 @@ def main() -> int:
             serve_sockets(worker, [Endpoint(LISTENER_NAME, host, port) for host, port in bootstrap])
             return 0
         assert node is not None, "neither a node nor a way to one"
-        if worker.plan.driver == "embedded":
-            worker.measure_itself()
         if worker.plan.api == "asyncio":
             asyncio.run(serve_asyncio(worker, node))
         else:
