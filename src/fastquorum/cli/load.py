@@ -23,7 +23,7 @@ from fastquorum.cli.arguments import (
     positive,
     positive_seconds,
 )
-from fastquorum.cli.output import print_json, tell
+from fastquorum.cli.output import print_json, tell, working
 from fastquorum.errors import UsageError
 from fastquorum.load.plan import APIS, ARRIVALS, DRIVERS, IN_FLIGHT_MAX, TICK_US_MAX, WORKLOADS, Driver, Plan
 
@@ -284,11 +284,12 @@ def _measured(arguments: argparse.Namespace, plan: Plan, root: str) -> tuple[dic
 
         plan = dataclasses.replace(plan, records_per_s=FIRST_RATE)
     wish = Wish()
-    stage = (
-        remote_stage(plan, root, parse_bootstrap(arguments.bootstrap), arguments.kernels)
-        if arguments.bootstrap
-        else local_stage(plan, root, arguments.kernels, arguments.config)
-    )
+    with working("looking for the leader" if arguments.bootstrap else "three nodes start"):
+        stage = (
+            remote_stage(plan, root, parse_bootstrap(arguments.bootstrap), arguments.kernels)
+            if arguments.bootstrap
+            else local_stage(plan, root, arguments.kernels, arguments.config)
+        )
     with stage, _ctrl_c(wish), watching() as watcher:
         runs = Runs(stage, plan, facts, wish, watcher)
         result = runs.sweep() if arguments.sweep else runs.run(arguments.kill_leader_at)

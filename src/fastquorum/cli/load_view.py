@@ -48,7 +48,15 @@ def watching() -> Iterator[Watching]:
                 task, completed=point.t_s, figures=f"{rate:>9,.0f} appends/s, p99 {point.p99_us:>9,.0f} us{errors}"
             )
 
-        yield Watching(on_phase, on_point)
+        def on_result(step: Result) -> None:
+            """Of a sweep, which takes its time."""
+            offered, achieved = step["offered_per_s"], step["achieved_per_s"]
+            bar.console.print(
+                f"{offered:>12,.0f} records/s offered {achieved:>12,.0f} achieved   p99 {_us(step, 'p99'):>10} us",
+                highlight=False,
+            )
+
+        yield Watching(on_phase, on_point, on_result)
 
 
 def show(result: Result) -> None:
