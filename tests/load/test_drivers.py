@@ -1,5 +1,8 @@
 """The drivers that speak over sockets, against a node that runs: what they count as acknowledged is in the log."""
 
+import contextlib
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fastquorum
-from fastquorum.errors import NotReady, UsageError
+from fastquorum.errors import NotReady, PeerProtocolError, UsageError
 from fastquorum.kernels import load as load_kernels
 from fastquorum.load import kafka_driver
 from fastquorum.load.generating import Driver, Job, generate
@@ -149,3 +152,21 @@ def test_a_missing_kafka_client_is_said_in_one_line(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(__import__("sys").modules, "confluent_kafka", None)
     with pytest.raises(UsageError, match=r"confluent-kafka, which is not installed; pip install 'fastquorum\[bench\]'"):
         kafka_driver.load_client()
+
+
+def test_who_answers_with_something_else_speaks_another_protocol() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def greet() -> None:
+            connection, _ = listening.accept()
+            # It is hung up on while it speaks.
+            with connection, contextlib.suppress(ConnectionResetError):
+                connection.sendall(b"220 mail.example ESMTP\r\n")
+                while connection.recv(4096):
+                    pass
+
+        greeting = threading.Thread(target=greet)
+        greeting.start()
+        with pytest.raises(PeerProtocolError, match="no Kafka protocol"):
+            find_leader([Endpoint(LISTENER_NAME, *listening.getsockname())], 0.0)
+        greeting.join()

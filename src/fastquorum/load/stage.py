@@ -11,9 +11,10 @@ import socket
 import time
 import uuid
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
-from fastquorum.errors import ConfigError, FatalError, NotReady, UsageError
+from fastquorum.errors import ConfigError, FastQuorumError, NotReady, UsageError
 from fastquorum.load.plan import Plan
 from fastquorum.load.processes import Message, WorkerProcess
 from fastquorum.load.worker import Options
@@ -32,6 +33,14 @@ class Election(NamedTuple):
     at_ns: int
     epoch: int
     leader_id: int
+
+
+@dataclass(eq=False)
+class WorkerFailed(FastQuorumError):
+    """A process of the run failed or ended, and the run with it."""
+
+    detail: str
+    template: ClassVar[str] = "{detail}"
 
 
 class PortTaken(ConfigError):
@@ -64,7 +73,7 @@ class Stage:
         return self._generator or self._leader
 
     def next(self, timeout_s: float) -> Message | None:
-        """What is said next; elections are noted on the way. FatalError if a worker ends that was not killed."""
+        """What is said next; elections are noted on the way. WorkerFailed if a worker ends that was not killed."""
         try:
             message = self._messages.get(timeout=max(timeout_s, 0))
         except queue.Empty:
@@ -77,7 +86,7 @@ class Stage:
                 raise _failure(message)
             case "gone" if not message.worker.was_killed:
                 who = f"node {message.worker.node_id}" if message.worker.node_id >= 0 else "the generator"
-                raise FatalError(f"{who} ended with exit code {fields['code']}: {message.worker.last_words()}")
+                raise WorkerFailed(f"{who} ended with exit code {fields['code']}: {message.worker.last_words()}")
         return message
 
     def kill_leader(self) -> WorkerProcess | None:
@@ -106,7 +115,7 @@ class Stage:
         while workers:
             message = self.next(deadline - time.monotonic())
             if message is None:
-                raise FatalError(f"the generator does not get ready within {OPEN_S:g} s")
+                raise WorkerFailed(f"the generator does not get ready within {OPEN_S:g} s")
             if message.word == "prepared":
                 workers.discard(message.worker)
 
@@ -149,7 +158,7 @@ class Stage:
         while count:
             message = self.next(deadline - time.monotonic())
             if message is None:
-                raise FatalError(f"the nodes do not start within {OPEN_S:g} s: see the .stderr files in {self.root}")
+                raise WorkerFailed(f"the nodes do not start within {OPEN_S:g} s: see the .stderr files in {self.root}")
             count -= message.word == "opened"
 
 
@@ -207,10 +216,10 @@ def _failure(message: Message) -> Exception:
         case "ConfigError" if "address" in text or "listen" in text:
             return PortTaken(f"{who}: {text}")
         case "NotReady":
-            return NotReady(text)
+            return NotReady(text.removeprefix(NotReady("").args[0]))
         case "UsageError" | "ConfigError" | "DirectoryError" | "RecordTooLarge":
             return UsageError(f"{who}: {text}")
-    return FatalError(f"{who}: {text}")
+    return WorkerFailed(f"{who}: {text}")
 
 
 def _free_ports(count: int) -> list[int]:
