@@ -17,9 +17,9 @@ from rich.console import Console
 
 from fastquorum.cli.demo import nodes, play
 from fastquorum.cli.demo.appender import Acknowledged
-from fastquorum.cli.demo.carried import carried_records
 from fastquorum.cli.demo.screen import JsonScreen, TextScreen
 from fastquorum.cli.demo.verdict import judge
+from fastquorum.data import carried_records
 from fastquorum.kernels import Kernels, load
 from tests.cli import packaged_log
 from tests.cli.conftest import COMMAND, Ran, environment, free_port

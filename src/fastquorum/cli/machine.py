@@ -1,12 +1,18 @@
-"""What `doctor` looks at: clock, limits, file system, fsync. Each look gives facts and what is wrong with them."""
+"""What `doctor` looks at: clock, limits, file system, fsync. Each look gives facts and what is wrong with them. And the
+facts that figures depend on.
+"""
 
 import contextlib
 import os
+import pathlib
+import platform
 import resource
 import shutil
+import subprocess
 import time
 from typing import Any, Final, Literal, NamedTuple
 
+from fastquorum import build_info
 from fastquorum.errors import FastQuorumError, StorageFailed
 from fastquorum.kernels import Kernels, load
 from fastquorum.storage.identity import is_formatted, read_identity
@@ -101,6 +107,44 @@ def data_directory(path: str, kernels_name: Literal["native", "pure"]) -> Look:
     if p50 > SYNC_P50_US_MAX:
         problems.append(Problem(f"a sync takes {p50} us here", "choose a faster disk, or raise the fetch timeout"))
     return facts, problems
+
+
+def measured_on(path: str) -> dict[str, Any]:
+    """What figures depend on that were measured here, with data in `path`: machine, build, and what else runs."""
+    build = build_info()
+    kind, device = file_system(path)
+    return {
+        "cpu": _field("/proc/cpuinfo", "model name") or platform.machine(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory": _field("/proc/meminfo", "MemTotal"),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "python": build.python,
+        "version": build.version,
+        "commit": _commit(),
+        "build_kind": build.build_kind,
+        "cpu_path": build.cpu_path,
+        "data": os.path.abspath(path),
+        "file_system": f"{kind} on {device}",
+        "load_average": os.getloadavg()[0],
+    }
+
+
+def _field(path: str, name: str) -> str:
+    """Of a file of `name: value` lines in /proc; empty where it does not tell."""
+    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as lines:
+        return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(name)), "")
+    return ""
+
+
+def _commit() -> str:
+    """Of the checkout that this runs from; empty if it was installed from elsewhere."""
+    root = pathlib.Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return ""
+    command = ("git", "describe", "--always", "--dirty", "--abbrev=12")
+    with contextlib.suppress(OSError):
+        return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False).stdout.strip()
+    return ""
 
 
 def file_system(path: str) -> tuple[str, str]:

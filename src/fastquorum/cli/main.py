@@ -51,6 +51,8 @@ COMMANDS: Final = tuple(
         ("log verify", "log_verify", "check every byte of a log directory"),
         ("log trim", "log_trim", "close a log after a crash, for Kafka's tools"),
         ("handover", "handover", "a replica's votes between our nodes and Apache Kafka's"),
+        ("load", "load", "put a quorum under load, and see what it takes"),
+        ("load compare", "load_compare", "two results of load, as ratios"),
         ("wire decode", "wire_decode", "frames in hex to JSON"),
         ("wire encode", "wire_encode", "JSON to frames in hex"),
         ("wire sniff", "wire_sniff", "a recording proxy in front of a node"),
@@ -115,7 +117,11 @@ def _parse(words: list[str]) -> argparse.Namespace:
         choices[group] = parsers[group].add_subparsers(metavar="COMMAND", title="commands")
     chosen = _chosen(words)
     for command in COMMANDS:
-        added = _add_parser(choices["".join(command.words[:-1])], command.words[-1], command.summary)
+        group = "".join(command.words[:-1])
+        if group not in choices:
+            # A command that has commands below it, as `load` has.
+            choices[group] = parsers[group].add_subparsers(metavar="[COMMAND]", title="commands", required=False)
+        added = parsers[" ".join(command.words)] = _add_parser(choices[group], command.words[-1], command.summary)
         if command is chosen:
             module = importlib.import_module(command.module)
             module.configure(added)
@@ -136,10 +142,8 @@ def _parse(words: list[str]) -> argparse.Namespace:
 def _chosen(words: list[str]) -> Command | None:
     """The subcommand that is meant: only its module is imported."""
     typed = tuple(word for word in words if word not in ("--debug", "--version"))
-    for command in COMMANDS:
-        if typed[: len(command.words)] == command.words:
-            return command
-    return None
+    meant = [command for command in COMMANDS if typed[: len(command.words)] == command.words]
+    return max(meant, key=lambda command: len(command.words), default=None)
 
 
 def _new_parser(program: str, description: str, epilog: str) -> argparse.ArgumentParser:

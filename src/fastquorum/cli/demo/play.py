@@ -14,11 +14,11 @@ from fastquorum.cli.arguments import load_kernels
 from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.connection import Deadline
 from fastquorum.cli.demo.appender import Acknowledged, Appender
-from fastquorum.cli.demo.carried import carried_records
 from fastquorum.cli.demo.killer import Killer
 from fastquorum.cli.demo.nodes import Nodes, start_nodes
 from fastquorum.cli.demo.screen import Screen
 from fastquorum.cli.demo.verdict import Verdict, judge
+from fastquorum.data import carried_records
 from fastquorum.errors import DirectoryError, FastQuorumError, NotReady
 from fastquorum.kernels import Kernels
 from fastquorum.types import NO_NODE, NodeId

@@ -1,4 +1,4 @@
-"""The metadata log that is packaged with fastquorum; data/ORIGIN.md says where it comes from."""
+"""The metadata log that is packaged with fastquorum; ORIGIN.md says where it comes from."""
 
 import gzip
 import importlib.resources

@@ -1,0 +1,147 @@
+"""The generator's loop over a quorum's asyncio API. The open loop appends without waiting and hears by callback; each
+of the closed loop's tasks awaits its append, as a program's coroutines do.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from fastquorum.errors import AppendTimeout, FastQuorumError
+from fastquorum.load.generating import IN_FLIGHT_BOUND, Job
+from fastquorum.load.payloads import Append
+from fastquorum.load.schedule import Schedule
+from fastquorum.load.tally import Tally
+from fastquorum.load.timer import Timer
+
+_REFUSED_S = 0.01
+"""A task of the closed loop that was refused goes on this much later."""
+
+
+class Pending(Protocol):
+    """An append that was accepted (`fastquorum.Pending`)."""
+
+    def result(self) -> int: ...
+    def add_done_callback(self, callback: "Callable[[Pending], object]") -> None: ...
+
+
+class Appending(Protocol):
+    """What is needed of a `fastquorum.Quorum`."""
+
+    def append_nowait(self, batch: bytes | tuple[bytes, ...]) -> Pending: ...
+    async def append(self, value: bytes | tuple[bytes, ...], *, timeout: float | None = None) -> int: ...
+
+
+async def generate(quorum: Appending, job: Job) -> int:
+    """As `generating.generate`, in the running loop."""
+    run = _Run(quorum, job)
+    timer = Timer(asyncio.get_running_loop())
+    try:
+        tick = await (run.closed_loop(timer) if job.schedule is None else run.open_loop(timer, job.schedule))
+        job.tally.report(time.monotonic_ns(), tick, run.in_flight)
+        deadline_ns = time.monotonic_ns() + job.timeout_ns
+        while run.in_flight and (now := time.monotonic_ns()) < deadline_ns:
+            run.wake_when_idle = timer.wake
+            await timer.until(min(deadline_ns, max(job.tally.due_ns, now)))
+            if now >= job.tally.due_ns:
+                job.tally.report(now, tick, run.in_flight, is_draining=True)
+    finally:
+        timer.close()
+    job.tally.errors["timeout"] += run.in_flight
+    run.is_over = True
+    job.tally.report(time.monotonic_ns(), tick, 0, is_draining=True)
+    return tick
+
+
+class _Run:
+    def __init__(self, quorum: Appending, job: Job) -> None:
+        self.in_flight = 0
+        self.is_over = False
+        """What is heard after this was given up, and counted, before."""
+        self.wake_when_idle: Callable[[], None] = lambda: None
+        self._quorum = quorum
+        self._job = job
+
+    async def open_loop(self, timer: Timer, schedule: Schedule) -> int:
+        job, tally, clock = self._job, self._job.tally, time.monotonic_ns
+        tick, last_ns = job.first_tick, job.last_ns(clock())
+        while tick < schedule.ticks and not job.is_over:
+            intended_ns = job.start_ns + int(tick * schedule.tick_ns)
+            now = clock()
+            if now >= tally.due_ns:
+                tally.report(now, tick, self.in_flight)
+            if now > last_ns:
+                break
+            if now < intended_ns:
+                await timer.until(min(intended_ns, tally.due_ns))
+                continue
+            tally.ticked(now - intended_ns)
+            wanted = schedule.counts[tick]
+            count = min(wanted, max(job.in_flight_max - self.in_flight, 0))
+            if count < wanted:
+                tally.errors[IN_FLIGHT_BOUND] += wanted - count
+            self._offer(job.payloads.take(count), intended_ns)
+            tick += 1
+            if tick < schedule.ticks and clock() > job.start_ns + int(tick * schedule.tick_ns):
+                await asyncio.sleep(0)  # late: still, fates must be heard
+        return tick
+
+    async def closed_loop(self, timer: Timer) -> int:
+        job, tally = self._job, self._job.tally
+        tasks = [asyncio.create_task(self._appender()) for _ in range(job.in_flight_max)]
+        while not job.is_over and (now := time.monotonic_ns()) < job.end_ns:
+            if now >= tally.due_ns:
+                tally.report(now, 0, self.in_flight)
+            await timer.until(min(job.end_ns, tally.due_ns))
+        job.is_over = True
+        tally.report(time.monotonic_ns(), 0, self.in_flight)
+        await asyncio.gather(*tasks)
+        return 0
+
+    def _offer(self, appends: list[Append], intended_ns: int) -> None:
+        append, tally = self._quorum.append_nowait, self._job.tally
+
+        def settled(pending: Pending) -> None:
+            if self.is_over:
+                return
+            self.in_flight -= 1
+            _settle(tally, pending, intended_ns)
+            if not self.in_flight:
+                self.wake_when_idle()
+
+        for each in appends:
+            try:
+                pending = append(each.as_appended)
+            except FastQuorumError as error:
+                tally.failed(error)
+                continue
+            tally.sent += 1
+            self.in_flight += 1
+            pending.add_done_callback(settled)
+
+    async def _appender(self) -> None:
+        """One of the closed loop's callers."""
+        job, tally, quorum, clock = self._job, self._job.tally, self._quorum, time.monotonic_ns
+        while not job.is_over:
+            (each,) = job.payloads.take(1)
+            began = clock()
+            self.in_flight += 1
+            tally.sent += 1
+            try:
+                await quorum.append(each.as_appended, timeout=job.timeout_ns / 1e9)
+                tally.latencies.append(clock() - began)
+            except AppendTimeout:
+                tally.errors["timeout"] += 1
+            except FastQuorumError as error:
+                tally.failed(error)
+                await asyncio.sleep(_REFUSED_S)
+            finally:
+                self.in_flight -= 1
+
+
+def _settle(tally: Tally, pending: Pending, intended_ns: int) -> None:
+    try:
+        pending.result()
+        tally.latencies.append(time.monotonic_ns() - intended_ns)
+    except FastQuorumError as error:
+        tally.failed(error)

@@ -1,0 +1,51 @@
+"""The files that a result is written to on request: HDR histograms, charts, the page."""
+
+import datetime
+import os
+from collections.abc import Sequence
+
+from fastquorum.load import png, svg
+from fastquorum.load.chart import charts_of
+from fastquorum.load.hdr import Histogram, Interval, log_lines
+from fastquorum.load.page import page_of
+from fastquorum.load.result import Result
+
+
+def write_hdr(prefix: str, result: Result, intervals: Sequence[Interval]) -> list[str]:
+    """`PREFIX.hlog`, the latencies by the second, and `PREFIX.hgrm`, all of them by percentile, in milliseconds."""
+    started = datetime.datetime.fromisoformat(result["started"])
+    plan = result["plan"]
+    tag = f"{plan['driver']}, {plan['workload']}"
+    paths = [f"{prefix}.hlog", f"{prefix}.hgrm"]
+    contents = (log_lines(started, intervals, tag), Histogram.decode(result["histogram"]).percentile_lines())
+    for path, lines in zip(paths, contents, strict=True):
+        with open(path, "w", encoding="ascii") as file:
+            file.writelines(line + "\n" for line in lines)
+    return paths
+
+
+def write_svg(directory: str, result: Result) -> list[str]:
+    """A file a chart."""
+    os.makedirs(directory, exist_ok=True)
+    paths = []
+    for chart in charts_of(result):
+        paths.append(os.path.join(directory, f"{chart.name}.svg"))
+        with open(paths[-1], "w", encoding="utf-8") as file:
+            file.write(svg.draw(chart) + "\n")
+    return paths
+
+
+def write_png(directory: str, result: Result) -> list[str]:
+    """A file a chart. UsageError if matplotlib is not installed."""
+    os.makedirs(directory, exist_ok=True)
+    paths = []
+    for chart in charts_of(result):
+        paths.append(os.path.join(directory, f"{chart.name}.png"))
+        png.draw(chart, paths[-1])
+    return paths
+
+
+def write_page(path: str, result: Result) -> str:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(page_of(result))
+    return path

@@ -1,0 +1,85 @@
+"""What the generator itself costs: its own loop and driver against a target that does nothing.
+
+A rate near this one is more than the generator can offer, whatever it drives.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from fastquorum.load import embedded_asyncio
+from fastquorum.load.embedded import BlockingDriver
+from fastquorum.load.generating import Job, generate
+from fastquorum.load.payloads import Payloads
+from fastquorum.load.plan import Api, Plan
+from fastquorum.load.schedule import Schedule
+from fastquorum.load.tally import Tally
+
+_APPENDS: Final = 20_000
+_RATE: Final = 1_000_000.0
+_OVERDUE_NS: Final = 1_000_000_000
+"""The whole schedule lies in the past, so that the loop never waits."""
+
+
+class _Done:
+    """An append that is committed already."""
+
+    def done(self) -> bool:
+        return True
+
+    def result(self, timeout: float | None = None) -> int:
+        return 0
+
+
+class _NullQuorum:
+    def __init__(self) -> None:
+        self._done = _Done()
+
+    def append_nowait(self, batch: bytes | tuple[bytes, ...]) -> _Done:
+        return self._done
+
+
+class _AsyncioDone(_Done):
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        self._loop.call_soon(callback, self)
+
+
+class _AsyncioNullQuorum:
+    def __init__(self) -> None:
+        self._done = _AsyncioDone(asyncio.get_running_loop())
+
+    def append_nowait(self, batch: bytes | tuple[bytes, ...]) -> _AsyncioDone:
+        return self._done
+
+    async def append(self, value: bytes | tuple[bytes, ...], *, timeout: float | None = None) -> int:
+        return 0
+
+
+def own_appends_per_s(api: Api, payloads: Payloads) -> float:
+    """How many appends a second the generator can offer to nobody, on this machine, now. Not in a running loop."""
+    plan = Plan(records_per_s=_RATE, records_per_append=1)
+    schedule = Schedule(plan, _APPENDS / _RATE, 0)
+    began = time.monotonic_ns()
+    tally = Tally(lambda header, samples: None, 0, began)
+    job = Job(
+        Payloads(payloads.appends),
+        tally,
+        began - _OVERDUE_NS,
+        _APPENDS,
+        1_000_000_000,
+        schedule,
+        end_ns=began + _OVERDUE_NS,
+    )
+    if api == "asyncio":
+
+        async def run() -> int:
+            return await embedded_asyncio.generate(_AsyncioNullQuorum(), job)
+
+        asyncio.run(run())
+    else:
+        generate(BlockingDriver(_NullQuorum(), tally, job.timeout_ns), job)
+    return sum(schedule.counts) / (time.monotonic_ns() - began) * 1e9

@@ -1,0 +1,216 @@
+"""`fastquorum load` as users run it: real processes, real files, real kills."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hdrh.histogram import HdrHistogram
+from hdrh.log import HistogramLogReader
+
+from fastquorum import log
+from fastquorum.cli.load import rate
+from fastquorum.load.hdr import Histogram
+from tests.cli.conftest import COMMAND, Ran, RunningCommand, in_process, wait_until
+
+SETTINGS = """\
+controller.quorum.fetch.timeout.ms=600
+controller.quorum.election.timeout.ms=300
+controller.quorum.election.backoff.max.ms=200
+"""
+FIGURES = {"p50", "p90", "p99", "p999", "max"}
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> list[str]:
+    """Where the nodes are, and elections that do not keep a test waiting."""
+    settings, data = tmp_path / "quick.properties", tmp_path / "data"
+    settings.write_text(SETTINGS)
+    data.mkdir()
+    return ["--data", str(data), "--config", str(settings), "--warmup", "0.2", "--format", "json"]
+
+
+def loaded(*words: object) -> dict[str, Any]:
+    ran = in_process("load", *words)
+    assert ran.code == 0, ran.err
+    said: dict[str, Any] = json.loads(ran.out)
+    return said
+
+
+def assert_accounted_for(said: dict[str, Any]) -> None:
+    """Every arrival was acknowledged or is an error, and the figures are of the acknowledged ones."""
+    assert said["acknowledged"] + sum(said["errors"].values()) == said["appends"]
+    assert said["latency_us"].keys() == FIGURES
+    assert 0 < said["latency_us"]["p50"] <= said["latency_us"]["p99"] <= said["latency_us"]["max"]
+    assert Histogram.decode(said["histogram"]).total == said["acknowledged"]
+    assert sum(point["acknowledged"] for point in said["timeline"]) == said["acknowledged"]
+    assert said["machine"].keys() >= {"cpu", "kernel", "file_system", "python", "version", "load_average"}
+    assert isinstance(said["generator_was_bottleneck"], bool)
+    assert said["generator"]["how"]
+
+
+@pytest.mark.slow
+def test_three_nodes_are_started_loaded_and_gone(quick: list[str], tmp_path: Path) -> None:
+    files = {"html": "x.html", "svg": "svg", "hdr": "latency", "history": "history"}
+    outputs = [word for name, path in files.items() for word in (f"--{name}", str(tmp_path / path))]
+    said = loaded(*quick, "--rate", "400", "--seconds", "0.5", *outputs, "--keep")
+    assert_accounted_for(said)
+    assert (said["appends"], said["errors"], said["offered_per_s"]) == (200, {}, 400)
+    assert said["cpu_us_per_append"] > 0
+    assert said["generator"]["own_appends_per_s"] > 0
+    assert [node["killed"] for node in said["nodes"]] == [False] * 3
+    (root,) = (tmp_path / "data").iterdir()
+    held = []
+    for node in (1, 2, 3):
+        batches = log.open(root / "quorum-1" / f"node-{node}").batches()
+        held.append(sum(batch.info.records_count for batch in batches if not batch.info.is_control))
+    assert sorted(held)[1] == 280  # with the warm-up's, on a majority
+    assert (tmp_path / "x.html").read_text().startswith("<!doctype html>")
+    assert sorted(os.listdir(tmp_path / "svg")) == ["latency.svg", "timeline-latency.svg", "timeline-rate.svg"]
+    (kept,) = (tmp_path / "history").iterdir()
+    assert json.loads(kept.read_text()) == said
+    reader = HistogramLogReader(str(tmp_path / "latency.hlog"), HdrHistogram(1, 3_600_000_000_000, 3))
+    total = 0
+    while (interval := reader.get_next_interval_histogram()) is not None:
+        total += interval.total_count
+    reader.input_file.close()
+    assert total == 200
+    assert "#[Mean" in (tmp_path / "latency.hgrm").read_text()
+
+
+@pytest.mark.slow
+def test_kafkas_client_loads_local_nodes(quick: list[str], tmp_path: Path) -> None:
+    said = loaded(*quick, "--rate", "300", "--seconds", "0.5", "--driver", "kafka", "--workload", "keys")
+    assert_accounted_for(said)
+    assert (said["acknowledged"], said["errors"]) == (150, {})
+    assert list((tmp_path / "data").iterdir()) == []  # not kept
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("driver", "api"), [("embedded", "asyncio"), ("client", "blocking")])
+def test_the_load_goes_on_with_the_next_leader(quick: list[str], driver: str, api: str) -> None:
+    words = ["--rate", "200", "--seconds", "2.5", "--driver", driver, "--api", api, "--kill-leader-at", "0.5"]
+    said = loaded(*quick, *words)
+    assert_accounted_for(said)
+    (kill,), (election, *_) = said["kills"], said["elections"]
+    assert 0.5 <= kill["t_s"] <= election["t_s"]
+    assert election["leader"] != kill["node_id"]
+    assert said["errors"].keys() <= {"killed", "outcome_unknown"}
+    # Whoever was due while nobody led had to wait for the election, and that was not left out.
+    assert said["latency_us"]["max"] >= (election["t_s"] - kill["t_s"]) * 0.9e6
+    assert said["acknowledged"] >= 400
+    assert said["cpu_us_per_append"] is None  # the killed process took its part with it
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_run_and_still_reports(quick: list[str], tmp_path: Path) -> None:
+    words = ["--closed", "8", "--batch", "3", "--seconds", "600", "--warmup", "0"]
+    run = subprocess.Popen(
+        [*COMMAND, "load", *quick, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    # So far into the log that appends have been acknowledged: no more than 8 are in flight.
+    wait_until(lambda: any(_has_bytes_at(path, 20_000) for path in _logs(tmp_path)), 60)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    said = json.loads(out)
+    assert said["interrupted"]
+    assert_accounted_for(said)
+    assert said["records"] == 3 * said["appends"]
+    assert max(point["in_flight"] for point in said["timeline"]) <= 8
+
+
+def _logs(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "data").glob("*/quorum-1/node-*/*/*.log"))
+
+
+def _has_bytes_at(path: Path, position: int) -> bool:
+    """Segments are filled with zeros ahead of use."""
+    with open(path, "rb") as file:
+        file.seek(position)
+        return bool(file.read(64).strip(b"\0"))
+
+
+@pytest.mark.slow
+def test_a_quorum_that_others_run_is_loaded_through_its_door_until_it_does_not_keep_up(
+    data: Path, running: Callable[..., RunningCommand], tmp_path: Path, fastquorum: Callable[..., Ran]
+) -> None:
+    found = re.search(r"://(\S+?),", running(data).line)
+    assert found is not None
+    # A window of one append: whatever the machine, it is not kept up with for long.
+    words = ["--sweep", "--rate", "50", "--seconds", "0.3", "--warmup", "0", "--in-flight-max", "1"]
+    said = loaded("--bootstrap", found[1], *words, "--history", tmp_path / "h", "--format", "json")
+    rates = [step["offered_per_s"] for step in said["steps"]]
+    assert rates == sorted(rates)
+    for step in said["steps"]:
+        assert step["plan"]["driver"] == "client"
+        assert step["nodes"] == []
+        assert step["acknowledged"] + sum(step["errors"].values()) == step["appends"]
+    if said["knee"] is None:  # a busy machine: the first rate was the last
+        assert len(said["steps"]) == 1
+    else:
+        assert said["overload"]["offered_per_s"] == pytest.approx(2 * said["knee"]["offered_per_s"], rel=0.2)
+    compared = fastquorum("load", "compare", tmp_path / "h", tmp_path / "h")
+    assert compared.code == 0
+    assert set(re.findall(r"(\d\.\d\d)$", compared.out, re.MULTILINE)) == {"1.00"}
+
+
+def test_nobody_at_the_bootstrap_servers_is_said(fastquorum: Callable[..., Ran]) -> None:
+    ran = in_process("load", "--bootstrap", "127.0.0.1:1", "--timeout", "0.2", "--seconds", "1")
+    assert ran.code == 3
+    assert re.search(r"fastquorum load: the quorum is not ready: 127.0.0.1:1: Connection refused", ran.err)
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--closed", "4", "--rate", "5"], "--closed and --rate exclude each other"),
+        (["--closed", "4", "--sweep"], "--closed and --sweep exclude each other"),
+        (["--sweep", "--kill-leader-at", "1"], "exclude each other"),
+        (["--sweep", "--hdr", "x"], "--hdr is for a single run"),
+        (["--workload", "isr", "--record-bytes", "10"], "have sizes of their own"),
+        (["--workload", "keys", "--record-bytes", "3"], "no room for keys"),
+        (["--driver", "client", "--api", "asyncio"], "--api asyncio is for the embedded driver"),
+        (["--bootstrap", "h:1", "--driver", "embedded"], "needs a node in its process"),
+        (["--bootstrap", "h:1", "--kill-leader-at", "1"], "kills nodes that are started here"),
+        (["--bootstrap", "h:1", "--data", "x"], "is for nodes that are started here"),
+        (["--kill-leader-at", "11"], "lies behind the end of the run"),
+        (["--tick-us", "2000"], "a tick is 1000 us at most"),
+        (["--data", "/nowhere"], "--data /nowhere cannot be used"),
+        (["--html", "/nowhere/x.html"], "there is no such directory"),
+        (["--rate", "1000M", "--seconds", "1000000"], "GB left"),
+        (["--rate", "fast"], "is not a rate above 0"),
+        (["--rate", "0"], "is not a rate above 0"),
+        (["--closed", "0"], "not a whole number from 1"),
+        (["--bootstrap", "h"], "is not HOST:PORT"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_at_once(
+    fastquorum: Callable[..., Ran], words: list[str], said: str
+) -> None:
+    ran = fastquorum("load", *words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert ran.out == ""
+
+
+def test_a_missing_matplotlib_is_said_before_the_run(
+    fastquorum: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    ran = fastquorum("load", "--png", tmp_path / "png")
+    assert ran.code == 2
+    assert "PNG charts need the package matplotlib, which is not installed; pip install 'fastquorum[bench]'" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("500", 500), ("100k", 100_000), ("1.5M", 1_500_000), ("2K", 2000), ("0.5", 0.5)]
+)
+def test_rates_have_units(text: str, value: float) -> None:
+    assert rate(text) == value

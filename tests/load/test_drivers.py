@@ -1,0 +1,172 @@
+"""The drivers that speak over sockets, against a node that runs: what they count as acknowledged is in the log."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fastquorum
+from fastquorum.errors import NotReady, PeerProtocolError, UsageError
+from fastquorum.kernels import load as load_kernels
+from fastquorum.load import kafka_driver
+from fastquorum.load.generating import Driver, Job, generate
+from fastquorum.load.kafka_driver import KafkaDriver
+from fastquorum.load.leader_search import Found, find_leader
+from fastquorum.load.payloads import Payloads, make_payloads
+from fastquorum.load.plan import Plan
+from fastquorum.load.schedule import Schedule
+from fastquorum.load.tally import Tally
+from fastquorum.load.wire_driver import REQUESTS_MAX, WireDriver
+from fastquorum.types import LISTENER_NAME, Endpoint
+from tests.cli.conftest import free_port
+from tests.load.test_generating import Heard
+
+SECOND = 1_000_000_000
+TIMEOUT_NS = 20 * SECOND
+
+
+@pytest.fixture
+def quorum(tmp_path: Path) -> Iterator[fastquorum.sync.Quorum]:
+    with fastquorum.sync.open(tmp_path / "n1", node_id=1) as opened:
+        opened.wait_ready(10)
+        yield opened
+
+
+def endpoint_of(quorum: fastquorum.sync.Quorum) -> Endpoint:
+    host, _, port = quorum.endpoint.rpartition(":")
+    return Endpoint(LISTENER_NAME, host, int(port))
+
+
+def silent() -> Tally:
+    return Tally(Heard(), 0, 0)
+
+
+def wire(quorum: fastquorum.sync.Quorum, led_by: list[Found]) -> WireDriver:
+    return WireDriver([endpoint_of(quorum)], load_kernels("native"), silent(), TIMEOUT_NS, led_by.append)
+
+
+def kafka(quorum: fastquorum.sync.Quorum) -> KafkaDriver:
+    return KafkaDriver([endpoint_of(quorum)], "quorum", silent(), TIMEOUT_NS, 10_000)
+
+
+def drive(driver: Driver, payloads: Payloads, heard: Heard, appends: int) -> None:
+    """All of them at once: the schedule lies in the past."""
+    start_ns = time.monotonic_ns() - SECOND
+    schedule = Schedule(Plan(records_per_s=appends * 10), 0.1, 1)
+    tally = Tally(heard, 1, start_ns)
+    driver.retarget(tally)
+    generate(driver, Job(payloads, tally, start_ns, 10_000, TIMEOUT_NS, schedule, end_ns=start_ns + SECOND))
+
+
+def values_of(quorum: fastquorum.sync.Quorum) -> list[tuple[bytes | None, bytes | None]]:
+    found = []
+    for batch in quorum.committed(follow=False):
+        assert isinstance(batch, fastquorum.Batch)
+        found += [(record.key, record.value) for record in batch.records]
+    return found
+
+
+@pytest.mark.parametrize("name", ["wire", "kafka"])
+@pytest.mark.parametrize("workload", ["values", "keys", "topics"])
+def test_what_is_acknowledged_is_in_the_log(quorum: fastquorum.sync.Quorum, name: str, workload: str) -> None:
+    count = 9 if workload == "topics" else 1
+    payloads = make_payloads(Plan.from_json({"workload": workload, "records_per_append": count}))
+    expected = [
+        (each.keys[nth] if each.keys else None, each.bare_values[nth])
+        for each in payloads.appends[:300]
+        for nth in range(count)
+    ]
+    heard = Heard()
+    driver: Driver = wire(quorum, []) if name == "wire" else kafka(quorum)
+    try:
+        drive(driver, payloads, heard, 300)
+    finally:
+        driver.close()
+    assert (len(heard.latencies), heard.errors, heard.sent) == (300, {}, 300)
+    assert values_of(quorum) == expected
+
+
+def test_many_at_once_are_more_than_a_connection_may_ask(quorum: fastquorum.sync.Quorum) -> None:
+    heard, led_by = Heard(), list[Found]()
+    driver = wire(quorum, led_by)
+    drive(driver, make_payloads(Plan()), heard, 5000)
+    driver.close()
+    assert (len(heard.latencies), heard.errors) == (5000, {})
+    assert len(values_of(quorum)) == 5000 > REQUESTS_MAX
+    assert [found.node_id for found in led_by] == [1]
+
+
+def test_a_leader_that_goes_leaves_outcomes_unknown_and_the_next_one_is_found(tmp_path: Path) -> None:
+    listen = f"127.0.0.1:{free_port()}"
+    options = {"node_id": 1, "voters": f"1@{listen}", "cluster_id": "AAAAAAAAAAAAAAAAAAAAAQ"}
+    heard, led_by = Heard(), list[Found]()
+    payloads = make_payloads(Plan())
+    with fastquorum.sync.open(tmp_path / "n1", **options) as quorum:  # type: ignore[arg-type]
+        quorum.wait_ready(10)
+        driver = wire(quorum, led_by)
+        driver.retarget(Tally(heard, 1, 0))
+        driver.offer(payloads.take(1), time.monotonic_ns())
+        quorum.close()
+    while driver.in_flight:
+        driver.collect(time.monotonic_ns() + SECOND // 100)
+    # Offered while nobody leads: they wait, and are sent to whoever leads next.
+    driver.offer(payloads.take(5), time.monotonic_ns())
+    assert driver.in_flight == 5
+    with fastquorum.sync.open(tmp_path / "n1", **options) as quorum:  # type: ignore[arg-type]
+        quorum.wait_ready(10)
+        deadline = time.monotonic() + 20
+        while driver.in_flight and time.monotonic() < deadline:
+            driver.collect(time.monotonic_ns() + SECOND // 100)
+        assert [value for _, value in values_of(quorum)][-5:] == [each.values[0] for each in payloads.appends[1:6]]
+    driver.close()
+    tally = driver._tally
+    assert len(tally.latencies) + tally.errors["outcome_unknown"] == 6
+    assert len(tally.latencies) >= 5
+    assert [found.epoch for found in led_by] == sorted({found.epoch for found in led_by})
+    assert len(led_by) == 2
+
+
+def test_what_is_given_up_is_counted_and_not_heard_of_again(quorum: fastquorum.sync.Quorum) -> None:
+    driver = wire(quorum, [])
+    driver.offer(make_payloads(Plan()).take(50), time.monotonic_ns())
+    waiting = driver.in_flight
+    driver.abandon("timeout")
+    assert driver._tally.errors["timeout"] == waiting > 0
+    assert driver.in_flight == 0
+    heard = Heard()
+    drive(driver, make_payloads(Plan()), heard, 20)
+    driver.close()
+    assert (len(heard.latencies), heard.errors) == (20, {})
+
+
+def test_nobody_there_is_not_ready() -> None:
+    with pytest.raises(NotReady, match="Connection refused"):
+        find_leader([Endpoint(LISTENER_NAME, "127.0.0.1", free_port())], 0.0)
+
+
+def test_a_missing_kafka_client_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "confluent_kafka", None)
+    with pytest.raises(UsageError, match=r"confluent-kafka, which is not installed; pip install 'fastquorum\[bench\]'"):
+        kafka_driver.load_client()
+
+
+def test_who_answers_with_something_else_speaks_another_protocol() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def greet() -> None:
+            connection, _ = listening.accept()
+            # It is hung up on while it speaks.
+            with connection, contextlib.suppress(ConnectionResetError):
+                connection.sendall(b"220 mail.example ESMTP\r\n")
+                while connection.recv(4096):
+                    pass
+
+        greeting = threading.Thread(target=greet)
+        greeting.start()
+        with pytest.raises(PeerProtocolError, match="no Kafka protocol"):
+            find_leader([Endpoint(LISTENER_NAME, *listening.getsockname())], 0.0)
+        greeting.join()

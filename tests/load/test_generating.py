@@ -1,0 +1,200 @@
+"""The inner loop: latency counts from the intended time, what is refused is counted once, and what is late is told."""
+
+import asyncio
+import threading
+import time
+from array import array
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from fastquorum.errors import AppendTimeout, NotLeader, Overloaded
+from fastquorum.load import embedded_asyncio
+from fastquorum.load.embedded import BlockingDriver
+from fastquorum.load.generating import IN_FLIGHT_BOUND, Job, generate
+from fastquorum.load.null_target import own_appends_per_s
+from fastquorum.load.payloads import Append, Payloads
+from fastquorum.load.plan import Api, Plan
+from fastquorum.load.schedule import Schedule
+from fastquorum.load.tally import Tally
+
+SECOND = 1_000_000_000
+PAYLOADS = [Append((b"x",))]
+APIS: tuple[Api, ...] = ("blocking", "asyncio")
+
+
+class Heard:
+    """What a tally reported."""
+
+    def __init__(self) -> None:
+        self.latencies: list[int] = []
+        self.lateness: list[int] = []
+        self.errors: Counter[str] = Counter()
+        self.sent = 0
+        self.headers: list[dict[str, Any]] = []
+
+    def __call__(self, header: dict[str, Any], samples: bytes) -> None:
+        values = array("q", samples).tolist()
+        assert len(values) == header["samples"] + header["ticks"]
+        self.latencies += values[: header["samples"]]
+        self.lateness += values[header["samples"] :]
+        self.errors.update(header["errors"])
+        self.sent += header["sent"]
+        self.headers.append(header)
+
+
+class Fate:
+    """A pending append of either API, which is settled by whoever has it: an offset or an error."""
+
+    def __init__(self) -> None:
+        self._known = threading.Event()
+        self.error: Exception | None = None
+        self._callback: Any = None
+
+    def settle(self, error: Exception | None = None) -> None:
+        self.error = error
+        self._known.set()
+        if self._callback is not None:
+            self._callback(self)
+
+    def done(self) -> bool:
+        return self._known.is_set()
+
+    def result(self, timeout: float | None = None) -> int:
+        if not self._known.wait(timeout):
+            raise AppendTimeout(timeout or 0.0)
+        if self.error is not None:
+            raise self.error
+        return 0
+
+    def add_done_callback(self, callback: Any) -> None:
+        if self.done():
+            asyncio.get_running_loop().call_soon(callback, self)
+        else:
+            self._callback = callback
+
+
+class Target:
+    """A quorum that does as it is told: refuses, fails, or leaves appends pending."""
+
+    def __init__(self, *, refuse_from: int = 10**9, error: Exception | None = None, is_silent: bool = False) -> None:
+        self.offered = 0
+        self._refuse_from = refuse_from
+        self._error = error
+        self._is_silent = is_silent
+
+    def append_nowait(self, batch: object) -> Fate:
+        self.offered += 1
+        if self.offered > self._refuse_from:
+            raise Overloaded("the queue is full", 0.01)
+        fate = Fate()
+        if not self._is_silent:
+            fate.settle(self._error)
+        return fate
+
+    async def append(self, value: object, *, timeout: float | None = None) -> int:
+        return self.append_nowait(value).result(0)
+
+
+def run(api: Api, target: Target, heard: Heard, *, rate: float = 10_000, late_s: float = 0.0, **more: Any) -> int:
+    """A tenth of a second of schedule that began `late_s` ago."""
+    start_ns = time.monotonic_ns() - int(late_s * SECOND)
+    schedule = Schedule(Plan(records_per_s=rate), 0.1, 1)
+    fields = {"in_flight_max": 10_000, "timeout_ns": 10 * SECOND, "end_ns": start_ns + SECOND // 10, **more}
+    job = Job(Payloads(PAYLOADS), Tally(heard, 1, start_ns), start_ns, schedule=schedule, **fields)
+    if api == "asyncio":
+
+        async def main() -> int:
+            return await embedded_asyncio.generate(target, job)
+
+        return asyncio.run(main())
+    return generate(BlockingDriver(target, job.tally, job.timeout_ns), job)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_every_arrival_is_sent_once_and_accounted_for(api: Api) -> None:
+    heard, target = Heard(), Target()
+    assert run(api, target, heard) == 100
+    assert target.offered == heard.sent == len(heard.latencies) == 1000
+    assert len(heard.lateness) == 100
+    assert min(heard.lateness) >= 0
+    assert not heard.errors
+    assert heard.headers[-1]["is_draining"]
+    assert heard.headers[-1]["in_flight"] == 0
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_latency_counts_from_the_intended_time(api: Api) -> None:
+    heard = Heard()
+    run(api, Target(), heard, late_s=5.0)
+    assert len(heard.latencies) == 1000
+    # The quorum answered at once; the arrivals had waited for the generator all the same.
+    assert min(heard.latencies) >= 4.8 * SECOND
+    assert min(heard.lateness) >= 4.8 * SECOND
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_what_is_refused_is_counted_and_not_sent_again(api: Api) -> None:
+    heard, target = Heard(), Target(refuse_from=300)
+    run(api, target, heard)
+    assert target.offered == 1000
+    assert (len(heard.latencies), heard.errors) == (300, {"overloaded": 700})
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [(NotLeader(2, 5, None, True), "outcome_unknown"), (NotLeader(2, 5, None, False), "not_leader")],
+)
+def test_failures_are_counted_by_kind(api: Api, error: Exception, kind: str) -> None:
+    heard = Heard()
+    run(api, Target(error=error), heard)
+    assert heard.errors == {kind: 1000}
+    assert heard.latencies == []
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_no_more_are_in_flight_than_allowed(api: Api) -> None:
+    heard, target = Heard(), Target(is_silent=True)
+    run(api, target, heard, in_flight_max=64, timeout_ns=SECOND // 20)
+    assert heard.errors["timeout"] >= 64
+    assert heard.errors["timeout"] == target.offered
+    assert heard.errors["timeout"] + heard.errors[IN_FLIGHT_BOUND] == 1000
+    assert max(header["in_flight"] for header in heard.headers) <= 64
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_an_order_to_end_ends_it(api: Api) -> None:
+    heard = Heard()
+    assert run(api, Target(), heard, is_over=True) == 0
+    assert heard.sent == 0
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_the_closed_loop_keeps_so_many_in_flight(api: Api) -> None:
+    heard, target = Heard(), Target()
+    now = time.monotonic_ns()
+    job = Job(Payloads(PAYLOADS), Tally(heard, 1, now), now, 8, SECOND, None, end_ns=now + SECOND // 20)
+    if api == "asyncio":
+
+        class Yielding(Target):
+            async def append(self, value: object, *, timeout: float | None = None) -> int:
+                await asyncio.sleep(0)
+                return await super().append(value)
+
+        target = Yielding()
+
+        async def main() -> int:
+            return await embedded_asyncio.generate(target, job)
+
+        asyncio.run(main())
+    else:
+        generate(BlockingDriver(target, job.tally, job.timeout_ns), job)
+    assert target.offered == heard.sent == len(heard.latencies) > 8
+    assert max(header["in_flight"] for header in heard.headers) <= 8
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_the_generators_own_rate_is_measured(api: Api) -> None:
+    assert own_appends_per_s(api, Payloads(PAYLOADS)) > 0
