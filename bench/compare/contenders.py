@@ -49,7 +49,7 @@ def _module(name: str, *arguments: str, python: str = sys.executable) -> list[st
     return [python, "-m", f"bench.compare.programs.{name}", *arguments]
 
 
-# --- ours -----------------------------------------------------------------------------------------------------------------
+# --- ours -------------------------------------------------------------------------------------------------------------
 
 
 def _ours(api: str) -> Callable[[], Planner]:
@@ -61,7 +61,9 @@ def _ours(api: str) -> Callable[[], Planner]:
     return prepare
 
 
-def _our_plan(api: str, directory: Path, addresses: Sequence[str], client: Callable[[int], Sequence[str]] | None = None) -> Plan:
+def _our_plan(
+    api: str, directory: Path, addresses: Sequence[str], client: Callable[[int], Sequence[str]] | None = None
+) -> Plan:
     voters = ",".join(f"{number}@{address}" for number, address in enumerate(addresses, 1))
     options = [
         {"path": folder, "node_id": number, "voters": voters, "cluster_id": CLUSTER_ID, "kernels": "native"}
@@ -81,7 +83,7 @@ def _ours_by_client() -> Planner:
     return plan
 
 
-# --- Go -------------------------------------------------------------------------------------------------------------------
+# --- Go ---------------------------------------------------------------------------------------------------------------
 
 
 def _go(name: str) -> Callable[[], Planner]:
@@ -118,7 +120,7 @@ def _etcd(has_client: bool) -> Callable[[], Planner]:
     return prepare
 
 
-# --- Java -----------------------------------------------------------------------------------------------------------------
+# --- Java -------------------------------------------------------------------------------------------------------------
 
 
 def _kafka_raft(linger_ms: int) -> Callable[[], Planner]:
@@ -206,7 +208,7 @@ def _leads_zookeeper(port: int) -> bool:
     return b"Mode: leader" in said
 
 
-# --- Python ---------------------------------------------------------------------------------------------------------------
+# --- Python -----------------------------------------------------------------------------------------------------------
 
 
 def _pysyncobj(kind: str) -> Callable[[], Planner]:
@@ -235,15 +237,27 @@ CONTENDERS = (
     Contender("ours, blocking", _ours("blocking"), OURS),
     Contender("ours, asyncio", _ours("asyncio"), OURS),
     Contender("ours, uvloop", _ours("uvloop"), OURS),
-    Contender("ours, Kafka client", _ours_by_client, OURS, "confluent-kafka 's producer, acks=all, linger 0"),
+    Contender("ours, Kafka client", _ours_by_client, OURS, "confluent-kafka's producer, acks=all, linger 0"),
     Contender("etcd raft + wal", _go("etcdraft"), note="bare raft 3.7.0 and etcd's wal: no snapshots, no recovery"),
     Contender("dragonboat", _go("dragonboat"), note=f"v4, Tan log; {PACKED}"),
     Contender("hashicorp/raft", _go("hashicorp"), note=f"1.8.0, raft-wal 0.4.1, batches of up to 1,024; {PACKED}"),
     Contender("etcd, in process", _etcd(False), note="3.7.3; a batch is one transaction"),
-    Contender("etcd, client", _etcd(True), note="3.7.3 by gRPC, 4 connections to the leader; a batch is one transaction"),
-    Contender("ZooKeeper", _zookeeper("java"), note="3.9.5, its Java client, 4 sessions with the leader; a batch is one multi", warm_s=JVM_WARM_S),
+    Contender(
+        "etcd, client", _etcd(True), note="3.7.3 by gRPC, 4 connections to the leader; a batch is one transaction"
+    ),
+    Contender(
+        "ZooKeeper",
+        _zookeeper("java"),
+        note="3.9.5, its Java client, 4 sessions with the leader; a batch is one multi",
+        warm_s=JVM_WARM_S,
+    ),
     Contender("ZooKeeper, kazoo", _zookeeper("kazoo"), note="3.9.5, kazoo 2.11.0", warm_s=JVM_WARM_S),
-    Contender("Kafka's raft", _kafka_raft(25), note="4.3.0, kafka.tools.TestRaftServer, its default linger of 25 ms", warm_s=JVM_WARM_S),
+    Contender(
+        "Kafka's raft",
+        _kafka_raft(25),
+        note="4.3.0, kafka.tools.TestRaftServer, its default linger of 25 ms",
+        warm_s=JVM_WARM_S,
+    ),
     Contender("Kafka's raft, linger 0", _kafka_raft(0), note="4.3.0, kafka.tools.TestRaftServer", warm_s=JVM_WARM_S),
     Contender("PySyncObj", _pysyncobj("default"), note="0.3.17 as it comes, with its journal"),
     Contender("PySyncObj, tuned", _pysyncobj("tuned"), note="0.3.17, a tick of 1 ms"),

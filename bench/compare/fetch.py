@@ -1,4 +1,4 @@
-"""The peers, fetched once from their own registries into a cache: Go modules, jars from Maven Central, packages from PyPI.
+"""The peers, fetched once from their own registries into a cache: Go modules, jars of Maven Central, PyPI packages.
 
 Everything appears in the cache whole or not at all, under a name made of what it was built from; two runs at a time
 wait for each other. What cannot be had raises `Missing`, which says why and what to install.
@@ -140,7 +140,10 @@ def python() -> Path:
 
     def build(partial: Path) -> None:
         _tell(f"installing {', '.join(PACKAGES)} (once)")
-        _run([sys.executable, "-m", "venv", str(partial)], "no environment could be made (Debian: apt install python3-venv)")
+        _run(
+            [sys.executable, "-m", "venv", str(partial)],
+            "no environment could be made (Debian: apt install python3-venv)",
+        )
         _run([str(partial / "bin/python"), "-m", "pip", "install", "--quiet", *PACKAGES], "pip could not install them")
 
     return _cached(f"python-{digest}", build) / "bin/python"
@@ -164,9 +167,7 @@ def _cached(name: str, build: Callable[[Path], None]) -> Path:
     return target
 
 
-def _run(
-    command: list[str], what: str, cwd: Path | None = None, environment: dict[str, str] | None = None
-) -> None:
+def _run(command: list[str], what: str, cwd: Path | None = None, environment: dict[str, str] | None = None) -> None:
     done = subprocess.run(
         command, cwd=cwd, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False
     )

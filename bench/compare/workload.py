@@ -86,6 +86,7 @@ def parse(who: str, line: str) -> Figures:
             errors=int(answer.get("errors", 0)),
             not_sent=int(answer.get("not_sent", 0)),
             error=str(answer.get("error", "")),
+            cpu_us=float(answer.get("cpu_us", 0.0)),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadAnswer(f"{who} answered {line[:200]!r}, not a run's figures: {error!r}") from None

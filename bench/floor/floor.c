@@ -167,9 +167,9 @@ int main(int argc, char **argv) {
     for (int p = 0; p <= FOLLOWERS; p++) spent += spent_ns[p];
     qsort(sorted, (size_t)counted, sizeof *sorted, ascending);
     printf("{\"commits\": %ld, \"bytes_per_commit\": %zu, \"commits_per_s\": %.1f, \"p50_us\": %.1f, \"p99_us\": %.1f, "
-           "\"seconds\": %.6f, \"cpu_us_per_commit\": %.2f, \"percentiles_us\": {",
+           "\"seconds\": %.6f, \"cpu_us\": %.1f, \"percentiles_us\": {",
            counted, size, (double)counted / seconds, (double)sorted[counted / 2] / 1e3, (double)sorted[counted * 99 / 100] / 1e3, seconds,
-           (double)spent / 1e3 / (double)counted);
+           (double)spent / 1e3);
     static const double ranks[] = {1, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 100};
     for (size_t n = 0; n < sizeof ranks / sizeof *ranks; n++) {
         long at = (long)((double)counted * ranks[n] / 100);

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 TICK_S = 0.0005
 GRACE_S = 1.0
 """How long an open loop may go on offering what it had no room for in its own time."""
+ANSWER_S = 20.0
+"""An append that has not called back so long after the end never will."""
 RANKS = (1, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.99, 100)
 ERRORS_MAX = 1000
 """A closed loop that sees more of them gives up."""
@@ -37,7 +39,8 @@ class Run(NamedTuple):
 
     @property
     def values(self) -> list[bytes]:
-        return [b"x" * self.value_bytes] * self.batch
+        """Objects of their own: a contender that pickles them must not find them to be one."""
+        return [b"x" * self.value_bytes for _ in range(self.batch)]
 
     @property
     def interval_ns(self) -> float:
@@ -80,7 +83,9 @@ class Recorder:
     def figures(self) -> dict[str, Any]:
         seconds = (time.perf_counter_ns() - self.began) / 1e9
         ordered = sorted(self.took)
-        ranks = {str(rank): ordered[min(len(ordered) - 1, int(len(ordered) * rank / 100))] / 1e3 for rank in RANKS if ordered}
+        ranks = {
+            str(rank): ordered[min(len(ordered) - 1, int(len(ordered) * rank / 100))] / 1e3 for rank in RANKS if ordered
+        }
         return {
             "commits": len(ordered) * self.run.batch,
             "seconds": seconds,
@@ -155,8 +160,8 @@ async def _offer(recorder: Recorder, submit: Callable[[list[bytes]], Any]) -> No
 def run_blocking(
     command: dict[str, Any], append: Callable[[list[bytes]], Any], submit: Callable[[list[bytes]], Any]
 ) -> dict[str, Any]:
-    """One thread. With one in flight `append` returns once committed; with more, the window of what `submit` returned is
-    kept full and the oldest is waited for (`.result()`)."""
+    """One thread. With one in flight `append` returns once committed; with more, the window of what `submit` returned
+    is kept full and the oldest is waited for (`.result()`)."""
     run = Run.of(command)
     recorder, values = Recorder(run), run.values
     if run.rate:
@@ -182,7 +187,11 @@ def run_blocking(
 
 
 def _submit(
-    window: deque[tuple[int, Any]], recorder: Recorder, submit: Callable[[list[bytes]], Any], values: list[bytes], since: int
+    window: deque[tuple[int, Any]],
+    recorder: Recorder,
+    submit: Callable[[list[bytes]], Any],
+    values: list[bytes],
+    since: int,
 ) -> None:
     try:
         window.append((since, submit(values)))
@@ -270,8 +279,12 @@ def run_with_callbacks(
                 send(time.perf_counter_ns())
         poll(TICK_S)
     recorder.not_sent = run.appends - sent if run.rate else 0
-    while in_flight:
+    given_up = time.perf_counter_ns() + int(ANSWER_S * 1e9)
+    while in_flight and time.perf_counter_ns() < given_up:
         poll(TICK_S)
+    with lock:
+        recorder.errors += in_flight
+        recorder.error = "never called back" if in_flight else recorder.error
     return recorder.figures()
 
 

@@ -12,6 +12,7 @@ from bench.compare.programs import loops
 
 TUNED: dict[str, Any] = {
     "autoTickPeriod": 0.001,
+    "appendEntriesPeriod": 0.003,
     "appendEntriesBatchSizeBytes": 1 << 20,
     "sendBufferSize": 1 << 20,
     "recvBufferSize": 1 << 20,
