@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -99,17 +99,15 @@ class Process:
 
     def ask_to_end(self) -> None:
         assert self._popen.stdin is not None
-        try:
+        with suppress(BrokenPipeError):  # it has ended already
             self._popen.stdin.close()
-        except BrokenPipeError:
-            return  # it has ended already
 
-    def stop(self) -> None:
-        """Those that do not end with their stdin are told to, then made to."""
+    def stop(self, speaks: bool) -> None:
+        """Ends with its stdin, if it speaks our lines; else, or if it does not, it is told to, then made to."""
         assert self._popen.stdout is not None
-        for end in (self._popen.terminate, self._popen.kill):
+        for end, patience_s in ((self._popen.terminate, STOP_S if speaks else 0.0), (self._popen.kill, STOP_S)):
             try:
-                self._popen.wait(STOP_S if end == self._popen.kill else STOP_S / 4)
+                self._popen.wait(patience_s)
                 break
             except subprocess.TimeoutExpired:
                 end()
@@ -126,16 +124,15 @@ class Cluster:
         self._prefix = prefix or (lambda number: ())
         self._members: list[Process] = []
         self._client: Process | None = None
-        self._ending = ExitStack()
+        self._leader: int | None = None
 
     def __enter__(self) -> Self:
         try:
             for number, command in enumerate(self._plan.members):
                 self._members.append(self._start(f"node {number + 1}", [*self._prefix(number), *command]))
-            leader = self._await_leader()
-            self._leader = leader
+            self._leader = self._await_leader()
             if self._plan.client is not None:
-                self._client = self._start("client", self._plan.client(leader))
+                self._client = self._start("client", self._plan.client(self._leader))
         except BaseException:
             self._end()
             raise
@@ -154,15 +151,14 @@ class Cluster:
             raise ContenderFailed(f"{self._name}: {command[0]} cannot be started: {error}") from None
 
     def _end(self) -> None:
-        everybody = [*self._members, *([self._client] if self._client else [])]
-        for each in everybody:
+        """All at once: who hands over to others waits for them."""
+        clients = [self._client] if self._client else []
+        for each in (*clients, *self._members):
             each.ask_to_end()
-        for each in everybody:
-            each.stop()
-
-    @property
-    def leader(self) -> int:
-        return self._leader
+        for client in clients:
+            client.stop(speaks=True)
+        for member in self._members:
+            member.stop(speaks=self._plan.leads is None)
 
     def _await_leader(self) -> int:
         deadline = time.monotonic() + LEADER_S

@@ -20,7 +20,7 @@ from bench.report import facts_lines
 from fastquorum.kernels import load
 
 ROUNDS = 3
-QUICK = Lengths(slice_s=0.3, floor_s=0.1, warm_share=0.2)
+QUICK = Lengths(slice_s=0.3, floor_s=0.1, warm_share=0.2, settles_disk=False)
 
 
 def main(arguments: list[str]) -> int:
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     has_floor = floors.has_compiler()
     if not has_floor:
         print("left out: C floor: no C compiler; Debian, Ubuntu: apt install gcc", file=sys.stderr)
-    comparison = Comparison(options.directory, has_floor, lengths)
+    comparison = Comparison(options.directory, has_floor, lengths, not options.no_syncs)
     found = facts(options.directory)
     try:
         comparison.run(contenders, workloads, 1 if options.quick else options.rounds)
@@ -108,6 +108,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="who there is to compare, and end")
     parser.add_argument("--rounds", type=_positive, default=ROUNDS, metavar="N", help="default: %(default)s")
     parser.add_argument("--seconds", type=_seconds, default=2.0, help="of each slice (default: %(default)g)")
+    parser.add_argument(
+        "--no-syncs", action="store_true", help="do not begin by counting everybody's syncs with strace"
+    )
     parser.add_argument("--format", choices=("table", "json"), default="table")
     parser.add_argument("--save", metavar="FILE", help="write the JSON there as well, and charts beside it")
     parser.add_argument("--quick", action="store_true", help="one short round: shows that it runs, says little")

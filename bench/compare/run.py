@@ -24,6 +24,8 @@ class Lengths:
     floor_s: float = 0.5
     warm_share: float = 1.0
     """Of a contender's own warm-up."""
+    settles_disk: bool = True
+    """Whether to wait, between two contenders, for the whole system's unwritten pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,9 @@ class Taken:
 class Comparison:
     """One run of `bench compare`."""
 
-    def __init__(self, directory: str, has_floor: bool, lengths: Lengths) -> None:
+    def __init__(self, directory: str, has_floor: bool, lengths: Lengths, counts_syncs: bool = True) -> None:
         self._directory, self._has_floor, self._lengths = directory, has_floor, lengths
+        self._counts_syncs = counts_syncs
         self.taken = Taken()
 
     def run(self, contenders: Sequence[Contender], workloads: Sequence[Workload], rounds: int) -> Taken:
@@ -59,7 +62,7 @@ class Comparison:
         ready = [each for each in contenders if each.name in planners]
         with self._folder() as directory:
             floor = Floor(directory) if self._has_floor else None
-            for contender in ready:
+            for contender in ready if self._counts_syncs else ():
                 self._count_syncs(contender, planners[contender.name])
             for number in range(rounds):
                 for contender in ready if number % 2 == 0 else reversed(ready):
@@ -99,7 +102,8 @@ class Comparison:
                         self._slice(contender, cluster, workload, number, floor)
             except (ContenderFailed, BadAnswer) as error:
                 self._lost(f"round {number + 1}: {error}")
-        settle_disk()
+        if self._lengths.settles_disk:
+            settle_disk()
 
     def _slice(
         self, contender: Contender, cluster: Cluster, workload: Workload, number: int, floor: Floor | None

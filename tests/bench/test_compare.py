@@ -7,6 +7,8 @@ anything took, only what a latency must at least be.
 import asyncio
 import hashlib
 import json
+import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +26,7 @@ from bench.compare.floor import Floor, group_bytes, group_records
 from bench.compare.goals import ASYNCIO, BARE, FLOOR, KAFKA, ONE, OPEN, Goal, over, over_floor, spread, verdicts
 from bench.compare.programs import loops
 from bench.compare.run import Comparison, Lengths, Slice, Taken
-from bench.compare.syncs import Counted, SyncCount, Trace
+from bench.compare.syncs import Counted, SyncCount, Trace, count_syncs
 from bench.compare.tables import goal_table, report, sync_table, workload_tables
 from bench.compare.workload import BATCHES, CLOSED, BadAnswer, Figures, Workload, parse
 
@@ -246,6 +248,29 @@ def test_every_way_to_sync_is_counted_once(tmp_path: Path) -> None:
     assert trace.more() == Counted(0, 0)
 
 
+SYNCING = """
+import os, sys
+from bench.compare.programs import loops
+with open(sys.argv[1], "wb", 0) as file:
+    def append(values):
+        file.write(b"".join(values))
+        if sys.argv[2] == "synced":
+            os.fdatasync(file.fileno())
+    loops.serve(lambda: True, lambda command: loops.run_blocking(command, append, None))
+"""
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.parametrize(("kind", "per_commit"), [("synced", 1.0), ("unsynced", 0.0)])
+def test_what_a_node_syncs_is_seen_by_strace(tmp_path: Path, kind: str, per_commit: float) -> None:
+    """The first of three always leads, and alone writes."""
+    commands = [[sys.executable, "-c", SYNCING, str(tmp_path / f"log-{number}"), kind] for number in range(3)]
+    found = count_syncs("file", Plan(commands), tmp_path, 0.05, 0.1)
+    assert found.commits > 0
+    assert list(found.per_commit) == [per_commit, 0.0, 0.0]
+    assert found.is_durable is False
+
+
 def test_whoever_does_not_sync_on_a_majority_is_not_durable_and_a_ring_leaves_it_open() -> None:
     assert SyncCount(100, (1.0, 1.0, 0.0), False).is_durable is True
     assert SyncCount(100, (1.0, 0.1, 0.0), False).is_durable is False
@@ -323,12 +348,13 @@ def test_ours_is_compared_with_the_floor_while_others_are_left_out_or_fail(tmp_p
     ours = next(each for each in CONTENDERS if each.name == ASYNCIO)
     contenders = [ours, Contender("absent", unavailable), Contender("dying", dying)]
     workloads = [CLOSED[1], BATCHES]
-    comparison = Comparison(str(tmp_path), True, Lengths(slice_s=0.1, floor_s=0.02, warm_share=0.1))
+    comparison = Comparison(
+        str(tmp_path), True, Lengths(slice_s=0.1, floor_s=0.02, warm_share=0.1, settles_disk=False), counts_syncs=False
+    )
     taken = comparison.run(contenders, workloads, rounds=1)
     assert taken.skipped == {"absent": "no such thing; apt install it"}
     assert len(taken.failures) == 1
     assert "dying" in taken.failures[0]
-    assert taken.syncs[ASYNCIO].is_durable is not False
     assert not list(tmp_path.iterdir())
     for workload in workloads:
         (found,) = taken.slices[ASYNCIO, workload.name]
