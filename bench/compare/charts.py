@@ -8,7 +8,9 @@ from typing import Any
 from bench.compare.contenders import OURS
 from bench.compare.workload import CLOSED, OPEN
 
-COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
+OUR_COLOURS = ("#d62728", "#ff7f0e", "#e6ab02", "#8b1a1a")
+"""Warm; everybody else is cold or grey."""
+COLOURS = ("#1f77b4", "#2ca02c", "#17becf", "#9467bd", "#8c6bb1", "#5f9ea0", "#006d2c", "#08306b", "#54278f", "#7f7f7f")
 MARKS = "osD^v<>Px*h"
 SHOWN_PERCENTILES = (1, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9)
 
@@ -49,11 +51,12 @@ def _save(figure: Any, stem: Path, name: str) -> Path:
 def _styles(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """One look per contender in every chart; ours thick, the floor black and dashed."""
     styles: dict[str, dict[str, Any]] = {}
+    colours = {True: OUR_COLOURS, False: COLOURS}
     for number, each in enumerate(report["contenders"]):
         is_ours = each["role"] == OURS
         is_known_durable = (each["syncs"] or {}).get("durable") is not False
         styles[each["name"]] = {
-            "color": COLOURS[number % len(COLOURS)],
+            "color": colours[is_ours][number % len(colours[is_ours])],
             "marker": MARKS[number % len(MARKS)],
             "linewidth": 2.6 if is_ours else 1.3,
             "markersize": 7 if is_ours else 5,
@@ -88,13 +91,20 @@ def _latency(axes: Any, found: Mapping[str, Any], styles: Mapping[str, Any], tit
             rounds = [each["percentiles_us"] for each in found[name]["rounds"]]
             shown = [rank for rank in SHOWN_PERCENTILES if all(f"{rank:g}" in each for each in rounds)]
             middle = [sorted(each[f"{rank:g}"] for each in rounds)[len(rounds) // 2] for rank in shown]
-            axes.plot([100 / (100 - rank) for rank in shown], [us / 1e3 for us in middle], **style)
+            label = {"label": style["label"] + _not_sent(found[name]["rounds"])}
+            axes.plot([100 / (100 - rank) for rank in shown], [us / 1e3 for us in middle], **(style | label))
     axes.set(xscale="log", yscale="log", xlabel="percentile", ylabel="milliseconds")
     ticks = (1, 50, 75, 90, 99, 99.9)
     axes.set_xticks([100 / (100 - rank) for rank in ticks], [f"{rank:g}" for rank in ticks])
     axes.minorticks_off()
     axes.set_title(title)
     _finish(axes)
+
+
+def _not_sent(rounds: Sequence[Mapping[str, Any]]) -> str:
+    """Whose latencies are of a part of the appends only."""
+    lost = sum(each["not_sent"] + each["errors"] for each in rounds)
+    return f", {lost / (lost + sum(each['commits'] for each in rounds)):.0%} not sent" if lost else ""
 
 
 def _finish(axes: Any) -> None:

@@ -39,7 +39,7 @@ func (n *node) Append(values [][]byte) error {
 	session := n.host.GetNoOPSession(shard)
 	state, err := n.host.Propose(session, bytes.Join(values, nil), 20*time.Second)
 	for errors.Is(err, dragonboat.ErrSystemBusy) { // its queue is full
-		time.Sleep(50 * time.Microsecond)
+		time.Sleep(time.Millisecond)
 		state, err = n.host.Propose(session, bytes.Join(values, nil), 20*time.Second)
 	}
 	if err != nil {
