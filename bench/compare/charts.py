@@ -78,9 +78,7 @@ def _throughput(axes: Any, levels: Sequence[tuple[int, Mapping[str, Any]]], styl
     axes.set(xscale="log", yscale="log", xlabel="appends in flight", ylabel="commits a second")
     axes.set_xticks([count for count, _ in levels], [f"{count:,}" for count, _ in levels])
     axes.minorticks_off()
-    axes.set_title(
-        "Three processes, every node syncing, 100-byte values (median of the rounds, bars: lowest to highest)"
-    )
+    axes.set_title("Three processes on one disk, 100-byte values\n(medians of the rounds; bars: lowest to highest)")
     _finish(axes)
 
 
