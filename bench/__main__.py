@@ -67,7 +67,13 @@ def _compare(arguments: list[str]) -> int:
     return compare(arguments)
 
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {"compare": _compare}
+def _instructions(arguments: list[str]) -> int:
+    from bench.instructions import main as instructions
+
+    return instructions(arguments)
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {"compare": _compare, "instructions": _instructions}
 """Words that are no suites: commands with options of their own."""
 RUN = {"kernels": _kernels, "commit": _commit}
 
