@@ -1,4 +1,4 @@
-"""`bench instructions`: what is made of callgrind's files and of a baseline. Callgrind itself runs in CI: it takes a minute."""
+"""`bench instructions`: what is made of callgrind's files and of a baseline. Callgrind itself runs in CI."""
 
 import json
 from pathlib import Path

@@ -21,6 +21,8 @@ import (
 	"fastquorum.bench/load"
 )
 
+const cachedEntries = 8192
+
 type node struct{ raft *raft.Raft }
 
 func (n *node) Leads() bool { return n.raft.State() == raft.Leader }
@@ -77,7 +79,11 @@ func main() {
 	if err := raft.BootstrapCluster(config, log, log, snapshots, transport, members); err != nil {
 		load.Fatal("bootstrap", err)
 	}
-	running, err := raft.NewRaft(config, machine{}, log, log, snapshots, transport)
+	cached, err := raft.NewLogCache(cachedEntries, log) // followers are sent from memory
+	if err != nil {
+		load.Fatal("cache", err)
+	}
+	running, err := raft.NewRaft(config, machine{}, cached, log, snapshots, transport)
 	if err != nil {
 		load.Fatal("raft", err)
 	}
