@@ -20,6 +20,8 @@ from bench.report import facts_lines
 from fastquorum.kernels import load
 
 ROUNDS = 3
+INTERRUPTED = 130
+"""The exit code that shells expect after SIGINT."""
 QUICK = Lengths(slice_s=0.3, floor_s=0.1, warm_share=0.2, settles_disk=False)
 
 
@@ -38,9 +40,11 @@ def main(arguments: list[str]) -> int:
         print("left out: C floor: no C compiler; Debian, Ubuntu: apt install gcc", file=sys.stderr)
     comparison = Comparison(options.directory, has_floor, lengths, not options.no_syncs)
     found = facts(options.directory)
+    interrupted = False
     try:
         comparison.run(contenders, workloads, 1 if options.quick else options.rounds)
     except KeyboardInterrupt:
+        interrupted = True
         print("interrupted: what follows is what was measured until now", file=sys.stderr)
     taken = comparison.taken
     decided = verdicts(taken)
@@ -63,7 +67,7 @@ def main(arguments: list[str]) -> int:
         *goal_table(decided),
     ]
     print(text if options.format == "json" else "\n".join(lines))
-    return 0 if taken.slices else 1
+    return INTERRUPTED if interrupted else 0 if taken.slices else 1
 
 
 def _chosen(only: list[str]) -> list[Contender]:
