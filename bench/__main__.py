@@ -1,9 +1,10 @@
-"""`python -m bench [kernels] [commit]`: measure, and print a table or JSON."""
+"""`python -m bench [kernels] [commit]`: measure, print a table or JSON. `... compare`: against peers."""
 
 import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ SUITES = ("kernels", "commit")
 
 
 def main(arguments: list[str] | None = None) -> int:
+    words = sys.argv[1:] if arguments is None else arguments
+    if words and words[0] in COMMANDS:
+        return COMMANDS[words[0]](words[1:])
     options = _parser().parse_args(arguments)
     unknown = set(options.suite) - set(SUITES)
     if unknown:
@@ -57,12 +61,30 @@ def _commit(setting: Setting, only: str) -> tuple[list[dict[str, Any]], list[str
     return results, commit.commit_table(results)
 
 
+def _compare(arguments: list[str]) -> int:
+    from bench.compare.command import main as compare  # the suites do without it
+
+    return compare(arguments)
+
+
+def _instructions(arguments: list[str]) -> int:
+    from bench.instructions import main as instructions
+
+    return instructions(arguments)
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {"compare": _compare, "instructions": _instructions}
+"""Words that are no suites: commands with options of their own."""
 RUN = {"kernels": _kernels, "commit": _commit}
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Ratios against yardsticks of the same run.")
-    parser.add_argument("suite", nargs="*", help=f"{', '.join(SUITES)}; all if none is named")
+    parser.add_argument(
+        "suite",
+        nargs="*",
+        help=f"{', '.join(SUITES)}; all if none is named. Or a command: {', '.join(COMMANDS)} (--help there)",
+    )
     parser.add_argument("--format", choices=("table", "json"), default="table")
     parser.add_argument("--save", metavar="FILE", help="write the JSON there as well")
     parser.add_argument("--quick", action="store_true", help="small and short: shows that it runs, says little")

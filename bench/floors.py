@@ -42,6 +42,12 @@ def commit_program() -> Path:
     return _compile("floor.c", result="floor")
 
 
+@cache
+def callgrind_marks() -> Path:
+    """`floor/callgrind.c`: needs valgrind's header, which comes with valgrind."""
+    return _compile("callgrind.c", "-shared", "-fPIC", result="callgrind.so")
+
+
 def _compile(source: str, *flags: str, result: str) -> Path:
     target = Path(_directory().name) / result
     try:

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -32,6 +33,12 @@ static void die(const char *what) {
 static int64_t now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int64_t cpu_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
@@ -70,6 +77,9 @@ static void write_synced(int fd, const char *data, size_t size, off_t at) {
     if (fdatasync(fd) != 0) die("fdatasync");
 }
 
+/* Where each process says what processor time its commits took; shared by all three. */
+static int64_t *spent_ns;
+
 static void follow(const char *directory, int number, int port, long commits, size_t size, size_t file_size) {
     int log = open_zeroed(directory, number, file_size);
     int peer = socket(AF_INET, SOCK_STREAM, 0), one = 1;
@@ -78,11 +88,14 @@ static void follow(const char *directory, int number, int port, long commits, si
     if (connect(peer, (struct sockaddr *)&address, sizeof address) != 0) die("connect");
     setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     char *data = malloc(size), done = 1;
+    int64_t before = 0;
     for (long n = 0; n < commits; n++) {
+        if (n == WARM_UP) before = cpu_ns();
         all_of(read_some, peer, data, size);
         write_synced(log, data, size, (off_t)((size_t)n * size));
         all_of(send_some, peer, &done, 1);
     }
+    spent_ns[number] = cpu_ns() - before;
     exit(0);
 }
 
@@ -97,6 +110,8 @@ int main(int argc, char **argv) {
         return 2;
     }
     long commits = atol(argv[2]) + WARM_UP;
+    spent_ns = mmap(NULL, sizeof *spent_ns * (FOLLOWERS + 1), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (spent_ns == MAP_FAILED) die("shared memory");
     size_t size = (size_t)atol(argv[3]), file_size = ((size_t)commits * size + (2 << 20)) & ~(size_t)((1 << 20) - 1);
     int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -116,10 +131,13 @@ int main(int argc, char **argv) {
     }
     char *data = malloc(size), acks[64];
     memset(data, 'x', size);
-    int64_t *took = malloc(sizeof *took * (size_t)commits), began = 0;
+    int64_t *took = malloc(sizeof *took * (size_t)commits), began = 0, before = 0;
     for (long n = 0; n < commits; n++) {
         int64_t start = now_ns();
-        if (n == WARM_UP) began = start;
+        if (n == WARM_UP) {
+            began = start;
+            before = cpu_ns();
+        }
         for (int p = 0; p < FOLLOWERS; p++) all_of(send_some, peers[p].fd, data, size);
         write_synced(log, data, size, (off_t)((size_t)n * size));
         while (acked[0] <= n && acked[1] <= n) {
@@ -134,19 +152,29 @@ int main(int argc, char **argv) {
         took[n] = now_ns() - start;
     }
     double seconds = (double)(now_ns() - began) / 1e9;
+    spent_ns[0] = cpu_ns() - before;
     for (int p = 0; p < FOLLOWERS; p++) /* the slower follower ends in its own time */
         while (acked[p] < commits) {
             ssize_t got = read(peers[p].fd, acks, sizeof acks);
             if (got <= 0) die("a follower went away");
             acked[p] += got;
         }
-    long counted = commits - WARM_UP;
-    int64_t *sorted = took + WARM_UP;
-    qsort(sorted, (size_t)counted, sizeof *sorted, ascending);
-    printf("{\"commits\": %ld, \"bytes_per_commit\": %zu, \"commits_per_s\": %.1f, \"p50_us\": %.1f, \"p99_us\": %.1f}\n", counted, size,
-           (double)counted / seconds, (double)sorted[counted / 2] / 1e3, (double)sorted[counted * 99 / 100] / 1e3);
     for (int p = 0; p < FOLLOWERS; p++) close(peers[p].fd);
     while (wait(NULL) > 0) {
     }
+    long counted = commits - WARM_UP;
+    int64_t *sorted = took + WARM_UP, spent = 0;
+    for (int p = 0; p <= FOLLOWERS; p++) spent += spent_ns[p];
+    qsort(sorted, (size_t)counted, sizeof *sorted, ascending);
+    printf("{\"commits\": %ld, \"bytes_per_commit\": %zu, \"commits_per_s\": %.1f, \"p50_us\": %.1f, \"p99_us\": %.1f, "
+           "\"seconds\": %.6f, \"cpu_us\": %.1f, \"percentiles_us\": {",
+           counted, size, (double)counted / seconds, (double)sorted[counted / 2] / 1e3, (double)sorted[counted * 99 / 100] / 1e3, seconds,
+           (double)spent / 1e3);
+    static const double ranks[] = {1, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 100};
+    for (size_t n = 0; n < sizeof ranks / sizeof *ranks; n++) {
+        long at = (long)((double)counted * ranks[n] / 100);
+        printf("%s\"%g\": %.1f", n ? ", " : "", ranks[n], (double)sorted[at < counted ? at : counted - 1] / 1e3);
+    }
+    printf("}}\n");
     return 0;
 }

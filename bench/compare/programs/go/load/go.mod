@@ -1,0 +1,3 @@
+module fastquorum.bench/load
+
+go 1.26.0
