@@ -111,6 +111,8 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
         int64_t records_max
         int64_t bytes_max
 
+    int64_t core_now_us "fastquorum::node::now_us"() noexcept
+
     const int64_t verdict_records_overloaded
     const int64_t verdict_bytes_overloaded
     const int64_t verdict_stopped
@@ -133,6 +135,8 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         void end_threads() except +
         cbool is_in_own_process() noexcept
         int news_descriptor() noexcept
+        void before_fork() noexcept
+        void after_fork() noexcept
         void abandon_in_child() noexcept
         int64_t high_watermark() noexcept
         int64_t appended_us() noexcept

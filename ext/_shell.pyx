@@ -80,6 +80,7 @@ cdef class Slot:
         """True once it is known; False after timeout_us (negative: never). Interrupted by signals, as Python's locks are."""
         cdef int error
         cdef int64_t left = timeout_us
+        cdef int64_t until = core_now_us() + timeout_us
         while True:
             with nogil:
                 error = self.slot.get().wait(left)
@@ -89,7 +90,7 @@ cdef class Slot:
                 return False
             PyErr_CheckSignals()
             if timeout_us >= 0:
-                return bool(self.slot.get().is_known())
+                left = max(until - core_now_us(), 0)
 
 
 @cython.final
@@ -178,6 +179,14 @@ cdef class Shell:
         if self._shell.is_in_own_process():
             with nogil:
                 self._shell.end_threads()
+
+    def before_fork(self):
+        """Hold everything still, so that the child finds it whole. `after_fork` follows in the parent."""
+        with nogil:
+            self._shell.before_fork()
+
+    def after_fork(self):
+        self._shell.after_fork()
 
     def abandon_in_child(self):
         """After fork, in the child: let go of the descriptors."""

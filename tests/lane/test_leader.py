@@ -29,6 +29,38 @@ OTHER_CLUSTER = "QQQQQQQQQQQQQQQQQQQQQQ"
 # --- appends and group commit -----------------------------------------------------------------------------------------
 
 
+def test_appends_that_gather_leave_as_one_batch_when_they_are_pushed(make: Make) -> None:
+    leader = Leading(make)
+    leader.admit(2)
+    assert [leader.lane.append([value], 1_000, 0, True) for value in (b"a", b"b", b"c")] == [(1, []), (2, []), (3, [])]
+    assert leader.log.end_offset == 1
+    (answer,) = answers(leader.lane.push(0))
+    assert (answer.offsets, leader.log.end_offset) == ([1], 4)
+    assert leader.lane.push(0) == []
+
+
+def test_what_gathered_is_written_by_a_voters_fetch_and_by_freezing_without_a_push(make: Make) -> None:
+    leader = Leading(make)
+    leader.admit(2)
+    leader.append(b"sent")
+    leader.lane.append([b"gathered"], 1_000, 0, True)
+    leader.fetch(2, 2)
+    assert leader.log.end_offset == 3
+    leader.lane.append([b"gathered"], 1_000, 0, True)
+    assert leader.lane.freeze(0).log_end == 4
+    assert leader.lane.push(0) == []
+
+
+def test_a_push_waits_with_the_appends_for_a_sync_that_is_under_way(make: Make) -> None:
+    leader = Leading(make)
+    leader.append(b"syncing")
+    leader.lane.append([b"gathered"], 1_000, 0, True)
+    assert leader.lane.push(0) == []
+    assert leader.log.end_offset == 2
+    leader.sync()
+    assert leader.log.end_offset == 3
+
+
 def test_an_append_is_written_at_once_when_no_sync_is_under_way(make: Make) -> None:
     leader = Leading(make)
     assert leader.append(b"a") == (1, [])

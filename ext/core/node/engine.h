@@ -157,7 +157,11 @@ class Engine final : private lane::Outputs {
     bool is_in_own_process() const noexcept { return process_ == ::getpid(); }
     int news_descriptor() const noexcept { return news_; }
 
-    // After fork, in the child: the threads are not there, and the lock may be held for ever. Only descriptors are let go of;
+    // Whoever forks holds the lock meanwhile, so that the child finds everything whole.
+    void before_fork() { mutex_.lock(); }
+    void after_fork() noexcept { mutex_.unlock(); }
+
+    // After fork, in the child: the threads are not there, and the lock stays held. Only descriptors are let go of;
     // nothing here may be destroyed in the child.
     void abandon_in_child() noexcept {
         for (auto &[number, channel] : channels_) ::close(channel->fd);

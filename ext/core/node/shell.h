@@ -29,6 +29,8 @@ class Shell {
     void end_threads() { engine_.end_threads(); }
     bool is_in_own_process() const noexcept { return engine_.is_in_own_process(); }
     int news_descriptor() const noexcept { return engine_.news_descriptor(); }
+    void before_fork() { engine_.before_fork(); }
+    void after_fork() noexcept { engine_.after_fork(); }
     void abandon_in_child() noexcept { engine_.abandon_in_child(); }
 
     // --- without the lock: any thread, with the GIL or without --------------------------------------------------------------

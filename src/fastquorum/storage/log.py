@@ -218,6 +218,7 @@ class Log:
         self, batch: Buffer, *, base_offset: Offset, next_offset: Offset, epoch: Epoch, timestamp_ms: int
     ) -> None:
         """Write whole batches whose base is end_offset (one or more, all of `epoch`)."""
+        assert self._borrower is None, "the log's end is lent"
         assert base_offset == self._end_offset, f"append at {base_offset}, the log ends at {self._end_offset}"
         assert next_offset > base_offset, "an append has at least one record"
         assert epoch >= self.last_epoch, f"append in epoch {epoch}, the log is in {self.last_epoch}"
@@ -233,6 +234,7 @@ class Log:
 
         The scan is of all of `data`, from its first byte.
         """
+        assert self._borrower is None, "the log's end is lent"
         assert scan.batch_count > 0, "nothing to append"
         base_offset, epoch = scan.first_offset, scan.first_epoch
         assert base_offset == self._end_offset, f"append at {base_offset}, the log ends at {self._end_offset}"
@@ -307,6 +309,7 @@ class Log:
         dead, whatever crashes then.
         """
         self._refuse_failed()
+        assert self._borrower is None, "the log's end is lent"
         if not self.start_offset <= end_offset <= self._end_offset:
             raise OffsetOutOfRange(offset=end_offset, start_offset=self.start_offset, end_offset=self._end_offset)
         if end_offset == self._end_offset:
@@ -346,6 +349,7 @@ class Log:
         with nothing changed, if the log has all that the snapshot covers.
         """
         self._refuse_failed()
+        assert self._borrower is None, "the log's end is lent"
         assert snapshot in self.snapshots, f"snapshot {snapshot} is not at hand"
         own_end, own_epoch = self._end_offset, self.last_epoch
         if not supersedes(snapshot, start_offset=self.start_offset, end_offset=own_end, last_epoch=own_epoch):

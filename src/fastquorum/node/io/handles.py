@@ -16,11 +16,17 @@ from typing import Final, Protocol
 class Handle(Protocol):
     """A running node."""
 
+    def before_fork(self) -> None: ...
+    def after_fork(self) -> None: ...
     def poison_in_child(self) -> None: ...
     def abort(self) -> None: ...
 
 
 _alive: "Final[weakref.WeakSet[Handle]]" = weakref.WeakSet()
+
+
+_held: Final[list[Handle]] = []
+"""Those that a fork under way holds still."""
 
 
 def watch(handle: Handle) -> None:
@@ -33,10 +39,24 @@ def forget(handle: Handle) -> None:
     _alive.discard(handle)
 
 
+def _before() -> None:
+    """Native threads do not stop for a fork: what the child is to let go of must be whole then."""
+    _held[:] = list(_alive)
+    for handle in _held:
+        handle.before_fork()
+
+
+def _after_in_parent() -> None:
+    for handle in _held:
+        handle.after_fork()
+    _held.clear()
+
+
 def _after_in_child() -> None:
     for handle in list(_alive):
         handle.poison_in_child()
     _alive.clear()
+    _held.clear()
 
 
 def _at_exit() -> None:
@@ -44,5 +64,5 @@ def _at_exit() -> None:
         handle.abort()
 
 
-os.register_at_fork(after_in_child=_after_in_child)
+os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
 atexit.register(_at_exit)

@@ -44,6 +44,7 @@ class NativeTransport:
         self._resolver = Resolver(self._on_resolved)
         self._wake_guard = threading.Lock()
         self._closed = False
+        self._is_held = False
 
     # --- the port -----------------------------------------------------------------------------------------------------
 
@@ -152,6 +153,18 @@ class NativeTransport:
         self._shell.close_all(now_us())
         self._resolver.close()
         self.epoll.close()
+
+    def before_fork(self) -> None:
+        """Hold the native threads still; nothing if they are over."""
+        if not self._closed:
+            self._shell.before_fork()
+            self._is_held = True
+
+    def after_fork(self) -> None:
+        """In the parent."""
+        if self._is_held:
+            self._is_held = False
+            self._shell.after_fork()
 
     def abandon_in_child(self) -> None:
         """After fork, in the child: let go of the descriptors, lest a port or a connection outlive the parent."""

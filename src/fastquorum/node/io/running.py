@@ -301,6 +301,12 @@ class RunningNode:
             raise error
         raise ClosedError("the quorum is closed", "open it again")
 
+    def before_fork(self) -> None:
+        self._transport.before_fork()
+
+    def after_fork(self) -> None:
+        self._transport.after_fork()
+
     def poison_in_child(self) -> None:
         """After fork, in the child."""
         self._is_forked = True

@@ -229,6 +229,11 @@ class SocketTransport:
         self._resolver.close()
         self.epoll.close()
 
+    def before_fork(self) -> None:
+        """Nothing: only Python's threads touch it, and they stand still in a fork."""
+
+    after_fork = before_fork
+
     def abandon_in_child(self) -> None:
         """After fork, in the child: let go of the descriptors, so that no port and no connection outlives the parent.
 

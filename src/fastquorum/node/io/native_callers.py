@@ -1,0 +1,373 @@
+"""What callers ask of the native shell, from any thread: appends, barriers, and what becomes of them.
+
+An append that finds raft/ deciding is kept here, behind all that are kept already, and submitted again in its turn.
+What the native side tells is a number: an offset, or a negative one that stands for an error. `lock` guards what is
+kept here and the producers' books; the native side has its own.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from fastquorum.config import QuorumConfig
+from fastquorum.errors import (
+    CorruptionError,
+    FastQuorumError,
+    FatalError,
+    FsyncFailed,
+    NotLeader,
+    Overloaded,
+    RecordTooLarge,
+    StorageFailed,
+    UsageError,
+)
+from fastquorum.kernels import BATCH_HEADER_BYTES, Buffer, Kernels
+from fastquorum.kernels import shell as native
+from fastquorum.kernels.lane import (
+    AppendVerdict,
+    LeaderTerms,
+)
+from fastquorum.node.appends import RETRY_AFTER_S
+from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
+from fastquorum.node.producer_states import ProducerStates
+from fastquorum.node.shell import Terms
+from fastquorum.storage.log import Log
+from fastquorum.storage.producers import ProducedBatch, Producer, Stamp
+from fastquorum.types import Micros, Offset
+
+if TYPE_CHECKING:
+    from fastquorum.kernels.shell import Mailbox, Shell, Slot
+
+BARRIER_FAILED: Final = -1000
+"""What a barrier that will never pass is told; appends that fail are told numbers below it, each with its error."""
+_ERRORS_KEPT: Final = 64
+_MAX_TIMESTAMP: Final = slice(35, 43)
+"""Where a batch's header has it."""
+
+
+class _Queued(NamedTuple):
+    """An append that waits for raft/'s decision."""
+
+    submit: Callable[[], int]
+    fail: Callable[[FastQuorumError], None]
+    record_count: int
+    size_bytes: int
+
+
+class NativeCallers:
+    """The callers' half of `native_shell.NativeShell`."""
+
+    def __init__(
+        self,
+        *,
+        config: QuorumConfig,
+        kernels: Kernels,
+        log: Log,
+        lock: LaneLock,
+        shell: Shell,
+        mailbox: Mailbox,
+    ) -> None:
+        """`mailbox` is collected by the replica's thread."""
+        self.lock = lock
+        self.log = log
+        self.terms: Terms | None = None
+        self.stopped = False
+        self.error: FastQuorumError | None = None
+        self.not_leader: Callable[..., NotLeader] = NotLeader
+        self._config = config
+        self._shell = shell
+        self._mailbox = mailbox
+        self._producer_states = ProducerStates(log, kernels)
+        self._queued: deque[_Queued] = deque()
+        self._queued_records = self._queued_bytes = 0
+        self._fates: list[tuple[Callable[[FastQuorumError], None], FastQuorumError]] = []
+        """Of those that waited: who is to be told what, once the lock is free."""
+        self._errors: dict[int, FastQuorumError] = {}
+        self._error_codes = BARRIER_FAILED
+        shell.set_barrier_failure(BARRIER_FAILED)
+
+    @property
+    def high_watermark(self) -> Offset:
+        return self._shell.high_watermark
+
+    @property
+    def appended_us(self) -> Micros:
+        """When a leader last appended, or began to lead."""
+        return self._shell.appended_us
+
+    @property
+    def is_leader(self) -> bool:
+        """True while appends are accepted here."""
+        return isinstance(self.terms, LeaderTerms)
+
+    # --- callers, from any thread -------------------------------------------------------------------------------------
+
+    def append(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None:
+        """See `LaneShell.append`. The ticket is told on the replica's thread."""
+        self._append_to(self._mailbox, values, ticket, _fail_ticket)
+
+    def append_future(
+        self,
+        values: Buffer | Sequence[Buffer],
+        box: Mailbox,
+        future: object,
+        fail: Callable[[Any, FastQuorumError], None],
+    ) -> None:
+        """As `append`; the future comes into its own mailbox, where its event loop looks, or to `fail`. `push` is to
+        follow."""
+        offset = self._shell.append_mail(values, box, future, is_pushed_later=True)
+        if offset < 0:
+            self._wait_or_raise(offset, box, values, future, fail)
+
+    def push(self) -> None:
+        """Write and send what was appended by `append_future`: many at once."""
+        self._shell.push()
+
+    def append_slot(
+        self,
+        values: Buffer | Sequence[Buffer],
+        slot: Slot,
+        fail: Callable[[Any, FastQuorumError], None],
+        *,
+        is_pushed_later: bool,
+    ) -> None:
+        """As `append`; the thread that waits in the slot is woken, or `fail` is called with the slot and an error. Who
+        has more to append leaves the writing to the native thread."""
+        offset = self._shell.append_slot(values, slot, is_pushed_later=is_pushed_later)
+        if is_pushed_later and offset >= 0:
+            self._shell.push_soon()
+        if offset < 0:
+            kept = _copied(values)
+            again = partial(self._shell.append_slot, kept, slot, has_waited=True)
+            self._refused(offset, again, partial(fail, slot), kept)
+
+    def _append_to(
+        self,
+        box: Mailbox,
+        values: Buffer | Sequence[Buffer],
+        waiting: object,
+        fail: Callable[[Any, FastQuorumError], None],
+    ) -> None:
+        offset = self._shell.append_mail(values, box, waiting)
+        if offset < 0:
+            self._wait_or_raise(offset, box, values, waiting, fail)
+
+    def _wait_or_raise(
+        self,
+        verdict: int,
+        box: Mailbox,
+        values: Buffer | Sequence[Buffer],
+        waiting: object,
+        fail: Callable[[Any, FastQuorumError], None],
+    ) -> None:
+        kept = _copied(values)
+        again = partial(self._shell.append_mail, kept, box, waiting, has_waited=True)
+        self._refused(verdict, again, partial(fail, waiting), kept)
+
+    def append_encoded(
+        self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros, stamp: Stamp | None = None
+    ) -> None:
+        """See `LaneShell.append_encoded`."""
+        timestamp_ms = int.from_bytes(batch[_MAX_TIMESTAMP], "big", signed=True)
+
+        self._raise_if_stopped()
+        with self.lock:  # from the look for doubles to the note of what was appended
+            offset = self._append_stamped(batch, record_count, timestamp_ms, ticket, stamp, has_waited=False)
+        if offset < 0:
+            # `drain` has the lock already.
+            self._refused(
+                offset,
+                lambda: self._append_stamped(batch, record_count, timestamp_ms, ticket, stamp, has_waited=True),
+                ticket.failed,
+                (batch,),
+                record_count,
+            )
+
+    def _append_stamped(
+        self,
+        batch: bytearray,
+        record_count: int,
+        timestamp_ms: int,
+        ticket: AppendTicket,
+        stamp: Stamp | None,
+        *,
+        has_waited: bool,
+    ) -> int:
+        """Lock held. The offset, or a verdict."""
+        if stamp is not None and self.is_leader:
+            found = self._producer_states.current().check(stamp)
+            if found is not None:
+                self._join(ticket, found)
+                return found.base_offset
+        offset = self._shell.append_encoded(batch, record_count, timestamp_ms, self._mailbox, ticket, has_waited)
+        if offset >= 0:
+            self.log.producers.appended(stamp, offset, offset + record_count)
+        return offset
+
+    def _join(self, ticket: AppendTicket, found: ProducedBatch) -> None:
+        """It is in the log: nothing is appended."""
+        self._shell.join(found.base_offset, found.end_offset, self._mailbox, ticket)
+
+    def producer(self, producer_id: int) -> Producer | None:
+        """See `LaneShell.producer`."""
+        with self.lock:
+            self._raise_if_stopped()
+            if not self.is_leader:
+                raise self.not_leader()
+            return self._producer_states.current().get(producer_id)
+
+    def begin_barrier(self, ticket: BarrierTicket, now_us: Micros) -> None:
+        """See `LaneShell.begin_barrier`."""
+        self._barrier(self._shell.barrier_mail(self._mailbox, _Passing(ticket)))
+
+    def barrier_future(self, box: Mailbox, future: object) -> None:
+        """As `begin_barrier`; the future comes into its own mailbox."""
+        self._barrier(self._shell.barrier_mail(box, future))
+
+    def barrier_slot(self, slot: Slot) -> None:
+        """As `begin_barrier`; the thread that waits in the slot is woken."""
+        self._barrier(self._shell.barrier_slot(slot))
+
+    def _barrier(self, number: int) -> None:
+        if number < 0:
+            self._raise_if_stopped()
+            raise self.not_leader()
+
+    def watch_commit(self) -> None:
+        self._shell.watch_commit()
+
+    def error_of(self, code: int) -> FastQuorumError:
+        """What a negative result stands for."""
+        found = self._errors.get(code) or self.error or self.not_leader()
+        return copy.copy(found)  # an exception raised again and again gathers tracebacks
+
+    def _refused(
+        self,
+        verdict: int,
+        submit: Callable[[], int],
+        fail: Callable[[FastQuorumError], None],
+        values: Sequence[Buffer],
+        record_count: int = 0,
+    ) -> None:
+        """An append that was not accepted at once: queued if raft/ is deciding, else an error."""
+        count, size_bytes = record_count or len(values), sum(map(len, values))
+        if verdict != AppendVerdict.FROZEN:
+            raise self._error_for(verdict, count, size_bytes)
+        with self.lock:
+            records, waiting_bytes = self._shell.waiting()
+            records, waiting_bytes = records + self._queued_records, waiting_bytes + self._queued_bytes
+            if records and records + count > self._config.append_queue_records_max:
+                raise self._overloaded(by_records=True)
+            if waiting_bytes and waiting_bytes + size_bytes > self._config.append_queue_bytes_max:
+                raise self._overloaded(by_records=False)
+            self._queued.append(_Queued(submit, fail, count, size_bytes))
+            self._queued_records += count
+            self._queued_bytes += size_bytes
+        self._shell.rouse()
+
+    def _error_for(self, verdict: int, record_count: int, size_bytes: int) -> FastQuorumError:
+        """Why the native shell did not take an append."""
+        match verdict:
+            case native.TOO_LARGE:
+                size_bytes += BATCH_HEADER_BYTES
+                return RecordTooLarge(size_bytes=size_bytes, limit_bytes=self._config.batch_bytes_max)
+            case native.RECORDS_OVERLOADED | native.BYTES_OVERLOADED:
+                return self._overloaded(by_records=verdict == native.RECORDS_OVERLOADED)
+        self.collect_failure()
+        return copy.copy(self.error) if self.error is not None else self.not_leader()
+
+    def _overloaded(self, *, by_records: bool) -> Overloaded:
+        records, size_bytes = self._shell.waiting()
+        if by_records:
+            limit = self._config.append_queue_records_max
+            return Overloaded(f"{records} records wait for their commit (at most {limit})", RETRY_AFTER_S)
+        limit = self._config.append_queue_bytes_max
+        return Overloaded(f"{size_bytes} bytes wait for their commit (at most {limit})", RETRY_AFTER_S)
+
+    def _raise_if_stopped(self) -> None:
+        self.collect_failure()
+        if self.error is not None:
+            raise copy.copy(self.error)
+        if self.stopped:
+            raise self.not_leader()
+
+    def collect_failure(self) -> None:
+        """If the log cut the lane off: keep why. From any thread."""
+        if self.error is None and self._shell.was_cut_off:
+            self.error = self._failure()
+
+    def _failure(self) -> FastQuorumError:
+        operation, code, offset = self._shell.failure()
+        path = self.log.path
+        if operation == "sync":
+            return FsyncFailed(detail=f"errno {code}", operation="sync", path=path, errno_code=code)
+        if operation == "read":
+            try:
+                self.log.read_stored(offset)
+            except (CorruptionError, FatalError) as error:
+                return error
+        return StorageFailed(detail=f"errno {code}", operation=operation or "use", path=path, errno_code=code)
+
+    # --- those that wait, on the replica's thread, lock held ----------------------------------------------------------
+
+    def _drain(self, resume: Callable[[Micros], None], now_us: Micros) -> None:
+        """Appends that came while raft/ decided: in, or refused, in their order."""
+        while self._queued:
+            if self.is_leader and self._shell.is_roll_wanted:
+                resume(now_us)
+            first = self._queued[0]
+            try:
+                verdict = first.submit() if self.is_leader else int(AppendVerdict.NOT_LEADER)
+                error = self._error_for(verdict, first.record_count, first.size_bytes) if verdict < 0 else None
+            except (UsageError, Overloaded) as refused:
+                error = refused  # not its producer's next: nothing was looked at before
+            else:
+                if verdict == AppendVerdict.FROZEN:
+                    if self._shell.is_roll_wanted:
+                        continue
+                    return
+            self._unqueue()
+            if error is not None:
+                self._fates.append((first.fail, error))
+        self._shell.release_appends()
+
+    def _unqueue(self) -> _Queued:
+        first = self._queued.popleft()
+        self._queued_records -= first.record_count
+        self._queued_bytes -= first.size_bytes
+        return first
+
+    def _fail_pending(self, error: FastQuorumError) -> None:
+        """Everybody who waits for a commit is told this."""
+        self._error_codes -= 1
+        self._errors[self._error_codes] = error
+        if len(self._errors) > _ERRORS_KEPT:
+            del self._errors[min(self._errors, key=lambda code: -code)]
+        self._shell.fail_pending(self._error_codes)
+
+
+def _fail_ticket(ticket: AppendTicket, error: FastQuorumError) -> None:
+    ticket.failed(error)
+
+
+class _Passing(NamedTuple):
+    """A barrier's ticket, told as an append's is."""
+
+    ticket: BarrierTicket
+
+    def committed(self, high_watermark: Offset) -> None:
+        self.ticket.passed(high_watermark)
+
+    def failed(self, error: FastQuorumError) -> None:
+        self.ticket.failed(error)
+
+
+def _copied(values: Buffer | Sequence[Buffer]) -> list[bytes]:
+    """Kept where the caller may change them: they have to wait for raft/'s decision."""
+    if isinstance(values, bytes | bytearray | memoryview):
+        return [bytes(values)]
+    return [bytes(memoryview(value)) for value in values]
