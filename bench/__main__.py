@@ -1,4 +1,5 @@
-"""`python -m bench [kernels] [commit]`: measure, print a table or JSON. `... compare`: against peers."""
+"""`python -m bench [kernels] [commit]`: measure, print a table or JSON. `... compare`: against peers;
+`... budget`: what a commit costs."""
 
 import argparse
 import json
@@ -73,7 +74,17 @@ def _instructions(arguments: list[str]) -> int:
     return instructions(arguments)
 
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {"compare": _compare, "instructions": _instructions}
+def _budget(arguments: list[str]) -> int:
+    from bench.budget import main as budget
+
+    return budget(arguments)
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "budget": _budget,
+    "compare": _compare,
+    "instructions": _instructions,
+}
 """Words that are no suites: commands with options of their own."""
 RUN = {"kernels": _kernels, "commit": _commit}
 
