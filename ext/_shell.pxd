@@ -11,7 +11,7 @@ from fastquorum.kernels.native.core cimport FileRef, IndexRef, Slice
 
 
 cdef extern from "node/hooks.h" namespace "fastquorum::node" nogil:
-    cbool arm(const char *name, int action, int sleep_ms, int64_t only_hit) noexcept
+    cbool arm(const char *name, int action, int amount, int64_t only_hit) noexcept
 
 
 cdef extern from "node/log.h" namespace "fastquorum::node" nogil:
@@ -67,6 +67,7 @@ cdef extern from "node/mailbox.h" namespace "fastquorum::node" nogil:
 
     cdef cppclass CppMailbox "fastquorum::node::Mailbox":
         int descriptor() noexcept
+        cbool is_in_own_process() noexcept
         cbool post(void *object, int64_t result) except +
         void signal() noexcept
         void collect(vector[Letter] *letters) noexcept
@@ -111,7 +112,7 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
         int64_t records_max
         int64_t bytes_max
 
-    int64_t core_now_us "fastquorum::node::now_us"() noexcept
+    int64_t monotonic_us "fastquorum::node::now_us"() noexcept
 
     const int64_t verdict_records_overloaded
     const int64_t verdict_bytes_overloaded
@@ -182,6 +183,7 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         void push_soon() noexcept
         int64_t append_encoded(uint8_t *batch, int64_t size, int64_t count, int64_t timestamp_ms, Waiter &waiter,
                                cbool has_waited) except +
+        void hold_appends() noexcept
         void release_appends() noexcept
         void join(int64_t base_offset, int64_t end_offset, Waiter &waiter) except +
         int64_t begin_barrier(Waiter &waiter) except +

@@ -48,9 +48,12 @@ _FAILURES = ("", "write", "sync", "read")
 cdef int64_t _SMALL_BYTES = 4096  # copied with the GIL held; beyond it is let go of
 
 
-def arm_failpoint(str name, str action, int sleep_ms, int64_t only_hit):
-    """Have a native failpoint act; False if there is none of this name here."""
-    return bool(arm(name.encode(), ACTIONS.index(action), sleep_ms, only_hit))
+def arm_failpoint(str name, str action, int amount, int64_t only_hit):
+    """Have a native failpoint or schedule hook act; False if there is none of this name here.
+
+    `amount`: of sleep the milliseconds, of yield the seed. `only_hit`: the n-th pass only; 0: every one.
+    """
+    return bool(arm(name.encode(), ACTIONS.index(action), amount, only_hit))
 
 
 @cython.final
@@ -77,10 +80,11 @@ cdef class Slot:
         self.slot.get().wake()
 
     def wait(self, int64_t timeout_us):
-        """True once it is known; False after timeout_us (negative: never). Interrupted by signals, as Python's locks are."""
+        """True once it is known; False after timeout_us (negative: never). Interrupted by signals, as Python's locks are:
+        it goes on for the rest of its time, unless their handlers raise."""
         cdef int error
         cdef int64_t left = timeout_us
-        cdef int64_t until = core_now_us() + timeout_us
+        cdef int64_t until = monotonic_us() + timeout_us if timeout_us >= 0 else 0
         while True:
             with nogil:
                 error = self.slot.get().wait(left)
@@ -90,7 +94,7 @@ cdef class Slot:
                 return False
             PyErr_CheckSignals()
             if timeout_us >= 0:
-                left = max(until - core_now_us(), 0)
+                left = max(until - monotonic_us(), 0)
 
 
 @cython.final
@@ -107,7 +111,7 @@ cdef class Mailbox:
     def __dealloc__(self):
         cdef vector[Letter] letters
         cdef size_t i
-        if self.box.get() != NULL:
+        if self.box.get() != NULL and self.box.get().is_in_own_process():
             self.box.get().collect(&letters)
             for i in range(letters.size()):
                 Py_DECREF(<object>letters[i].object)
@@ -357,13 +361,19 @@ cdef class Shell:
 
     def open_leader(self, terms, int64_t now_us):
         cdef LeaderTerms made = to_leader_terms(terms)
-        assert self._shell.may_lead(made), "rule 1: the lane is open, or the LeaderChangeMessage is not in the log"
+        cdef bint may
+        with nogil:
+            may = self._shell.may_lead(made)
+        assert may, "rule 1: the lane is open, or the LeaderChangeMessage is not in the log"
         with nogil:
             self._shell.open_leader(made, now_us)
 
     def open_follower(self, terms, int64_t now_us):
         cdef FollowerTerms made = to_follower_terms(terms)
-        assert self._shell.may_follow(made), "a lane is closed before it is opened on other terms"
+        cdef bint may
+        with nogil:
+            may = self._shell.may_follow(made)
+        assert may, "a lane is closed before it is opened on other terms"
         with nogil:
             self._shell.open_follower(made, now_us)
 
@@ -550,6 +560,10 @@ cdef class Shell:
         """Have the native thread do that."""
         with nogil:
             self._shell.push_soon()
+    def hold_appends(self):
+        """Whatever is appended later waits, until `release_appends`: one that was told FROZEN is queued now."""
+        with nogil:
+            self._shell.hold_appends()
 
     def release_appends(self):
         """None waits for raft/'s decision any more."""
@@ -678,6 +692,7 @@ cdef bytes _bytes(const vector[uint8_t] &data):
 
 
 cdef object _from_loan(const Loan &loan):
+    assert loan.segments.size() > 0, "no log was ever lent"
     cdef size_t last = loan.segments.size() - 1
     return LoanState(
         start_offset=loan.start_offset,

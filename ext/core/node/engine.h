@@ -114,6 +114,9 @@ class Engine final : private lane::Outputs {
         if (epoll_ >= 0) ::close(epoll_);
         if (control_ >= 0) ::close(control_);
         if (news_ >= 0) ::close(news_);
+        // What came, or was closed, after the threads had ended.
+        for (const ChannelRef &channel : closing_) ::close(channel->fd);
+        for (const auto &[number, channel] : channels_) ::close(channel->fd);
     }
 
     // 0, or the errno of what the system refuses.
@@ -165,6 +168,7 @@ class Engine final : private lane::Outputs {
     // nothing here may be destroyed in the child.
     void abandon_in_child() noexcept {
         for (auto &[number, channel] : channels_) ::close(channel->fd);
+        for (const ChannelRef &channel : closing_) ::close(channel->fd);  // the parent's thread closes its own
         ::close(epoll_);
         ::close(control_);
         ::close(news_);
@@ -175,6 +179,7 @@ class Engine final : private lane::Outputs {
     class Section {
        public:
         explicit Section(Engine &engine, bool is_sockets_thread = false) : engine_(engine), is_sockets_thread_(is_sockets_thread) {
+            hit(Point::before_lock);
             engine_.mutex_.lock();
             enter();
         }
@@ -196,6 +201,7 @@ class Engine final : private lane::Outputs {
             const bool needs_python = std::exchange(engine_.has_news_, false);
             engine_.section_ = nullptr;
             engine_.mutex_.unlock();
+            hit(Point::before_wake);
             if (needs_flusher) engine_.flush_wanted_.notify_one();
             for (const SlotRef &slot : slots_) slot->wake();
             for (const MailboxRef &box : boxes_) box->signal();
@@ -235,7 +241,12 @@ class Engine final : private lane::Outputs {
     bool is_roll_wanted() const noexcept { return is_roll_wanted_; }
     void rolled() noexcept { is_roll_wanted_ = false; }
     Micros flush_began_us() const noexcept { return flush_began_us_.load(std::memory_order_relaxed); }  // from any thread
-    void watch_flush_again(Micros from_us) noexcept { flush_began_us_.store(from_us, std::memory_order_relaxed); }
+    // From any thread. Only of a sync that is still under way: it may have ended since its beginning was looked at.
+    void watch_flush_again(Micros from_us) noexcept {
+        Micros began = flush_began_us();
+        while (began != never && !flush_began_us_.compare_exchange_weak(began, from_us, std::memory_order_relaxed)) {
+        }
+    }
 
     // Of every call of the lane: false means that the log cut it off. Then nothing is sent or accepted any more.
     void check(bool went_well) noexcept {
@@ -455,6 +466,8 @@ class Engine final : private lane::Outputs {
     void close(Connection connection) {
         const auto found = channels_.find(connection);
         if (found == channels_.end()) return;
+        // At once, as the descriptor lives on in a forked child: nothing of it is to be reported any more.
+        if (!found->second->broken) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->fd, nullptr);
         found->second->broken = found->second->is_closed = true;
         closing_.push_back(std::move(found->second));
         channels_.erase(found);
@@ -708,6 +721,7 @@ class Engine final : private lane::Outputs {
     }
 
     void receive(const ChannelRef &channel, std::uint8_t *buffer) {
+        hit(Point::before_receive);
         const ssize_t size = ::recv(channel->fd, buffer, receive_bytes, MSG_DONTWAIT);
         if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
         const Micros at_us = now_us();
@@ -822,6 +836,7 @@ class Engine final : private lane::Outputs {
         int error = has_failed() ? EIO : hit(Point::before_flush_submit);
         for (std::size_t i = 0; i < files.size() && error == 0; ++i) error = files[i]->sync();
         if (error == 0) error = hit(Point::after_flush_submit);
+        hit(Point::after_sync);
         Section section(*this, is_sockets_thread);
         flush_began_us_.store(never, std::memory_order_relaxed);
         synced(token, error, now_us());

@@ -1,8 +1,11 @@
 // Named places of the native shell where a test can have the process die, fail or dawdle. Off, a look at one flag.
 //
-// The names are those of node/io/failpoints.py, whose actions they carry out here. Source: FreeBSD's fail(9).
+// The first names are those of node/io/failpoints.py, whose actions they carry out here. Source: FreeBSD's fail(9). The others
+// are schedule hooks, outside every lock: places where a thread is overtaken if it dawdles. With `yield` threads do so by
+// chance, drawn from a seed, and so tests see schedules that a machine of few cores hardly ever shows.
 #pragma once
 
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -25,23 +28,29 @@ enum class Point : int {
     after_send_fetch_request,
     before_send_fetch_response,
     after_send_fetch_response,
+    before_lock,      // the lane lock is about to be taken
+    before_wake,      // it is free again; nobody has been told yet
+    before_receive,   // bytes have come; nothing is read yet
+    after_sync,       // the disk has answered; the lane does not know yet
+    before_wait,      // a thread is about to wait in a slot
     count,
 };
 
 inline constexpr const char *point_names[] = {
     "before-segment-write",      "after-segment-write",      "before-flush-submit",        "after-flush-submit",
     "before-flush-count",        "after-flush-count",        "before-send-fetch-request",  "after-send-fetch-request",
-    "before-send-fetch-response", "after-send-fetch-response",
+    "before-send-fetch-response", "after-send-fetch-response", "before-lock",         "before-wake",
+    "before-receive",            "after-sync",              "before-wait",
 };
 static_assert(sizeof point_names / sizeof *point_names == static_cast<std::size_t>(Point::count));
 
-enum class Action : int { off, crash, eio, sleep };
+enum class Action : int { off, crash, eio, sleep, yield };
 
-// What is armed. Set before a node starts, read by all threads; only `hits` changes then.
+// What is armed. It may change while threads pass: those see the old action or the new one.
 struct Armed {
-    Action action = Action::off;
-    int sleep_ms = 0;
-    std::int64_t only_hit = 0;  // 0: every time
+    std::atomic<Action> action{Action::off};
+    std::atomic<int> amount{0};             // sleep: milliseconds; yield: the seed
+    std::atomic<std::int64_t> only_hit{0};  // 0: every time
     std::atomic<std::int64_t> hits{0};
 };
 
@@ -49,31 +58,48 @@ inline Armed armed_points[static_cast<std::size_t>(Point::count)];
 inline std::atomic<bool> any_armed{false};
 
 // False: there is no point of that name here.
-inline bool arm(const char *name, int action, int sleep_ms, std::int64_t only_hit) noexcept {
+inline bool arm(const char *name, int action, int amount, std::int64_t only_hit) noexcept {
     for (std::size_t i = 0; i < static_cast<std::size_t>(Point::count); ++i) {
         if (std::strcmp(name, point_names[i]) != 0) continue;
-        armed_points[i].action = static_cast<Action>(action);
-        armed_points[i].sleep_ms = sleep_ms;
-        armed_points[i].only_hit = only_hit;
+        armed_points[i].amount.store(amount);
+        armed_points[i].only_hit.store(only_hit);
         armed_points[i].hits.store(0);
+        armed_points[i].action.store(static_cast<Action>(action));
         any_armed.store(true);
         return true;
     }
     return false;
 }
 
+inline void pause(long nanoseconds) noexcept {
+    timespec left{nanoseconds / 1000000000L, nanoseconds % 1000000000L};
+    while (::nanosleep(&left, &left) != 0 && errno == EINTR) {
+    }
+}
+
+// Mostly nothing; now and then give the processor away, or sleep for up to a fifth of a millisecond.
+inline void dawdle(Point point, int seed, std::int64_t pass) noexcept {
+    // splitmix64: which pass of which place dawdles is the seed's choice, whichever thread passes.
+    std::uint64_t chance = static_cast<std::uint64_t>(seed) * static_cast<std::uint64_t>(Point::count) + static_cast<std::uint64_t>(point);
+    chance = chance * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(pass) * 0xD1B54A32D192ED03u;
+    chance = (chance ^ (chance >> 30)) * 0xBF58476D1CE4E5B9u;
+    chance = (chance ^ (chance >> 27)) * 0x94D049BB133111EBu;
+    chance ^= chance >> 31;
+    if (chance % 8 == 0) pause(static_cast<long>(chance >> 40) % 200000);
+    if (chance % 8 == 1) ::sched_yield();
+}
+
 inline int fire(Point point) noexcept {
     Armed &armed = armed_points[static_cast<std::size_t>(point)];
-    if (armed.action == Action::off) return 0;
+    const Action action = armed.action.load();
+    if (action == Action::off) return 0;
     const std::int64_t hit = armed.hits.fetch_add(1) + 1;
-    if (armed.only_hit != 0 && armed.only_hit != hit) return 0;
-    if (armed.action == Action::crash) ::kill(::getpid(), SIGKILL);
-    if (armed.action == Action::sleep) {
-        timespec left{armed.sleep_ms / 1000, (armed.sleep_ms % 1000) * 1000000L};
-        while (::nanosleep(&left, &left) != 0 && errno == EINTR) {
-        }
-    }
-    return armed.action == Action::eio ? EIO : 0;
+    const std::int64_t only_hit = armed.only_hit.load();
+    if (only_hit != 0 && only_hit != hit) return 0;
+    if (action == Action::crash) ::kill(::getpid(), SIGKILL);
+    if (action == Action::sleep) pause(armed.amount.load() * 1000000L);
+    if (action == Action::yield) dawdle(point, armed.amount.load(), hit);
+    return action == Action::eio ? EIO : 0;
 }
 
 // 0, or the errno that is to be taken for this place's.

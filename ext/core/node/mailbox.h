@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../lane/ports.h"
+#include "hooks.h"
 
 namespace fastquorum::node {
 
@@ -26,14 +27,15 @@ class Slot {
     // Under the lane lock; `wake` follows when that is released.
     void set(std::int64_t result) noexcept {
         result_ = result;
-        state_.store(known, std::memory_order_release);
+        // Not `release` alone: `wake` must not look for sleepers before this is seen, or one of them sleeps on for ever.
+        state_.store(known, std::memory_order_seq_cst);
     }
 
     void wake() noexcept {
         if (sleepers_.load(std::memory_order_seq_cst) > 0) futex(FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr);
     }
 
-    bool is_known() const noexcept { return state_.load(std::memory_order_acquire) == known; }
+    bool is_known() const noexcept { return state_.load(std::memory_order_seq_cst) == known; }
     std::int64_t result() const noexcept { return result_; }
 
     // 0: it is known; else ETIMEDOUT or EINTR. `timeout_us` < 0: for ever.
@@ -49,6 +51,7 @@ class Slot {
             }
         }
         int error = 0;
+        hit(Point::before_wait);
         sleepers_.fetch_add(1, std::memory_order_seq_cst);
         while (!is_known() && error != ETIMEDOUT && error != EINTR)
             error = futex(FUTEX_WAIT_BITSET_PRIVATE, waiting, timeout_us >= 0 ? &until : nullptr) == 0 ? 0 : errno;
@@ -86,6 +89,9 @@ class Mailbox {
 
     int descriptor() const noexcept { return eventfd_; }
 
+    // False in a forked child, with which the eventfd is shared: to read it there would take the parent's signal away.
+    bool is_in_own_process() const noexcept { return process_ == ::getpid(); }
+
     // True: `signal` is to follow when the lock is released.
     bool post(void *object, std::int64_t result) {
         std::lock_guard guard(mutex_);
@@ -110,6 +116,7 @@ class Mailbox {
     }
 
    private:
+    const pid_t process_ = ::getpid();
     const int eventfd_;
     std::mutex mutex_;
     bool is_signalled_ = false;

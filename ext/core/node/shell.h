@@ -250,6 +250,12 @@ class Shell {
         return noted(engine_.append_encoded(batch, size, count, timestamp_ms, now_us(), waiter, has_waited));
     }
 
+    // One of those that were told to wait does so now, where `release_appends` will find it.
+    void hold_appends() {
+        Engine::Section section(engine_);
+        engine_.hold_appends();
+    }
+
     // None of those that were told to wait does so any more.
     void release_appends() {
         Engine::Section section(engine_);

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from fastquorum.kernels.native._shell import Shell as Shell
     from fastquorum.kernels.native._shell import Slot as Slot
 
-ACTIONS: Final = ("off", "crash", "eio", "sleep")
-"""What a failpoint may do, by the native numbers."""
+ACTIONS: Final = ("off", "crash", "eio", "sleep", "yield")
+"""What a failpoint may do, by the native numbers. `yield`: dawdle by chance, to see other schedules."""
 
 RECORDS_OVERLOADED: Final = -6
 BYTES_OVERLOADED: Final = -7

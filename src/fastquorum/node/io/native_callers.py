@@ -267,6 +267,8 @@ class NativeCallers:
             self._queued.append(_Queued(submit, fail, count, size_bytes))
             self._queued_records += count
             self._queued_bytes += size_bytes
+            # Again, now that it is where `drain` finds it: one that found nothing may have released in between.
+            self._shell.hold_appends()
         self._shell.rouse()
 
     def _error_for(self, verdict: int, record_count: int, size_bytes: int) -> FastQuorumError:

@@ -1,0 +1,296 @@
+"""The native shell's sockets: order, peers that do not read, peers that say too much, and those that owe something."""
+
+import contextlib
+import errno
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from fastquorum.kernels.shell import EVENT_CONNECTED, EVENT_FRAME, EVENT_LOST
+from fastquorum.node.io.clock import now_us
+
+from .native_rig import Peer, Rig, is_readable
+
+SCRIPTS = Path(__file__).parent
+S = 1_000_000
+LIMITS = {"partial_us_max": 10 * S, "idle_us_max": 100 * S, "connect_us_max": 20 * S}
+
+
+def kinds(rig: Rig) -> list[tuple[int, int]]:
+    return [event[:2] for event in rig.events]
+
+
+def kept(rig: Rig) -> list[bytes]:
+    return [event.frame for event in rig.events if event.kind == EVENT_FRAME]
+
+
+@pytest.fixture
+def server() -> socket.socket:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server  # type: ignore[misc]
+
+
+def connecting(rig: Rig, address: tuple[str, int], number: int = 7) -> int:
+    """A connection that we begin."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    assert sock.connect_ex(address) in (0, errno.EINPROGRESS)
+    assert rig.shell.add(number, sock.fileno(), False, now_us()) == 0
+    sock.detach()
+    return number
+
+
+# --- what comes in ----------------------------------------------------------------------------------------------------
+
+
+def test_frames_come_as_they_were_cut_however_the_bytes_come(rig: Rig) -> None:
+    peer = rig.connect()
+    frames = [b"", b"a", bytes(300_000), b"b" * 5, bytes(2_000_000), b""]
+    data = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+
+    def send() -> None:
+        at = 0
+        for size in (1, 2, 1, 1, 3, 5, 7, 300_001, 2, 3, 1_999_999):
+            peer.sock.sendall(data[at : at + size])
+            at += size
+        peer.sock.sendall(data[at:])
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    rig.await_news(lambda: len(rig.events) == len(frames))
+    sender.join()
+    assert kept(rig) == frames
+
+
+@pytest.mark.parametrize("length", [-1, -(2**31), 1_001, 2**31 - 1])
+def test_a_length_that_no_frame_has_ends_the_connection(make_rig: object, length: int) -> None:
+    rig: Rig = make_rig(frame_bytes_max=1_000)  # type: ignore[operator]
+    peer = rig.connect()
+    peer.send(bytes(1_000))
+    peer.sock.sendall(length.to_bytes(4, "big", signed=True) + b"more")
+    rig.await_news(lambda: len(rig.events) == 2)
+    assert kinds(rig) == [(EVENT_FRAME, peer.number), (EVENT_LOST, peer.number)]
+    assert rig.shell.knows(peer.number), "until Python closes it"
+    rig.shell.close_connection(peer.number)
+    assert not rig.shell.knows(peer.number)
+    # Closed by the kernel with data unread: a reset is as good an end as any.
+    with contextlib.suppress(ConnectionResetError):
+        assert peer.frames() == []
+
+
+def test_the_end_of_the_stream_is_reported_once_behind_its_frames(rig: Rig) -> None:
+    peer = rig.connect()
+    peer.send(b"last words")
+    peer.sock.sendall(b"\0\0\0\x09half")
+    peer.sock.close()
+    rig.await_news(lambda: len(rig.events) == 2)
+    assert kinds(rig) == [(EVENT_FRAME, peer.number), (EVENT_LOST, peer.number)]
+    rig.shell.break_off(peer.number)
+    rig.shell.send(peer.number, b"to nobody")
+    rig.collect()
+    assert len(rig.events) == 2
+
+
+def test_a_peer_that_says_more_than_python_takes_is_not_read_from_until_it_is_dealt_with(rig: Rig) -> None:
+    peer = rig.connect()
+    frame, count = bytes(32_768), 1_024
+    sender = threading.Thread(target=lambda: [peer.send(number.to_bytes(4, "big") + frame) for number in range(count)])
+    sender.start()
+    # No end is announced: that the shell reads no more can only be seen by waiting. Too short a wait finds no less.
+    rig.await_news(lambda: len(rig.events) >= 64)
+    while is_readable(rig.shell, 0.3):
+        rig.collect()
+    taken = sum(map(len, kept(rig)))
+    assert taken <= 4 * 1024 * 1024 + 1024 * 1024, "a buffer beyond what may wait"
+    assert sender.is_alive()
+    while len(rig.events) < count:
+        rig.shell.news_done()
+        assert is_readable(rig.shell, 20)
+        rig.collect()
+    sender.join()
+    assert kept(rig) == [number.to_bytes(4, "big") + frame for number in range(count)]
+
+
+def test_many_small_frames_count_as_much_as_large_ones(rig: Rig) -> None:
+    peer = rig.connect()
+    count = 400_000
+    sender = threading.Thread(target=lambda: [peer.send(*[b"1234"] * 1_000) for _ in range(count // 1_000)])
+    sender.start()
+    rig.await_news(lambda: len(rig.events) >= 64)
+    while is_readable(rig.shell, 0.3):
+        rig.collect()
+    assert len(rig.events) <= 64 + 1024 * 1024 // 8
+    while len(rig.events) < count:
+        rig.shell.news_done()
+        assert is_readable(rig.shell, 20)
+        rig.collect()
+    sender.join()
+
+
+def test_others_are_read_from_while_one_is_not(rig: Rig) -> None:
+    loud, quiet = rig.connect(), rig.connect()
+    loud.send(*[b"frame"] * 100)
+    rig.await_news(lambda: len(rig.events) == 100)
+    loud.send(b"not read yet")
+    quiet.send(b"read")
+    rig.await_news(lambda: len(rig.events) == 101)
+    assert rig.events[-1].frame == b"read"
+    rig.shell.news_done()
+    rig.await_news(lambda: len(rig.events) == 102)
+    assert rig.events[-1].frame == b"not read yet"
+
+
+# --- what goes out ----------------------------------------------------------------------------------------------------
+
+
+def test_what_the_socket_does_not_take_follows_in_order_when_it_does(rig: Rig) -> None:
+    peer = rig.connect()
+    frames = [bytes([number]) * 3_000_000 for number in range(4)]
+    for frame in frames:
+        rig.shell.send(peer.number, memoryview(frame))
+    assert [peer.frame() for _ in frames] == frames
+    rig.shell.send(peer.number, b"after that")
+    assert peer.frame() == b"after that"
+
+
+def test_a_peer_that_does_not_read_is_given_up_at_what_it_may_be_owed(rig: Rig) -> None:
+    peer, other = rig.connect(), rig.connect()
+    sent = 0
+    while sent < 64 and not is_readable(rig.shell):
+        rig.shell.send(peer.number, bytes(1 << 20))
+        sent += 1
+    assert 32 <= sent <= 36
+    rig.await_news(lambda: rig.events)
+    assert kinds(rig) == [(EVENT_LOST, peer.number)]
+    rig.shell.send(other.number, b"well")
+    assert other.frame() == b"well"
+
+
+def test_one_frame_of_any_size_may_be_owed(rig: Rig) -> None:
+    peer = rig.connect()
+    rig.shell.send(peer.number, bytes(40 << 20))
+    frame = peer.frame()
+    assert frame is not None
+    assert len(frame) == 40 << 20
+
+
+def test_a_peer_that_is_owed_much_is_not_read_from(rig: Rig) -> None:
+    peer = rig.connect()
+    rig.shell.send(peer.number, bytes(4 << 20))
+    peer.send(b"asked for more")
+    assert not is_readable(rig.shell, 0.1)
+    assert peer.frame() == bytes(4 << 20)
+    rig.await_news(lambda: rig.events)
+    assert kept(rig) == [b"asked for more"]
+
+
+def test_last_words_go_out_as_far_as_sockets_take_them_and_then_all_are_closed(rig: Rig) -> None:
+    peers = [rig.connect() for _ in range(3)]
+    for peer in peers:
+        rig.shell.send(peer.number, b"last words")
+    rig.shell.close_all(now_us())
+    assert rig.shell.connection_count() == 0
+    for peer in peers:
+        assert peer.frames() == [b"last words"]
+    assert rig.events == []
+
+
+# --- connections that we begin ----------------------------------------------------------------------------------------
+
+
+def test_what_is_sent_before_the_connection_is_there_goes_out_when_it_is(rig: Rig, server: socket.socket) -> None:
+    number = connecting(rig, server.getsockname())
+    rig.shell.send(number, b"early")
+    theirs, _ = server.accept()
+    rig.peers.append(Peer(theirs, number, 2))
+    rig.await_news(lambda: rig.events)
+    assert kinds(rig) == [(EVENT_CONNECTED, number)]
+    assert not rig.shell.is_accepted(number)
+    assert rig.peers[-1].frame() == b"early"
+
+
+def test_a_connection_that_is_refused_is_lost(rig: Rig, server: socket.socket) -> None:
+    address = server.getsockname()
+    server.close()
+    number = connecting(rig, address)
+    rig.await_news(lambda: rig.events)
+    assert kinds(rig) == [(EVENT_LOST, number)]
+
+
+def test_a_descriptor_that_cannot_be_watched_stays_the_callers(rig: Rig, tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        assert rig.shell.add(7, file.fileno(), True, now_us()) == errno.EPERM
+        assert not rig.shell.knows(7)
+        os.fstat(file.fileno())
+
+
+# --- what they owe ----------------------------------------------------------------------------------------------------
+
+
+def test_overdue_are_those_that_have_not_done_in_time_what_they_began(rig: Rig) -> None:
+    mute, half, good, deaf = (rig.connect() for _ in range(4))
+    half.send(b"frame")
+    half.sock.sendall(b"\0\0\0\x05ha")
+    good.send(b"frame")
+    deaf.send(b"frame")
+    rig.await_news(lambda: len(rig.events) == 3)
+    rig.shell.send(deaf.number, bytes(4 << 20))
+    now = now_us()
+    assert rig.shell.overdue(now, **LIMITS) == []
+    assert sorted(rig.shell.overdue(now + 11 * S, **LIMITS)) == [mute.number, half.number, deaf.number]
+    assert len(rig.shell.overdue(now + 101 * S, **LIMITS)) == 4
+    assert rig.shell.oldest_silent(now, S) == -1
+    assert rig.shell.oldest_silent(now + 2 * S, S) == mute.number
+
+
+def test_a_connection_that_does_not_come_about_is_overdue(rig: Rig) -> None:
+    with contextlib.ExitStack() as open_sockets:
+        server = open_sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        # One connection fills the queue; the next one's SYN is dropped.
+        open_sockets.enter_context(socket.create_connection(server.getsockname()))
+        number = connecting(rig, server.getsockname())
+        assert rig.shell.overdue(now_us(), **LIMITS) == []
+        assert rig.shell.overdue(now_us() + 21 * S, **LIMITS) == [number]
+
+
+def test_a_stall_of_a_sync_that_has_ended_meanwhile_is_not_watched_again(rig: Rig) -> None:
+    rig.lead([1])
+    assert rig.shell.flush_began_us == -1
+    rig.shell.watch_flush_again(now_us())
+    assert rig.shell.flush_began_us == -1, "none is under way"
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+
+def test_descriptors_are_closed_when_the_shell_goes(rig: Rig) -> None:
+    open_peer = rig.connect()
+    rig.shell.end_threads()
+    assert open_peer.frames() == []
+    rig.shell.end_threads()
+    late, closed_late = rig.connect(), rig.connect()
+    rig.shell.close_connection(closed_late.number)
+    rig.forget_shell()
+    assert late.frames() == closed_late.frames() == []
+
+
+def test_a_child_lets_go_of_the_shells_descriptors_and_leaves_it_alone(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, SCRIPTS / "forked_shell.py", tmp_path], check=True, timeout=60)
+
+
+def test_a_connection_closed_while_its_frames_come_is_neither_read_nor_reported(rig: Rig) -> None:
+    for _ in range(200):
+        peer = rig.connect()
+        peer.send(*[b"frame"] * 50)
+        rig.shell.close_connection(peer.number)
+        rig.collect()
+        assert select.select([peer.sock], [], [], 20)[0], "closed"
+        assert not [event for event in rig.events if event.kind == EVENT_LOST]
+    count = len(rig.events)
+    rig.collect()
+    assert len(rig.events) == count

@@ -1,0 +1,353 @@
+"""The native shell over real files and sockets: commits, parked Fetches, followers, frozen lanes, ends of terms."""
+
+import errno
+import threading
+from collections.abc import Callable
+
+from fastquorum.kernels.lane import AppendVerdict, LaneMode
+from fastquorum.kernels.pure import batch_headers
+from fastquorum.kernels.shell import EVENT_FRAME, STOPPED, TOO_LARGE
+from fastquorum.node.io.clock import now_us
+from tests.lane.builders import control_batch, value_batch
+
+from .conftest import Arm
+from .native_rig import Rig, is_readable, native, result, until
+
+
+def end_of(rig: Rig, node_id: int) -> int:
+    """How far this peer has fetched, as the lane knows it."""
+    return next(peer.end_offset for peer in rig.shell.state().peers if peer.key.id == node_id)
+
+
+# --- leading ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_record_is_committed_when_a_voter_has_fetched_past_it_and_the_own_sync_is_done(rig: Rig) -> None:
+    rig.shell.hold_syncs(True)
+    rig.lead()
+    second, third = rig.voter(2), rig.voter(3)
+    slot = rig.append()
+    assert second.answer().offsets == third.answer().offsets == [1]
+    second.fetch(2)
+    until(lambda: end_of(rig, 2) == 2, "the voter's Fetch is seen")
+    assert not slot.is_known
+    assert rig.shell.high_watermark == 1
+    rig.shell.hold_syncs(False)
+    assert result(slot) == 1
+    assert rig.shell.high_watermark == 2
+
+
+def test_the_own_sync_alone_commits_nothing_but_with_a_voters_fetch_it_does(rig: Rig) -> None:
+    rig.lead()
+    second = rig.voter(2)
+    slot = rig.append()
+    until(lambda: rig.shell.flushed_end == 2, "the own sync")
+    assert not slot.is_known
+    assert second.answer().offsets == [1]
+    second.fetch(2)
+    assert result(slot) == 1
+
+
+def test_a_single_voter_commits_by_its_own_sync(rig: Rig) -> None:
+    rig.lead([1])
+    slots = [rig.append(b"%d" % number) for number in range(100)]
+    assert [result(slot) for slot in slots] == list(range(1, 101))
+    headers = batch_headers(rig.stored())
+    assert headers[-1].last_offset == 100
+    assert all(header.crc_valid for header in headers)
+
+
+def test_a_parked_fetch_is_answered_by_an_append_of_another_thread(rig: Rig) -> None:
+    rig.lead()
+    peer = rig.voter(2)
+    assert peer.is_silent()
+    thread = threading.Thread(target=rig.append, args=(b"from another thread",))
+    thread.start()
+    answer = peer.answer()
+    thread.join()
+    assert answer.offsets == [1]
+    assert b"from another thread" in answer.records
+
+
+def test_a_parked_fetch_is_answered_empty_when_its_wait_is_over(rig: Rig) -> None:
+    rig.lead()
+    peer = rig.voter(2, max_wait_us=1_000)
+    assert peer.answer().records == b""
+    peer.fetch(1, max_wait_ms=1)
+    assert peer.answer().records == b""
+
+
+def test_a_voter_that_does_not_know_the_high_watermark_is_told_soon(rig: Rig) -> None:
+    rig.lead()
+    peer = rig.voter(2)
+    rig.append()
+    assert peer.answer().high_watermark == 1
+    peer.fetch(2, high_watermark=-1, max_wait_ms=2**31 - 1)
+    answer = peer.answer()
+    assert (answer.high_watermark, answer.records) == (2, b"")
+
+
+def test_a_barrier_passes_when_a_voter_fetches_after_it_began(rig: Rig) -> None:
+    rig.lead()
+    peer = rig.voter(2)
+    slot = rig.append()
+    peer.answer()
+    peer.fetch(2)
+    assert result(slot) == 1
+    waits = native.Slot()
+    assert rig.shell.barrier_slot(waits) > 0
+    assert peer.answer().records == b"", "provoked"
+    assert not waits.is_known
+    peer.fetch(2)
+    assert result(waits) == 2
+
+
+def test_a_barrier_that_is_not_over_when_the_terms_end_fails_with_the_number_set(rig: Rig) -> None:
+    rig.shell.set_barrier_failure(-77)
+    rig.lead()
+    waits = native.Slot()
+    assert rig.shell.barrier_slot(waits) > 0
+    rig.shell.close()
+    assert result(waits) == -77
+    assert rig.shell.barrier_slot(native.Slot()) == AppendVerdict.NOT_LEADER
+
+
+# --- following --------------------------------------------------------------------------------------------------------
+
+
+def test_a_follower_writes_and_syncs_and_only_then_sends_its_next_fetch(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(node_id=2)
+    leader = rig.connect()
+    rig.follow(leader)
+    question = leader.question()
+    assert (question.offset, question.last_epoch) == (1, 5)
+    rig.shell.hold_syncs(True)
+    leader.reply(question, value_batch(1, 5, 3), high_watermark=2)
+    until(lambda: rig.shell.flush_began_us >= 0, "the sync begins")
+    assert (rig.shell.end_offset, rig.shell.flushed_end) == (4, 1)
+    assert leader.is_silent()
+    rig.shell.hold_syncs(False)
+    question = leader.question()
+    assert (question.offset, question.high_watermark) == (4, 2)
+    assert rig.shell.flushed_end == 4
+    assert rig.stored() == control_batch(0, 5) + value_batch(1, 5, 3)
+
+
+def test_a_follower_hands_up_records_that_do_not_continue_its_log_and_writes_nothing(
+    make_rig: Callable[..., Rig],
+) -> None:
+    rig = make_rig(node_id=2)
+    leader = rig.connect()
+    rig.follow(leader)
+    leader.reply(leader.question(), value_batch(7, 5))
+    rig.await_news(lambda: rig.handed_up)
+    assert rig.shell.is_frozen
+    assert rig.shell.end_offset == 1
+    assert leader.is_silent()
+
+
+# --- frozen -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_frame_that_is_not_the_steady_state_freezes_first_and_those_behind_it_wait_in_order(rig: Rig) -> None:
+    rig.lead()
+    peer = rig.voter(2)
+    rig.append()
+    peer.answer()
+    first, second = peer.fetch_frame(2), peer.fetch_frame(2)
+    peer.send(b"\0\x34 nothing that a lane knows", first, b"\0\x35 nor this", second)
+    rig.await_news(lambda: len(rig.handed_up) + len(rig.events) == 4)
+    assert rig.handed_up == [(peer.number, b"\0\x34 nothing that a lane knows")]
+    assert [event[:3] for event in rig.events] == [
+        (EVENT_FRAME, peer.number, first),
+        (EVENT_FRAME, peer.number, b"\0\x35 nor this"),
+        (EVENT_FRAME, peer.number, second),
+    ]
+    assert rig.shell.is_frozen
+    assert rig.shell.append_slot(b"value", native.Slot()) == AppendVerdict.FROZEN
+    assert end_of(rig, 2) == 1
+    rig.shell.release_appends()
+    rig.shell.resume(now_us())
+    assert rig.shell.offer(peer.number, first, now_us())
+    assert end_of(rig, 2) == 2
+    peer.fetch(2)
+    rig.await_news(lambda: len(rig.events) == 4)
+    assert not rig.shell.is_frozen, "it waits behind what raft/ has not dealt with yet"
+
+
+def test_frames_are_the_lanes_again_when_those_before_them_are_dealt_with(rig: Rig) -> None:
+    rig.lead()
+    peer = rig.voter(2)
+    peer.send(b"\0\x34 unusual")
+    rig.await_news(lambda: rig.handed_up)
+    rig.shell.resume(now_us())
+    rig.shell.news_done()
+    slot = rig.append()
+    peer.answer()
+    peer.fetch(2)
+    assert result(slot) == 1
+    assert rig.events == []
+
+
+def test_appends_while_frozen_hold_back_later_ones_until_they_are_released(rig: Rig) -> None:
+    rig.lead([1])
+    rig.shell.freeze()
+    first, second = native.Slot(), native.Slot()
+    assert rig.shell.append_slot(b"first", first) == AppendVerdict.FROZEN
+    rig.shell.resume(now_us())
+    assert rig.shell.append_slot(b"second", second) == AppendVerdict.FROZEN
+    assert rig.shell.append_slot(b"first", first, has_waited=True) == 1
+    assert rig.shell.append_slot(b"second", second, has_waited=True) == 2
+    rig.shell.release_appends()
+    assert result(rig.append(b"third")) == 3
+    assert (result(first), result(second)) == (1, 2)
+    assert rig.shell.waiting() == (0, 0)
+
+
+def test_a_full_segment_freezes_and_asks_for_a_roll(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(segment_bytes=2_000, batch_bytes_max=1_000)
+    rig.lead([1])
+    told, rolls = [], 0
+    for number in range(60):
+        slot = native.Slot()
+        offset = rig.shell.append_slot(b"v" * 100, slot)
+        if offset == AppendVerdict.FROZEN:
+            assert rig.shell.is_roll_wanted
+            assert rig.shell.is_frozen
+            assert is_readable(rig.shell), "Python is told"
+            rig.roll()
+            rolls += 1
+            assert not rig.shell.is_roll_wanted
+            rig.shell.release_appends()
+            offset = rig.shell.append_slot(b"v" * 100, slot)
+        assert offset == number + 1
+        told.append(slot)
+    assert [result(slot) for slot in told] == list(range(1, 61))
+    assert rolls >= 3
+    assert all(segment.size_bytes <= 2_000 for segment in rig.segments)
+    headers = batch_headers(rig.stored())
+    assert [header.base_offset for header in headers[1:]] == [header.last_offset + 1 for header in headers[:-1]]
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+
+def test_closing_names_the_fetches_that_somebody_else_must_answer(rig: Rig) -> None:
+    rig.lead()
+    peer = rig.voter(2)
+    state = rig.shell.close()
+    assert (state.mode, state.log_end, rig.shell.mode) == (LaneMode.LEADER, 1, LaneMode.CLOSED)
+    rig.await_news(lambda: rig.unparked)
+    assert rig.unparked == [(peer.number, 1, 18)]
+    assert rig.shell.append_slot(b"value", native.Slot()) == AppendVerdict.NOT_LEADER
+
+
+def test_what_was_not_committed_when_the_terms_ended_is_told_the_number_given(rig: Rig) -> None:
+    rig.lead()
+    slot = rig.append()
+    rig.shell.close()
+    assert not slot.is_known
+    rig.shell.fail_pending(-1001)
+    assert result(slot) == -1001
+    assert rig.shell.waiting() == (0, 0)
+
+
+def test_a_failed_sync_latches_and_nothing_is_sent_after_it(rig: Rig, arm: Arm) -> None:
+    arm("before-flush-submit", "eio")
+    rig.lead()
+    second, third = rig.voter(2), rig.voter(3)
+    slot = rig.append()
+    rig.await_news(lambda: rig.shell.was_cut_off)
+    assert rig.shell.has_failed
+    assert rig.shell.failure() == ("sync", errno.EIO, -1)
+    assert second.answer().offsets == [1], "sent before"
+    second.fetch(2)
+    rig.shell.send(third.number, b"nor does this leave")
+    assert rig.shell.append_slot(b"value", native.Slot()) == AppendVerdict.FAILED
+    assert rig.shell.barrier_slot(native.Slot()) == AppendVerdict.FAILED
+    rig.shell.end_threads()
+    assert second.frames() == []
+    assert third.answer().offsets == [1]
+    assert third.frames() == []
+    assert not slot.is_known
+    assert rig.shell.high_watermark == 1
+
+
+def test_a_failed_write_latches_as_a_failed_sync_does(rig: Rig, arm: Arm) -> None:
+    rig.lead()
+    peer = rig.voter(2)
+    arm("before-segment-write", "eio")
+    assert rig.shell.append_slot(b"value", native.Slot()) == -5
+    assert rig.shell.has_failed
+    assert rig.shell.failure() == ("write", errno.EIO, -1)
+    assert rig.shell.waiting() == (0, 0)
+    rig.shell.end_threads()
+    assert peer.frames() == []
+
+
+def test_a_sync_that_was_counted_late_fails_as_one_that_failed(rig: Rig, arm: Arm) -> None:
+    arm("before-flush-count", "eio")
+    rig.lead([1])
+    slot = rig.append()
+    rig.await_news(lambda: rig.shell.was_cut_off)
+    assert rig.shell.flushed_end == 1
+    assert not slot.is_known
+
+
+def test_a_sync_of_before_a_truncation_does_not_count(rig: Rig, arm: Arm) -> None:
+    arm("before-flush-submit", "eio", only_hit=2)
+    rig.shell.hold_syncs(True)
+    rig.lead([1, 2])
+    rig.voter(2)
+    rig.append(b"overtaken")
+    until(lambda: rig.shell.flush_began_us >= 0, "the sync begins")
+    rig.shell.close()
+    assert rig.take_back().ticket is not None
+    rig.shell.fail_pending(-1001)
+    rig.truncate_to_control()
+    rig.lead([1, 2])
+    rig.voter(2)
+    slot = rig.append(b"in its place")
+    assert rig.shell.end_offset == 2
+    rig.shell.hold_syncs(False)
+    # The sync under way ends well; the next one, which it makes room for, fails.
+    rig.await_news(lambda: rig.shell.was_cut_off)
+    assert rig.shell.flushed_end == 1
+    assert not slot.is_known
+    assert b"in its place" in rig.stored()
+
+
+def test_a_sync_whose_end_came_while_the_log_was_taken_back_is_news_with_its_token(rig: Rig) -> None:
+    rig.shell.hold_syncs(True)
+    rig.lead([1])
+    slot = rig.append()
+    rig.shell.freeze()
+    loan = rig.take_back()
+    assert loan.ticket is not None
+    rig.shell.hold_syncs(False)
+    rig.await_news(lambda: rig.events)
+    ((_, _, _, token, error),) = rig.events
+    assert (token, error) == (loan.ticket[0], 0)
+    assert not slot.is_known
+    rig.lend()
+    rig.shell.resume(now_us())
+    rig.shell.synced(token, error, now_us())
+    assert result(slot) == 1
+
+
+def test_after_the_stop_nothing_is_accepted_and_nothing_leaves(rig: Rig) -> None:
+    rig.lead()
+    peer = rig.voter(2)
+    rig.shell.stop()
+    assert rig.shell.append_slot(b"value", native.Slot()) == STOPPED
+    assert rig.shell.barrier_slot(native.Slot()) == STOPPED
+    rig.shell.send(peer.number, b"value")
+    rig.shell.end_threads()
+    assert peer.frames() == []
+
+
+def test_values_that_fit_into_no_batch_are_refused_and_change_nothing(rig: Rig) -> None:
+    rig.lead([1])
+    assert rig.shell.append_slot(bytes(1 << 16), native.Slot()) == TOO_LARGE
+    assert rig.shell.waiting() == (0, 0)
+    assert result(rig.append()) == 1

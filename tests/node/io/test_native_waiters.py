@@ -1,0 +1,242 @@
+"""Who waits in the native shell and how they are told: slots, mailboxes, room for what waits."""
+
+import signal
+import subprocess
+import sys
+import threading
+from asyncio import AbstractEventLoop, new_event_loop
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fastquorum.errors import UsageError
+from fastquorum.kernels.lane import AppendVerdict
+from fastquorum.kernels.pure import batch_headers
+from fastquorum.kernels.shell import BYTES_OVERLOADED, RECORDS_OVERLOADED
+from fastquorum.node.io.clock import now_us
+from tests.lane.builders import value_batch
+
+from .native_rig import WAIT_US, Rig, is_readable, native, result
+
+SCRIPTS = Path(__file__).parent
+
+
+# --- slots ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_slot_that_nobody_tells_waits_for_its_time_and_no_longer() -> None:
+    slot = native.Slot()
+    began = now_us()
+    assert not slot.wait(20_000)
+    assert now_us() - began >= 20_000
+    assert not slot.wait(0)
+    assert not slot.is_known
+
+
+def test_a_slot_that_is_known_does_not_wait() -> None:
+    slot = native.Slot()
+    slot.set(-5)
+    assert slot.is_known
+    assert slot.wait(-1)
+    assert slot.wait(0)
+    assert slot.result == -5
+
+
+def test_every_thread_that_waits_in_a_slot_is_woken() -> None:
+    for _ in range(50):
+        slot = native.Slot()
+        told: list[bool] = []
+        threads = [threading.Thread(target=lambda slot=slot, told=told: told.append(slot.wait(WAIT_US))) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        slot.set(1)
+        for thread in threads:
+            thread.join()
+        assert told == [True] * 3
+
+
+@pytest.fixture
+def interruptions() -> Iterator[list[int]]:
+    """A signal that is dealt with, every 5 ms."""
+    seen: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, _: seen.append(number))
+    signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+    yield seen
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_a_signal_that_is_dealt_with_does_not_shorten_the_wait(interruptions: list[int]) -> None:
+    slot = native.Slot()
+    began = now_us()
+    assert not slot.wait(100_000)
+    assert now_us() - began >= 100_000
+    assert interruptions
+
+
+def test_a_signal_whose_handler_raises_ends_the_wait() -> None:
+    def interrupt(number: int, _: object) -> None:
+        raise KeyboardInterrupt
+
+    slot = native.Slot()
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        with pytest.raises(KeyboardInterrupt):
+            slot.wait(-1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# --- mailboxes --------------------------------------------------------------------------------------------------------
+
+
+def test_many_letters_are_one_signal_and_come_in_order() -> None:
+    box = native.Mailbox()
+    assert not is_readable(box)
+    letters = [(object(), number - 50) for number in range(100)]
+    for waiter, told in letters:
+        box.post(waiter, told)
+    assert is_readable(box)
+    assert box.collect() == letters
+    assert not is_readable(box)
+    assert box.collect() == []
+    box.post(None, 7)
+    assert is_readable(box)
+    assert box.collect() == [(None, 7)]
+
+
+def test_a_mailbox_holds_its_waiters_until_they_are_collected() -> None:
+    box = native.Mailbox()
+    waiter = object()
+    count = sys.getrefcount(waiter)
+    for number in range(10):
+        box.post(waiter, number)
+    assert sys.getrefcount(waiter) == count + 10
+    letters = box.collect()
+    del letters
+    assert sys.getrefcount(waiter) == count
+    box.post(waiter, 1)
+    del box
+    assert sys.getrefcount(waiter) == count, "and lets go of them when it goes itself"
+
+
+@pytest.fixture
+def loop() -> Iterator[AbstractEventLoop]:
+    loop = new_event_loop()
+    yield loop
+    loop.close()
+
+
+def test_futures_are_resolved_and_failures_told_apart(loop: AbstractEventLoop) -> None:
+    box = native.Mailbox()
+    good, bad, cancelled = loop.create_future(), loop.create_future(), loop.create_future()
+    cancelled.cancel()
+    box.post(good, 3)
+    box.post(bad, -3)
+    box.post(cancelled, 4)
+    failed: list[tuple[object, int]] = []
+    box.resolve(lambda future, told: failed.append((future, told)))
+    assert good.result() == 3
+    assert failed == [(bad, -3)]
+    assert cancelled.cancelled()
+
+
+def test_a_mailbox_is_told_of_commits_with_one_reference_to_each_waiter(rig: Rig) -> None:
+    rig.shell.hold_syncs(True)
+    rig.lead([1])
+    box, waiter = native.Mailbox(), object()
+    count = sys.getrefcount(waiter)
+    assert [rig.shell.append_mail(b"value", box, waiter) for _ in range(5)] == [1, 2, 3, 4, 5]
+    assert sys.getrefcount(waiter) == count + 5
+    rig.shell.freeze()
+    assert rig.shell.append_mail(b"value", box, waiter) == AppendVerdict.FROZEN
+    assert sys.getrefcount(waiter) == count + 5, "a refused one is let go of"
+    rig.shell.release_appends()
+    rig.shell.resume(now_us())
+    rig.shell.hold_syncs(False)
+    told: list[int] = []
+    while len(told) < 5:
+        assert is_readable(box, 20)
+        told += [offset for _, offset in box.collect()]
+    assert told == [1, 2, 3, 4, 5]
+    assert sys.getrefcount(waiter) == count
+
+
+def test_a_child_that_lets_go_of_a_mailbox_leaves_its_parents_signal_alone() -> None:
+    subprocess.run([sys.executable, SCRIPTS / "forked_mailbox.py"], check=True, timeout=60)
+
+
+# --- appends ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_of_values_is_told_its_first_offset(rig: Rig) -> None:
+    rig.lead([1])
+    slot = native.Slot()
+    assert rig.shell.append_slot([b"a", bytearray(b"b"), memoryview(b"c")], slot) == 1
+    assert result(slot) == 1
+    assert result(rig.append()) == 4
+    with pytest.raises(UsageError, match="no value"):
+        rig.shell.append_slot([], native.Slot())
+
+
+def test_a_clients_batch_is_stamped_and_told_as_values_are(rig: Rig) -> None:
+    rig.lead([1])
+    box = native.Mailbox()
+    assert rig.shell.append_encoded(bytearray(value_batch(0, 0, 3)), 3, 1_000, box, "waiting") == 1
+    assert is_readable(box, 20)
+    assert box.collect() == [("waiting", 1)]
+    header = batch_headers(rig.stored())[-1]
+    assert (header.base_offset, header.last_offset, header.leader_epoch, header.crc_valid) == (1, 3, 5, True)
+
+
+def test_whoever_joins_is_told_when_what_is_in_the_log_is_committed(rig: Rig) -> None:
+    rig.lead()
+    peer, box = rig.voter(2), native.Mailbox()
+    slot = rig.append()
+    rig.shell.join(1, 2, box, "double")
+    rig.shell.join(0, 1, box, "committed already")
+    assert box.collect() == [("committed already", 0)]
+    peer.answer()
+    peer.fetch(2)
+    assert result(slot) == 1
+    assert is_readable(box, 20)
+    assert box.collect() == [("double", 1)]
+
+
+def test_more_records_than_may_wait_are_refused_until_others_are_told(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(records_max=3)
+    rig.shell.hold_syncs(True)
+    rig.lead([1])
+    first = native.Slot()
+    assert rig.shell.append_slot([b"v"] * 5, first) == 1, "the first is taken whatever it is"
+    assert rig.shell.append_slot(b"v", native.Slot()) == RECORDS_OVERLOADED
+    assert rig.shell.waiting() == (5, 5)
+    rig.shell.hold_syncs(False)
+    assert result(first) == 1
+    slots = [rig.append() for _ in range(2)]
+    assert [result(slot) for slot in slots] == [6, 7]
+    assert rig.shell.waiting() == (0, 0)
+
+
+def test_more_bytes_than_may_wait_are_refused_until_others_are_told(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(bytes_max=100)
+    rig.shell.hold_syncs(True)
+    rig.lead([1])
+    first = rig.append(b"v" * 90)
+    assert rig.shell.append_slot(b"v" * 11, native.Slot()) == BYTES_OVERLOADED
+    second = rig.append(b"v" * 10)
+    rig.shell.hold_syncs(False)
+    assert (result(first), result(second)) == (1, 2)
+
+
+def test_whoever_watches_is_told_of_the_next_commit_as_news(rig: Rig) -> None:
+    rig.lead([1])
+    rig.collect()
+    assert rig.shell.watch_commit() == rig.shell.high_watermark
+    assert not is_readable(rig.shell)
+    slot = rig.append()
+    assert is_readable(rig.shell, 20)
+    assert result(slot) == 1
