@@ -232,9 +232,7 @@ class Rig:
         """All batches, as the files have them."""
         state = self.shell.look()
         sizes = [segment.size_bytes for segment in self.segments[:-1]] + [state.size_bytes]
-        return b"".join(
-            segment.file.read(0, size) for segment, size in zip(self.segments, sizes, strict=True) if size
-        )
+        return b"".join(segment.file.read(0, size) for segment, size in zip(self.segments, sizes, strict=True) if size)
 
     # --- the lane -----------------------------------------------------------------------------------------------------
 

@@ -47,7 +47,9 @@ def test_every_thread_that_waits_in_a_slot_is_woken() -> None:
     for _ in range(50):
         slot = native.Slot()
         told: list[bool] = []
-        threads = [threading.Thread(target=lambda slot=slot, told=told: told.append(slot.wait(WAIT_US))) for _ in range(3)]
+        threads = [
+            threading.Thread(target=lambda slot=slot, told=told: told.append(slot.wait(WAIT_US))) for _ in range(3)
+        ]
         for thread in threads:
             thread.start()
         slot.set(1)

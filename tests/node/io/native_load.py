@@ -1,0 +1,374 @@
+"""A leader's native shell under load from all sides at once: callers, voters, strangers, and somebody who freezes,
+closes, rolls and opens anew. What each of them sees is checked where it is seen, or noted for the end."""
+
+import contextlib
+import random
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from fastquorum.errors import FastQuorumError
+from fastquorum.kernels import Record
+from fastquorum.kernels.lane import AppendVerdict, FetchAdmission, LaneTimeouts, LeaderTerms
+from fastquorum.kernels.pure import batch_headers
+from fastquorum.kernels.shell import EVENT_FRAME, EVENT_LOST, EVENT_SYNCED
+from fastquorum.node.io.clock import now_us
+from fastquorum.wire import decode_request, decode_response
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from tests.lane.builders import control_batch, key
+
+from .native_rig import NEVER, WAIT_US, Peer, Rig, is_readable, kernels, native
+
+HOOKS: Final = ("before-lock", "before-wake", "before-receive", "after-sync", "before-wait")
+ENDED: Final = 0x3FFF_FFFF
+"""Correlation id of a frame that says: the terms of this epoch have ended."""
+UNUSUAL: Final = b"\0\x34 nothing that a lane knows"
+
+
+class Voter:
+    """Fetches without an end; checks that its log is continued, and that nothing comes of an epoch that has ended."""
+
+    def __init__(self, peer: Peer, seed: int) -> None:
+        self.peer = peer
+        self.offsets: dict[int, int] = {}
+        """By the correlation id of the Fetch."""
+        self.data = b""
+        self.offset = 1
+        self.answered: set[int] = set()
+        self._epoch = self._last_epoch = 5
+        self._ended = 0
+        self._chance = random.Random(seed)
+
+    def fetch(self) -> None:
+        if self._chance.random() < 0.02:
+            self.peer.send(UNUSUAL)
+        frame = self.peer.fetch_frame(
+            self.offset, epoch=self._epoch, last_epoch=self._last_epoch, high_watermark=0, max_wait_ms=20
+        )
+        self.offsets[self.peer.correlation_id] = self.offset
+        self.peer.send(frame)
+
+    def run(self) -> None:
+        while (frame := self._frame()) is not None:
+            if int.from_bytes(frame[:4], "big") == ENDED:
+                self._ended = int.from_bytes(frame[4:], "big")
+            else:
+                self._answered(frame)
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    self.fetch()
+
+    def _frame(self) -> bytes | None:
+        try:
+            return self.peer.frame()
+        except ConnectionResetError:  # the end, with a Fetch of ours unread
+            return None
+
+    def _answered(self, frame: bytes) -> None:
+        correlation_id, message = decode_response(frame, 1, 18)
+        assert isinstance(message, FetchResponse)
+        (partition,) = message.responses[0].partitions
+        assert correlation_id not in self.answered, "answered twice"
+        self.answered.add(correlation_id)
+        assert correlation_id == self.peer.correlation_id
+        epoch = partition.current_leader.leader_epoch
+        assert epoch > self._ended, f"an answer of epoch {epoch} came after the end of {self._ended}"
+        assert epoch >= self._epoch
+        self._epoch = epoch
+        records = bytes(partition.records or b"")
+        for header in batch_headers(records):
+            assert header.crc_valid
+            assert header.base_offset == self.offset, "it continues the log"
+            assert header.leader_epoch >= self._last_epoch
+            self.offset, self._last_epoch = header.last_offset + 1, header.leader_epoch
+        self.data += records
+
+
+class _Queued:
+    """An append that waits for a decision."""
+
+    def __init__(self, submit: Callable[[], int]) -> None:
+        self.submit = submit
+        self.offset = 0
+        self.decided = threading.Event()
+
+
+class Callers:
+    """Threads that append and wait; in slots, or by a mailbox."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self.stopped = threading.Event()
+        self.accepted: dict[bytes, int] = {}
+        """The offset that each value was given."""
+        self.told: dict[bytes, int] = {}
+        self.queue: list[_Queued] = []
+        self.lock = threading.Lock()
+        self.box = native.Mailbox()
+
+    def run_slots(self, name: int) -> None:
+        number = 0
+        while not self.stopped.is_set():
+            value = b"slot %d %d" % (name, number)
+            number += 1
+            slot = native.Slot()
+            if self._append(value, lambda more, value=value, slot=slot: self._shell.append_slot(value, slot, **more)):
+                assert slot.wait(WAIT_US), f"{value!r} was never told"
+                with self.lock:
+                    self.told[value] = slot.result
+
+    def run_mail(self, name: int) -> None:
+        number = 0
+        while not self.stopped.is_set():
+            value = b"mail %d %d" % (name, number)
+            number += 1
+            self._append(value, lambda more, value=value: self._shell.append_mail([value], self.box, value, **more))
+            if number % 64 == 0:
+                self.collect()
+        self.collect()
+
+    def collect(self) -> None:
+        with self.lock:
+            for value, told in self.box.collect():
+                assert value not in self.told, "told twice"
+                self.told[value] = told
+
+    @property
+    def _shell(self) -> Any:
+        return self._rig.shell
+
+    def _append(self, value: bytes, submit: Callable[[dict[str, bool]], int]) -> bool:
+        """Whether it is going to be told."""
+        offset = submit({})
+        if offset == AppendVerdict.FROZEN:
+            queued = _Queued(lambda: self._note(value, submit({"has_waited": True})))
+            with self.lock:
+                self.queue.append(queued)
+                self._shell.hold_appends()
+            while not queued.decided.wait(0.05):
+                with self.lock:
+                    if self.stopped.is_set() and queued in self.queue:
+                        self.queue.remove(queued)
+                        return False
+            return queued.offset >= 0
+        return self._note(value, offset) >= 0
+
+    def _note(self, value: bytes, offset: int) -> int:
+        assert offset >= 0 or offset in (AppendVerdict.FROZEN, AppendVerdict.NOT_LEADER), f"verdict {offset}"
+        if offset >= 0:
+            assert value not in self.accepted
+            self.accepted[value] = offset
+        return offset
+
+    def drain(self) -> None:
+        """Those that waited for a decision, in their order."""
+        with self.lock:
+            while self.queue:
+                first = self.queue[0]
+                first.offset = first.submit()
+                if first.offset == AppendVerdict.FROZEN:
+                    return
+                self.queue.pop(0)
+                first.decided.set()
+            self._shell.release_appends()
+
+
+class Load:
+    """All of it, over one rig."""
+
+    def __init__(self, rig: Rig, seed: int) -> None:
+        self.rig = rig
+        self.chance = random.Random(seed)
+        self.epoch = 5
+        self.callers = Callers(rig)
+        self.voters = [Voter(rig.connect(node_id), seed + node_id) for node_id in (2, 3)]
+        self.failed: list[BaseException] = []
+        self._high_watermark = -1
+        self._ended = 0
+        rig.lend()
+        self._open()
+
+    def run(self, turns: int) -> None:
+        strangers = threading.Event()
+        jobs = [lambda name=name: self.callers.run_slots(name) for name in range(2)]
+        jobs += [lambda: self.callers.run_mail(7)]
+        threads = [self._thread(job) for job in jobs]
+        others = [self._thread(voter.run) for voter in self.voters]
+        others += [self._thread(lambda: self._strangers(strangers))]
+        for voter in self.voters:
+            voter.fetch()
+        for _ in range(turns):
+            self._serve()
+            if self.failed:
+                break
+            self.chance.choice((self._pause, self._pause, self._change_terms, self._serve))()
+        self.callers.stopped.set()
+        while any(thread.is_alive() for thread in threads) and not self.failed:
+            self._serve()
+        strangers.set()
+        self._end_terms()
+        self.rig.shell.close_all(now_us())
+        for thread in threads + others:
+            thread.join(60)
+            assert not thread.is_alive()
+        self.callers.collect()
+        if self.failed:
+            raise self.failed[0]
+
+    def _thread(self, job: Callable[[], None]) -> threading.Thread:
+        def run() -> None:
+            try:
+                job()
+            except (AssertionError, OSError, FastQuorumError, IndexError) as error:
+                self.failed.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread
+
+    def _strangers(self, over: threading.Event) -> None:
+        """Connections that come, say something that no lane serves, and go."""
+        number = 1_000
+        while not over.wait(0.0005):
+            number += 1
+            ours, theirs = socket.socketpair()
+            ours.setblocking(False)
+            assert self.rig.shell.add(number, ours.fileno(), True, now_us()) == 0
+            ours.detach()
+            theirs.sendall(b"\0\0\0\x02hi\0\0\0\x05ha")
+            if number % 2:
+                self.rig.shell.close_connection(number)
+            theirs.close()
+
+    # --- raft's side --------------------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """What is news: as the replica's thread would deal with it."""
+        shell = self.rig.shell
+        is_readable(shell, 0.002)
+        handed_up, events, unparked = shell.take_news()
+        frames = [*handed_up]
+        for kind, connection, frame, token, error in events:
+            if kind == EVENT_FRAME:
+                frames.append((connection, frame))
+            elif kind == EVENT_SYNCED:
+                assert error == 0
+                shell.synced(token, error, now_us())
+            elif kind == EVENT_LOST:
+                shell.close_connection(connection)
+        for connection, correlation_id, _ in unparked:
+            self._admit(connection, correlation_id)
+        for connection, frame in frames:
+            if frame != UNUSUAL and shell.knows(connection) and frame != b"hi":
+                header, message = decode_request(frame)
+                assert isinstance(message, FetchRequest)
+                self._admit(connection, header.correlation_id)
+        if shell.is_roll_wanted:
+            self._roll()
+        shell.resume(now_us())
+        shell.news_done()
+        self.callers.drain()
+        assert shell.high_watermark >= self._high_watermark, "it never falls"
+        self._high_watermark = shell.high_watermark
+        assert not shell.has_failed, shell.failure()
+
+    def _admit(self, connection: int, correlation_id: int) -> None:
+        voter = next(voter for voter in self.voters if voter.peer.number == connection)
+        admission = FetchAdmission(
+            connection=connection,
+            correlation_id=correlation_id,
+            api_version=18,
+            peer=key(voter.peer.node_id),
+            is_voter=True,
+            fetch_offset=voter.offsets[correlation_id],
+            request_high_watermark=0,
+            max_wait_us=20_000,
+            bytes_max=1 << 20,
+        )
+        self.rig.shell.admit(admission, now_us())
+
+    def _pause(self) -> None:
+        """raft/ decides something, and the terms stay as they are."""
+        state = self.rig.shell.freeze()
+        self.rig.take_back()
+        assert self.rig.loan.end_offset == state.log_end
+        self.rig.lend()
+        self.rig.shell.resume(now_us())
+
+    def _roll(self) -> None:
+        shell = self.rig.shell
+        shell.freeze()
+        loan = self.rig.take_back()
+        shell.rolled()
+        self.rig.segments[-1].file.sync()
+        self.rig.add_segment(loan.end_offset)
+        self.rig.loan = loan._replace(size_bytes=0, prepared_bytes=0, max_timestamp_ms=-1)
+        self.rig.lend()
+
+    def _end_terms(self) -> None:
+        shell = self.rig.shell
+        state = shell.close()
+        mark = ENDED.to_bytes(4, "big") + self.epoch.to_bytes(4, "big")
+        for voter in self.voters:
+            shell.send(voter.peer.number, mark)
+        shell.fail_pending(-1_000 - self.epoch)
+        self.rig.take_back()
+        assert self.rig.loan.end_offset == state.log_end
+
+    def _change_terms(self) -> None:
+        """Resigned, and elected again: the next epoch begins with a control batch, which the log's owner writes."""
+        self._end_terms()
+        rig, loan = self.rig, self.rig.loan
+        self.epoch += 1
+        batch = control_batch(loan.end_offset, self.epoch)
+        rig.segments[-1].file.write(loan.size_bytes, batch)
+        size = loan.size_bytes + len(batch)
+        rig.segments[-1] = rig.segments[-1]._replace(size_bytes=size)
+        rig.loan = loan._replace(
+            end_offset=loan.end_offset + 1,
+            size_bytes=size,
+            prepared_bytes=max(size, loan.prepared_bytes),
+            last_epoch=self.epoch,
+        )
+        rig.lend()
+        self._open()
+
+    def _open(self) -> None:
+        terms = LeaderTerms(
+            epoch=self.epoch,
+            voters=(key(1), key(2), key(3)),
+            epoch_start=self.rig.loan.end_offset - 1,
+            high_watermark=self.rig.shell.high_watermark,
+            timeouts=LaneTimeouts(NEVER),
+        )
+        self.rig.shell.open_leader(terms, now_us())
+
+    # --- what must be so at the end -----------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        stored = self.rig.stored()
+        found: dict[bytes, int] = {}
+        next_offset = 0
+        for header in batch_headers(stored):
+            assert header.crc_valid
+            assert header.base_offset == next_offset, "the log is continuous"
+            next_offset = header.last_offset + 1
+            if not header.attributes & 0x20:
+                for record in kernels.decode_records(stored, header.position):
+                    self._note_record(found, record)
+        callers = self.callers
+        assert callers.accepted, "something was appended"
+        assert found == callers.accepted, "each accepted value is in the log once, where its caller was told"
+        assert callers.told.keys() == callers.accepted.keys(), "each is told"
+        for value, told in callers.told.items():
+            assert told < 0 or told == callers.accepted[value]
+            assert told < self.rig.shell.high_watermark
+        assert any(told >= 0 for told in callers.told.values()), "something was committed"
+        for voter in self.voters:
+            assert stored.find(voter.data) >= 0, "a voter has what the leader has"
+
+    @staticmethod
+    def _note_record(found: dict[bytes, int], record: Record) -> None:
+        value = bytes(record.value or b"")
+        assert value not in found, "written twice"
+        found[value] = record.offset
