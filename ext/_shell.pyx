@@ -560,6 +560,7 @@ cdef class Shell:
         """Have the native thread do that."""
         with nogil:
             self._shell.push_soon()
+
     def hold_appends(self):
         """Whatever is appended later waits, until `release_appends`: one that was told FROZEN is queued now."""
         with nogil:

@@ -16,7 +16,8 @@ from fastquorum.kernels.lane import (
     LeaderTerms,
     Send,
 )
-from fastquorum.kernels.shell import EVENT_SYNCED, LoanState, load_shell
+from fastquorum.kernels.loan import LoanState
+from fastquorum.kernels.shell import EVENT_SYNCED, load_shell
 from fastquorum.node.io.clock import now_us
 from fastquorum.types import METADATA_TOPIC_ID
 from tests.lane.builders import (
