@@ -135,6 +135,7 @@ struct Channel {
     const bool accepted;
     bool connected;
     bool broken = false;   // no more is sent; its end is reported, or was
+    bool has_ended = false;  // the other side sends no more; it may still read what it asked for
     bool is_closed = false;  // the shell's thread closes the descriptor
     bool is_paused = false;  // not read from until it has taken what it is owed, or Python what it sent
     std::atomic<bool> seen_frame{false};

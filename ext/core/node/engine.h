@@ -467,7 +467,7 @@ class Engine final : private lane::Outputs {
         const auto found = channels_.find(connection);
         if (found == channels_.end()) return;
         // At once, as the descriptor lives on in a forked child: nothing of it is to be reported any more.
-        if (!found->second->broken) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->fd, nullptr);
+        if (!found->second->has_ended) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->fd, nullptr);
         found->second->broken = found->second->is_closed = true;
         closing_.push_back(std::move(found->second));
         channels_.erase(found);
@@ -606,7 +606,7 @@ class Engine final : private lane::Outputs {
     }
 
     void set_interest(Channel &channel) {
-        if (channel.broken) return;
+        if (channel.broken || channel.has_ended) return;
         unsigned wanted = EPOLLOUT;
         if (channel.connected) {
             channel.is_paused = channel.outbox_bytes > pause_bytes || channel.waiting >= waiting_max || channel.waiting_bytes >= waiting_bytes_max;
@@ -626,7 +626,14 @@ class Engine final : private lane::Outputs {
         channel.outbox.clear();
         channel.outbox_bytes = 0;
         channel.unsent_since_us = never;
-        // It must not be reported again and again; Python closes it.
+        end(channel);
+    }
+
+    // Nothing more comes. Python is told, behind what came before, and closes it.
+    void end(Channel &channel) {
+        if (channel.has_ended) return;
+        channel.has_ended = true;
+        // It must not be reported again and again.
         ::epoll_ctl(epoll_, EPOLL_CTL_DEL, channel.fd, nullptr);
         Event event{EventKind::lost};
         event.connection = channel.number;
@@ -688,7 +695,7 @@ class Engine final : private lane::Outputs {
         {
             Section section(*this, true);
             const auto found = channels_.find(number);
-            if (found == channels_.end() || found->second->broken) return;
+            if (found == channels_.end() || found->second->broken || found->second->has_ended) return;
             channel = found->second;
             if (!channel->connected) return finish_connect(*channel);
             if ((mask & EPOLLOUT) != 0) sent(*channel, channel->flush(now_us()));
@@ -742,7 +749,12 @@ class Engine final : private lane::Outputs {
         if (!is_good) {
             // The end of the stream, in the middle of a frame or not. What was begun is not acted upon.
             Section section(*this, true);
-            if (!channel->is_closed) break_off(*channel);
+            if (channel->is_closed) return;
+            if (size == 0) {
+                end(*channel);  // perhaps of its own half only: what it has asked for is still answered
+            } else {
+                break_off(*channel);
+            }
         }
     }
 
