@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,9 @@ def kept(rig: Rig) -> list[bytes]:
 
 
 @pytest.fixture
-def server() -> socket.socket:
+def server() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        yield server  # type: ignore[misc]
+        yield server
 
 
 def connecting(rig: Rig, address: tuple[str, int], number: int = 7) -> int:
@@ -68,8 +69,8 @@ def test_frames_come_as_they_were_cut_however_the_bytes_come(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 1_001, 2**31 - 1])
-def test_a_length_that_no_frame_has_ends_the_connection(make_rig: object, length: int) -> None:
-    rig: Rig = make_rig(frame_bytes_max=1_000)  # type: ignore[operator]
+def test_a_length_that_no_frame_has_ends_the_connection(make_rig: Callable[..., Rig], length: int) -> None:
+    rig = make_rig(frame_bytes_max=1_000)
     peer = rig.connect()
     peer.send(bytes(1_000))
     peer.sock.sendall(length.to_bytes(4, "big", signed=True) + b"more")
