@@ -105,7 +105,7 @@ def test_a_follower_acknowledges_what_is_synced_whatever_the_schedule(
 
 
 def serve(rig: Rig) -> None:
-    """Answers that came while the lane was frozen are offered again; syncs that ended meanwhile are told."""
+    """Answers that came while the lane was frozen are offered again; ends of syncs that nobody counted are told."""
     rig.collect()
     rig.shell.resume(now_us())
     for event in rig.events:
