@@ -6,6 +6,7 @@ import random
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from fastquorum.errors import FastQuorumError
@@ -112,7 +113,16 @@ class Callers:
             value = b"slot %d %d" % (name, number)
             number += 1
             slot = native.Slot()
-            if self._append(value, lambda more, value=value, slot=slot: self._shell.append_slot(value, slot, **more)):
+            # Two threads of three leave the writing to the native thread.
+            later = name > 0
+
+            def submit(more: dict[str, bool], value: bytes = value, slot: Any = slot, later: bool = later) -> int:
+                offset: int = self._shell.append_slot(value, slot, is_pushed_later=later, **more)
+                if later:
+                    self._shell.push_soon()
+                return offset
+
+            if self._append(value, submit):
                 assert slot.wait(WAIT_US), f"{value!r} was never told"
                 with self.lock:
                     self.told[value] = slot.result
@@ -122,7 +132,14 @@ class Callers:
         while not self.stopped.is_set():
             value = b"mail %d %d" % (name, number)
             number += 1
-            self._append(value, lambda more, value=value: self._shell.append_mail([value], self.box, value, **more))
+
+            def submit(more: dict[str, bool], value: bytes = value) -> int:
+                offset: int = self._shell.append_mail([value], self.box, value, is_pushed_later=True, **more)
+                return offset
+
+            self._append(value, submit)
+            if number % 8 == 0:
+                self._shell.push()
             if number % 64 == 0:
                 self.collect()
         self.collect()
@@ -190,9 +207,8 @@ class Load:
 
     def run(self, turns: int) -> None:
         strangers = threading.Event()
-        jobs = [lambda name=name: self.callers.run_slots(name) for name in range(2)]
-        jobs += [lambda: self.callers.run_mail(7)]
-        threads = [self._thread(job) for job in jobs]
+        jobs = [partial(self.callers.run_slots, name) for name in range(3)]
+        threads = [self._thread(job) for job in (*jobs, partial(self.callers.run_mail, 7))]
         others = [self._thread(voter.run) for voter in self.voters]
         others += [self._thread(lambda: self._strangers(strangers))]
         for voter in self.voters:

@@ -69,6 +69,40 @@ def test_a_parked_fetch_is_answered_by_an_append_of_another_thread(rig: Rig) -> 
     assert b"from another thread" in answer.records
 
 
+def test_what_is_pushed_later_gathers_until_it_is_pushed(rig: Rig) -> None:
+    rig.lead()
+    peer = rig.voter(2)
+    slots = [native.Slot() for _ in range(3)]
+    assert [rig.shell.append_slot(b"later", slot, is_pushed_later=True) for slot in slots] == [1, 2, 3]
+    assert rig.shell.end_offset == 1
+    assert peer.is_silent()
+    rig.shell.push()
+    assert rig.shell.end_offset == 4
+    assert peer.answer().offsets == [1], "one batch"
+    peer.fetch(4)
+    assert [result(slot) for slot in slots] == [1, 2, 3]
+
+
+def test_what_is_pushed_soon_is_pushed_by_the_native_thread(rig: Rig) -> None:
+    rig.lead([1])
+    for offset in range(1, 20):
+        slot = native.Slot()
+        assert rig.shell.append_slot(b"soon", slot, is_pushed_later=True) == offset
+        rig.shell.push_soon()
+        assert result(slot) == offset
+
+
+def test_what_was_to_be_pushed_later_is_written_when_the_lane_freezes(rig: Rig) -> None:
+    rig.lead([1])
+    slot = native.Slot()
+    assert rig.shell.append_slot(b"later", slot, is_pushed_later=True) == 1
+    assert rig.shell.freeze().log_end == 2
+    rig.shell.push()
+    assert not slot.is_known
+    rig.shell.resume(now_us())
+    assert result(slot) == 1
+
+
 def test_a_parked_fetch_is_answered_empty_when_its_wait_is_over(rig: Rig) -> None:
     rig.lead()
     peer = rig.voter(2, max_wait_us=1_000)
