@@ -116,6 +116,7 @@ def test_a_voter_that_does_not_know_the_high_watermark_is_told_soon(rig: Rig) ->
     peer = rig.voter(2)
     rig.append()
     assert peer.answer().high_watermark == 1
+    until(lambda: rig.shell.flushed_end == 2, "the own sync")
     peer.fetch(2, high_watermark=-1, max_wait_ms=2**31 - 1)
     answer = peer.answer()
     assert (answer.high_watermark, answer.records) == (2, b"")
