@@ -127,6 +127,7 @@ struct Channel {
             sent_of_first = 0;
         }
         unsent_since_us = never;
+        is_lanes_half_sent = false;
         return Sent::all;
     }
 
@@ -149,6 +150,7 @@ struct Channel {
     std::deque<std::vector<std::uint8_t>> outbox;
     std::size_t sent_of_first = 0;
     std::int64_t outbox_bytes = 0;
+    bool is_lanes_half_sent = false;  // a frame of the open lane is in there, whole or in part
     Micros unsent_since_us = never;
     Splitter splitter;
 

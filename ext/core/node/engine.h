@@ -366,6 +366,14 @@ class Engine final : private lane::Outputs {
     // Frozen from here on; what was handed up or unparked meanwhile is in the news.
     void freeze() noexcept { check(lane_.freeze()); }
 
+    // The terms end. What their lane has sent and a socket has not taken yet must not leave later (rule 3): such a connection
+    // is given up.
+    void close_lane(lane::State *state) {
+        check(lane_.close(state));
+        for (auto &[number, channel] : channels_)
+            if (channel->is_lanes_half_sent) break_off(*channel);
+    }
+
     // Have Python look.
     void rouse_python() noexcept { has_news_ = true; }
 
@@ -515,6 +523,7 @@ class Engine final : private lane::Outputs {
         const bool asks = lane_.mode() == lane::Mode::follower;
         if (hit(asks ? Point::before_send_fetch_request : Point::before_send_fetch_response) != 0) return break_off(connection);
         transmit(connection, frame);
+        if (Channel *channel = find(connection)) channel->is_lanes_half_sent |= channel->is_owed();
         if (hit(asks ? Point::after_send_fetch_request : Point::after_send_fetch_response) != 0) break_off(connection);
     }
 

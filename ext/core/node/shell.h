@@ -174,7 +174,7 @@ class Shell {
     lane::State close() {
         Engine::Section section(engine_);
         lane::State state;
-        engine_.check(engine_.lane().close(&state));
+        engine_.close_lane(&state);
         return state;
     }
 

@@ -172,6 +172,25 @@ def test_a_peer_that_does_not_read_is_given_up_at_what_it_may_be_owed(rig: Rig) 
     assert other.frame() == b"well"
 
 
+def test_a_frame_of_the_lanes_that_is_half_sent_when_the_terms_end_does_not_leave_later(rig: Rig) -> None:
+    rig.lead()
+    for _ in range(12):
+        rig.append(bytes(60_000))
+    slow, other = rig.voter(2), rig.connect()
+    rig.shell.send(other.number, bytes(4 << 20))
+    rig.shell.close()
+    rig.await_news(lambda: rig.events)
+    assert kinds(rig) == [(EVENT_LOST, slow.number)]
+    rig.shell.close_connection(slow.number)
+    size = int.from_bytes(slow.sock.recv(4), "big")
+    assert size > 12 * 60_000
+    received = 0
+    while piece := slow.sock.recv(1 << 20):
+        received += len(piece)
+    assert received < size
+    assert other.frame() == bytes(4 << 20), "what is not the lane's goes on"
+
+
 def test_one_frame_of_any_size_may_be_owed(rig: Rig) -> None:
     peer = rig.connect()
     rig.shell.send(peer.number, bytes(40 << 20))
