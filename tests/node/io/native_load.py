@@ -7,11 +7,11 @@ import socket
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Record
-from fastquorum.kernels.lane import AppendVerdict, FetchAdmission, LaneTimeouts, LeaderTerms
+from fastquorum.kernels.lane import FetchAdmission, LaneTimeouts, LeaderTerms
 from fastquorum.kernels.pure import batch_headers
 from fastquorum.kernels.shell import EVENT_FRAME, EVENT_LOST, EVENT_SYNCED
 from fastquorum.node.io.clock import now_us
@@ -19,7 +19,8 @@ from fastquorum.wire import decode_request, decode_response
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from tests.lane.builders import control_batch, key
 
-from .native_rig import NEVER, WAIT_US, Peer, Rig, is_readable, kernels, native
+from .native_callers import Callers, look_around, read_barriers
+from .native_rig import NEVER, Peer, Rig, is_readable, kernels
 
 HOOKS: Final = ("before-lock", "before-wake", "before-receive", "after-sync", "before-wait")
 ENDED: Final = 0x3FFF_FFFF
@@ -85,111 +86,6 @@ class Voter:
         self.data += records
 
 
-class _Queued:
-    """An append that waits for a decision."""
-
-    def __init__(self, submit: Callable[[], int]) -> None:
-        self.submit = submit
-        self.offset = 0
-        self.decided = threading.Event()
-
-
-class Callers:
-    """Threads that append and wait; in slots, or by a mailbox."""
-
-    def __init__(self, rig: Rig) -> None:
-        self._rig = rig
-        self.stopped = threading.Event()
-        self.accepted: dict[bytes, int] = {}
-        """The offset that each value was given."""
-        self.told: dict[bytes, int] = {}
-        self.queue: list[_Queued] = []
-        self.lock = threading.Lock()
-        self.box = native.Mailbox()
-
-    def run_slots(self, name: int) -> None:
-        number = 0
-        while not self.stopped.is_set():
-            value = b"slot %d %d" % (name, number)
-            number += 1
-            slot = native.Slot()
-            # Two threads of three leave the writing to the native thread.
-            later = name > 0
-
-            def submit(more: dict[str, bool], value: bytes = value, slot: Any = slot, later: bool = later) -> int:
-                offset: int = self._shell.append_slot(value, slot, is_pushed_later=later, **more)
-                if later:
-                    self._shell.push_soon()
-                return offset
-
-            if self._append(value, submit):
-                assert slot.wait(WAIT_US), f"{value!r} was never told"
-                with self.lock:
-                    self.told[value] = slot.result
-
-    def run_mail(self, name: int) -> None:
-        number = 0
-        while not self.stopped.is_set():
-            value = b"mail %d %d" % (name, number)
-            number += 1
-
-            def submit(more: dict[str, bool], value: bytes = value) -> int:
-                offset: int = self._shell.append_mail([value], self.box, value, is_pushed_later=True, **more)
-                return offset
-
-            self._append(value, submit)
-            if number % 8 == 0:
-                self._shell.push()
-            if number % 64 == 0:
-                self.collect()
-        self.collect()
-
-    def collect(self) -> None:
-        with self.lock:
-            for value, told in self.box.collect():
-                assert value not in self.told, "told twice"
-                self.told[value] = told
-
-    @property
-    def _shell(self) -> Any:
-        return self._rig.shell
-
-    def _append(self, value: bytes, submit: Callable[[dict[str, bool]], int]) -> bool:
-        """Whether it is going to be told."""
-        offset = submit({})
-        if offset == AppendVerdict.FROZEN:
-            queued = _Queued(lambda: self._note(value, submit({"has_waited": True})))
-            with self.lock:
-                self.queue.append(queued)
-                self._shell.hold_appends()
-            while not queued.decided.wait(0.05):
-                with self.lock:
-                    if self.stopped.is_set() and queued in self.queue:
-                        self.queue.remove(queued)
-                        return False
-            return queued.offset >= 0
-        return self._note(value, offset) >= 0
-
-    def _note(self, value: bytes, offset: int) -> int:
-        assert offset >= 0 or offset in (AppendVerdict.FROZEN, AppendVerdict.NOT_LEADER), f"verdict {offset}"
-        if offset >= 0:
-            assert value not in self.accepted
-            self.accepted[value] = offset
-        return offset
-
-    def drain(self) -> None:
-        """Those that waited for a decision, in their order."""
-        with self.lock:
-            while self.queue:
-                first = self.queue[0]
-                first.offset = first.submit()
-                if first.offset == AppendVerdict.FROZEN:
-                    return
-                self.queue.pop(0)
-                first.decided.set()
-            self._shell.release_appends()
-
-
 class Load:
     """All of it, over one rig."""
 
@@ -206,11 +102,12 @@ class Load:
         self._open()
 
     def run(self, turns: int) -> None:
-        strangers = threading.Event()
+        rig, strangers = self.rig, threading.Event()
         jobs = [partial(self.callers.run_slots, name) for name in range(3)]
         threads = [self._thread(job) for job in (*jobs, partial(self.callers.run_mail, 7))]
         others = [self._thread(voter.run) for voter in self.voters]
-        others += [self._thread(lambda: self._strangers(strangers))]
+        for job in (self._strangers, partial(look_around, rig), partial(read_barriers, rig)):
+            others.append(self._thread(partial(job, strangers)))
         for voter in self.voters:
             voter.fetch()
         for _ in range(turns):
@@ -223,7 +120,7 @@ class Load:
             self._serve()
         strangers.set()
         self._end_terms()
-        self.rig.shell.close_all(now_us())
+        rig.shell.close_all(now_us())
         for thread in threads + others:
             thread.join(60)
             assert not thread.is_alive()
