@@ -17,7 +17,7 @@ from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.log import Log
 from tests.lane.builders import control_batch, key
 
-from .native_rig import NEVER, Rig, is_readable, kernels, native
+from .native_rig import NEVER, Rig, is_readable, kernels, native, until
 
 
 class OvertakenLock:
@@ -64,6 +64,8 @@ def driver(rig: Rig, lock: OvertakenLock, tmp_path: Path) -> Iterator[NativeShel
     )
     terms = LeaderTerms(epoch=5, voters=(key(1),), epoch_start=0, high_watermark=-1, timeouts=LaneTimeouts(NEVER))
     driver.settle(terms, now_us())
+    # Here is no loop that would count a sync which ends while the log is taken back.
+    until(lambda: log.flushed_end == 1 and not log.is_flushing, "what the term begins with is synced")
     yield driver
     driver.stop(None, now_us())
     rig.shell.end_threads()
