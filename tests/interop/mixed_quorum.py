@@ -68,6 +68,8 @@ class Stage:
     say: Callable[[str], None] = lambda _: None
     members: list[Member] = field(default_factory=list)
     """Whoever took part; whoever is left is stopped in the end."""
+    clients: list[QuorumClient] = field(default_factory=list)
+    """Closed in the end."""
 
     def first(self, place: Place, settings: Settings | None = None) -> Member:
         """Our node, or what stands for it in a reference run."""
@@ -112,6 +114,8 @@ class Stage:
         return member
 
     def stop(self) -> None:
+        for client in self.clients:
+            client.close()
         for member in self.members:
             member.stop()
 
@@ -252,6 +256,7 @@ class Quorum:
 
     def _load(self, found: Description, count: int) -> Load:
         client = QuorumClient([endpoint(self[found.leader_id])], self.stage.kernels)
+        self.stage.clients.append(client)
         self.loads.append(Load(client, found.epoch, count))
         return self.loads[-1]
 
@@ -287,7 +292,6 @@ class Quorum:
         for member, log in zip(running, cut, strict=True):
             assert log == cut[0], f"{member} has another log than {running[0]}"
         for load in self.loads:
-            load.client.close()
             for offset in load.offsets:
                 assert offset < first or cut[0][offset][0] == load.epoch, f"offset {offset}, acknowledged, is another's"
         return {

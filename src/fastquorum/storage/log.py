@@ -121,6 +121,7 @@ class Log:
     @property
     def epochs(self) -> EpochCache:
         """Which epoch begins where. To be read only."""
+        self._epochs.continued(self.end_offset)
         return self._epochs.cache
 
     @property
@@ -164,11 +165,13 @@ class Log:
 
         Below the log's first epoch it says what a snapshot knows: see `LogEpochs`.
         """
-        return self._epochs.end_offset_for(epoch, self.start_offset, self.end_offset)
+        end_offset = self.end_offset
+        self._epochs.continued(end_offset)
+        return self._epochs.end_offset_for(epoch, self.start_offset, end_offset)
 
     def epoch_for(self, offset: Offset) -> Epoch:
         """Epoch of the record at `offset`, -1 if there is none."""
-        return self._epochs.cache.epoch_for(offset) if self.start_offset <= offset < self.end_offset else -1
+        return self.epochs.epoch_for(offset) if self.start_offset <= offset < self.end_offset else -1
 
     # --- lending ------------------------------------------------------------------------------------------------------
 
@@ -198,6 +201,7 @@ class Log:
             if state.end_offset != self._end_offset:
                 self._tail.clear()
             self._end_offset, self._flushed = state.end_offset, LogPosition(*state.flushed)
+            self._epochs.continued(self._end_offset)
             self._borrower = None
 
     def _refresh(self) -> None:
@@ -206,6 +210,7 @@ class Log:
             state = self._borrower.look()
             lending.note(self._segments[-1], state)
             self._flushed = LogPosition(*state.flushed)
+            self._epochs.continued(state.end_offset)
 
     def roll(self) -> None:
         """Begin a new segment, as the next append would not fit."""

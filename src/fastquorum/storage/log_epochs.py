@@ -12,6 +12,7 @@ class LogEpochs:
         self.cache = cache
         """Of the records alone."""
         self._snapshots = snapshots
+        self._start_offset = start_offset
         latest = snapshots.latest
         self._empty_epoch = latest.epoch if latest is not None and latest.offset == start_offset else 0
 
@@ -36,7 +37,12 @@ class LogEpochs:
             return earliest.epoch, earliest.offset
         return found
 
+    def continued(self, end_offset: Offset) -> None:
+        """The log goes up to end_offset now, by records of its last epoch: the first of them all begins that epoch."""
+        if self.cache.latest_epoch < 0 and end_offset > self._start_offset:
+            self.cache.assign(self._empty_epoch, self._start_offset)
+
     def begin_anew(self, snapshot: OffsetAndEpoch) -> None:
         """The log is empty and begins behind this snapshot."""
         self.cache.truncate_to(0)
-        self._empty_epoch = snapshot.epoch
+        self._start_offset, self._empty_epoch = snapshot

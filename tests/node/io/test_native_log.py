@@ -20,9 +20,10 @@ from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.storage.ports import FlushPort
-from fastquorum.types import METADATA_TOPIC_ID
+from fastquorum.types import METADATA_TOPIC_ID, OffsetAndEpoch
 from tests.lane.builders import CLUSTER, control_batch, key
 from tests.storage.fake_disk import FakeFlusher
+from tests.storage.logs import checkpoint
 
 from .native_rig import NEVER, kernels, native, until
 
@@ -39,8 +40,14 @@ class Side(Protocol):
     """One of the two."""
 
     log: Log
+    epoch: int
 
-    def begin(self) -> None: ...
+    def begin(self) -> None:
+        """An epoch."""
+
+    def go_on(self) -> None:
+        """In the log's last epoch."""
+
     def append(self, batch: bytearray, count: int) -> bool: ...
     def pause(self) -> None: ...
     def hold(self, hold: bool) -> None: ...
@@ -60,6 +67,13 @@ def begin_epoch(log: Log, epoch: int) -> None:
     log.append_batch(control_batch(end, epoch), base_offset=end, next_offset=end + 1, epoch=epoch, timestamp_ms=1_000)
 
 
+def begin_behind_snapshot(log: Log, snapshot: OffsetAndEpoch) -> None:
+    """As a follower does that lacked too much."""
+    log.snapshots.write_part(snapshot, 0, checkpoint(kernels, snapshot))
+    log.snapshots.finish_part(snapshot)
+    log.install_snapshot(snapshot)
+
+
 class Alone:
     """The log, appended to as the pure lane does it."""
 
@@ -72,6 +86,8 @@ class Alone:
         self.epoch += 1
         begin_epoch(self.log, self.epoch)
         self.log.request_flush()
+
+    def go_on(self) -> None: ...
 
     def append(self, batch: bytearray, count: int) -> bool:
         end = self.log.end_offset
@@ -119,6 +135,9 @@ class Lent:
     def begin(self) -> None:
         self.epoch += 1
         begin_epoch(self.log, self.epoch)
+        self.go_on()
+
+    def go_on(self) -> None:
         self.log.lend(self.borrower)
         terms = LeaderTerms(
             epoch=self.epoch,
@@ -202,7 +221,8 @@ def stored_files(directory: Path) -> dict[str, bytes]:
 
 def described(log: Log) -> dict[str, object]:
     """All that must be the same when nothing is under way."""
-    log.read_stored(log.start_offset)  # a log that is lent learns of its segments when somebody looks
+    start, end = log.start_offset, log.end_offset
+    log.offset_for_timestamp(0)  # a log that is lent learns of its segments when somebody looks
     return {
         "ends": (log.start_offset, log.end_offset, log.flushed_end, log.generation, log.last_epoch, log.is_flushing),
         "segments": [
@@ -210,10 +230,11 @@ def described(log: Log) -> dict[str, object]:
             for each in log._segments
         ],
         "files": [each.file.read(0, 1 << 20) for each in log._segments],
-        "read": [[log.read(offset, limit) for limit in (1, 300, 1 << 20)] for offset in range(log.end_offset + 1)],
-        "stored": [log.read_stored(offset) for offset in range(log.end_offset)],
+        "epochs": (log.epochs.entries(), [log.end_offset_for(epoch) for epoch in range(log.last_epoch + 2)]),
+        "read": [[log.read(offset, limit) for limit in (1, 300, 1 << 20)] for offset in range(start, end + 1)],
+        "stored": [(log.epoch_for(offset), log.read_stored(offset)) for offset in range(start, end)],
         "timestamps": [log.offset_for_timestamp(1_000 + number) for number in range(0, 60, 7)],
-        "largest": [log.max_timestamp_below(offset) for offset in range(0, log.end_offset + 1, 5)],
+        "largest": [log.max_timestamp_below(offset) for offset in range(start, end + 1, 5)],
     }
 
 
@@ -234,12 +255,19 @@ STEPS = st.lists(
 
 
 @settings(max_examples=25, deadline=None)
-@given(STEPS)
-def test_a_lent_log_becomes_what_the_log_alone_becomes(steps: list[tuple[str, int, int]]) -> None:
+@given(STEPS, st.sampled_from([None, OffsetAndEpoch(20, 3)]))
+def test_a_lent_log_becomes_what_the_log_alone_becomes(
+    steps: list[tuple[str, int, int]], snapshot: OffsetAndEpoch | None
+) -> None:
     with both() as (alone, lent):
         sides: tuple[Alone, Lent] = (alone, lent)
         for side in sides:
-            side.begin()
+            if snapshot is None:
+                side.begin()
+            else:
+                begin_behind_snapshot(side.log, snapshot)
+                side.epoch = snapshot.epoch
+                side.go_on()
         for number, (step, first, second) in enumerate(steps):
             if step == "append":
                 batch = value_batch(number, first, second)
@@ -255,7 +283,7 @@ def test_a_lent_log_becomes_what_the_log_alone_becomes(steps: list[tuple[str, in
                 for side in sides:
                     side.end()
                 # What is committed is never truncated.
-                new_end = max(lent.log.end_offset - first, lent.shell.high_watermark, 0)
+                new_end = max(lent.log.end_offset - first, lent.shell.high_watermark, lent.log.start_offset)
                 for side in sides:
                     side.log.truncate_to(new_end)
                     side.begin()
