@@ -1,13 +1,14 @@
 """The native shell (ext/core/node), for Cython."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.deque cimport deque
 from libcpp.memory cimport shared_ptr
+from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from fastquorum.kernels.native._lane cimport Admission, FollowerTerms, Identity, LeaderTerms, Mode, Span, State
-from fastquorum.kernels.native.core cimport FileRef, IndexRef, Slice
+from fastquorum.kernels.native.core cimport BatchHeader, FileRef, IndexRef, Slice
 
 
 cdef extern from "node/hooks.h" namespace "fastquorum::node" nogil:
@@ -51,6 +52,41 @@ cdef extern from "node/log.h" namespace "fastquorum::node" nogil:
         write
         sync
         read
+
+
+cdef extern from "node/produce.h" namespace "fastquorum::node" nogil:
+    const int produce_version_min
+    const int produce_version_max
+
+    cdef cppclass ProduceAnswer:
+        vector[uint8_t] frame
+        int64_t error_at
+        int64_t base_offset_at
+        int64_t log_start_offset_at
+
+    cdef cppclass ProduceFields:
+        ProduceFields() noexcept
+        int16_t version
+        int32_t correlation_id
+        int16_t acks
+        int32_t timeout_ms
+        Span records
+
+    cdef cppclass ProduceRef:
+        ProduceRef() noexcept
+        int32_t correlation_id
+        int32_t version
+
+    cdef cppclass ProduceService:
+        ProduceService() noexcept
+        string topic
+        string topic_id
+        int64_t batch_bytes_max
+        int64_t unanswered_max
+        vector[ProduceAnswer] answers
+        cbool parse(Span frame, ProduceFields *fields) noexcept
+        cbool takes(Span records, BatchHeader *header) noexcept
+        vector[uint8_t] answer(const ProduceRef &to, int16_t error, int64_t base_offset, int64_t log_start_offset) except +
 
 
 cdef extern from "node/mailbox.h" namespace "fastquorum::node" nogil:
@@ -191,6 +227,8 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         void set_barrier_failure(int64_t code) noexcept
         int64_t watch_commit() noexcept
         void waiting(int64_t *records, int64_t *bytes) noexcept
+        void serve_produce(ProduceService service) except +
+        void settled(int64_t connection, int64_t frames) noexcept
         int64_t connection_count() noexcept
         int add(int64_t number, int descriptor, cbool is_accepted, int64_t at_us) except +
         cbool knows(int64_t connection) noexcept

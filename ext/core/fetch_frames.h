@@ -75,6 +75,18 @@ class FrameReader {
         return skip(bytes->size);
     }
 
+    // As they are, their size known.
+    bool take_span(std::int64_t size, Span *bytes) noexcept {
+        *bytes = Span{at_, size};
+        return skip(size);
+    }
+
+    // A compact length of this value.
+    bool expect_size(std::int64_t wanted) noexcept {
+        std::uint64_t size;
+        return uvarint(&size) && size == static_cast<std::uint64_t>(wanted) + 1;
+    }
+
     // Is this the next tag? False at the end, where a parser finds that its tags are not used up.
     bool next_is(std::uint8_t tag) const noexcept { return at_ != end_ && *at_ == tag; }
 

@@ -93,6 +93,8 @@ struct Channel {
         return accepted && now_us - heard_us.load(std::memory_order_relaxed) > idle_us_max;
     }
 
+    bool is_pythons() const noexcept { return passed_up != settled || !held.empty(); }
+
     enum class Sent { all, later, broken };
 
     // Send one frame, or what the socket takes of it now; the rest is kept.
@@ -140,6 +142,11 @@ struct Channel {
     bool is_closed = false;  // the shell's thread closes the descriptor
     bool is_paused = false;  // not read from until it has taken what it is owed, or Python what it sent
     std::atomic<bool> seen_frame{false};
+    // Produces are answered without Python only while Python owes this connection nothing: answers go in the order of requests.
+    std::int64_t passed_up = 0;   // frames that Python was given
+    std::int64_t settled = 0;     // so many of them it has dealt with for good
+    std::int64_t unanswered = 0;  // Produces that wait for their commit here
+    std::vector<std::vector<std::uint8_t>> held;  // answers of Python's that wait for theirs
     std::int64_t waiting = 0;  // frames of it that Python has not dealt with: whatever follows them must wait behind
     std::int64_t waiting_bytes = 0;
     unsigned interest = 0;

@@ -213,6 +213,8 @@ class Engine final : private lane::Outputs {
             if (waiter.slot) {
                 waiter.slot->set(result);
                 slots_.push_back(std::move(waiter.slot));
+            } else if (!waiter.box) {
+                engine_.answer_produce(waiter.produce, result >= 0 ? 0 : not_leader_or_follower, result);
             } else if (waiter.box->post(waiter.object, result)) {
                 boxes_.push_back(waiter.box);
             }
@@ -443,6 +445,15 @@ class Engine final : private lane::Outputs {
         flush_wanted_.notify_all();
     }
 
+    // --- producers' connections -----------------------------------------------------------------------------------------------
+
+    void serve_produce(ProduceService service) { produce_ = std::move(service); }
+
+    // Python has dealt with so many frames of this connection, and owes it nothing.
+    void settled(Connection connection, std::int64_t frames) noexcept {
+        if (Channel *channel = find(connection)) channel->settled = frames;
+    }
+
     // --- connections ----------------------------------------------------------------------------------------------------------
 
     std::size_t connection_count() const noexcept { return channels_.size(); }
@@ -465,9 +476,15 @@ class Engine final : private lane::Outputs {
         return found != channels_.end() && found->second->accepted;
     }
 
-    // A frame of Python's, behind the same gate as the lane's.
+    // A frame of Python's, behind the same gate as the lane's, and behind the answers to what was asked before.
     void send_frame(Connection connection, Span frame) {
-        if (may_send()) transmit(connection, Frame{{frame, {}, {}}});
+        if (!may_send()) return;
+        Channel *channel = find(connection);
+        if (channel != nullptr && channel->unanswered > 0) {
+            channel->held.emplace_back(frame.data, frame.data + frame.size);
+        } else {
+            transmit(connection, Frame{{frame, {}, {}}});
+        }
     }
 
     // Close; no report follows.
@@ -690,6 +707,8 @@ class Engine final : private lane::Outputs {
                 deadline = lane_.deadline_us();
             }
             sockets_deadline_us_ = deadline;
+            expire_produces(now_us());
+            if (produce_deadline_us_ != never && (deadline == never || produce_deadline_us_ < deadline)) deadline = produce_deadline_us_;
         }
     }
 
@@ -778,6 +797,8 @@ class Engine final : private lane::Outputs {
             check(lane_.on_frame(channel.number, frame, at_us));
             return true;
         }
+        if (serve(channel, frame, at_us)) return true;
+        ++channel.passed_up;
         Event event{EventKind::frame};
         event.connection = channel.number;
         event.frame.assign(frame.data, frame.data + frame.size);
@@ -785,6 +806,57 @@ class Engine final : private lane::Outputs {
         count_waiting(channel.number, frame.size);
         has_news_ = true;
         return true;
+    }
+
+    // A Produce that needs no Python. False: nothing has changed.
+    bool serve(Channel &channel, Span frame, Micros at_us) {
+        if (!produce_.is_open() || lane_.mode() != lane::Mode::leader || lane_.is_frozen()) return false;
+        if (!channel.accepted || channel.is_pythons() || channel.unanswered >= produce_.unanswered_max) return false;
+        ProduceFields fields;
+        BatchHeader batch;
+        if (!produce_.parse(frame, &fields) || (fields.acks != -1 && fields.acks != 1) || !produce_.takes(fields.records, &batch)) return false;
+        Waiter waiter;
+        const Micros deadline = at_us + std::max<Micros>(fields.timeout_ms, 0) * 1000;
+        waiter.produce = {channel.number, fields.correlation_id, fields.version, deadline};
+        // The frame lies in a buffer of the sockets' thread: the batch is given its place right there. A batch that is refused
+        // is looked at again by Python, which gives it its place anew.
+        const Offset offset = append_encoded(const_cast<std::uint8_t *>(fields.records.data), fields.records.size, batch.records_count,
+                                             batch.max_timestamp_ms, at_us, waiter, false);
+        if (offset < 0) return false;
+        ++channel.unanswered;
+        if (produce_deadline_us_ == never || deadline < produce_deadline_us_) produce_deadline_us_ = deadline;
+        return true;
+    }
+
+    void answer_produce(const ProduceRef &to, std::int16_t error, Offset base_offset) {
+        Channel *channel = find(to.connection);
+        if (channel == nullptr) return;
+        if (may_send()) {
+            const std::vector<std::uint8_t> frame =
+                produce_.answer(to, error, error == 0 ? base_offset : lane::unknown_offset, error == 0 ? log_.start_offset() : lane::unknown_offset);
+            transmit(to.connection, Frame{{Span{frame.data(), static_cast<std::int64_t>(frame.size())}, {}, {}}});
+        }
+        if (--channel->unanswered > 0) return;
+        for (const std::vector<std::uint8_t> &frame : std::exchange(channel->held, {}))
+            if (may_send()) transmit(to.connection, Frame{{Span{frame.data(), static_cast<std::int64_t>(frame.size())}, {}, {}}});
+    }
+
+    // Those whose time is over are told so, in the order of their requests; what they appended may still be committed.
+    void expire_produces(Micros at_us) {
+        if (produce_deadline_us_ == never || at_us < produce_deadline_us_) return;
+        produce_deadline_us_ = never;
+        std::vector<Connection> waiting;
+        for (Pending &each : pending_) {
+            const Micros deadline = each.waiter.produce.deadline_us;
+            const Connection connection = each.waiter.produce.connection;
+            if (connection == lane::no_connection) continue;
+            if (deadline > at_us) {
+                waiting.push_back(connection);
+                if (produce_deadline_us_ == never || deadline < produce_deadline_us_) produce_deadline_us_ = deadline;
+            } else if (std::find(waiting.begin(), waiting.end(), connection) == waiting.end()) {
+                answer_produce(std::exchange(each.waiter.produce, {}), request_timed_out, lane::unknown_offset);
+            }
+        }
     }
 
     void wake_sockets() noexcept { signal(control_); }
@@ -880,6 +952,8 @@ class Engine final : private lane::Outputs {
     std::multimap<Offset, Pending> joined_;
     std::deque<Waiter> barriers_;
     std::int64_t barrier_failure_ = lane::verdict_not_leader;
+    ProduceService produce_;
+    Micros produce_deadline_us_ = never;  // the earliest of those that wait, or earlier
     std::int64_t records_ = 0;
     std::int64_t bytes_ = 0;
     bool holds_appends_ = false;

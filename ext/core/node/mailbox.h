@@ -1,4 +1,5 @@
-// What waits for an append or a barrier, and how it is told: a thread in a futex, or Python by one eventfd a group.
+// What waits for an append or a barrier, and how it is told: a thread in a futex, Python by one eventfd a group, or a producer
+// by a response.
 #pragma once
 
 #include <linux/futex.h>
@@ -16,6 +17,7 @@
 
 #include "../lane/ports.h"
 #include "hooks.h"
+#include "produce.h"
 
 namespace fastquorum::node {
 
@@ -126,11 +128,12 @@ class Mailbox {
 using MailboxRef = std::shared_ptr<Mailbox>;
 using SlotRef = std::shared_ptr<Slot>;
 
-// Somebody who waits: in a slot, or by an object in a mailbox.
+// Somebody who waits: in a slot, by an object in a mailbox, or a producer on its connection.
 struct Waiter {
     SlotRef slot;
     MailboxRef box;
     void *object = nullptr;
+    ProduceRef produce;
 };
 
 }  // namespace fastquorum::node

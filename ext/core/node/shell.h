@@ -295,6 +295,18 @@ class Shell {
         *bytes = engine_.bytes();
     }
 
+    // --- producers' connections -----------------------------------------------------------------------------------------------
+
+    void serve_produce(ProduceService service) {
+        Engine::Section section(engine_);
+        engine_.serve_produce(std::move(service));
+    }
+
+    void settled(Connection connection, std::int64_t frames) {
+        Engine::Section section(engine_);
+        engine_.settled(connection, frames);
+    }
+
     // --- connections ----------------------------------------------------------------------------------------------------------
 
     std::int64_t connection_count() {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from fastquorum.kernels.native._shell import Mailbox as Mailbox
+    from fastquorum.kernels.native._shell import ProduceDoor as ProduceDoor
     from fastquorum.kernels.native._shell import Shell as Shell
     from fastquorum.kernels.native._shell import Slot as Slot
 
@@ -34,10 +35,11 @@ class NativeShell(NamedTuple):
     Shell: "type[Shell]"
     Mailbox: "type[Mailbox]"
     Slot: "type[Slot]"
+    ProduceDoor: "type[ProduceDoor]"
     arm_failpoint: Callable[[str, str, int, int], bool]
 
 
 def load_shell() -> NativeShell:
     """Raises ImportError where the native modules are missing."""
     module = importlib.import_module("fastquorum.kernels.native._shell")
-    return NativeShell(module.Shell, module.Mailbox, module.Slot, module.arm_failpoint)
+    return NativeShell(module.Shell, module.Mailbox, module.Slot, module.ProduceDoor, module.arm_failpoint)

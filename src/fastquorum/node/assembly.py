@@ -7,7 +7,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane, LaneIdentity
 from fastquorum.node import control
-from fastquorum.node.door import Door
+from fastquorum.node.door import UNANSWERED_MAX, Door
 from fastquorum.node.first_records import first_values
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.lane_shell import LaneShell
@@ -117,4 +117,6 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
         no_ops=NoOps(shell, kernels, config.idle_us_max) if member.log_kind is LogKind.METADATA else None,
     )
     door.bind(replica)
+    if member.log_kind is not LogKind.METADATA:  # whose records the door reads
+        shell.serve_produce(door.topic_name, door.topic_id, UNANSWERED_MAX)
     return replica

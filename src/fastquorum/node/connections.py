@@ -17,6 +17,28 @@ from fastquorum.types import Endpoint, Epoch, Micros, NodeId
 from fastquorum.wire import Message
 
 
+class _Owed:
+    """How many frames came on each accepted connection, and how many of them are answered."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Connection, tuple[int, int]] = {}
+
+    def received(self, connection: Connection) -> None:
+        received, answered = self._counts.get(connection, (0, 0))
+        self._counts[connection] = received + 1, answered
+
+    def answered(self, connection: Connection) -> int:
+        """How many came, if all of them are answered now; else 0."""
+        received, answered = self._counts.get(connection, (0, -1))
+        if answered < 0:
+            return 0
+        self._counts[connection] = received, answered + 1
+        return received if answered + 1 == received else 0
+
+    def forget(self, connection: Connection) -> None:
+        self._counts.pop(connection, None)
+
+
 class Connections:
     """Those that this replica made, which `peers` has, and those that others made to it, which `inbound` has."""
 
@@ -41,6 +63,7 @@ class Connections:
         self._door = door
         self._transport = transport
         self._clock_ms = clock_ms
+        self._owed = _Owed()
 
     def is_outgoing(self, connection: Connection) -> bool:
         """This replica made it."""
@@ -61,6 +84,7 @@ class Connections:
         if self._peers.owns(connection):
             self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
         else:
+            self._owed.received(connection)
             self._offer(connection, frame, is_outgoing=False, now_us=now_us)
 
     def _offer(self, connection: Connection, frame: bytes, *, is_outgoing: bool, now_us: Micros) -> None:
@@ -120,6 +144,13 @@ class Connections:
         request = self._inbound.take(token)
         if request is not None:
             self.send(request.connection, request.answer(message))
+            self.answered(request.connection)
+
+    def answered(self, connection: Connection) -> None:
+        """A request on it has been answered, or wanted no answer. Once all are, the shell may answer by itself."""
+        frames = self._owed.answered(connection)
+        if frames:
+            self._shell.settled(connection, frames)
 
     def forget_request(self, token: int) -> None:
         """The door has answered it itself."""
@@ -150,6 +181,7 @@ class Connections:
             events = self._peers.on_disconnected(connection, now_us)
         else:
             self._inbound.forget(connection)
+            self._owed.forget(connection)
             self._door.forget(connection)
         self._shell.detach(connection, now_us)
         self._on_peer_events(events, now_us)

@@ -179,6 +179,7 @@ class Door:
             frame = order.popleft().frame
             if frame:
                 self.replica.connections.send(request.connection, frame)
+            self.replica.connections.answered(request.connection)
 
     def forget(self, connection: Connection) -> None:
         """The connection is gone."""

@@ -43,7 +43,7 @@ from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.shell import Terms, same_terms
 from fastquorum.storage.log import Log
 from fastquorum.storage.producers import ProducedBatch, Producer, Stamp
-from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
+from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset, Uuid
 
 _MAX_TIMESTAMP: Final = slice(35, 43)
 """Where a batch's header has it."""
@@ -343,6 +343,12 @@ class LaneShell:
     def send(self, connection: Connection, frame: Buffer) -> None:
         if self.may_send():
             self._transport.send(connection, frame)
+
+    def serve_produce(self, topic_name: str, topic_id: Uuid, unanswered_max: int) -> None:
+        """Nothing: it cannot."""
+
+    def settled(self, connection: Connection, frames: int) -> None:
+        """Nothing: every client is answered by the door."""
 
     def perform(self, outputs: list[Output]) -> None:
         """Carry out what a lane call returned, in the critical section of that call."""

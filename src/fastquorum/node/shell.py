@@ -16,7 +16,7 @@ from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.storage.log import Log
 from fastquorum.storage.producers import Producer, Stamp
-from fastquorum.types import Micros, Offset
+from fastquorum.types import Micros, Offset, Uuid
 
 Terms = LeaderTerms | FollowerTerms
 
@@ -72,6 +72,13 @@ class Shell(Protocol):
     def stop(self, error: FastQuorumError | None, now_us: Micros) -> None: ...
     def cut_off(self, error: BaseException) -> None: ...
     def send(self, connection: Connection, frame: Buffer) -> None: ...
+    def serve_produce(self, topic_name: str, topic_id: Uuid, unanswered_max: int) -> None:
+        """A user log: whoever can append a client's plain batch and answer for it without the door may do so, as long
+        as no more than unanswered_max wait on one connection. Once, before anything comes."""
+
+    def settled(self, connection: Connection, frames: int) -> None:
+        """So many frames came on this accepted connection, and no answer to any is owed any more."""
+
     def advance(self, high_watermark: Offset) -> None: ...
 
     # the replica's thread, without the lock

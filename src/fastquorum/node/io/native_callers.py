@@ -79,6 +79,7 @@ class NativeCallers:
         self.error: FastQuorumError | None = None
         self.not_leader: Callable[..., NotLeader] = NotLeader
         self._config = config
+        self._kernels = kernels
         self._shell = shell
         self._mailbox = mailbox
         self._producer_states = ProducerStates(log, kernels)

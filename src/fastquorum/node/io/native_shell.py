@@ -31,12 +31,15 @@ from fastquorum.kernels.lane import (
     Unparked,
 )
 from fastquorum.kernels.loan import LoanState
+from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.native_callers import NativeCallers
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import LaneLock
+from fastquorum.node.produce_answers import produce_answers
 from fastquorum.node.shell import Terms, same_terms
 from fastquorum.storage.log import Log
-from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
+from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset, Uuid
+from fastquorum.wire import frames_of
 
 if TYPE_CHECKING:
     from fastquorum.kernels.shell import Mailbox, Shell
@@ -238,6 +241,20 @@ class NativeShell(NativeCallers):
         """Behind the native gate: after the disk has failed nothing leaves (lane rule 5)."""
         if self.log.may_claim and not self.stopped:
             self._shell.send(connection, frame)
+
+    def serve_produce(self, topic_name: str, topic_id: Uuid, unanswered_max: int) -> None:
+        answers = produce_answers(frames_of(self._kernels), topic_name, topic_id)
+        door = load_shell().ProduceDoor(
+            topic_name,
+            bytes(topic_id),
+            answers,
+            batch_bytes_max=self._config.batch_bytes_max,
+            unanswered_max=unanswered_max,
+        )
+        self._shell.serve_produce(door)
+
+    def settled(self, connection: Connection, frames: int) -> None:
+        self._shell.settled(connection, frames)
 
     def advance(self, high_watermark: Offset) -> None:
         self._shell.advance(high_watermark)
