@@ -8,6 +8,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from fastquorum.kernels.native._lane cimport Admission, FollowerTerms, Identity, LeaderTerms, Mode, Span, State
+from fastquorum.kernels.native._producers cimport ProducersRef
 from fastquorum.kernels.native.core cimport BatchHeader, FileRef, IndexRef, Slice
 
 
@@ -42,6 +43,7 @@ cdef extern from "node/log.h" namespace "fastquorum::node" nogil:
         int64_t prepared_bytes
         int64_t max_timestamp_ms
         int64_t segment_bytes
+        ProducersRef producers
         cbool is_flushing
         Ticket ticket
         cbool is_flush_wanted
@@ -221,7 +223,6 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
                                cbool has_waited) except +
         void hold_appends() noexcept
         void release_appends() noexcept
-        void join(int64_t base_offset, int64_t end_offset, Waiter &waiter) except +
         int64_t begin_barrier(Waiter &waiter) except +
         void fail_pending(int64_t code) except +
         void set_barrier_failure(int64_t code) noexcept

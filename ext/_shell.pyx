@@ -34,6 +34,7 @@ from fastquorum.kernels.native._lane cimport (
     to_identity,
     to_leader_terms,
 )
+from fastquorum.kernels.native._producers cimport Producers
 from fastquorum.kernels.native._segment cimport SegmentFile
 from fastquorum.kernels.native._values cimport Values
 from fastquorum.kernels.native.core cimport BatchHeader, Fault, FileRef, Slice
@@ -251,7 +252,7 @@ cdef class Shell:
 
     # --- the log's owner ----------------------------------------------------------------------------------------------
 
-    def lend(self, state, segments, int64_t segment_bytes):
+    def lend(self, state, segments, int64_t segment_bytes, Producers producers not None):
         """`state` is a LoanState, `segments` are (base offset, SegmentFile, OffsetIndex, size in bytes)."""
         cdef Loan loan
         cdef SegmentRef ref
@@ -264,6 +265,7 @@ cdef class Shell:
             ref.size_bytes = size_bytes
             loan.segments.push_back(ref)
         loan.segment_bytes = segment_bytes
+        loan.producers = producers.producers
         loan.start_offset = state.start_offset
         loan.end_offset = state.end_offset
         loan.flushed.offset, loan.flushed.segment_base, loan.flushed.position = state.flushed
@@ -533,7 +535,8 @@ cdef class Shell:
     def append_encoded(
         self, batch, int64_t record_count, int64_t timestamp_ms, Mailbox box, object waiting, bint has_waited=False
     ):
-        """A client's batch, a bytearray that the caller has checked: stamped here."""
+        """A client's batch, a bytearray that the caller has checked: stamped here. Of one that its producer has in the log
+        already, the offset it has."""
         cdef Waiter waiter
         cdef int64_t offset = -1
         cdef Py_buffer view
@@ -570,15 +573,6 @@ cdef class Shell:
         """None waits for raft/'s decision any more."""
         with nogil:
             self._shell.release_appends()
-
-    def join(self, int64_t base_offset, int64_t end_offset, Mailbox box, object waiting):
-        """`waiting` is told base_offset when all below end_offset is committed."""
-        cdef Waiter waiter
-        waiter.box = box.box
-        waiter.object = <void *><PyObject *>waiting
-        Py_INCREF(waiting)
-        with nogil:
-            self._shell.join(base_offset, end_offset, waiter)
 
     def barrier_slot(self, Slot slot):
         cdef Waiter waiter

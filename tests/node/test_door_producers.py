@@ -6,9 +6,9 @@ import pytest
 
 from fastquorum.config import MS
 from fastquorum.kernels.lane import NO_CONNECTION
+from fastquorum.kernels.producers import Stamp
 from fastquorum.node.door_ids import COUNTER_BITS
 from fastquorum.raft import events as ev
-from fastquorum.storage.producers import Stamp
 from fastquorum.types import TOPIC_NAME, ZERO_UUID
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse

@@ -1,6 +1,6 @@
 """What producers have in a log: which batch is next, which is there already; all who look at it agree."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastquorum.errors import OutOfOrderSequence, ProducerFenced
-from fastquorum.kernels import Kernels
-from fastquorum.storage import producers as module
-from fastquorum.storage.producers import BATCHES_KEPT, Producers, Stamp
+from fastquorum.kernels import Kernels, load
+from fastquorum.kernels.producers import BATCHES_KEPT, Producers, Stamp
+from fastquorum.storage.producers import catch_up
 
 from .logs import Rig
 
@@ -25,7 +25,7 @@ def stamp(sequence: int, count: int = 1, *, producer: int = P, epoch: int = 0) -
 class Written:
     """Batches appended one after another, told as they come."""
 
-    producers: Producers = field(default_factory=lambda: Producers(0))
+    producers: Producers
     end_offset: int = 0
 
     def append(self, what: Stamp) -> None:
@@ -37,8 +37,8 @@ class Written:
 # --- what may be appended ---------------------------------------------------------------------------------------------
 
 
-def test_batches_follow_one_another_by_their_records() -> None:
-    log = Written()
+def test_batches_follow_one_another_by_their_records(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0))
     for sequence, count in ((0, 3), (3, 1), (4, 2)):
         log.append(stamp(sequence, count))
     known = log.producers.get(P)
@@ -47,8 +47,8 @@ def test_batches_follow_one_another_by_their_records() -> None:
 
 
 @pytest.mark.parametrize("sequence", [0, 2, 5, 7, 2**31 - 1])
-def test_a_gap_or_an_overlap_is_out_of_order(sequence: int) -> None:
-    log = Written()
+def test_a_gap_or_an_overlap_is_out_of_order(kernels: Kernels, sequence: int) -> None:
+    log = Written(kernels.Producers(0))
     log.append(stamp(0, 3))
     log.append(stamp(3, 3))
     with pytest.raises(OutOfOrderSequence) as caught:
@@ -56,8 +56,8 @@ def test_a_gap_or_an_overlap_is_out_of_order(sequence: int) -> None:
     assert (caught.value.sequence, caught.value.expected_sequence) == (sequence, 6)
 
 
-def test_one_of_the_last_batches_is_found_where_it_lies_and_an_older_one_is_out_of_order() -> None:
-    log = Written()
+def test_one_of_the_last_batches_is_found_where_it_lies_and_an_older_one_is_out_of_order(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0))
     for number in range(BATCHES_KEPT + 2):
         log.append(stamp(2 * number, 2))
     for number in range(2, BATCHES_KEPT + 2):
@@ -68,15 +68,15 @@ def test_one_of_the_last_batches_is_found_where_it_lies_and_an_older_one_is_out_
         log.producers.check(stamp(2, 2))
 
 
-def test_the_same_beginning_with_another_count_is_no_duplicate() -> None:
-    log = Written()
+def test_the_same_beginning_with_another_count_is_no_duplicate(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0))
     log.append(stamp(0, 2))
     with pytest.raises(OutOfOrderSequence):
         log.producers.check(stamp(0, 1))
 
 
-def test_a_newer_epoch_begins_at_zero_and_fences_the_older() -> None:
-    log = Written()
+def test_a_newer_epoch_begins_at_zero_and_fences_the_older(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0))
     log.append(stamp(0, 2))
     with pytest.raises(OutOfOrderSequence):
         log.producers.check(stamp(2, 1, epoch=1))
@@ -86,12 +86,12 @@ def test_a_newer_epoch_begins_at_zero_and_fences_the_older() -> None:
     assert (caught.value.epoch, caught.value.current_epoch) == (0, 1)
 
 
-def test_an_unknown_producer_may_begin_anywhere() -> None:
-    assert Producers(0).check(stamp(55)) is None
+def test_an_unknown_producer_may_begin_anywhere(kernels: Kernels) -> None:
+    assert kernels.Producers(0).check(stamp(55)) is None
 
 
-def test_sequences_begin_anew_after_the_last() -> None:
-    log = Written()
+def test_sequences_begin_anew_after_the_last(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0))
     log.append(stamp(2**31 - 2, 3))
     known = log.producers.get(P)
     assert known is not None
@@ -100,8 +100,8 @@ def test_sequences_begin_anew_after_the_last() -> None:
     log.append(stamp(1, 1))
 
 
-def test_producers_do_not_disturb_each_other() -> None:
-    log = Written()
+def test_producers_do_not_disturb_each_other(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0))
     log.append(stamp(0, 2))
     log.append(stamp(9, 1, producer=Q))
     log.append(stamp(2, 1))
@@ -111,8 +111,8 @@ def test_producers_do_not_disturb_each_other() -> None:
 # --- truncation, and forgetting ---------------------------------------------------------------------------------------
 
 
-def test_what_is_truncated_is_taken_back() -> None:
-    log = Written()
+def test_what_is_truncated_is_taken_back(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0))
     log.append(stamp(0, 2))
     log.append(stamp(2, 1))
     log.append(stamp(0, 1, epoch=3))
@@ -124,9 +124,8 @@ def test_what_is_truncated_is_taken_back() -> None:
     assert (known.epoch, known.next_sequence, log.producers.end_offset) == (0, 2, 2)
 
 
-def test_a_truncation_too_deep_to_take_back_makes_everything_be_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "UNDO_MAX", 3)
-    log = Written()
+def test_a_truncation_too_deep_to_take_back_makes_everything_be_read_again(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0, undo_max=3))
     for sequence in range(6):
         log.append(stamp(sequence))
     log.producers.truncated(3)  # the last three can be taken back
@@ -137,16 +136,55 @@ def test_a_truncation_too_deep_to_take_back_makes_everything_be_read_again(monke
     assert (len(log.producers), log.producers.end_offset) == (0, 0)
 
 
-def test_those_that_appended_last_are_remembered(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PRODUCERS_MAX", 4)
-    monkeypatch.setattr(module, "_PRODUCERS_SLACK", 0)
-    monkeypatch.setattr(module, "UNDO_MAX", 1)
-    rig = Rig(kernels)
-    for number in range(10):
-        append(rig, stamp(0, producer=number))
-    append(rig, stamp(1, producer=6))
-    rig.log.producers.catch_up(rig.log, kernels, 1 << 20)
-    assert [number for number in range(10) if rig.log.producers.get(number) is not None] == [6, 7, 8, 9]
+def test_those_that_appended_last_are_remembered(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0, producers_max=4, undo_max=1))
+    for number in range(9):
+        log.append(stamp(0, producer=number))
+    log.append(stamp(1, producer=6))
+    log.append(stamp(0, producer=9))
+    assert [number for number in range(10) if log.producers.get(number) is not None] == [6, 7, 8, 9]
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("check"), st.integers(0, 12), st.integers(0, 8), st.integers(1, 3), st.integers(0, 2)),
+            st.tuples(st.just("truncate"), st.integers(0, 30)),
+            st.tuples(st.just("anew"), st.integers(0, 30)),
+            st.tuples(st.just("plain"), st.integers(1, 3)),
+        ),
+        max_size=60,
+    )
+)
+def test_both_kernels_know_the_same(steps: list[tuple[Any, ...]]) -> None:
+    both = [load(name).Producers(0, producers_max=8, undo_max=10) for name in ("pure", "native")]
+    for what, *given_ in steps:
+        told = [_step(each, what, given_) for each in both]
+        assert told[0] == told[1]
+        assert len(both[0]) == len(both[1])
+
+
+def _step(producers: Producers, what: str, given_: list[int]) -> list[object]:
+    found: object = None
+    end = producers.end_offset
+    if what == "check":
+        producer, sequence, count, epoch = given_
+        made = stamp(sequence, count, producer=producer, epoch=epoch)
+        try:
+            found = producers.check(made)
+        except (OutOfOrderSequence, ProducerFenced) as error:
+            return [str(error)]
+        if found is None:
+            producers.appended(made, end, end + count)
+            producers.appended(made, end, end + count)  # it does not continue what is known
+    elif what == "plain":
+        producers.appended(None, end, end + given_[0])
+    elif what == "truncate":
+        producers.truncated(given_[0])
+    else:
+        producers.begin_anew(given_[0])
+    return [found, producers.end_offset, *(producers.get(number) for number in range(13))]
 
 
 # --- the log itself ---------------------------------------------------------------------------------------------------
@@ -172,9 +210,9 @@ def test_a_log_is_read_a_part_at_a_time(kernels: Kernels) -> None:
     for sequence in range(50):
         append(rig, stamp(sequence))
         append(rig, None)
-    assert not rig.log.producers.catch_up(rig.log, kernels, 1)
+    assert not catch_up(rig.log, kernels, 1)
     assert 0 < rig.log.producers.end_offset < rig.log.end_offset
-    assert rig.log.producers.catch_up(rig.log, kernels, 1 << 20)
+    assert catch_up(rig.log, kernels, 1 << 20)
     known = rig.log.producers.get(P)
     assert known is not None
     assert known.next_sequence == 50
@@ -200,7 +238,7 @@ def test_a_writer_a_reader_and_a_reopened_log_know_the_same(kernels: Kernels, st
     for what, producer, count in steps:
         base = rig.log.end_offset
         if what == "append":
-            producers.catch_up(rig.log, kernels, 1 << 20)
+            catch_up(rig.log, kernels, 1 << 20)
             known = producers.get(producer)
             given_ = stamp(known.next_sequence if known else 0, count, producer=producer)
             append(rig, given_)
@@ -213,11 +251,11 @@ def test_a_writer_a_reader_and_a_reopened_log_know_the_same(kernels: Kernels, st
         elif what == "truncate":
             rig.log.truncate_to(max(base - producer, 0))
         else:
-            producers.catch_up(rig.log, kernels, count)
-    assert producers.catch_up(rig.log, kernels, 1 << 20)
+            catch_up(rig.log, kernels, count)
+    assert catch_up(rig.log, kernels, 1 << 20)
     rig.flush()
     again = rig.reopen().log
-    assert again.producers.catch_up(again, kernels, 1 << 20)
+    assert catch_up(again, kernels, 1 << 20)
     assert again.producers.end_offset == producers.end_offset == again.end_offset
     for producer in range(4):
         mine, read = producers.get(producer), again.producers.get(producer)

@@ -11,13 +11,13 @@ from fastquorum.errors import (
     StorageFailed,
 )
 from fastquorum.kernels import Kernels
+from fastquorum.kernels.producers import Stamp
 from fastquorum.storage import scanning
 from fastquorum.storage.checkpoint import CheckpointState
 from fastquorum.storage.identity import Identity, LogKind
 from fastquorum.storage.mark import ANEW, LogPosition, write_mark
 from fastquorum.storage.names import LOG_DIRECTORY, ZERO_CHECKPOINT, parse_checkpoint, part_name, segment_name
 from fastquorum.storage.offline import Finding, OfflineLog, Severity
-from fastquorum.storage.producers import Stamp
 from fastquorum.storage.startup import first_voters
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
 

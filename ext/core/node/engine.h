@@ -53,6 +53,8 @@ inline constexpr std::size_t receive_bytes = 1024 * 1024;
 inline constexpr Offset verdict_records_overloaded = -6;
 inline constexpr Offset verdict_bytes_overloaded = -7;
 inline constexpr Offset verdict_stopped = -8;
+inline constexpr Offset verdict_producers_behind = -9;  // what is known of producers is not the log's end yet
+inline constexpr Offset verdict_not_next = -10;         // neither its producer's next batch nor one of the last
 
 enum class EventKind : int { frame, connected, lost, synced };
 
@@ -289,11 +291,18 @@ class Engine final : private lane::Outputs {
         return appended(lane_.append(values, count, timestamp_ms, is_pushed_later), count, size_bytes, at_us, waiter);
     }
 
+    // A client's batch, stamped here. One that its producer has in the log already is not appended again: its waiter shares the
+    // first one's fate.
     Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t count, std::int64_t timestamp_ms, Micros at_us, Waiter &waiter,
                           bool has_waited) {
-        const Offset refused = admit_append(count, size, has_waited);
-        if (refused != 0) return refused;
-        return appended(lane_.append_encoded(batch, size, count, timestamp_ms), count, size, at_us, waiter);
+        ProducedBatch there;
+        const Offset judged = judge_producer(read_header(batch), count, &there);
+        if (judged < 0) return judged;
+        if (judged > 0) {
+            join(there.base_offset, there.end_offset, waiter);
+            return there.base_offset;
+        }
+        return append_next(batch, size, count, timestamp_ms, at_us, waiter, has_waited);
     }
 
     // Appends wait for raft/'s decision: whatever comes waits behind them, until none is left.
@@ -314,12 +323,6 @@ class Engine final : private lane::Outputs {
     }
     std::int64_t records() const noexcept { return records_; }
     std::int64_t bytes() const noexcept { return bytes_; }
-
-    // Told when what is in the log already is committed.
-    void join(Offset base_offset, Offset end_offset, Waiter &waiter) {
-        joined_.emplace(end_offset, Pending{end_offset, base_offset, 0, 0, std::move(waiter)});
-        complete();
-    }
 
     std::int64_t begin_barrier(Waiter &waiter) {
         if (is_stopped_) return verdict_stopped;
@@ -576,6 +579,33 @@ class Engine final : private lane::Outputs {
         return 0;
     }
 
+    // 0: it is its producer's next, or nobody's; 1: it lies `there` already; or a verdict. While the log is storage.Log's nothing
+    // is appended anyway.
+    Offset judge_producer(const BatchHeader &batch, std::int64_t count, ProducedBatch *there) const {
+        if (batch.producer_id < 0 || lane_.mode() != lane::Mode::leader || !log_.is_lent()) return 0;
+        const Producers &producers = *log_.loan().producers;
+        if (producers.end_offset() != log_.loan().end_offset) return verdict_producers_behind;
+        std::int64_t expected;
+        switch (producers.check({batch.producer_id, batch.producer_epoch, batch.base_sequence, count}, there, &expected)) {
+            case Producers::Verdict::next: return 0;
+            case Producers::Verdict::duplicate: return 1;
+            default: return verdict_not_next;
+        }
+    }
+
+    // Told when what is in the log already is committed.
+    void join(Offset base_offset, Offset end_offset, Waiter &waiter) {
+        joined_.emplace(end_offset, Pending{end_offset, base_offset, 0, 0, std::move(waiter)});
+        complete();
+    }
+
+    Offset append_next(std::uint8_t *batch, std::int64_t size, std::int64_t count, std::int64_t timestamp_ms, Micros at_us, Waiter &waiter,
+                       bool has_waited) {
+        const Offset refused = admit_append(count, size, has_waited);
+        if (refused != 0) return refused;
+        return appended(lane_.append_encoded(batch, size, count, timestamp_ms), count, size, at_us, waiter);
+    }
+
     Offset appended(Offset offset, std::int64_t count, std::int64_t size_bytes, Micros at_us, Waiter &waiter) {
         if (offset < 0) {
             release(count, size_bytes);
@@ -815,13 +845,16 @@ class Engine final : private lane::Outputs {
         ProduceFields fields;
         BatchHeader batch;
         if (!produce_.parse(frame, &fields) || (fields.acks != -1 && fields.acks != 1) || !produce_.takes(fields.records, &batch)) return false;
+        // What is there already may be answered before what was asked earlier, and what is refused needs words: both are Python's.
+        ProducedBatch there;
+        if (judge_producer(batch, batch.records_count, &there) != 0) return false;
         Waiter waiter;
         const Micros deadline = at_us + std::max<Micros>(fields.timeout_ms, 0) * 1000;
         waiter.produce = {channel.number, fields.correlation_id, fields.version, deadline};
         // The frame lies in a buffer of the sockets' thread: the batch is given its place right there. A batch that is refused
         // is looked at again by Python, which gives it its place anew.
-        const Offset offset = append_encoded(const_cast<std::uint8_t *>(fields.records.data), fields.records.size, batch.records_count,
-                                             batch.max_timestamp_ms, at_us, waiter, false);
+        const Offset offset = append_next(const_cast<std::uint8_t *>(fields.records.data), fields.records.size, batch.records_count,
+                                          batch.max_timestamp_ms, at_us, waiter, false);
         if (offset < 0) return false;
         ++channel.unanswered;
         if (produce_deadline_us_ == never || deadline < produce_deadline_us_) produce_deadline_us_ = deadline;
@@ -847,14 +880,13 @@ class Engine final : private lane::Outputs {
         produce_deadline_us_ = never;
         std::vector<Connection> waiting;
         for (Pending &each : pending_) {
-            const Micros deadline = each.waiter.produce.deadline_us;
-            const Connection connection = each.waiter.produce.connection;
-            if (connection == lane::no_connection) continue;
-            if (deadline > at_us) {
-                waiting.push_back(connection);
-                if (produce_deadline_us_ == never || deadline < produce_deadline_us_) produce_deadline_us_ = deadline;
-            } else if (std::find(waiting.begin(), waiting.end(), connection) == waiting.end()) {
-                answer_produce(std::exchange(each.waiter.produce, {}), request_timed_out, lane::unknown_offset);
+            ProduceRef &produce = each.waiter.produce;
+            if (produce.connection == lane::no_connection) continue;
+            if (produce.deadline_us > at_us) {
+                waiting.push_back(produce.connection);
+                if (produce_deadline_us_ == never || produce.deadline_us < produce_deadline_us_) produce_deadline_us_ = produce.deadline_us;
+            } else if (std::find(waiting.begin(), waiting.end(), produce.connection) == waiting.end()) {
+                answer_produce(std::exchange(produce, {}), request_timed_out, lane::unknown_offset);
             }
         }
     }

@@ -11,6 +11,7 @@
 #include "../flusher.h"
 #include "../lane/ports.h"
 #include "../offset_index.h"
+#include "../producers.h"
 #include "../scan.h"
 #include "hooks.h"
 #include "tail.h"
@@ -49,6 +50,7 @@ struct Loan {
     std::int64_t prepared_bytes = 0;   // of the active segment
     std::int64_t max_timestamp_ms = -1;  // of the active segment
     std::int64_t segment_bytes = 0;
+    ProducersRef producers;  // told of every batch that is appended
     bool is_flushing = false;
     Ticket ticket;
     bool is_flush_wanted = false;
@@ -145,6 +147,7 @@ class NodeLog final : public lane::Log {
         if (error == 0) error = hit(Point::after_segment_write);
         if (error != 0) return fail(Failure::write, error);
         if (!active.index->add_batch(batches.data, base_offset, active.size_bytes)) return fail(Failure::write, ENOMEM);
+        loan_.producers->read(batches.data, batches.size, base_offset, next_offset);
         active.size_bytes += batches.size;
         loan_.max_timestamp_ms = std::max(loan_.max_timestamp_ms, timestamp_ms);
         tail_.append(batches, base_offset, next_offset);

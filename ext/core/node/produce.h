@@ -79,7 +79,8 @@ class ProduceService {
         header->leader_epoch = 0;
         if (header->size_bytes != records.size || batch_crc(records.data, *header) != header->crc) return false;
         if (header_fault(*header, Expectation{}) != Fault::none) return false;
-        if ((header->attributes & (compression_mask | transactional | control)) != 0 || header->producer_id >= 0) return false;
+        if ((header->attributes & (compression_mask | transactional | control)) != 0) return false;
+        if (header->producer_id >= 0 && (header->producer_epoch < 0 || header->base_sequence < 0)) return false;
         if (std::int64_t{header->last_offset_delta} + 1 != header->records_count) return false;
         return check_section(*header, records.data + header_bytes, records.data + records.size);
     }

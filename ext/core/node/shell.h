@@ -262,11 +262,6 @@ class Shell {
         engine_.release_appends();
     }
 
-    void join(Offset base_offset, Offset end_offset, Waiter &waiter) {
-        Engine::Section section(engine_);
-        engine_.join(base_offset, end_offset, waiter);
-    }
-
     std::int64_t begin_barrier(Waiter &waiter) {
         Engine::Section section(engine_);
         return engine_.begin_barrier(waiter);

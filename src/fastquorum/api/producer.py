@@ -2,7 +2,7 @@
 
 Its name is its identity, on every node and in every life of the caller. Its id, made of the name, and its sequences
 stand in its batches' headers and nowhere else; they are remembered as long as the log is, for the 65,536 producers
-that appended last. Source: KIP-98; `fastquorum.storage.producers`.
+that appended last. Source: KIP-98; `fastquorum.kernels.producers`.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from fastquorum.api.standing import append_timeout, barrier_timeout
 from fastquorum.api.values import Values, copied
 from fastquorum.errors import NotLeader, Overloaded, RecordTooLarge, UsageError
 from fastquorum.kernels import Buffer
+from fastquorum.kernels.producers import SEQUENCES, Stamp, sequence_after
+from fastquorum.kernels.producers import Producer as ProducerState
 from fastquorum.node.io.running import RunningNode
-from fastquorum.storage.producers import SEQUENCES, Stamp, sequence_after
-from fastquorum.storage.producers import Producer as ProducerState
 from fastquorum.types import NO_NODE, Offset
 
 if TYPE_CHECKING:

@@ -35,6 +35,7 @@ from fastquorum.kernels.batches import (
 )
 from fastquorum.kernels.files import Flusher, OffsetIndex, SegmentFile
 from fastquorum.kernels.messages import MessageCodec, StructLayout
+from fastquorum.kernels.producers import Producers
 
 __all__ = [
     "BATCH_BYTES_MAX",
@@ -59,6 +60,7 @@ __all__ = [
     "FrameSplitter",
     "Kernels",
     "OffsetIndex",
+    "Producers",
     "SegmentFile",
     "load",
 ]
@@ -177,6 +179,7 @@ class Kernels(Protocol):
     EpochCache: type[EpochCache]
     FrameSplitter: type[FrameSplitter]
     OffsetIndex: type[OffsetIndex]
+    Producers: type[Producers]
     SegmentFile: type[SegmentFile]
     Flusher: type[Flusher]
 

@@ -18,6 +18,10 @@ ACTIONS: Final = ("off", "crash", "eio", "sleep", "yield")
 RECORDS_OVERLOADED: Final = -6
 BYTES_OVERLOADED: Final = -7
 STOPPED: Final = -8
+PRODUCERS_BEHIND: Final = -9
+"""What is known of producers does not reach the log's end."""
+NOT_NEXT: Final = -10
+"""Neither its producer's next batch nor one of the last: `Producers.check` has the words."""
 """Verdicts on an append or a barrier, beside `kernels.lane.AppendVerdict`."""
 TOO_LARGE: Final = -4
 CUT_OFF: Final = -5

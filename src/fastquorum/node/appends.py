@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from fastquorum.errors import FastQuorumError, Overloaded
 from fastquorum.kernels import Buffer
+from fastquorum.kernels.producers import ProducedBatch, Stamp
 from fastquorum.node.ports import AppendTicket
-from fastquorum.storage.producers import ProducedBatch, Stamp
 from fastquorum.types import Offset
 
 RETRY_AFTER_S = 0.01

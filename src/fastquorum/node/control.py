@@ -114,8 +114,8 @@ def recovered(kernels: Kernels, log: Log) -> tuple[tuple[tuple[Offset, VoterSet]
             raise CorruptionError(BatchFault.OFFSET, offset=offset)
         voter_sets += span.voter_sets
         kraft_versions += span.kraft_versions
+        log.producers.read(span.data, offset, span.scan.next_offset)
         offset = span.scan.next_offset
-        log.producers.read(kernels, span.data, offset)
     return tuple(voter_sets), tuple(kraft_versions)
 
 

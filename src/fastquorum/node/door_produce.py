@@ -21,9 +21,9 @@ from fastquorum.errors import (
     WireError,
 )
 from fastquorum.kernels import BatchFault, BatchInfo, Compression, Record
+from fastquorum.kernels.producers import Stamp
 from fastquorum.node.inbound import Request
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.producers import Stamp
 from fastquorum.types import Micros, Offset
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.metadata_records import decode_metadata_record

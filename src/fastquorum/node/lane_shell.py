@@ -35,6 +35,7 @@ from fastquorum.kernels.lane import (
     Send,
     Unparked,
 )
+from fastquorum.kernels.producers import ProducedBatch, Producer, Stamp
 from fastquorum.node.appends import Appends, Queued
 from fastquorum.node.barriers import Barriers
 from fastquorum.node.peers import FetchLink
@@ -42,7 +43,6 @@ from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock, Transpo
 from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.shell import Terms, same_terms
 from fastquorum.storage.log import Log
-from fastquorum.storage.producers import ProducedBatch, Producer, Stamp
 from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset, Uuid
 
 _MAX_TIMESTAMP: Final = slice(35, 43)

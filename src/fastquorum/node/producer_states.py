@@ -6,9 +6,9 @@ Must not know who asks, nor what for.
 from typing import Final
 
 from fastquorum.errors import Overloaded
-from fastquorum.kernels import Kernels
+from fastquorum.kernels import Kernels, Producers
 from fastquorum.storage.log import Log
-from fastquorum.storage.producers import Producers
+from fastquorum.storage.producers import catch_up
 
 CATCH_UP_BYTES: Final = 64 * 1024 * 1024
 """Read at most, with the lock held, when a producer appends, to learn what the log has of it; if there is more, it is
@@ -27,10 +27,10 @@ class ProducerStates:
 
     def current(self) -> Producers:
         """As of the log's end. Raises Overloaded while that is still being read; CorruptionError."""
-        if not self._log.producers.catch_up(self._log, self._kernels, CATCH_UP_BYTES):
+        if not catch_up(self._log, self._kernels, CATCH_UP_BYTES):
             raise Overloaded("what producers have in the log is still being read", CATCH_UP_RETRY_S)
         return self._log.producers
 
     def maintain(self) -> None:
         """Between commits. Raises CorruptionError."""
-        self._log.producers.catch_up(self._log, self._kernels, UPKEEP_BYTES)
+        catch_up(self._log, self._kernels, UPKEEP_BYTES)

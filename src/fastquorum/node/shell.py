@@ -12,10 +12,10 @@ from typing import Protocol
 from fastquorum.errors import FastQuorumError, NotLeader
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import Connection, FetchAdmission, FollowerTerms, HandUp, LaneState, LeaderTerms, Unparked
+from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.storage.log import Log
-from fastquorum.storage.producers import Producer, Stamp
 from fastquorum.types import Micros, Offset, Uuid
 
 Terms = LeaderTerms | FollowerTerms

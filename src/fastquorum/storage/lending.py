@@ -5,6 +5,7 @@ Knows the numbers, not what the borrower does with them. Source: `kernels.loan`.
 
 from collections.abc import Sequence
 
+from fastquorum.kernels import Producers
 from fastquorum.kernels.loan import LoanState, Position
 from fastquorum.storage.flushing import Flushing, FlushTicket
 from fastquorum.storage.mark import LogPosition
@@ -27,6 +28,7 @@ def lend(
     generation: int,
     last_epoch: Epoch,
     segment_bytes: int,
+    producers: Producers,
 ) -> None:
     """Hand it over; the active segment's zeros are the borrower's, too."""
     active, ticket = segments[-1], flushing.ticket
@@ -44,9 +46,8 @@ def lend(
         next_token=flushing.next_token,
     )
     active.borrower = borrower
-    borrower.lend(
-        state, [(each.base_offset, each.file, each.index, each.size_bytes) for each in segments], segment_bytes
-    )
+    lent = [(each.base_offset, each.file, each.index, each.size_bytes) for each in segments]
+    borrower.lend(state, lent, segment_bytes, producers)
 
 
 def note(active: Segment, state: LoanState) -> None:

@@ -23,7 +23,6 @@ from fastquorum.storage.log_epochs import LogEpochs
 from fastquorum.storage.mark import LogPosition, Mark
 from fastquorum.storage.marking import Marking
 from fastquorum.storage.ports import Borrower, Disk, FlushPort
-from fastquorum.storage.producers import Producers
 from fastquorum.storage.reading import TimestampOffset, batch_start
 from fastquorum.storage.recovery import Recovered, discard_log, recover
 from fastquorum.storage.segment import Segment
@@ -56,8 +55,8 @@ class Log:
         self._flushed = self._written_end()
         self._marking = Marking(disk, kernels, config, directory, found.epochs, found.mark)
         self._tail = RecentTail(kernels)
-        self.producers = Producers(self.start_offset)
-        """As of some offset: see `Producers.catch_up`."""
+        self.producers = kernels.Producers(self.start_offset)
+        """As of some offset: see `producers.catch_up`. While the log is lent its borrower takes in what it appends."""
         self.snapshots = Snapshots(disk, kernels, directory, found.snapshots, self._latched)
         self._epochs = LogEpochs(found.epochs, self.snapshots, self.start_offset)
         self._failed = False
@@ -191,6 +190,7 @@ class Log:
             generation=self._generation,
             last_epoch=self.last_epoch,
             segment_bytes=self._segments.segment_bytes,
+            producers=self.producers,
         )
 
     def take_back(self) -> None:

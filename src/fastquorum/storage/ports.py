@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from fastquorum.kernels import OffsetIndex, SegmentFile
+from fastquorum.kernels import OffsetIndex, Producers, SegmentFile
 from fastquorum.kernels.loan import LoanState
 from fastquorum.raft.election import ElectionState
 from fastquorum.types import Offset
@@ -66,9 +66,14 @@ class Borrower(Protocol):
     @property
     def is_flushing(self) -> bool: ...
     def lend(
-        self, state: LoanState, segments: Sequence[tuple[Offset, SegmentFile, OffsetIndex, int]], segment_bytes: int
+        self,
+        state: LoanState,
+        segments: Sequence[tuple[Offset, SegmentFile, OffsetIndex, int]],
+        segment_bytes: int,
+        producers: Producers,
     ) -> None:
-        """`segments` are all there are: base offset, file, index, size in bytes."""
+        """`segments` are all there are: base offset, file, index, size in bytes. `producers` is told of every batch
+        that is appended."""
 
     def take_back(self) -> LoanState: ...
     def look(self) -> LoanState: ...

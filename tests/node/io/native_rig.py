@@ -170,6 +170,8 @@ class Rig:
             is_flush_wanted=False,
             next_token=1,
         )
+        self.producers = kernels.Producers(0)
+        self.producers.appended(None, 0, 1)
         self.add_segment(0, first)
 
     def forget_shell(self) -> None:
@@ -194,7 +196,7 @@ class Rig:
         self.segments.append(Segment(base_offset, file, kernels.OffsetIndex(base_offset), len(data)))
 
     def lend(self) -> None:
-        self.shell.lend(self.loan, self.segments, self.segment_bytes)
+        self.shell.lend(self.loan, self.segments, self.segment_bytes, self.producers)
 
     def take_back(self) -> LoanState:
         self.loan = self.shell.take_back()

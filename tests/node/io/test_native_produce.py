@@ -145,7 +145,7 @@ def a_judgement(records: bytes) -> bool:
         and not info.is_control
         and not info.is_transactional
         and info.last_offset - info.base_offset + 1 == info.records_count
-        and info.producer_id < 0
+        and (info.producer_id < 0 or min(info.producer_epoch, info.base_sequence) >= 0)
         and info.compression == Compression.NONE
     )
 
@@ -251,6 +251,23 @@ def test_what_is_not_plain_is_pythons(rig: Rig, frame: bytes) -> None:
     rig.await_news(lambda: rig.events)
     assert [(event.kind, event.frame) for event in rig.events] == [(EVENT_FRAME, frame)]
     assert rig.shell.end_offset == 1
+
+
+def a_producers(sequence: int, *values: bytes, epoch: int = 0) -> bytes:
+    stamp = {"producer_id": 7, "producer_epoch": epoch, "base_sequence": sequence}
+    return kernels.encode_values(values or (b"x",), base_offset=0, leader_epoch=0, timestamp_ms=1_000, **stamp)
+
+
+def test_an_idempotent_producers_next_batch_is_served_and_any_other_is_pythons(rig: Rig) -> None:
+    peer = served(rig)
+    peer.send(request(a_producers(0, b"a", b"b"), number=1), request(a_producers(2), number=2))
+    assert peer.frame() == response(9, 1, base_offset=1, log_start_offset=0)
+    assert peer.frame() == response(9, 2, base_offset=3, log_start_offset=0)
+    for number, records in enumerate((a_producers(0, b"a", b"b"), a_producers(4), a_producers(3, epoch=1))):
+        other = rig.connect()
+        other.send(request(records))
+        rig.await_news(lambda number=number: len(rig.events) == number + 1)
+    assert rig.shell.end_offset == 4
 
 
 def test_while_raft_decides_and_where_nobody_leads_python_answers(rig: Rig) -> None:

@@ -13,11 +13,11 @@ import pytest
 from fastquorum.errors import UsageError
 from fastquorum.kernels.lane import AppendVerdict
 from fastquorum.kernels.pure import batch_headers
-from fastquorum.kernels.shell import BYTES_OVERLOADED, RECORDS_OVERLOADED
+from fastquorum.kernels.shell import BYTES_OVERLOADED, NOT_NEXT, PRODUCERS_BEHIND, RECORDS_OVERLOADED
 from fastquorum.node.io.clock import now_us
 from tests.lane.builders import value_batch
 
-from .native_rig import WAIT_US, Rig, is_readable, native, result
+from .native_rig import WAIT_US, Rig, is_readable, kernels, native, result
 
 SCRIPTS = Path(__file__).parent
 
@@ -194,18 +194,48 @@ def test_a_clients_batch_is_stamped_and_told_as_values_are(rig: Rig) -> None:
     assert (header.base_offset, header.last_offset, header.leader_epoch, header.crc_valid) == (1, 3, 5, True)
 
 
-def test_whoever_joins_is_told_when_what_is_in_the_log_is_committed(rig: Rig) -> None:
+def a_producers_batch(sequence: int, count: int = 1, *, epoch: int = 0) -> bytearray:
+    stamp = {"producer_id": 7, "producer_epoch": epoch, "base_sequence": sequence}
+    batch = kernels.encode_values([b"v"] * count, base_offset=0, leader_epoch=0, timestamp_ms=1_000, **stamp)
+    return bytearray(batch)
+
+
+def test_a_batch_that_comes_again_is_told_what_the_first_one_is_and_not_appended(rig: Rig) -> None:
     rig.lead()
     peer, box = rig.voter(2), native.Mailbox()
-    slot = rig.append()
-    rig.shell.join(1, 2, box, "double")
-    rig.shell.join(0, 1, box, "committed already")
-    assert box.collect() == [("committed already", 0)]
+
+    def append(batch: bytearray, count: int, waiting: str) -> int:
+        offset: int = rig.shell.append_encoded(batch, count, 1_000, box, waiting)
+        return offset
+
+    assert append(a_producers_batch(0, 2), 2, "first") == 1
+    assert append(a_producers_batch(2), 1, "second") == 3
+    assert append(a_producers_batch(0, 2), 2, "first again") == 1
+    assert append(a_producers_batch(4), 1, "a gap") == NOT_NEXT
+    assert append(a_producers_batch(1, epoch=1), 1, "a later epoch begins at 0") == NOT_NEXT
+    assert rig.shell.end_offset == 4
     peer.answer()
-    peer.fetch(2)
-    assert result(slot) == 1
+    peer.fetch(3)
     assert is_readable(box, 20)
-    assert box.collect() == [("double", 1)]
+    assert box.collect() == [("first", 1), ("first again", 1)]
+    assert append(a_producers_batch(0, 2), 2, "when it is committed") == 1
+    assert box.collect() == [("when it is committed", 1)]
+    assert append(a_producers_batch(0, epoch=1), 1, "a later epoch") == 4
+    assert append(a_producers_batch(3), 1, "an epoch that is over") == NOT_NEXT
+    known = rig.producers.get(7)
+    assert known is not None
+    assert (known.epoch, [batch.base_offset for batch in known.batches]) == (1, [4])
+
+
+def test_what_is_not_known_of_producers_is_read_before_they_append(rig: Rig) -> None:
+    rig.producers.begin_anew(0)
+    rig.lead([1])
+    box = native.Mailbox()
+    assert rig.shell.append_encoded(a_producers_batch(0), 1, 1_000, box, "too early") == PRODUCERS_BEHIND
+    assert rig.shell.append_encoded(bytearray(value_batch(0, 0, 1)), 1, 1_000, box, "nobody's") == 1
+    rig.producers.read(rig.stored(), 0, 2)
+    assert rig.shell.append_encoded(a_producers_batch(0), 1, 1_000, box, "now") == 2
+    assert rig.producers.end_offset == 3
 
 
 def test_more_records_than_may_wait_are_refused_until_others_are_told(make_rig: Callable[..., Rig]) -> None:

@@ -11,6 +11,7 @@ from fastquorum.kernels.native._epochs import EpochCache, high_watermark
 from fastquorum.kernels.native._frames import FrameSplitter
 from fastquorum.kernels.native._index import OffsetIndex
 from fastquorum.kernels.native._messages import MessageCodec as _MessageCodec
+from fastquorum.kernels.native._producers import Producers
 from fastquorum.kernels.native._scan import batch_headers, scan, slice_batches, stamp_batch
 from fastquorum.kernels.native._segment import Flusher, SegmentFile
 
@@ -21,6 +22,7 @@ __all__ = [
     "Flusher",
     "FrameSplitter",
     "OffsetIndex",
+    "Producers",
     "SegmentFile",
     "batch_headers",
     "cpu_path",

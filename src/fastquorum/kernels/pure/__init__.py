@@ -18,6 +18,7 @@ from fastquorum.kernels.pure.epochs import EpochCache
 from fastquorum.kernels.pure.flusher import Flusher
 from fastquorum.kernels.pure.frames import FrameSplitter
 from fastquorum.kernels.pure.offset_index import OffsetIndex
+from fastquorum.kernels.pure.producers import Producers
 from fastquorum.kernels.pure.scan import batch_headers, scan, slice_batches, stamp_batch
 from fastquorum.kernels.pure.segment import SegmentFile
 from fastquorum.kernels.pure.watermark import high_watermark
@@ -29,6 +30,7 @@ __all__ = [
     "Flusher",
     "FrameSplitter",
     "OffsetIndex",
+    "Producers",
     "SegmentFile",
     "batch_headers",
     "cpu_path",

@@ -31,12 +31,12 @@ from fastquorum.kernels.lane import (
     AppendVerdict,
     LeaderTerms,
 )
+from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.node.appends import RETRY_AFTER_S
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.shell import Terms
 from fastquorum.storage.log import Log
-from fastquorum.storage.producers import ProducedBatch, Producer, Stamp
 from fastquorum.types import Micros, Offset
 
 if TYPE_CHECKING:
@@ -198,20 +198,14 @@ class NativeCallers:
         *,
         has_waited: bool,
     ) -> int:
-        """Lock held. The offset, or a verdict."""
-        if stamp is not None and self.is_leader:
-            found = self._producer_states.current().check(stamp)
-            if found is not None:
-                self._join(ticket, found)
-                return found.base_offset
-        offset = self._shell.append_encoded(batch, record_count, timestamp_ms, self._mailbox, ticket, has_waited)
-        if offset >= 0:
-            self.log.producers.appended(stamp, offset, offset + record_count)
-        return offset
-
-    def _join(self, ticket: AppendTicket, found: ProducedBatch) -> None:
-        """It is in the log: nothing is appended."""
-        self._shell.join(found.base_offset, found.end_offset, self._mailbox, ticket)
+        """Lock held. The offset, or a verdict. Raises OutOfOrderSequence, ProducerFenced, Overloaded."""
+        while True:
+            offset = self._shell.append_encoded(batch, record_count, timestamp_ms, self._mailbox, ticket, has_waited)
+            if offset not in (native.PRODUCERS_BEHIND, native.NOT_NEXT):
+                return offset
+            # The native side has looked, and appends meanwhile: it looks again.
+            assert stamp is not None
+            self._producer_states.current().check(stamp)
 
     def producer(self, producer_id: int) -> Producer | None:
         """See `LaneShell.producer`."""

@@ -18,7 +18,7 @@ from fastquorum.errors import (
     FastQuorumError,
     FatalError,
 )
-from fastquorum.kernels import Buffer, Kernels, OffsetIndex, SegmentFile
+from fastquorum.kernels import Buffer, Kernels, OffsetIndex, Producers, SegmentFile
 from fastquorum.kernels.lane import (
     NO_CONNECTION,
     Connection,
@@ -69,10 +69,14 @@ class Borrowing:
         return self._shell.is_flushing
 
     def lend(
-        self, state: LoanState, segments: Sequence[tuple[Offset, SegmentFile, OffsetIndex, int]], segment_bytes: int
+        self,
+        state: LoanState,
+        segments: Sequence[tuple[Offset, SegmentFile, OffsetIndex, int]],
+        segment_bytes: int,
+        producers: Producers,
     ) -> None:
         unwrapped = [(base, self._unwrapped(file), index, size) for base, file, index, size in segments]
-        self._shell.lend(state, unwrapped, segment_bytes)
+        self._shell.lend(state, unwrapped, segment_bytes, producers)
 
 
 class NativeShell(NativeCallers):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import ClosedError, FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Buffer, Kernels
+from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.node.assembly import Member, Ports, assemble
 from fastquorum.node.io import directory as directories
 from fastquorum.node.io import handles
@@ -27,7 +28,6 @@ from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Description
 from fastquorum.storage.identity import Identity
-from fastquorum.storage.producers import Producer, Stamp
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset
 
 if TYPE_CHECKING:
