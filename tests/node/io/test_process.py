@@ -1,12 +1,14 @@
 """What a process does to its node: forks, hogs the interpreter, is killed, opens a directory twice."""
 
 import contextlib
+import ctypes
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -145,6 +147,48 @@ def test_five_seconds_of_python_in_the_leader_s_user_thread_cost_no_election(tmp
             assert (node.is_leader, node.epoch) == (True, epoch)
             node.append(b"x", timeout=WAIT_S)
             assert node.epoch == epoch
+        finally:
+            nodes.close()
+
+
+HELD_S = 5
+Done = list[tuple[float, float, int]]
+
+
+@contextlib.contextmanager
+def producing(port: int, producer_id: int) -> Iterator[Callable[[], Done]]:
+    """A Kafka client that has begun to produce; called, it ends: when each batch was sent and answered, its offset."""
+    command = [sys.executable, "-m", "tests.node.io.producing_client", str(port), str(producer_id)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "begun\n"
+        yield lambda: json.loads(client.communicate(timeout=WAIT_S)[0])
+
+
+@pytest.mark.slow
+def test_a_call_that_holds_the_leaders_interpreter_stops_no_commit_of_a_kafka_client(tmp_path: Path) -> None:
+    nodes = Trio(tmp_path, fetch_timeout_us=2_000_000)
+    with server(nodes, 2, election_timeout_us=3_000_000), server(nodes, 3, election_timeout_us=3_000_000):
+        try:
+            nodes.open(1)
+            nodes.ready()
+            node = nodes.nodes[1]
+            assert node.is_leader
+            epoch = node.epoch
+            with producing(nodes.ports[0], -1) as plain, producing(nodes.ports[0], 77) as idempotent:
+                begin = time.monotonic()
+                ctypes.PyDLL(None).usleep(HELD_S * 1_000_000)  # with the GIL
+                assert time.monotonic() >= begin + HELD_S
+                clients = [plain(), idempotent()]
+            assert (node.is_leader, node.epoch) == (True, epoch)
+            for done in clients:
+                offsets = [offset for _, _, offset in done]
+                assert offsets == sorted(set(offsets))
+                for second in range(HELD_S):
+                    span = begin + second, begin + second + 1
+                    assert any(span[0] <= sent and answered < span[1] for sent, answered, _ in done), (
+                        f"nothing was committed in second {second} of those that the interpreter was held"
+                    )
         finally:
             nodes.close()
 
