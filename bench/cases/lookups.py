@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 from bench.cases.setting import Setting
 from bench.measure import GB_PER_S, NANOSECONDS, Case, Goal, Role, python
+from fastquorum.kernels.producers import Stamp
 
+PRODUCERS = 1_000
 EPOCHS = [(epoch, epoch * 1000) for epoch in range(1, 1001)]
 LOG_END = 1_001_000
 QUICK_ENOUGH = [Goal(at_most=150.0), Goal(against=("pure",), at_least=20.0)]
@@ -29,6 +31,7 @@ def cases(setting: Setting) -> Iterator[Case]:
             for kernels in setting.kernels
         ]
         yield Case("high watermark", f"{voters} voters", NANOSECONDS, contenders, QUICK_ENOUGH)
+    yield _producers(setting)
     for size, count in ((200, 320), (16_000, 4)):
         stream = b"".join(struct.pack(">i", size) + bytes(size) for _ in range(count))
         contenders = [
@@ -42,3 +45,16 @@ def cases(setting: Setting) -> Iterator[Case]:
             for kernels in setting.kernels
         ]
         yield Case("split frames", f"{size} B x {count}", GB_PER_S, contenders, amount=len(stream))
+
+
+def _producers(setting: Setting) -> Case:
+    """A batch that is there already, found among those of a thousand producers."""
+    contenders = []
+    for kernels in setting.kernels:
+        producers = kernels.Producers(0)
+        for producer_id in range(PRODUCERS):
+            producers.appended(Stamp(producer_id, 0, 0, 1), producers.end_offset, producers.end_offset + 1)
+        text = "producers.check(stamp)"
+        stamp = Stamp(PRODUCERS // 2, 0, 0, 1)
+        contenders.append(python(kernels.NAME, Role(kernels.NAME), text, producers=producers, stamp=stamp))
+    return Case("producers, 1,000 of them", "check", NANOSECONDS, contenders)

@@ -506,7 +506,8 @@ def test_a_peer_that_would_take_everything_is_answered_in_parts(make: Make) -> N
     read = leader.log.read
     leader.log.read = lambda offset, bytes_max: (asked.append(bytes_max), read(offset, bytes_max))[1]  # type: ignore
     leader.admit(2, 0, bytes_max=0x7FFF_FFFF)
-    assert asked == [ANSWER_BYTES_MAX]
+    leader.admit(3, 0, bytes_max=-(2**31))
+    assert asked == [ANSWER_BYTES_MAX, 1]
 
 
 def test_the_first_number_of_a_lane_follows_its_last_one(make: Make) -> None:

@@ -7,7 +7,7 @@ import pytest
 REGRESSIONS = Path(__file__).with_name("regressions.txt")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def regressions() -> list[int]:
     """Seeds that once found a bug: the first word of each line that is no comment."""
     lines = REGRESSIONS.read_text().splitlines()

@@ -275,7 +275,7 @@ class LeaderLane {
         peer.correlation_id = correlation_id;
         peer.request_high_watermark = request_high_watermark;
         peer.deadline_us = now_us + std::min(wait_us, terms_.fetch_wait_us_max);
-        peer.bytes_max = std::min(bytes_max, answer_bytes_max);
+        peer.bytes_max = std::clamp<std::int64_t>(bytes_max, 1, answer_bytes_max);
         ++parked_;
         parked_voters_ += peer.voter_index >= 0;
     }

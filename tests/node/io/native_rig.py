@@ -282,7 +282,7 @@ class Rig:
             fetch_offset=offset,
             request_high_watermark=fields.pop("high_watermark", NEVER),
             max_wait_us=fields.pop("max_wait_us", NEVER >> 1),
-            bytes_max=1 << 20,
+            bytes_max=fields.pop("bytes_max", 1 << 20),
         )
         assert not fields
         self.shell.admit(admission, now_us())

@@ -4,6 +4,8 @@ import errno
 import threading
 from collections.abc import Callable
 
+import pytest
+
 from fastquorum.kernels.lane import AppendVerdict, LaneMode
 from fastquorum.kernels.pure import batch_headers
 from fastquorum.kernels.shell import EVENT_FRAME, STOPPED, TOO_LARGE
@@ -120,6 +122,17 @@ def test_a_voter_that_does_not_know_the_high_watermark_is_told_soon(rig: Rig) ->
     peer.fetch(2, high_watermark=-1, max_wait_ms=2**31 - 1)
     answer = peer.answer()
     assert (answer.high_watermark, answer.records) == (2, b"")
+
+
+@pytest.mark.parametrize("max_bytes", [-(2**31), -1, 0, 1])
+def test_a_peer_that_wants_next_to_nothing_gets_a_batch_from_memory_and_from_the_disk(
+    rig: Rig, max_bytes: int
+) -> None:
+    rig.lead()
+    rig.append()
+    for node_id, offset in ((2, 0), (3, 1)):  # the first batch was there before the log was lent
+        assert rig.voter(node_id, offset, bytes_max=max_bytes).answer().offsets == [offset]
+    assert not rig.shell.was_cut_off
 
 
 def test_a_barrier_passes_when_a_voter_fetches_after_it_began(rig: Rig) -> None:

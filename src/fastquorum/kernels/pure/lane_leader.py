@@ -251,7 +251,7 @@ class LeaderLane:
         peer.correlation_id = correlation_id
         peer.request_high_watermark = high_watermark
         peer.deadline_us = now_us + min(wait_us, self._terms.timeouts.fetch_wait_us_max)
-        peer.bytes_max = min(bytes_max, ANSWER_BYTES_MAX)
+        peer.bytes_max = max(min(bytes_max, ANSWER_BYTES_MAX), 1)
         self._parked += 1
         self._parked_voters += peer.voter_index >= 0
 
