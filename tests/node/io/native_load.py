@@ -5,6 +5,7 @@ import contextlib
 import random
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -15,14 +16,18 @@ from fastquorum.kernels.lane import FetchAdmission, LaneTimeouts, LeaderTerms
 from fastquorum.kernels.pure import batch_headers
 from fastquorum.kernels.shell import EVENT_FRAME, EVENT_LOST, EVENT_SYNCED
 from fastquorum.node.io.clock import now_us
-from fastquorum.wire import decode_request, decode_response
+from fastquorum.wire import ApiKey, ErrorCode, decode_request, decode_response
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.produce import ProduceResponse
 from tests.lane.builders import control_batch, key
 
 from .native_callers import Callers, look_around, read_barriers
 from .native_rig import NEVER, Peer, Rig, is_readable, kernels
+from .produce_frames import PRODUCE_VERSION, a_batch, produce_door, produce_request, produce_response
 
 HOOKS: Final = ("before-lock", "before-wake", "before-receive", "after-sync", "before-wait")
+REQUESTS_WAITING: Final = 3
+PRODUCED: Final = b"producer "
 ENDED: Final = 0x3FFF_FFFF
 """Correlation id of a frame that says: the terms of this epoch have ended."""
 UNUSUAL: Final = b"\0\x34 nothing that a lane knows"
@@ -86,6 +91,39 @@ class Voter:
         self.data += records
 
 
+class Producer:
+    """A Kafka client with a few requests on the way; checks that it is answered in their order."""
+
+    def __init__(self, peer: Peer, stopped: threading.Event) -> None:
+        self.peer = peer
+        self.told: dict[bytes, int] = {}
+        """The offset of each value that was answered for."""
+        self._stopped = stopped
+
+    def run(self) -> None:
+        waiting: deque[tuple[int, bytes]] = deque()
+        number = 0
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # all are closed at the end
+            while waiting or not self._stopped.is_set():
+                while len(waiting) < REQUESTS_WAITING and not self._stopped.is_set():
+                    number += 1
+                    waiting.append((number, PRODUCED + b"%d" % number))
+                    self.peer.send(produce_request(a_batch(waiting[-1][1]), number=number))
+                frame = self.peer.frame()
+                if frame is None:
+                    return
+                self._answered(frame, *waiting.popleft())
+
+    def _answered(self, frame: bytes, number: int, value: bytes) -> None:
+        correlation_id, message = decode_response(frame, ApiKey.PRODUCE, PRODUCE_VERSION)
+        assert correlation_id == number, "answered out of its turn"
+        assert isinstance(message, ProduceResponse)
+        (told,) = message.responses[0].partition_responses
+        assert told.error_code in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if told.error_code == ErrorCode.NONE:
+            self.told[value] = told.base_offset
+
+
 class Load:
     """All of it, over one rig."""
 
@@ -95,16 +133,20 @@ class Load:
         self.epoch = 5
         self.callers = Callers(rig)
         self.voters = [Voter(rig.connect(node_id), seed + node_id) for node_id in (2, 3)]
+        self.producer = Producer(rig.connect(), self.callers.stopped)
         self.failed: list[BaseException] = []
+        self._passed_up = 0
+        """Of the producer's requests."""
         self._high_watermark = -1
         self._ended = 0
+        rig.shell.serve_produce(produce_door())
         rig.lend()
         self._open()
 
     def run(self, turns: int) -> None:
         rig, strangers = self.rig, threading.Event()
         jobs = [partial(self.callers.run_slots, name) for name in range(3)]
-        threads = [self._thread(job) for job in (*jobs, partial(self.callers.run_mail, 7))]
+        threads = [self._thread(job) for job in (*jobs, partial(self.callers.run_mail, 7), self.producer.run)]
         others = [self._thread(voter.run) for voter in self.voters]
         for job in (self._strangers, partial(look_around, rig), partial(read_barriers, rig)):
             others.append(self._thread(partial(job, strangers)))
@@ -173,7 +215,9 @@ class Load:
         for connection, correlation_id, _ in unparked:
             self._admit(connection, correlation_id)
         for connection, frame in frames:
-            if frame != UNUSUAL and shell.knows(connection) and frame != b"hi":
+            if connection == self.producer.peer.number:
+                self._refuse(frame)
+            elif frame != UNUSUAL and shell.knows(connection) and frame != b"hi":
                 header, message = decode_request(frame)
                 assert isinstance(message, FetchRequest)
                 self._admit(connection, header.correlation_id)
@@ -200,6 +244,15 @@ class Load:
             bytes_max=1 << 20,
         )
         self.rig.shell.admit(admission, now_us())
+
+    def _refuse(self, frame: bytes) -> None:
+        """A Produce that came to Python."""
+        header, _ = decode_request(frame)
+        code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        connection = self.producer.peer.number
+        self.rig.shell.send(connection, produce_response(PRODUCE_VERSION, header.correlation_id, code))
+        self._passed_up += 1
+        self.rig.shell.settled(connection, self._passed_up)
 
     def _pause(self) -> None:
         """raft/ decides something, and the terms stay as they are."""
@@ -270,6 +323,10 @@ class Load:
             if not header.attributes & 0x20:
                 for record in kernels.decode_records(stored, header.position):
                     self._note_record(found, record)
+        produced = {value: found.pop(value) for value in list(found) if value.startswith(PRODUCED)}
+        assert self.producer.told, "a producer was answered"
+        for value, told in self.producer.told.items():
+            assert told == produced[value] < self.rig.shell.high_watermark
         callers = self.callers
         assert callers.accepted, "something was appended"
         assert found == callers.accepted, "each accepted value is in the log once, where its caller was told"

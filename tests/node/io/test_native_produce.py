@@ -1,7 +1,6 @@
 """Produce without Python: which requests and batches are served so, the same answers as the door's, and their order."""
 
 import time
-from functools import cache
 from typing import Any
 
 import pytest
@@ -11,63 +10,17 @@ from hypothesis import strategies as st
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import Attribute, Compression
 from fastquorum.kernels.shell import EVENT_FRAME
-from fastquorum.node.door import UNANSWERED_MAX
 from fastquorum.node.io.clock import now_us
-from fastquorum.node.produce_answers import produce_answers
 from fastquorum.types import Uuid
-from fastquorum.wire import ErrorCode, decode_request, encode_request, encode_response, frames_of, request_header
+from fastquorum.wire import ErrorCode, decode_request, encode_request, request_header
 from fastquorum.wire.handshake import ApiVersionsRequest
-from fastquorum.wire.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.produce import ProduceRequest
 
-from .native_rig import Peer, Rig, kernels, native, until
+from .native_rig import Peer, Rig, kernels, until
+from .produce_frames import BATCH_BYTES_MAX, TOPIC, TOPIC_ID, a_batch, produce_door, produce_request, produce_response
 
-TOPIC = "things"
-TOPIC_ID = Uuid(bytes(range(16)))
-BATCH_BYTES_MAX = 1 << 16
 VERSIONS = range(3, 14)
-MINUTE_MS = 60_000
 Data = ProduceRequest.TopicProduceData
-
-
-@cache
-def door(topic: str = TOPIC, unanswered_max: int = UNANSWERED_MAX) -> Any:
-    answers = produce_answers(frames_of(kernels), topic, TOPIC_ID)
-    return native.ProduceDoor(
-        topic, bytes(TOPIC_ID), answers, batch_bytes_max=BATCH_BYTES_MAX, unanswered_max=unanswered_max
-    )
-
-
-def a_batch(*values: bytes) -> bytes:
-    return kernels.encode_values(values or (b"x",), base_offset=0, leader_epoch=0, timestamp_ms=1_000)
-
-
-def request(
-    records: bytes | None,
-    *,
-    version: int = 9,
-    number: int = 1,
-    acks: int = -1,
-    timeout_ms: int = MINUTE_MS,
-    client_id: str | None = "tests",
-    topic: str = TOPIC,
-    topic_id: Uuid = TOPIC_ID,
-    index: int = 0,
-    transactional_id: str | None = None,
-) -> bytes:
-    partition = Data.PartitionProduceData(index=index, records=records)
-    data = Data(name=topic, topic_id=topic_id, partition_data=[partition])
-    body = ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=timeout_ms, topic_data=[data])
-    return encode_request(request_header(body, version, number, client_id), body)
-
-
-def response(version: int, number: int, error: int = 0, base_offset: int = -1, log_start_offset: int = -1) -> bytes:
-    """As the door would have it encoded."""
-    topic = ProduceResponse.TopicProduceResponse
-    partition = topic.PartitionProduceResponse(
-        error_code=error, base_offset=base_offset, log_start_offset=log_start_offset
-    )
-    body = ProduceResponse(responses=[topic(name=TOPIC, topic_id=TOPIC_ID, partition_responses=[partition])])
-    return encode_response(number, 0, version, body)
 
 
 # --- what is served ---------------------------------------------------------------------------------------------------
@@ -83,35 +36,35 @@ def response(version: int, number: int, error: int = 0, base_offset: int = -1, l
 )
 @settings(max_examples=30, deadline=None)
 def test_a_plain_request_is_read_as_the_codec_reads_it(version: int, records: bytes, **fields: Any) -> None:
-    frame = request(records, version=version, **fields)
-    assert door().parse(frame) == (version, fields["number"], fields["acks"], fields["timeout_ms"], records)
+    frame = produce_request(records, version=version, **fields)
+    assert produce_door().parse(frame) == (version, fields["number"], fields["acks"], fields["timeout_ms"], records)
     for end in range(0, len(frame), 7):
-        assert door().parse(frame[:end]) is None
-    assert door().parse(frame + b"\0") is None
+        assert produce_door().parse(frame[:end]) is None
+    assert produce_door().parse(frame + b"\0") is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_request_of_another_shape_is_pythons(version: int) -> None:
     for fields in ({"index": 1}, {"transactional_id": "t"}):
-        assert door().parse(request(b"r", version=version, **fields)) is None
+        assert produce_door().parse(produce_request(b"r", version=version, **fields)) is None
     other = {"topic_id": Uuid(bytes(16))} if version >= 13 else {"topic": "thinks"}
-    assert door().parse(request(b"r", version=version, **other)) is None
-    assert door().parse(request(None, version=version)) is None
+    assert produce_door().parse(produce_request(b"r", version=version, **other)) is None
+    assert produce_door().parse(produce_request(None, version=version)) is None
     partition = Data.PartitionProduceData(index=0, records=b"r")
     once = Data(name=TOPIC, topic_id=TOPIC_ID, partition_data=[partition])
     twice = Data(name=TOPIC, topic_id=TOPIC_ID, partition_data=[partition, partition])
     for topics in ([], [once, once], [twice]):
         body = ProduceRequest(acks=-1, timeout_ms=1, topic_data=topics)
-        assert door().parse(encode_request(request_header(body, version, 1, None), body)) is None
+        assert produce_door().parse(encode_request(request_header(body, version, 1, None), body)) is None
 
 
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_a_changed_request_is_read_as_the_codec_reads_it_or_not_at_all(data: st.DataObject) -> None:
     # Without a client's name, which nobody reads here: it need not even be text.
-    frame = bytearray(request(b"some records", version=data.draw(st.sampled_from(VERSIONS)), client_id=None))
+    frame = bytearray(produce_request(b"some records", version=data.draw(st.sampled_from(VERSIONS)), client_id=None))
     frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
-    found = door().parse(bytes(frame))
+    found = produce_door().parse(bytes(frame))
     if found is not None:
         header, body = decode_request(bytes(frame))
         assert isinstance(body, ProduceRequest)
@@ -122,14 +75,14 @@ def test_a_changed_request_is_read_as_the_codec_reads_it_or_not_at_all(data: st.
 @pytest.mark.parametrize("topic", ["t", "x" * 127, "y" * 200, "Ünïcode"])
 @pytest.mark.parametrize("version", [8, 9, 12, 13])
 def test_a_topic_has_any_name(topic: str, version: int) -> None:
-    assert door(topic).parse(request(b"r", topic=topic, version=version)) is not None
+    assert produce_door(topic).parse(produce_request(b"r", topic=topic, version=version)) is not None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_answer_is_what_the_codec_would_write(version: int) -> None:
     for error, base_offset in ((0, 0), (0, 2**40 + 5), (ErrorCode.REQUEST_TIMED_OUT, -1)):
-        expected = response(version, 2**31 - 1, error, base_offset, 77)
-        assert door().answer(version, 2**31 - 1, error, base_offset, 77) == expected
+        expected = produce_response(version, 2**31 - 1, error, base_offset, 77)
+        assert produce_door().answer(version, 2**31 - 1, error, base_offset, 77) == expected
 
 
 def a_judgement(records: bytes) -> bool:
@@ -154,23 +107,23 @@ def a_judgement(records: bytes) -> bool:
 @settings(max_examples=300, deadline=None)
 def test_a_batch_is_judged_as_the_general_decoder_judges_it(values: list[bytes], data: st.DataObject) -> None:
     good = a_batch(*values)
-    assert door().takes(good)
+    assert produce_door().takes(good)
     bad = bytearray(good)
     for _ in range(data.draw(st.integers(1, 2))):
         bad[data.draw(st.integers(0, len(bad) - 1))] = data.draw(st.integers(0, 255))
     if data.draw(st.booleans()):  # an honest checksum of whatever it says
         bad[17:21] = kernels.crc32c(bytes(bad[21:])).to_bytes(4, "big")
-    assert door().takes(bytes(bad)) is a_judgement(bytes(bad))
+    assert produce_door().takes(bytes(bad)) is a_judgement(bytes(bad))
     for end in range(len(good)):
-        assert not door().takes(good[:end])
-    assert not door().takes(good + good)
+        assert not produce_door().takes(good[:end])
+    assert not produce_door().takes(good + good)
 
 
 def test_batches_that_need_somebody_to_look_at_them_are_pythons() -> None:
     for attributes in (Attribute.CONTROL, Attribute.TRANSACTIONAL, Compression.GZIP):
         batch = kernels.encode_values([b"x"], base_offset=0, leader_epoch=0, timestamp_ms=1, attributes=attributes)
-        assert not door().takes(batch)
-    assert not door().takes(a_batch(bytes(BATCH_BYTES_MAX)))
+        assert not produce_door().takes(batch)
+    assert not produce_door().takes(a_batch(bytes(BATCH_BYTES_MAX)))
 
 
 # --- served by a shell ------------------------------------------------------------------------------------------------
@@ -178,7 +131,7 @@ def test_batches_that_need_somebody_to_look_at_them_are_pythons() -> None:
 
 def served(rig: Rig, **options: Any) -> Peer:
     """A producer's connection to a leader that is alone."""
-    rig.shell.serve_produce(door(**options))
+    rig.shell.serve_produce(produce_door(**options))
     rig.lead(voters=(1,))
     return rig.connect()
 
@@ -187,11 +140,11 @@ def served(rig: Rig, **options: Any) -> Peer:
 def test_a_producer_is_answered_once_its_batch_is_committed(rig: Rig, version: int) -> None:
     peer = served(rig)
     rig.shell.hold_syncs(True)
-    peer.send(request(a_batch(b"a", b"b"), version=version, number=7))
+    peer.send(produce_request(a_batch(b"a", b"b"), version=version, number=7))
     until(lambda: rig.shell.end_offset == 3, "the batch is in the log")
     assert peer.is_silent()
     rig.shell.hold_syncs(False)
-    assert peer.frame() == response(version, 7, base_offset=1, log_start_offset=0)
+    assert peer.frame() == produce_response(version, 7, base_offset=1, log_start_offset=0)
     rig.collect()
     assert rig.events == []
     (stored,) = kernels.batch_headers(rig.stored())[1:]
@@ -200,48 +153,48 @@ def test_a_producer_is_answered_once_its_batch_is_committed(rig: Rig, version: i
 
 def test_many_in_one_write_are_answered_in_their_order(rig: Rig) -> None:
     peer = served(rig)
-    peer.send(*[request(a_batch(b"v"), number=number, acks=[1, -1][number % 2]) for number in range(100)])
+    peer.send(*[produce_request(a_batch(b"v"), number=number, acks=[1, -1][number % 2]) for number in range(100)])
     for number in range(100):
-        assert peer.frame() == response(9, number, base_offset=1 + number, log_start_offset=0)
+        assert peer.frame() == produce_response(9, number, base_offset=1 + number, log_start_offset=0)
 
 
 def test_an_answer_of_pythons_waits_for_those_to_what_was_asked_before(rig: Rig) -> None:
     peer = served(rig)
     rig.shell.hold_syncs(True)
     asked = encode_request(request_header(ApiVersionsRequest(), 3, 2, "tests"), ApiVersionsRequest())
-    peer.send(request(a_batch(b"1"), number=1), asked)
+    peer.send(produce_request(a_batch(b"1"), number=1), asked)
     rig.await_news(lambda: rig.events)
     assert [event.frame for event in rig.events] == [asked]
     rig.shell.send(peer.number, b"Python's answer")
     assert peer.is_silent()
     # Not settled yet, and so the next is Python's, too: it must not be appended before what Python has.
-    peer.send(request(a_batch(b"3"), number=3))
+    peer.send(produce_request(a_batch(b"3"), number=3))
     rig.await_news(lambda: len(rig.events) == 2)
     rig.shell.hold_syncs(False)
-    assert peer.frame() == response(9, 1, base_offset=1, log_start_offset=0)
+    assert peer.frame() == produce_response(9, 1, base_offset=1, log_start_offset=0)
     assert peer.frame() == b"Python's answer"
     rig.shell.settled(peer.number, 1)  # of an answer that Python gave before it knew of the second frame
-    peer.send(request(a_batch(b"4"), number=4))
+    peer.send(produce_request(a_batch(b"4"), number=4))
     rig.await_news(lambda: len(rig.events) == 3)
     rig.shell.send(peer.number, b"to the second")
     rig.shell.send(peer.number, b"to the third")
     rig.shell.settled(peer.number, 3)
-    peer.send(request(a_batch(b"5"), number=5))
+    peer.send(produce_request(a_batch(b"5"), number=5))
     assert [peer.frame() for _ in range(3)] == [
         b"to the second",
         b"to the third",
-        response(9, 5, base_offset=2, log_start_offset=0),
+        produce_response(9, 5, base_offset=2, log_start_offset=0),
     ]
 
 
 @pytest.mark.parametrize(
     "frame",
     [
-        request(a_batch(b"x"), acks=0),
-        request(a_batch(b"x"), acks=2),
-        request(a_batch(b"x")[:-1]),
-        request(a_batch(b"x"), topic="another"),
-        request(b""),
+        produce_request(a_batch(b"x"), acks=0),
+        produce_request(a_batch(b"x"), acks=2),
+        produce_request(a_batch(b"x")[:-1]),
+        produce_request(a_batch(b"x"), topic="another"),
+        produce_request(b""),
     ],
     ids=["acks=0", "acks=2", "damaged", "another topic", "empty"],
 )
@@ -260,37 +213,37 @@ def a_producers(sequence: int, *values: bytes, epoch: int = 0) -> bytes:
 
 def test_an_idempotent_producers_next_batch_is_served_and_any_other_is_pythons(rig: Rig) -> None:
     peer = served(rig)
-    peer.send(request(a_producers(0, b"a", b"b"), number=1), request(a_producers(2), number=2))
-    assert peer.frame() == response(9, 1, base_offset=1, log_start_offset=0)
-    assert peer.frame() == response(9, 2, base_offset=3, log_start_offset=0)
+    peer.send(produce_request(a_producers(0, b"a", b"b"), number=1), produce_request(a_producers(2), number=2))
+    assert peer.frame() == produce_response(9, 1, base_offset=1, log_start_offset=0)
+    assert peer.frame() == produce_response(9, 2, base_offset=3, log_start_offset=0)
     for number, records in enumerate((a_producers(0, b"a", b"b"), a_producers(4), a_producers(3, epoch=1))):
         other = rig.connect()
-        other.send(request(records))
+        other.send(produce_request(records))
         rig.await_news(lambda number=number: len(rig.events) == number + 1)
     assert rig.shell.end_offset == 4
 
 
 def test_while_raft_decides_and_where_nobody_leads_python_answers(rig: Rig) -> None:
-    rig.shell.serve_produce(door())
+    rig.shell.serve_produce(produce_door())
     peer = rig.connect()
-    peer.send(request(a_batch(b"nobody leads")))
+    peer.send(produce_request(a_batch(b"nobody leads")))
     rig.await_news(lambda: len(rig.events) == 1)
     rig.lead(voters=(1,))
     rig.shell.freeze()
     second = rig.connect()
-    second.send(request(a_batch(b"raft decides")))
+    second.send(produce_request(a_batch(b"raft decides")))
     rig.await_news(lambda: len(rig.events) == 2)
     rig.shell.resume(now_us())
     third = rig.connect()
-    third.send(request(a_batch(b"it goes on")))
-    assert third.frame() == response(9, 1, base_offset=1, log_start_offset=0)
+    third.send(produce_request(a_batch(b"it goes on")))
+    assert third.frame() == produce_response(9, 1, base_offset=1, log_start_offset=0)
 
 
 def test_too_much_that_waits_is_pythons_to_refuse(make_rig: Any) -> None:
     rig = make_rig(records_max=2)
     peer = served(rig)
     rig.shell.hold_syncs(True)
-    peer.send(*[request(a_batch(b"v"), number=number) for number in range(4)])
+    peer.send(*[produce_request(a_batch(b"v"), number=number) for number in range(4)])
     rig.await_news(lambda: len(rig.events) == 2)
     assert rig.shell.end_offset == 3
     rig.shell.hold_syncs(False)
@@ -299,7 +252,7 @@ def test_too_much_that_waits_is_pythons_to_refuse(make_rig: Any) -> None:
 def test_a_connection_with_too_many_that_wait_is_pythons(rig: Rig) -> None:
     peer = served(rig, unanswered_max=2)
     rig.shell.hold_syncs(True)
-    peer.send(*[request(a_batch(b"v"), number=number) for number in range(3)])
+    peer.send(*[produce_request(a_batch(b"v"), number=number) for number in range(3)])
     rig.await_news(lambda: rig.events)
     assert rig.shell.end_offset == 3
     rig.shell.hold_syncs(False)
@@ -309,27 +262,27 @@ def test_those_whose_time_is_over_are_told_so_in_their_order(rig: Rig) -> None:
     peer = served(rig)
     rig.shell.hold_syncs(True)
     peer.send(
-        request(a_batch(b"1"), number=1, timeout_ms=60),
-        request(a_batch(b"2"), number=2, timeout_ms=1),
-        request(a_batch(b"3"), number=3),
+        produce_request(a_batch(b"1"), number=1, timeout_ms=60),
+        produce_request(a_batch(b"2"), number=2, timeout_ms=1),
+        produce_request(a_batch(b"3"), number=3),
     )
     began = time.monotonic()
     late = int(ErrorCode.REQUEST_TIMED_OUT)
-    assert [peer.frame(), peer.frame()] == [response(9, 1, late), response(9, 2, late)]
+    assert [peer.frame(), peer.frame()] == [produce_response(9, 1, late), produce_response(9, 2, late)]
     assert time.monotonic() - began >= 0.05, "not before its time"
     rig.shell.hold_syncs(False)
-    assert peer.frame() == response(9, 3, base_offset=3, log_start_offset=0)
+    assert peer.frame() == produce_response(9, 3, base_offset=3, log_start_offset=0)
 
 
 def test_when_the_lead_ends_whoever_waits_is_sent_away(rig: Rig) -> None:
     peer = served(rig)
     rig.shell.hold_syncs(True)
-    peer.send(request(a_batch(b"1"), number=1), request(a_batch(b"2"), number=2, version=13))
+    peer.send(produce_request(a_batch(b"1"), number=1), produce_request(a_batch(b"2"), number=2, version=13))
     until(lambda: rig.shell.end_offset == 3, "both are in the log")
     rig.shell.close()
     rig.shell.fail_pending(-1_001)
     code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    assert [peer.frame(), peer.frame()] == [response(9, 1, code), response(13, 2, code)]
+    assert [peer.frame(), peer.frame()] == [produce_response(9, 1, code), produce_response(13, 2, code)]
     rig.shell.hold_syncs(False)
 
 
@@ -337,7 +290,7 @@ def test_a_failed_sync_acknowledges_nothing(rig: Rig, arm: Any) -> None:
     peer = served(rig)
     until(lambda: rig.shell.high_watermark == 1, "what the term begins with is committed")
     arm("before-flush-submit", "eio")
-    peer.send(request(a_batch(b"1")))
+    peer.send(produce_request(a_batch(b"1")))
     rig.await_news(lambda: rig.shell.was_cut_off)
     rig.shell.stop()
     rig.shell.fail_pending(-1_001)
@@ -347,7 +300,7 @@ def test_a_failed_sync_acknowledges_nothing(rig: Rig, arm: Any) -> None:
 def test_a_producer_that_went_away_is_answered_nowhere(rig: Rig) -> None:
     peer = served(rig)
     rig.shell.hold_syncs(True)
-    peer.send(request(a_batch(b"1")))
+    peer.send(produce_request(a_batch(b"1")))
     until(lambda: rig.shell.end_offset == 2, "it is in the log")
     rig.shell.close_connection(peer.number)
     rig.shell.hold_syncs(False)

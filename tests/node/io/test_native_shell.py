@@ -125,9 +125,7 @@ def test_a_voter_that_does_not_know_the_high_watermark_is_told_soon(rig: Rig) ->
 
 
 @pytest.mark.parametrize("max_bytes", [-(2**31), -1, 0, 1])
-def test_a_peer_that_wants_next_to_nothing_gets_a_batch_from_memory_and_from_the_disk(
-    rig: Rig, max_bytes: int
-) -> None:
+def test_a_peer_that_wants_next_to_nothing_gets_a_batch_from_memory_and_from_the_disk(rig: Rig, max_bytes: int) -> None:
     rig.lead()
     rig.append()
     for node_id, offset in ((2, 0), (3, 1)):  # the first batch was there before the log was lent
