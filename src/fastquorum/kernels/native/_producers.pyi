@@ -1,11 +1,11 @@
-from typing import final
+from typing import Self, final
 
 from fastquorum.kernels import Buffer
-from fastquorum.kernels.producers import PRODUCERS_MAX, UNDO_MAX, ProducedBatch, Producer, Stamp
+from fastquorum.kernels.producers import ProducedBatch, Producer, Stamp
 
 @final
 class Producers:
-    def __init__(self, start_offset: int, *, producers_max: int = PRODUCERS_MAX, undo_max: int = UNDO_MAX) -> None: ...
+    def __new__(cls, start_offset: int, *, producers_max: int = ..., undo_max: int = ...) -> Self: ...
     @property
     def end_offset(self) -> int: ...
     def __len__(self) -> int: ...
