@@ -161,11 +161,8 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
     cdef cppclass Standing:
         Mode mode
         cbool is_frozen
-        int64_t start_offset
         int64_t end_offset
         int64_t flushed_end
-        int64_t generation
-        int32_t last_epoch
         cbool is_flushing
 
     cdef cppclass CppShell "fastquorum::node::Shell":

@@ -10,7 +10,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
-from libc.errno cimport EINTR, ETIMEDOUT
+from libc.errno cimport ETIMEDOUT
 from libc.stdint cimport int64_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport make_shared

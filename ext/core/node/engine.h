@@ -239,7 +239,6 @@ class Engine final : private lane::Outputs {
     Offset high_watermark() const noexcept { return high_watermark_.load(std::memory_order_relaxed); }  // from any thread
     Micros appended_us() const noexcept { return appended_us_.load(std::memory_order_relaxed); }          // from any thread
     void set_appended_us(Micros at_us) noexcept { appended_us_.store(at_us, std::memory_order_relaxed); }
-    bool is_stopped() const noexcept { return is_stopped_; }
     bool has_failed() const noexcept { return latch_.load(std::memory_order_acquire); }  // from any thread
     bool was_cut_off() const noexcept { return was_cut_off_; }
     bool is_roll_wanted() const noexcept { return is_roll_wanted_; }

@@ -13,11 +13,8 @@ namespace fastquorum::node {
 struct Standing {
     lane::Mode mode;
     bool is_frozen;
-    Offset start_offset;
     Offset end_offset;
     Offset flushed_end;
-    std::int64_t generation;
-    std::int32_t last_epoch;
     bool is_flushing;
 };
 
@@ -37,7 +34,6 @@ class Shell {
 
     Offset high_watermark() const noexcept { return engine_.high_watermark(); }
     Micros appended_us() const noexcept { return engine_.appended_us(); }
-    void set_appended_us(Micros at_us) noexcept { engine_.set_appended_us(at_us); }
     bool has_failed() const noexcept { return engine_.has_failed(); }
     Micros flush_began_us() const noexcept { return engine_.flush_began_us(); }
     void watch_flush_again(Micros from_us) noexcept { engine_.watch_flush_again(from_us); }
@@ -65,8 +61,7 @@ class Shell {
     Standing standing() {
         Engine::Section section(engine_);
         const Loan &loan = engine_.log().loan();
-        return {engine_.lane().mode(), engine_.lane().is_frozen(), loan.start_offset,  loan.end_offset,
-                loan.flushed.offset,   loan.generation,            loan.last_epoch, loan.is_flushing};
+        return {engine_.lane().mode(), engine_.lane().is_frozen(), loan.end_offset, loan.flushed.offset, loan.is_flushing};
     }
 
     // Batches in memory, copied; false if they are not there.
