@@ -826,7 +826,7 @@ class Engine final : private lane::Outputs {
             check(lane_.on_frame(channel.number, frame, at_us));
             return true;
         }
-        if (serve(channel, frame, at_us)) return true;
+        if (take_produce(channel, frame, at_us)) return true;
         ++channel.passed_up;
         Event event{EventKind::frame};
         event.connection = channel.number;
@@ -838,7 +838,7 @@ class Engine final : private lane::Outputs {
     }
 
     // A Produce that needs no Python. False: nothing has changed.
-    bool serve(Channel &channel, Span frame, Micros at_us) {
+    bool take_produce(Channel &channel, Span frame, Micros at_us) {
         if (!produce_.is_open() || lane_.mode() != lane::Mode::leader || lane_.is_frozen()) return false;
         if (!channel.accepted || channel.is_pythons() || channel.unanswered >= produce_.unanswered_max) return false;
         ProduceFields fields;
