@@ -9,6 +9,7 @@ from libcpp.vector cimport vector
 
 from fastquorum.kernels.native._lane cimport Admission, FollowerTerms, Identity, LeaderTerms, Mode, Span, State
 from fastquorum.kernels.native._producers cimport ProducersRef
+from fastquorum.kernels.native._stages cimport Group, Histogram, ToldRange
 from fastquorum.kernels.native.core cimport BatchHeader, FileRef, IndexRef, Slice
 
 
@@ -227,6 +228,10 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         void waiting(int64_t *records, int64_t *bytes) noexcept
         void serve_produce(ProduceService service) except +
         void settled(int64_t connection, int64_t frames) noexcept
+        vector[Histogram] stage_histograms() except +
+        void trace_start(size_t capacity) except +
+        void trace_stop() except +
+        int64_t trace_read(vector[Group] *groups, vector[ToldRange] *ranges) except +
         int64_t connection_count() noexcept
         int add(int64_t number, int descriptor, cbool is_accepted, int64_t at_us) except +
         cbool knows(int64_t connection) noexcept

@@ -36,6 +36,7 @@ from fastquorum.kernels.native._lane cimport (
 )
 from fastquorum.kernels.native._producers cimport Producers
 from fastquorum.kernels.native._segment cimport SegmentFile
+from fastquorum.kernels.native._stages cimport Group, Histogram, ToldRange, check_capacity, from_groups, from_histograms
 from fastquorum.kernels.native._values cimport Values
 from fastquorum.kernels.native.core cimport BatchHeader, Fault, FileRef, Slice
 
@@ -629,6 +630,31 @@ cdef class Shell:
         """So many frames of this connection have come as events, and no answer to any is owed any more."""
         with nogil:
             self._shell.settled(connection, frames)
+
+    # --- what it takes: see kernels.stages ----------------------------------------------------------------------------
+
+    def stage_histograms(self):
+        cdef vector[Histogram] found
+        with nogil:
+            found = self._shell.stage_histograms()
+        return from_histograms(found)
+
+    def trace_start(self, int64_t capacity):
+        check_capacity(capacity)
+        with nogil:
+            self._shell.trace_start(<size_t>capacity)
+
+    def trace_stop(self):
+        with nogil:
+            self._shell.trace_stop()
+
+    def trace_read(self):
+        cdef vector[Group] groups
+        cdef vector[ToldRange] ranges
+        cdef int64_t lost
+        with nogil:
+            lost = self._shell.trace_read(&groups, &ranges)
+        return from_groups(groups, ranges, lost)
 
     # --- connections --------------------------------------------------------------------------------------------------
 

@@ -81,6 +81,9 @@ class FollowerLane {
         return Seen::steady;
     }
 
+    // Where the last Fetch asked for more: what lies before it is acknowledged.
+    Offset fetch_offset() const noexcept { return fetch_offset_; }
+
     FollowerTerms terms;
     Offset high_watermark;
     Micros leader_contact_us = -1;

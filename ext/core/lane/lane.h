@@ -172,6 +172,12 @@ class Lane {
         return refused != 0 ? refused : leader_->begin_barrier();
     }
 
+    // Everything below it has been given to some socket; on a follower: has been asked for, and so acknowledged, last.
+    Offset sent_end() const noexcept { return leader_ ? leader_->sent_end() : follower_ ? follower_->fetch_offset() : unknown_offset; }
+
+    // Everything below it is on so many other voters' disks that with this one they are a majority; unknown if none leads here.
+    Offset acked_end() const noexcept { return leader_ ? leader_->acked_end() : unknown_offset; }
+
     // Accepted, and not written yet.
     std::int64_t gathered_bytes() const noexcept { return leader_ ? leader_->gathered_bytes() : 0; }
 

@@ -201,6 +201,25 @@ class LeaderLane {
         return states;
     }
 
+    // How far some peer that is served has been sent the log.
+    Offset sent_end() const noexcept {
+        Offset end = unknown_offset;
+        for (const Served &each : served_) end = std::max(end, each.peer->sent_end);
+        return end;
+    }
+
+    // How far so many other voters have the log on their disks that with this one they are a majority.
+    Offset acked_end() const noexcept {
+        Offset others[voters_max];
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < ends_.size(); ++i)
+            if (static_cast<int>(i) != own_index_) others[count++] = ends_[i];
+        const std::size_t needed = ends_.size() / 2 + (own_index_ < 0 ? 1 : 0);
+        if (needed == 0) return unknown_offset;  // nobody is asked
+        std::sort(others, others + count, [](Offset a, Offset b) { return a > b; });
+        return others[needed - 1];
+    }
+
     Offset high_watermark;
 
    private:

@@ -212,12 +212,15 @@ class Engine final : private lane::Outputs {
         }
 
         void post(Waiter &waiter, std::int64_t result) {
+            const Trace &trace = engine_.log_.trace();
             if (waiter.slot) {
-                waiter.slot->set(result);
+                waiter.slot->set(result, trace.stamp(waiter.appended_us), trace.told());
                 slots_.push_back(std::move(waiter.slot));
             } else if (!waiter.box) {
                 engine_.answer_produce(waiter.produce, result >= 0 ? 0 : not_leader_or_follower, result);
-            } else if (waiter.box->post(waiter.object, result)) {
+                // Whoever was told before that its time is over is told nothing now.
+                if (waiter.produce.connection != lane::no_connection) trace.told()->note_one(result, trace.stamp(waiter.appended_us), now_ns());
+            } else if (waiter.box->post(waiter.object, result, trace.stamp(waiter.appended_us), trace.told())) {
                 boxes_.push_back(waiter.box);
             }
         }
@@ -287,6 +290,7 @@ class Engine final : private lane::Outputs {
                   bool has_waited, bool is_pushed_later) {
         const Offset refused = admit_append(count, size_bytes, has_waited);
         if (refused != 0) return refused;
+        log_.trace().begin(at_us * ns_per_us);
         return appended(lane_.append(values, count, timestamp_ms, is_pushed_later), count, size_bytes, at_us, waiter);
     }
 
@@ -359,6 +363,7 @@ class Engine final : private lane::Outputs {
     void advance(Offset high_watermark) {
         if (high_watermark <= high_watermark_) return;
         high_watermark_ = high_watermark;
+        log_.trace().committed(high_watermark, now_ns());
         if (lane_.mode() == lane::Mode::leader) complete();
         if (std::exchange(is_commit_watched_, false)) has_news_ = true;
     }
@@ -409,7 +414,7 @@ class Engine final : private lane::Outputs {
     // A frame that waited for raft/, on a lane that goes on. False: a roll first, and then again.
     bool offer(Connection connection, Span frame, Micros at_us) {
         if (!make_room(lane_.gathered_bytes() + frame.size)) return false;
-        check(lane_.on_frame(connection, frame, at_us));
+        serve(connection, frame, at_us);
         return true;
     }
 
@@ -542,6 +547,7 @@ class Engine final : private lane::Outputs {
         const bool asks = lane_.mode() == lane::Mode::follower;
         if (hit(asks ? Point::before_send_fetch_request : Point::before_send_fetch_response) != 0) return break_off(connection);
         transmit(connection, frame);
+        if (log_.trace().awaits(Stage::sent)) log_.trace().sent(lane_.sent_end(), now_ns());
         if (Channel *channel = find(connection)) channel->is_lanes_half_sent |= channel->is_owed();
         if (hit(asks ? Point::after_send_fetch_request : Point::after_send_fetch_response) != 0) break_off(connection);
     }
@@ -602,6 +608,7 @@ class Engine final : private lane::Outputs {
                        bool has_waited) {
         const Offset refused = admit_append(count, size, has_waited);
         if (refused != 0) return refused;
+        log_.trace().begin(at_us * ns_per_us);
         return appended(lane_.append_encoded(batch, size, count, timestamp_ms), count, size, at_us, waiter);
     }
 
@@ -612,6 +619,8 @@ class Engine final : private lane::Outputs {
             return offset;
         }
         appended_us_ = at_us;
+        waiter.appended_us = at_us;
+        if (offset >= log_.end_offset()) log_.trace().gathers();
         pending_.push_back({offset + count, offset, count, size_bytes, std::move(waiter)});
         return offset;
     }
@@ -823,7 +832,7 @@ class Engine final : private lane::Outputs {
         const bool is_lanes = channel.waiting == 0 && handed_up_.empty() && lane_.mode() != lane::Mode::closed && !lane_.is_frozen() &&
                               lane_.serves(channel.number);
         if (is_lanes && make_room(lane_.gathered_bytes() + frame.size)) {
-            check(lane_.on_frame(channel.number, frame, at_us));
+            serve(channel.number, frame, at_us);
             return true;
         }
         if (take_produce(channel, frame, at_us)) return true;
@@ -888,6 +897,14 @@ class Engine final : private lane::Outputs {
                 answer_produce(std::exchange(produce, {}), request_timed_out, lane::unknown_offset);
             }
         }
+    }
+
+    void serve(Connection connection, Span frame, Micros at_us) {
+        Trace &trace = log_.trace();
+        const Nanos heard = now_ns();
+        trace.begin(heard);
+        check(lane_.on_frame(connection, frame, at_us));
+        if (trace.awaits(Stage::acked)) trace.acked(lane_.acked_end(), heard);
     }
 
     void wake_sockets() noexcept { signal(control_); }
@@ -958,11 +975,14 @@ class Engine final : private lane::Outputs {
             flush_wanted_.wait(guard, [this] { return ending_ || !holds_syncs_.load(std::memory_order_relaxed); });
         }
         int error = has_failed() ? EIO : hit(Point::before_flush_submit);
+        const Nanos began = now_ns();
         for (std::size_t i = 0; i < files.size() && error == 0; ++i) error = files[i]->sync();
+        const Nanos ended = now_ns();
         if (error == 0) error = hit(Point::after_flush_submit);
         hit(Point::after_sync);
         Section section(*this, is_sockets_thread);
         flush_began_us_.store(never, std::memory_order_relaxed);
+        log_.trace().synced(began, ended);
         synced(token, error, now_us());
     }
 

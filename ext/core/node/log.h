@@ -15,6 +15,7 @@
 #include "../scan.h"
 #include "hooks.h"
 #include "tail.h"
+#include "trace.h"
 
 namespace fastquorum::node {
 
@@ -69,8 +70,11 @@ class NodeLog final : public lane::Log {
     Failure failure() const noexcept { return failure_; }
     int failure_errno() const noexcept { return errno_; }
     Offset failure_offset() const noexcept { return failure_offset_; }
+    Trace &trace() noexcept { return trace_; }
 
     void lend(Loan loan) {
+        if (loan.generation != loan_.generation) trace_.forget();
+        trace_.flushed(loan.flushed.offset, now_ns());
         loan_ = std::move(loan);
         is_lent_ = true;
         if (tail_.end_offset() != loan_.end_offset || tail_generation_ != loan_.generation) tail_.clear();
@@ -107,6 +111,7 @@ class NodeLog final : public lane::Log {
     void flush_done() noexcept {
         loan_.is_flushing = false;
         if (loan_.ticket.generation == loan_.generation && loan_.ticket.at.offset > loan_.flushed.offset) loan_.flushed = loan_.ticket.at;
+        trace_.flushed(loan_.flushed.offset, trace_.sync_ended_ns());
         if (loan_.is_flush_wanted) {
             loan_.is_flush_wanted = false;
             request_flush();
@@ -146,6 +151,7 @@ class NodeLog final : public lane::Log {
         if (error == 0) error = active.file->write(active.size_bytes, batches.data, batches.size);
         if (error == 0) error = hit(Point::after_segment_write);
         if (error != 0) return fail(Failure::write, error);
+        trace_.written(base_offset, next_offset, epoch, now_ns());
         if (!active.index->add_batch(batches.data, base_offset, active.size_bytes)) return fail(Failure::write, ENOMEM);
         loan_.producers->read(batches.data, batches.size, base_offset, next_offset);
         active.size_bytes += batches.size;
@@ -219,6 +225,7 @@ class NodeLog final : public lane::Log {
     bool is_lent_ = false;
     bool has_job_ = false;
     Loan loan_;
+    Trace trace_;
     RecentTail tail_;
     std::int64_t tail_generation_ = -1;
     std::vector<std::uint8_t> scratch_;

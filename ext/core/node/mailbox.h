@@ -18,6 +18,7 @@
 #include "../lane/ports.h"
 #include "hooks.h"
 #include "produce.h"
+#include "trace.h"
 
 namespace fastquorum::node {
 
@@ -26,15 +27,21 @@ class Slot {
    public:
     static constexpr std::uint32_t waiting = 0, known = 1;
 
-    // Under the lane lock; `wake` follows when that is released.
-    void set(std::int64_t result) noexcept {
+    // Under the lane lock; `wake` follows when that is released. `told` measures how long it takes until the thread knows.
+    void set(std::int64_t result, Stamp its_stamp = {}, const ToldRef &told = nullptr) noexcept {
         result_ = result;
+        stamp_ = its_stamp;
+        if (its_stamp.appended_us != 0) told_ = told;
         // Not `release` alone: `wake` must not look for sleepers before this is seen, or one of them sleeps on for ever.
         state_.store(known, std::memory_order_seq_cst);
     }
 
     void wake() noexcept {
-        if (sleepers_.load(std::memory_order_seq_cst) > 0) futex(FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr);
+        if (sleepers_.load(std::memory_order_seq_cst) > 0) {
+            futex(FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr);
+        } else {
+            tell();  // nobody has to be woken: whoever looks knows it now
+        }
     }
 
     bool is_known() const noexcept { return state_.load(std::memory_order_seq_cst) == known; }
@@ -58,10 +65,17 @@ class Slot {
         while (!is_known() && error != ETIMEDOUT && error != EINTR)
             error = futex(FUTEX_WAIT_BITSET_PRIVATE, waiting, timeout_us >= 0 ? &until : nullptr) == 0 ? 0 : errno;
         sleepers_.fetch_sub(1, std::memory_order_seq_cst);
-        return is_known() ? 0 : error;
+        if (!is_known()) return error;
+        tell();
+        return 0;
     }
 
    private:
+    // It is known to whom it is for. Counts once, whoever comes first.
+    void tell() noexcept {
+        if (told_ != nullptr && !is_told_.exchange(true, std::memory_order_relaxed)) told_->note_one(result_, stamp_, now_ns());
+    }
+
     long futex(int operation, std::uint32_t value, const timespec *until) noexcept {
         return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t *>(&state_), operation, value, until, nullptr, FUTEX_BITSET_MATCH_ANY);
     }
@@ -69,6 +83,9 @@ class Slot {
     std::atomic<std::uint32_t> state_{waiting};
     std::atomic<std::int32_t> sleepers_{0};
     std::int64_t result_ = 0;
+    Stamp stamp_;
+    ToldRef told_;
+    std::atomic<bool> is_told_{false};
 };
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
@@ -80,6 +97,7 @@ class Mailbox {
     struct Letter {
         void *object;
         std::int64_t result;
+        Stamp stamp;
     };
 
     Mailbox() noexcept : eventfd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -94,10 +112,11 @@ class Mailbox {
     // False in a forked child, with which the eventfd is shared: to read it there would take the parent's signal away.
     bool is_in_own_process() const noexcept { return process_ == ::getpid(); }
 
-    // True: `signal` is to follow when the lock is released.
-    bool post(void *object, std::int64_t result) {
+    // True: `signal` is to follow when the lock is released. `told` is the same each time: one shell posts here.
+    bool post(void *object, std::int64_t result, Stamp stamp = {}, const ToldRef &told = nullptr) {
         std::lock_guard guard(mutex_);
-        letters_.push_back({object, result});
+        letters_.push_back({object, result, stamp});
+        if (stamp.appended_us != 0 && told_ != told) told_ = told;
         const bool is_first = !is_signalled_;
         is_signalled_ = true;
         return is_first;
@@ -110,11 +129,16 @@ class Mailbox {
 
     // All that came. Whatever comes from here on signals again.
     void collect(std::vector<Letter> *letters) noexcept {
-        std::lock_guard guard(mutex_);
-        std::uint64_t count;
-        if (is_signalled_) (void)!::read(eventfd_, &count, sizeof count);
-        is_signalled_ = false;
-        letters->swap(letters_);
+        ToldRef told;
+        {
+            std::lock_guard guard(mutex_);
+            std::uint64_t count;
+            if (is_signalled_) (void)!::read(eventfd_, &count, sizeof count);
+            is_signalled_ = false;
+            letters->swap(letters_);
+            told = told_;
+        }
+        if (told != nullptr && !letters->empty()) told->note(*letters, now_ns());
     }
 
    private:
@@ -123,6 +147,7 @@ class Mailbox {
     std::mutex mutex_;
     bool is_signalled_ = false;
     std::vector<Letter> letters_;
+    ToldRef told_;
 };
 
 using MailboxRef = std::shared_ptr<Mailbox>;
@@ -134,6 +159,7 @@ struct Waiter {
     MailboxRef box;
     void *object = nullptr;
     ProduceRef produce;
+    Micros appended_us = 0;  // of an append: how long it waits is measured
 };
 
 }  // namespace fastquorum::node

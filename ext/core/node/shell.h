@@ -127,6 +127,7 @@ class Shell {
     void open_leader(const lane::LeaderTerms &terms, Micros at_us) {
         Engine::Section section(engine_);
         engine_.set_appended_us(at_us);
+        engine_.log().trace().opened(true);
         engine_.check(engine_.lane().open_leader(terms, at_us));
     }
 
@@ -137,6 +138,7 @@ class Shell {
 
     void open_follower(const lane::FollowerTerms &terms, Micros at_us) {
         Engine::Section section(engine_);
+        if (engine_.lane().mode() != lane::Mode::follower) engine_.log().trace().opened(false);
         engine_.check(engine_.lane().open_follower(terms, at_us));
     }
 
@@ -297,6 +299,51 @@ class Shell {
         engine_.settled(connection, frames);
     }
 
+    // --- what it takes: see trace.h -------------------------------------------------------------------------------------------
+
+    // In the order of `Measure`.
+    std::vector<Histogram> stage_histograms() {
+        std::vector<Histogram> found;
+        found.reserve(measures);
+        {
+            Engine::Section section(engine_);
+            engine_.log().trace().copy(&found);
+        }
+        found.resize(measures);
+        told()->copy(&found[static_cast<std::size_t>(Measure::committed_told)], &found[static_cast<std::size_t>(Measure::append_told)]);
+        return found;
+    }
+
+    // Record the latest `capacity` groups from now on.
+    void trace_start(std::size_t capacity) {
+        std::vector<Group> groups(capacity);
+        told()->use(std::vector<ToldRange>(capacity));
+        Engine::Section section(engine_);
+        groups = engine_.log().trace().use(std::move(groups), true);
+    }
+
+    void trace_stop() {
+        std::vector<Group> groups(Trace::window);
+        told()->use({});
+        Engine::Section section(engine_);
+        groups = engine_.log().trace().use(std::move(groups), false);
+    }
+
+    // What is recorded; how many groups more were, and have been overwritten. The lock is held for a part of it at a time.
+    std::int64_t trace_read(std::vector<Group> *groups, std::vector<ToldRange> *ranges) {
+        static constexpr std::size_t part = 1024;
+        std::uint64_t next = 0, lost = 0;
+        for (std::size_t before = 1; before != groups->size();) {
+            before = groups->size();
+            groups->reserve(before + part);
+            Engine::Section section(engine_);
+            next = engine_.log().trace().read(next, part, groups);
+            lost = engine_.log().trace().lost();
+        }
+        told()->read(ranges);
+        return static_cast<std::int64_t>(lost);
+    }
+
     // --- connections ----------------------------------------------------------------------------------------------------------
 
     std::int64_t connection_count() {
@@ -350,6 +397,9 @@ class Shell {
     }
 
    private:
+    // It is the same as long as the shell is.
+    const ToldRef &told() noexcept { return engine_.log().trace().told(); }
+
     static std::int64_t wall_ms() noexcept {
         timespec now{};
         ::clock_gettime(CLOCK_REALTIME, &now);

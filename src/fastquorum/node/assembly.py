@@ -61,10 +61,16 @@ def lane_identity(member: Member) -> LaneIdentity:
 
 
 def lane_shell(
-    member: Member, config: QuorumConfig, kernels: Kernels, lane_class: Callable[..., Lane], log: Log, ports: Ports
+    member: Member,
+    config: QuorumConfig,
+    kernels: Kernels,
+    lane_class: Callable[..., Lane],
+    log: Log,
+    ports: Ports,
+    shell_class: type[LaneShell] = LaneShell,
 ) -> LaneShell:
     """The shell around a lane that works in the replica's and the callers' threads."""
-    return LaneShell(
+    return shell_class(
         config=config,
         kernels=kernels,
         lane=lane_class(lane_identity(member), log, kernels, config.batch_bytes_max),

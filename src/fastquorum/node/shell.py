@@ -13,6 +13,7 @@ from fastquorum.errors import FastQuorumError, NotLeader
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import Connection, FetchAdmission, FollowerTerms, HandUp, LaneState, LeaderTerms, Unparked
 from fastquorum.kernels.producers import Producer, Stamp
+from fastquorum.kernels.stages import StageHistogram, TraceRead
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.storage.log import Log
@@ -83,6 +84,15 @@ class Shell(Protocol):
 
     # the replica's thread, without the lock
     def tell(self, on_committed: Callable[[Offset], None]) -> None: ...
+
+
+class MeasuredShell(Shell, Protocol):
+    """A shell that says how long its commits take; from any thread. A real node's, not the simulator's."""
+
+    def stage_histograms(self) -> dict[str, StageHistogram]: ...
+    def trace_start(self, capacity: int) -> None: ...
+    def trace_stop(self) -> None: ...
+    def trace_read(self) -> TraceRead: ...
 
 
 def same_terms(a: Terms, b: Terms) -> bool:

@@ -17,6 +17,7 @@ from fastquorum.node.assembly import Member, Ports, lane_identity, lane_shell
 from fastquorum.node.io.directory import OpenDirectory
 from fastquorum.node.io.failpoints import failpoint
 from fastquorum.node.io.injected import InjectedNativeTransport, InjectedTransport, inner_file
+from fastquorum.node.io.measured_shell import MeasuredLaneShell
 from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.native_reactor import NativeReactor
 from fastquorum.node.io.native_shell import NativeShell
@@ -26,7 +27,7 @@ from fastquorum.node.io.socket_reactor import SocketReactor
 from fastquorum.node.io.transport import SocketTransport
 from fastquorum.node.io.watched import WatchedFlusher
 from fastquorum.node.ports import LaneLock
-from fastquorum.node.shell import Shell
+from fastquorum.node.shell import MeasuredShell
 from fastquorum.storage.log import Log
 
 OnEnd = Callable[[FastQuorumError | None], None]
@@ -40,7 +41,7 @@ class Machine(Protocol):
     def equip(self, member: Member, config: QuorumConfig, kernels: Kernels, opened: OpenDirectory) -> None: ...
     @property
     def transport(self) -> SocketTransport | NativeTransport: ...
-    def make_shell(self, member: Member, log: Log, ports: Ports) -> Shell: ...
+    def make_shell(self, member: Member, log: Log, ports: Ports) -> MeasuredShell: ...
     def make_reactor(self, lock: LaneLock, listening: socket.socket, name: str, on_end: OnEnd) -> Reactor: ...
 
 
@@ -61,8 +62,10 @@ class PureMachine:
         self._flusher = opened.flusher
         self.transport = (InjectedTransport if failpoint.are_armed else SocketTransport)(config, kernels)
 
-    def make_shell(self, member: Member, log: Log, ports: Ports) -> Shell:
-        return lane_shell(member, self._config, self._kernels, load_lane("pure"), log, ports)
+    def make_shell(self, member: Member, log: Log, ports: Ports) -> MeasuredShell:
+        shell = lane_shell(member, self._config, self._kernels, load_lane("pure"), log, ports, MeasuredLaneShell)
+        assert isinstance(shell, MeasuredLaneShell)
+        return shell
 
     def make_reactor(self, lock: LaneLock, listening: socket.socket, name: str, on_end: OnEnd) -> Reactor:
         return SocketReactor(

@@ -103,6 +103,11 @@ class NativeShell(NativeCallers):
         self._borrowing = Borrowing(shell, unwrapped)
         self._fetch_link: FetchLink | None = None
         self._told_high_watermark: Offset = UNKNOWN_OFFSET
+        # What it takes, from any thread.
+        self.stage_histograms = shell.stage_histograms
+        self.trace_start = shell.trace_start
+        self.trace_stop = shell.trace_stop
+        self.trace_read = shell.trace_read
 
     @property
     def is_open(self) -> bool:

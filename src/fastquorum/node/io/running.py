@@ -17,6 +17,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errors import ClosedError, FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Buffer, Kernels
 from fastquorum.kernels.producers import Producer, Stamp
+from fastquorum.kernels.stages import StageHistogram, TraceRead
 from fastquorum.node.assembly import Member, Ports, assemble
 from fastquorum.node.io import directory as directories
 from fastquorum.node.io import handles
@@ -204,6 +205,22 @@ class RunningNode:
     def is_leader(self) -> bool:
         """True while appends are accepted here."""
         return self._shell.is_leader
+
+    def stage_histograms(self) -> dict[str, StageHistogram]:
+        """How long commits took here since it was opened, by the names of `kernels.stages.STAGES`."""
+        return self._shell.stage_histograms()
+
+    def trace_start(self, capacity: int) -> None:
+        """Record the latest `capacity` batches from now on. ClosedError, UsageError."""
+        self.check_open()
+        self._shell.trace_start(capacity)
+
+    def trace_stop(self) -> None:
+        self._shell.trace_stop()
+
+    def trace_read(self) -> TraceRead:
+        """What is recorded so far."""
+        return self._shell.trace_read()
 
     @property
     def error(self) -> FastQuorumError | None:
