@@ -1,6 +1,7 @@
 """A Kafka-KRaft-compatible metadata quorum, embeddable in Python. See README.md.
 
-`open` (asyncio) and `sync.open` (threads) run a node; `log.open` reads a log offline; `sim` is the simulator.
+`open` (asyncio) and `sync.open` (threads) run a node; `log.open` reads a log offline; `sim` is the simulator; `trace`
+shows where a commit's time goes.
 Everything is loaded when it is first used, so that importing this package costs next to nothing.
 """
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from fastquorum import log as log
     from fastquorum import sim as sim
     from fastquorum import sync as sync
+    from fastquorum import trace as trace
     from fastquorum._build_info import BuildInfo, build_info
     from fastquorum.api.committed import Batch, Committed, CommittedRecord, Progress, SnapshotLoaded
     from fastquorum.api.description import QuorumDescription
@@ -69,7 +71,7 @@ _EXPORTS: Final = {
     "RetriableError": "errors",
     "UsageError": "errors",
 }
-_MODULES: Final = ("errors", "log", "sim", "sync")
+_MODULES: Final = ("errors", "log", "sim", "sync", "trace")
 
 __all__ = [
     "AppendTimeout",
@@ -105,6 +107,7 @@ __all__ = [
     "open",
     "sim",
     "sync",
+    "trace",
 ]
 
 

@@ -17,6 +17,7 @@ from fastquorum import log
 from fastquorum.cli.load import rate
 from fastquorum.load.hdr import Histogram
 from tests.cli.conftest import COMMAND, Ran, RunningCommand, in_process, wait_until
+from tests.tracing.chrome_rules import check as check_trace
 
 SETTINGS = """\
 controller.quorum.fetch.timeout.ms=600
@@ -56,7 +57,7 @@ def assert_accounted_for(said: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 def test_three_nodes_are_started_loaded_and_gone(quick: list[str], tmp_path: Path) -> None:
-    files = {"html": "x.html", "svg": "svg", "hdr": "latency", "history": "history"}
+    files = {"html": "x.html", "svg": "svg", "hdr": "latency", "history": "history", "trace": "trace.json"}
     outputs = [word for name, path in files.items() for word in (f"--{name}", str(tmp_path / path))]
     said = loaded(*quick, "--rate", "400", "--seconds", "0.5", *outputs, "--keep")
     assert_accounted_for(said)
@@ -74,6 +75,12 @@ def test_three_nodes_are_started_loaded_and_gone(quick: list[str], tmp_path: Pat
     assert sorted(os.listdir(tmp_path / "svg")) == ["latency.svg", "timeline-latency.svg", "timeline-rate.svg"]
     (kept,) = (tmp_path / "history").iterdir()
     assert json.loads(kept.read_text()) == said
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    check_trace(trace)
+    assert {event["pid"] for event in trace["traceEvents"]} == {1, 2, 3}
+    assert said["stages"].keys() == {"1", "2", "3"}
+    assert sum(stages["append_told"]["count"] for stages in said["stages"].values()) == 200, "not the warm-up's"
+    assert all(stages["sync"]["p50_us"] > 0 for stages in said["stages"].values())
     reader = HistogramLogReader(str(tmp_path / "latency.hlog"), HdrHistogram(1, 3_600_000_000_000, 3))
     total = 0
     while (interval := reader.get_next_interval_histogram()) is not None:
@@ -174,6 +181,9 @@ def test_nobody_at_the_bootstrap_servers_is_said(fastquorum: Callable[..., Ran])
         (["--closed", "4", "--sweep"], "--closed and --sweep exclude each other"),
         (["--sweep", "--kill-leader-at", "1"], "exclude each other"),
         (["--sweep", "--hdr", "x"], "--hdr is for a single run"),
+        (["--sweep", "--trace", "x"], "--trace is for a single run"),
+        (["--bootstrap", "h:1", "--trace", "x"], "is for nodes that are started here"),
+        (["--trace", "/nowhere/x.json"], "there is no such directory"),
         (["--workload", "isr", "--record-bytes", "10"], "have sizes of their own"),
         (["--workload", "keys", "--record-bytes", "3"], "no room for keys"),
         (["--driver", "client", "--api", "asyncio"], "--api asyncio is for the embedded driver"),

@@ -1,11 +1,15 @@
 """What the asyncio and the blocking API share: where a node stands, and what is said when something does not come in
 time."""
 
+import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Final
 
 from fastquorum.errors import AppendTimeout, NotReady
+from fastquorum.kernels.stages import StageHistogram
 from fastquorum.node.io.running import Leadership, RunningNode
+from fastquorum.trace.recording import CAPACITY, Recording, recording
 from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
 
 BARRIER_RETRY_S: Final = 0.002
@@ -55,6 +59,23 @@ class Standing:
     def endpoint(self) -> str:
         """HOST:PORT that this node tells others to reach it at."""
         return f"{self._node.advertised.host}:{self._node.advertised.port}"
+
+    def stage_histograms(self) -> dict[str, StageHistogram]:
+        """How long commits took on this node since it was opened, stage by stage: see `fastquorum.kernels.stages`."""
+        return self._node.stage_histograms()
+
+    def trace(self, path: str | os.PathLike[str], *, capacity: int = CAPACITY) -> AbstractContextManager[Recording]:
+        """Record when the latest `capacity` batches passed which stage while the block lasts, into a file for Perfetto.
+
+        For several nodes of a process in one file see `fastquorum.trace.recording`. Raises OSError if the file cannot
+        be written, ClosedError.
+        """
+        return recording(path, self, capacity=capacity)
+
+    @property
+    def trace_source(self) -> RunningNode:
+        """What `fastquorum.trace` records on."""
+        return self._node
 
     def _raise_if_failed(self) -> None:
         if self._node.error is not None:

@@ -7,10 +7,10 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.cli import machine
 from fastquorum.cli.arguments import (
@@ -26,6 +26,10 @@ from fastquorum.cli.arguments import (
 from fastquorum.cli.output import print_json, tell, working
 from fastquorum.errors import UsageError
 from fastquorum.load.plan import APIS, ARRIVALS, DRIVERS, IN_FLIGHT_MAX, TICK_US_MAX, WORKLOADS, Driver, Plan
+
+if TYPE_CHECKING:
+    from fastquorum.load.runs import Runs
+    from fastquorum.load.stage import Stage
 
 RATE: Final = 10_000.0
 SECONDS: Final = 10.0
@@ -52,6 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum load --sweep --svg charts --history bench/history",
         "fastquorum load --rate 5k --kill-leader-at 4 --html kill.html",
         "fastquorum load --closed 64 --driver kafka --bootstrap h1:9093",
+        "fastquorum load --closed 1 --seconds 2 --trace commits.json",
         "fastquorum load compare before.json after.json",
     )
     _add_load(parser)
@@ -121,6 +126,11 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--svg", metavar="DIR", help="charts as SVG files")
     group.add_argument("--png", metavar="DIR", help="charts as PNG files (needs matplotlib: the extra [bench])")
     group.add_argument("--hdr", metavar="PREFIX", help="PREFIX.hlog and PREFIX.hgrm, for HdrHistogram's tools")
+    group.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="when each node's last batches passed which stage, for Perfetto (ui.perfetto.dev)",
+    )
     group.add_argument("--history", metavar="DIR", help="keep the result there as a JSON file")
     add_format(group)  # type: ignore[arg-type]
 
@@ -143,14 +153,7 @@ def seconds(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    plan = plan_of(arguments)
-    _check_outputs(arguments, plan)
-    load_kernels(arguments.kernels)  # said in our words if they are missing
-    # Otherwise a SIGTERM would leave the nodes running.
-    signal.signal(signal.SIGTERM, _end)
-    with _directory(arguments) as root:
-        result, intervals = _measured(arguments, plan, root)
-    paths = _write(arguments, result, intervals)
+    result, paths = carry_out(arguments)
     if arguments.format == "json":
         print_json(result)
     else:
@@ -163,6 +166,20 @@ def run(arguments: argparse.Namespace) -> int:
         return EXIT_INTERRUPTED
     steps = result.get("steps", [result])
     return 0 if any(step["acknowledged"] for step in steps) else EXIT_NOTHING
+
+
+def carry_out(
+    arguments: argparse.Namespace, around: "Callable[[Stage], AbstractContextManager[object]]" = nullcontext
+) -> tuple[dict[str, Any], list[str]]:
+    """The result, and the files that it was written to. `around` is entered around what is measured."""
+    plan = plan_of(arguments)
+    _check_outputs(arguments, plan)
+    load_kernels(arguments.kernels)  # said in our words if they are missing
+    # Otherwise a SIGTERM would leave the nodes running.
+    signal.signal(signal.SIGTERM, _end)
+    with _directory(arguments) as root:
+        runs, result = _measured(arguments, plan, root, around)
+    return result, _write(arguments, result, runs)
 
 
 def _driver(arguments: argparse.Namespace) -> Driver:
@@ -210,7 +227,7 @@ def _check(arguments: argparse.Namespace, driver: str) -> None:
     if driver != "embedded" and arguments.api == "asyncio":
         raise UsageError(f"--api asyncio is for the embedded driver, not for {driver}", "leave it out")
     if arguments.bootstrap:
-        for name in ("data", "config", "keep"):
+        for name in ("data", "config", "keep", "trace"):
             if getattr(arguments, name):
                 raise UsageError(f"--{name} is for nodes that are started here, --bootstrap starts none")
         if driver == "embedded":
@@ -223,6 +240,8 @@ def _check(arguments: argparse.Namespace, driver: str) -> None:
         raise UsageError("--kill-leader-at and --sweep exclude each other", "give a --rate")
     if arguments.sweep and arguments.hdr:
         raise UsageError("--hdr is for a single run", "each step's histogram stands in the result: --history")
+    if arguments.sweep and arguments.trace:
+        raise UsageError("--trace is for a single run", "give a --rate")
     if driver == "kafka":
         from fastquorum.load.kafka_driver import load_client
 
@@ -235,7 +254,7 @@ def _check_outputs(arguments: argparse.Namespace, plan: Plan) -> None:
         from fastquorum.load.png import load_matplotlib
 
         load_matplotlib()
-    for name in ("html", "hdr"):
+    for name in ("html", "hdr", "trace"):
         path = getattr(arguments, name)
         if path and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
             raise UsageError(f"--{name} {path}: there is no such directory")
@@ -270,11 +289,17 @@ def _directory(arguments: argparse.Namespace) -> Iterator[str]:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _measured(arguments: argparse.Namespace, plan: Plan, root: str) -> tuple[dict[str, Any], list[Any]]:
+def _measured(
+    arguments: argparse.Namespace,
+    plan: Plan,
+    root: str,
+    around: "Callable[[Stage], AbstractContextManager[object]]",
+) -> "tuple[Runs, dict[str, Any]]":
     from fastquorum.cli.load_view import watching
     from fastquorum.load.running import Wish
     from fastquorum.load.runs import FIRST_RATE, Runs
     from fastquorum.load.stage import local_stage, remote_stage
+    from fastquorum.trace import CAPACITY
 
     facts = machine.measured_on(root)
     if not arguments.bootstrap:
@@ -284,16 +309,19 @@ def _measured(arguments: argparse.Namespace, plan: Plan, root: str) -> tuple[dic
 
         plan = dataclasses.replace(plan, records_per_s=FIRST_RATE)
     wish = Wish()
+    is_traced = around is not nullcontext
     with working("looking for the leader" if arguments.bootstrap else "three nodes start"):
         stage = (
             remote_stage(plan, root, parse_bootstrap(arguments.bootstrap), arguments.kernels)
             if arguments.bootstrap
-            else local_stage(plan, root, arguments.kernels, arguments.config)
+            else local_stage(plan, root, arguments.kernels, arguments.config, os.getpid() if is_traced else 0)
         )
     with stage, _ctrl_c(wish), watching() as watcher:
         runs = Runs(stage, plan, facts, wish, watcher)
+        runs.around = around
+        runs.trace_capacity = CAPACITY if arguments.trace else 0
         result = runs.sweep() if arguments.sweep else runs.run(arguments.kill_leader_at)
-    return result, runs.intervals
+    return runs, result
 
 
 def _check_disk(plan: Plan, root: str, is_sweep: bool) -> None:
@@ -329,18 +357,20 @@ def _ctrl_c(wish: Any) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _write(arguments: argparse.Namespace, result: dict[str, Any], intervals: list[Any]) -> list[str]:
+def _write(arguments: argparse.Namespace, result: dict[str, Any], runs: "Runs") -> list[str]:
     from fastquorum.load import files, history
 
     paths: list[str] = []
     if arguments.hdr:
-        paths += files.write_hdr(arguments.hdr, result, intervals)
+        paths += files.write_hdr(arguments.hdr, result, runs.intervals)
     if arguments.svg:
         paths += files.write_svg(arguments.svg, result)
     if arguments.png:
         paths += files.write_png(arguments.png, result)
     if arguments.html:
         paths.append(files.write_page(arguments.html, result))
+    if arguments.trace:
+        paths.append(files.write_trace(arguments.trace, runs.traces))
     if arguments.history:
         paths.append(history.save(arguments.history, result))
     return paths

@@ -9,6 +9,7 @@ from fastquorum.load.chart import charts_of
 from fastquorum.load.hdr import Histogram, Interval, log_lines
 from fastquorum.load.page import page_of
 from fastquorum.load.result import Result
+from fastquorum.trace import NodeTrace, Trace
 
 
 def write_hdr(prefix: str, result: Result, intervals: Sequence[Interval]) -> list[str]:
@@ -43,6 +44,12 @@ def write_png(directory: str, result: Result) -> list[str]:
         paths.append(os.path.join(directory, f"{chart.name}.png"))
         png.draw(chart, paths[-1])
     return paths
+
+
+def write_trace(path: str, traces: Sequence[NodeTrace]) -> str:
+    """What the nodes recorded, for Perfetto."""
+    Trace(traces).write(path)
+    return path
 
 
 def write_page(path: str, result: Result) -> str:

@@ -71,6 +71,10 @@ class WorkerProcess:
         self.was_killed = True
         self._process.send_signal(signal.SIGKILL)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def cpu_s(self) -> float:
         """Processor time so far; 0 if it has ended."""
         try:

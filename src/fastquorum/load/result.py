@@ -12,6 +12,8 @@
                                                     own_appends_per_s (to a target that does nothing), cpu_share
     elections [{t_s, epoch, leader}], kills         since the start; before the start is not told
     cpu_us_per_append, nodes [...]                  all processes of the run, where they are ours; memory
+    stages {node: {stage: figures}}                 of our nodes, while they were measured: count, sum_us, mean_us,
+                                                    p50_us, p99_us; the names are `kernels.stages.STAGES`
     timeline [...]                                  an entry per 0.1 s, counts of appends (see `recorded.Point`)
     histogram                                       all latencies in ns, HdrHistogram V2, base64
     machine                                         facts about where it ran

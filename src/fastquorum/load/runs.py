@@ -3,6 +3,7 @@
 import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from fastquorum.load.recorded import Point, Recorded
 from fastquorum.load.result import Result, result_of, sweep_result
 from fastquorum.load.running import Kill, Wish, run_phase
 from fastquorum.load.stage import Stage
+from fastquorum.trace import NodeTrace
 
 FIRST_RATE: Final = 1000.0
 ACHIEVED_MIN: Final = 0.98
@@ -45,6 +47,12 @@ class Runs:
     watching: Watching = field(default_factory=Watching)
     intervals: list[Interval] = field(default_factory=list)
     """Of the last measured phase, for the files of other tools."""
+    trace_capacity: int = 0
+    """Batches that each node records while it is measured; 0: none."""
+    traces: list[NodeTrace] = field(default_factory=list)
+    """Of the last measured phase."""
+    around: Callable[[Stage], AbstractContextManager[object]] = nullcontext
+    """Entered around each measured phase."""
     _phases: int = 0
 
     def run(self, kill_at_s: float | None = None) -> Result:
@@ -94,13 +102,27 @@ class Runs:
 
     def _measure(self, plan: Plan, kill: Kill | None) -> Result:
         started = datetime.datetime.now(datetime.UTC)
-        before = self._cpu_s()
+        self.stage.observe(self.trace_capacity)
         name = f"{plan.closed} in flight" if plan.closed else f"{plan.records_per_s:,.0f} records/s"
-        recorded = self._phase(name, plan, plan.seconds, kill)
+        with self.around(self.stage):
+            before = self._cpu_s()
+            recorded = self._phase(name, plan, plan.seconds, kill)
+            used = self._cpu_s() - before
+        observed = self.stage.observed()
+        self.traces = [node.trace for node in observed.values() if node.trace is not None]
         self.intervals = recorded.intervals
         is_whole = bool(self.stage.nodes) and not any(node.was_killed for node in self.stage.nodes)
-        cpu_s = self._cpu_s() - before if is_whole else None
-        return result_of(plan, recorded, self.stage, started=started, cpu_s=cpu_s, kill=kill, machine=self.machine)
+        result = result_of(
+            plan,
+            recorded,
+            self.stage,
+            started=started,
+            cpu_s=used if is_whole else None,
+            kill=kill,
+            machine=self.machine,
+        )
+        result["stages"] = {str(node_id): node.figures() for node_id, node in sorted(observed.items())}
+        return result
 
     def _phase(self, name: str, plan: Plan, seconds: float, kill: Kill | None) -> Recorded:
         self.watching.on_phase(name, seconds)

@@ -10,11 +10,12 @@ import queue
 import socket
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from fastquorum.errors import ConfigError, FastQuorumError, NotReady, UsageError
+from fastquorum.load.observing import Observed, observed_of
 from fastquorum.load.plan import Plan
 from fastquorum.load.processes import Message, WorkerProcess
 from fastquorum.load.worker import Options
@@ -50,9 +51,10 @@ class PortTaken(ConfigError):
 class Stage:
     """Processes that are up. A context manager: they end with it."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, tracer_pid: int = 0) -> None:
         self.root = root
         """Where the nodes' directories and everybody's stderr are."""
+        self._tracer_pid = tracer_pid
         self.nodes: list[WorkerProcess] = []
         self.elections: list[Election] = []
         self._generator: WorkerProcess | None = None
@@ -67,6 +69,11 @@ class Stage:
     @property
     def workers(self) -> list[WorkerProcess]:
         return self.nodes + ([self._generator] if self._generator is not None else [])
+
+    @property
+    def leader(self) -> WorkerProcess | None:
+        """Of the nodes of ours; None while none is known to lead."""
+        return self._leader
 
     def generating(self) -> WorkerProcess | None:
         """Who generates the load: now that is, while nobody leads, nobody may."""
@@ -119,6 +126,34 @@ class Stage:
             if message.word == "prepared":
                 workers.discard(message.worker)
 
+    # --- looking at the nodes ---------------------------------------------------------------------------------------
+
+    def observe(self, trace_capacity: int = 0) -> None:
+        """Have every node that is alive count how long its stages take from now on; with a capacity, record them."""
+        self._ask("observe", "observing", lambda node: {"trace_capacity": trace_capacity})
+
+    def observed(self) -> dict[int, Observed]:
+        """What the nodes that are alive have seen since `observe`, by their ids."""
+        said = self._ask("tell", "observed", lambda node: {"trace_path": f"{self.root}/trace-{node.node_id}.json"})
+        return {worker.node_id: observed_of(fields) for worker, fields in said.items()}
+
+    def _ask(
+        self, do: str, answer: str, fields: Callable[[WorkerProcess], dict[str, Any]]
+    ) -> dict[WorkerProcess, dict[str, Any]]:
+        """Tell every node, and wait for what it says to that."""
+        asked = [node for node in self.nodes if not node.was_killed]
+        for node in asked:
+            node.tell(do, **fields(node))
+        said: dict[WorkerProcess, dict[str, Any]] = {}
+        deadline = time.monotonic() + OPEN_S
+        while any(node not in said and not node.was_killed for node in asked):
+            message = self.next(deadline - time.monotonic())
+            if message is None:
+                raise WorkerFailed(f"a node does not answer within {OPEN_S:g} s: it was told to {do}")
+            if message.word == answer:
+                said[message.worker] = message.fields
+        return said
+
     def __enter__(self) -> Self:
         return self
 
@@ -144,12 +179,12 @@ class Stage:
     # --- starting -----------------------------------------------------------------------------------------------------
 
     def start_node(self, node_id: int, plan: Plan, node: dict[str, Any], kernels: str) -> None:
-        options = Options(plan=plan.as_json(), node=node, bootstrap=None, kernels=kernels)
+        options = Options(plan=plan.as_json(), node=node, bootstrap=None, kernels=kernels, tracer_pid=self._tracer_pid)
         self.nodes.append(WorkerProcess(node_id, options, f"{self.root}/node-{node_id}.stderr", self._messages))
 
     def start_generator(self, plan: Plan, bootstrap: Sequence[Endpoint], kernels: str) -> None:
         addresses = [(each.host, each.port) for each in bootstrap]
-        options = Options(plan=plan.as_json(), node=None, bootstrap=addresses, kernels=kernels)
+        options = Options(plan=plan.as_json(), node=None, bootstrap=addresses, kernels=kernels, tracer_pid=0)
         self._generator = WorkerProcess(-1, options, f"{self.root}/generator.stderr", self._messages)
 
     def await_opened(self, count: int) -> None:
@@ -162,22 +197,23 @@ class Stage:
             count -= message.word == "opened"
 
 
-def local_stage(plan: Plan, root: str, kernels: str, config_file: str | None) -> Stage:
-    """Three nodes on this machine, below `root`, and who drives them; a leader is elected."""
+def local_stage(plan: Plan, root: str, kernels: str, config_file: str | None, tracer_pid: int = 0) -> Stage:
+    """Three nodes on this machine, below `root`, and who drives them; a leader is elected. `tracer_pid`: see
+    `worker.Options`."""
     for attempt in range(1, ATTEMPTS_MAX + 1):
         try:
-            return _local_stage(plan, os.path.join(root, f"quorum-{attempt}"), kernels, config_file)
+            return _local_stage(plan, os.path.join(root, f"quorum-{attempt}"), kernels, config_file, tracer_pid)
         except PortTaken:
             if attempt == ATTEMPTS_MAX:
                 raise
     raise AssertionError
 
 
-def _local_stage(plan: Plan, root: str, kernels: str, config_file: str | None) -> Stage:
+def _local_stage(plan: Plan, root: str, kernels: str, config_file: str | None, tracer_pid: int) -> Stage:
     os.makedirs(root)
     ports = _free_ports(NODES)
     voters = ",".join(f"{node_id}@{HOST}:{port}" for node_id, port in enumerate(ports, 1))
-    stage = Stage(root)
+    stage = Stage(root, tracer_pid)
     try:
         shared = {"voters": voters, "cluster_id": str(Uuid(uuid.uuid4().bytes)), "kernels": kernels}
         if config_file is not None:

@@ -3,9 +3,9 @@
     python -m fastquorum.load.worker OPTIONS        (JSON: see `Options`)
 
 Takes JSON lines on stdin: {"do": "prepare"}, {"do": "generate", ...} (see `Worker.job_of`), {"do": "end"} ends the
-generating, the end of stdin ends the process. Says JSON lines on stdout: opened, prepared, leadership, interval (with
-raw samples behind it, see `tally`), generated, failed. Times are on the monotonic clock, which all processes of a
-machine share.
+generating, {"do": "observe" or "tell"} see `Worker.observed`; the end of stdin ends the process. Says JSON lines on
+stdout: opened, prepared, leadership, interval (with raw samples behind it, see `tally`), generated, observing,
+observed, failed. Times are on the monotonic clock, which all processes of a machine share.
 """
 
 import asyncio
@@ -30,6 +30,7 @@ from fastquorum.load.generating import Driver, Job, generate
 from fastquorum.load.kafka_driver import KafkaDriver
 from fastquorum.load.leader_search import Found, find_leader
 from fastquorum.load.null_target import own_appends_per_s
+from fastquorum.load.observing import Observing, allow_tracing
 from fastquorum.load.payloads import Payloads, make_payloads
 from fastquorum.load.plan import Plan
 from fastquorum.load.schedule import Schedule
@@ -51,6 +52,8 @@ class Options(TypedDict):
     bootstrap: list[tuple[str, int]] | None
     """Where to find the quorum, for a generator without a node; None: a node that generates only if it is embedded."""
     kernels: str
+    tracer_pid: int
+    """Who may trace this process, with whatever it starts; 0: nobody but those who may anyway."""
 
 
 class Voice:
@@ -113,6 +116,8 @@ class Worker:
         self.options = options
         self.voice = Voice()
         self.ears = Ears()
+        self.observing: Observing | None = None
+        """Of the node that runs here."""
         self._payloads: Payloads | None = None
         self._own_rate = 0.0
 
@@ -135,11 +140,26 @@ class Worker:
             if command["do"] == "prepare":
                 self.prepare()
                 continue
+            if self.observed(command):
+                continue
             ready()
             job = self.job_of(command)
             self.ears.begin(job, command["phase"])
             before = cpu_s()
             self.finished(command, carry_out(job), cpu_s() - before)
+
+    def observed(self, command: Command) -> bool:
+        """True if the command was about looking at this node, and is carried out."""
+        if self.observing is None:
+            return False
+        if command["do"] == "observe":
+            self.observing.begin(command["trace_capacity"])
+            self.voice.say("observing")
+        elif command["do"] == "tell":
+            self.voice.say("observed", **self.observing.end(command["trace_path"]))
+        else:
+            return False
+        return True
 
     def job_of(self, command: Command) -> Job:
         """{"phase", "plan", "seconds", "start_ns", "first_tick"}."""
@@ -170,6 +190,7 @@ class Worker:
 def serve_blocking(worker: Worker, node: dict[str, Any]) -> None:
     """A node, driven by the blocking API if it is told to generate."""
     with fastquorum.sync.open(**node) as quorum:
+        worker.observing = Observing(quorum)
         worker.voice.say("opened", endpoint=quorum.endpoint)
 
         def watch() -> None:
@@ -192,6 +213,7 @@ async def serve_asyncio(worker: Worker, node: dict[str, Any]) -> None:
     """The same by the asyncio API."""
     loop = asyncio.get_running_loop()
     async with await fastquorum.open(**node) as quorum:
+        worker.observing = Observing(quorum)
         worker.voice.say("opened", endpoint=quorum.endpoint)
 
         async def watch() -> None:
@@ -202,6 +224,8 @@ async def serve_asyncio(worker: Worker, node: dict[str, Any]) -> None:
         while (command := await loop.run_in_executor(None, worker.ears.next))["do"] != "quit":
             if command["do"] == "prepare":
                 await loop.run_in_executor(None, worker.prepare)
+                continue
+            if worker.observed(command):
                 continue
             await quorum.wait_ready(READY_S)
             job = worker.job_of(command)
@@ -249,6 +273,7 @@ def cpu_s() -> float:
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
     options: Options = json.loads(sys.argv[1])
+    allow_tracing(options["tracer_pid"])
     worker = Worker(options)
     node, bootstrap = options["node"], options["bootstrap"]
     try:
