@@ -53,6 +53,7 @@ COMMANDS: Final = tuple(
         ("handover", "handover", "a replica's votes between our nodes and Apache Kafka's"),
         ("load", "load", "put a quorum under load, and see what it takes"),
         ("load compare", "load_compare", "two results of load, as ratios"),
+        ("profile", "profile", "a load with its nodes profiled: flame graph, time off the processor, syncs"),
         ("wire decode", "wire_decode", "frames in hex to JSON"),
         ("wire encode", "wire_encode", "JSON to frames in hex"),
         ("wire sniff", "wire_sniff", "a recording proxy in front of a node"),
