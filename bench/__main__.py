@@ -1,5 +1,5 @@
 """`python -m bench [kernels] [commit]`: measure, print a table or JSON. `... compare`: against peers;
-`... budget`: what a commit costs."""
+`... budget`: what a commit costs; `... figures`: goals that no microbenchmark shows."""
 
 import argparse
 import json
@@ -80,9 +80,16 @@ def _budget(arguments: list[str]) -> int:
     return budget(arguments)
 
 
+def _figures(arguments: list[str]) -> int:
+    from bench.figures.command import main as figures
+
+    return figures(arguments)
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "budget": _budget,
     "compare": _compare,
+    "figures": _figures,
     "instructions": _instructions,
 }
 """Words that are no suites: commands with options of their own."""

@@ -90,8 +90,12 @@ class Runs:
             overload = self._step(good["plan"]["records_per_s"] * 2, steps)
         return sweep_result(steps, good, overload, self.machine)
 
+    def offer(self, records_per_s: float) -> Result:
+        """Measure once at another offered load, without a warm-up."""
+        return self._measure(replace(self.plan, records_per_s=records_per_s), None)
+
     def _step(self, rate: float, steps: list[Result]) -> Result:
-        step = self._measure(replace(self.plan, records_per_s=rate), None)
+        step = self.offer(rate)
         steps.append(step)
         self.watching.on_result(step)
         return step

@@ -1,0 +1,1 @@
+"""What no microbenchmark shows: a quorum's life as its users have it, each figure beside its yardstick."""

@@ -1,0 +1,123 @@
+"""Twice as much offered as the quorum can take: what is committed still, what becomes of the rest, memory, elections.
+
+The load generator of `fastquorum load`: first the knee is searched for, as its sweep does, then knee and twice the knee
+take turns, in the process of the node that leads. How fast a refusal comes is seen by one thread that appends without a
+pause, to a quorum of one.
+"""
+
+import math
+from pathlib import Path
+from typing import Any, Final
+
+from bench.figures.figure import Goal, Measured, Row, Setting, alone, folder, over
+from bench.figures.trio import SOON, Node
+from fastquorum.config import QuorumConfig
+from fastquorum.load.plan import Plan
+from fastquorum.load.running import Wish
+from fastquorum.load.runs import DOUBLINGS_MAX, Runs, Watching, keeps_up
+from fastquorum.load.stage import local_stage
+
+MIB: Final = 1 << 20
+THROUGHPUT, NONE = Goal(at_least=0.9), Goal(at_most=0.0)
+FLOODED: Final = 4096
+"""What may wait of a flood: less than usual, so that it is full at once."""
+OVERLOADED: Final = "overloaded"
+QUEUE_MIB: Final = QuorumConfig().append_queue_bytes_max / MIB
+Result = dict[str, Any]
+
+
+def measure(setting: Setting, directory: Path) -> Measured:
+    rounds, seconds = setting.pick(5, 1), setting.pick(3.0, 0.4)
+    plan = Plan(records_per_s=setting.pick(16_000.0, 40_000.0), seconds=seconds, warmup_s=setting.pick(1.0, 0.2))
+    watching = Watching(on_phase=lambda name, length: setting.say(f"overload: {name} ..."))
+    with local_stage(plan, str(directory), "native", None) as stage:
+        runs = Runs(stage, plan, {}, Wish(), watching)
+        rate, steps = _knee(runs, bisections=setting.pick(3, 0))
+        taken: list[tuple[Result, Result]] = []
+        for _ in range(rounds):
+            at_knee = runs.offer(rate)
+            taken.append((at_knee, runs.offer(2 * rate)))
+    measured = Measured(_rows(taken), {"knee_records_per_s": rate, "rounds": rounds, "slice_s": seconds})
+    if not keeps_up(steps[0], steps[0]):
+        measured.notes.append("even the lightest load was too much: it stands for the knee")
+    measured.details = {
+        "search": [_summary(step) for step in steps],
+        "rounds": [[_summary(step) for step in pair] for pair in taken],
+    }
+    measured.notes += sorted({pair[1]["generator"]["how"] for pair in taken if pair[1]["generator_was_bottleneck"]})
+    _flood(setting, folder(directory, "flood"), measured)
+    return measured
+
+
+def _knee(runs: Runs, bisections: int) -> tuple[float, list[Result]]:
+    """As the sweep of `fastquorum load` finds it: the highest offered load that the quorum keeps up with."""
+    steps = [runs.run()]
+    rate, good, bad = runs.plan.records_per_s, runs.plan.records_per_s, math.inf
+    assert rate is not None
+    assert good is not None
+    for _ in range(DOUBLINGS_MAX):
+        if not keeps_up(steps[-1], steps[0]):
+            bad = rate
+            break
+        good, rate = rate, 2 * rate
+        steps.append(runs.offer(rate))
+    for _ in range(bisections if bad > good else 0):
+        rate = math.sqrt(good * bad)
+        steps.append(runs.offer(rate))
+        good, bad = (rate, bad) if keeps_up(steps[-1], steps[0]) else (good, rate)
+    return good, steps
+
+
+def _rows(taken: list[tuple[Result, Result]]) -> list[Row]:
+    knee, twice = ([pair[at]["achieved_per_s"] for pair in taken] for at in (0, 1))
+    before, after = ([_resident_mib(pair[at]) for pair in taken] for at in (0, 1))
+    grown = [max(later - earlier, 0.0) for earlier, later in zip(before, after, strict=True)]
+    return [
+        over("records committed, twice the knee offered", "/s", twice, "at the knee", knee, THROUGHPUT),
+        alone("refused with Overloaded, of what was offered", "", [_share(pair[1], OVERLOADED) for pair in taken]),
+        alone("lost in any other way, of what was offered", "", [_other_share(pair[1]) for pair in taken], NONE),
+        alone("elections", "", [float(len(pair[1]["elections"])) for pair in taken], NONE),
+        alone("p99 of what was taken", "us", [pair[1]["latency_us"]["p99"] for pair in taken]),
+        alone("most resident memory of a node", "MiB", after),
+        alone(
+            f"its growth from the knee to twice the knee (what may wait: {QUEUE_MIB:g} MiB)",
+            "MiB",
+            grown,
+            Goal(at_most=QUEUE_MIB),
+        ),
+    ]
+
+
+def _share(result: Result, kind: str) -> float:
+    return float(result["errors"].get(kind, 0) / max(result["appends"], 1))
+
+
+def _other_share(result: Result) -> float:
+    return sum(_share(result, kind) for kind in result["errors"] if kind != OVERLOADED)
+
+
+def _resident_mib(result: Result) -> float:
+    return max(each["resident_bytes_max"] for each in result["nodes"]) / MIB
+
+
+def _summary(result: Result) -> Result:
+    kept = ("offered_per_s", "achieved_per_s", "latency_us", "errors", "elections", "nodes", "generator_was_bottleneck")
+    return {name: result[name] for name in kept}
+
+
+def _flood(setting: Setting, directory: Path, measured: Measured) -> None:
+    seconds = setting.pick(2.0, 0.3)
+    options = {"path": str(directory / "node"), "node_id": 1, "append_queue_records_max": FLOODED, **SOON}
+    node = Node("overload, flood", "blocking", options, directory / "node.stderr")
+    try:
+        epoch = node.ask("who")["epoch"]
+        found = node.ask("flood", seconds=seconds)
+        elections = node.ask("who")["epoch"] - epoch
+    finally:
+        node.stop()
+    measured.details["flood"] = {**found, "elections": elections, "seconds": seconds}
+    if found["refused"]:
+        for rank in ("p50", "p99"):
+            measured.rows.append(alone(f"a refusal takes, {rank}", "us", [found[f"refused_{rank}_us"]]))
+    else:
+        measured.notes.append("one thread that appends without a pause was not refused anything")
