@@ -23,6 +23,8 @@ from fastquorum.wire.control_records import (
     encode_control_record,
 )
 
+VoterSets = tuple[tuple[Offset, VoterSet], ...]
+KRaftVersions = tuple[tuple[Offset, int], ...]
 RECOVERY_READ_BYTES = 4 * 1024 * 1024
 
 
@@ -31,8 +33,8 @@ class Span(NamedTuple):
 
     data: bytes
     scan: Scan
-    voter_sets: tuple[tuple[Offset, VoterSet], ...]
-    kraft_versions: tuple[tuple[Offset, int], ...]
+    voter_sets: VoterSets
+    kraft_versions: KRaftVersions
 
     def as_event(self, handle: int) -> RecordSpan:
         """What raft/ may see of it."""
@@ -72,15 +74,20 @@ def read_span(
     if scan.batch_count == 0:
         return None
     data = records[: scan.valid_bytes]
+    voter_sets, kraft_versions = _rafts(kernels, data) if scan.control_count else ((), ())
+    return Span(data, scan, voter_sets, kraft_versions)
+
+
+def _rafts(kernels: Kernels, data: Buffer) -> tuple[VoterSets, KRaftVersions]:
+    """What concerns raft/ among the control records of whole, good batches. Raises WireError."""
     voter_sets: list[tuple[Offset, VoterSet]] = []
     kraft_versions: list[tuple[Offset, int]] = []
-    if scan.control_count:
-        for offset, message in control_records(kernels, data):
-            if isinstance(message, VotersRecord):
-                voter_sets.append((offset, voter_set(message)))
-            elif isinstance(message, KRaftVersionRecord):
-                kraft_versions.append((offset, message.kraft_version))
-    return Span(data, scan, tuple(voter_sets), tuple(kraft_versions))
+    for offset, message in control_records(kernels, data):
+        if isinstance(message, VotersRecord):
+            voter_sets.append((offset, voter_set(message)))
+        elif isinstance(message, KRaftVersionRecord):
+            kraft_versions.append((offset, message.kraft_version))
+    return tuple(voter_sets), tuple(kraft_versions)
 
 
 def control_records(kernels: Kernels, data: Buffer) -> Iterator[tuple[Offset, Message]]:
@@ -98,12 +105,23 @@ def control_records(kernels: Kernels, data: Buffer) -> Iterator[tuple[Offset, Me
                 yield record.offset, decode_control_record(record.key, record.value)[1]
 
 
-def recovered(kernels: Kernels, log: Log) -> tuple[tuple[tuple[Offset, VoterSet], ...], tuple[tuple[Offset, int], ...]]:
+def recovered(kernels: Kernels, log: Log) -> tuple[VoterSets, KRaftVersions]:
     """The voter sets and kraft.versions that a recovered log holds, by offset; what producers have in it is taken in on
-    the way. Raises CorruptionError."""
-    voter_sets: list[tuple[Offset, VoterSet]] = []
-    kraft_versions: list[tuple[Offset, int]] = []
-    offset = log.start_offset
+    the way. Raises CorruptionError.
+
+    What recovery saw is not read again: that would take longer than the recovery.
+    """
+    control, offset = log.recovered_control()
+    voter_sets: VoterSets = ()
+    kraft_versions: KRaftVersions = ()
+    for batch in control:
+        try:
+            more_sets, more_versions = _rafts(kernels, batch)
+        except WireError as error:
+            (info,) = kernels.batch_headers(batch, verify_crc=False)
+            raise CorruptionError(BatchFault.RECORD, offset=info.base_offset) from error
+        voter_sets += more_sets
+        kraft_versions += more_versions
     while offset < log.end_offset:
         data = log.read(offset, RECOVERY_READ_BYTES)
         try:
@@ -116,7 +134,7 @@ def recovered(kernels: Kernels, log: Log) -> tuple[tuple[tuple[Offset, VoterSet]
         kraft_versions += span.kraft_versions
         log.producers.read(span.data, offset, span.scan.next_offset)
         offset = span.scan.next_offset
-    return tuple(voter_sets), tuple(kraft_versions)
+    return voter_sets, kraft_versions
 
 
 def cut_at(kernels: Kernels, data: bytes, end_offset: Offset) -> bytes:

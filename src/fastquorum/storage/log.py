@@ -55,7 +55,9 @@ class Log:
         self._flushed = self._written_end()
         self._marking = Marking(disk, kernels, config, directory, found.epochs, found.mark)
         self._tail = RecentTail(kernels)
-        self.producers = kernels.Producers(self.start_offset)
+        self._recovered_control = found.seen.control
+        self._recovered_end = found.end_offset
+        self.producers = found.seen.producers
         """As of some offset: see `producers.catch_up`. While the log is lent its borrower takes in what it appends."""
         self.snapshots = Snapshots(disk, kernels, directory, found.snapshots, self._latched)
         self._epochs = LogEpochs(found.epochs, self.snapshots, self.start_offset)
@@ -307,6 +309,13 @@ class Log:
 
     # --- truncating ---------------------------------------------------------------------------------------------------
 
+    def recovered_control(self) -> tuple[list[bytes], Offset]:
+        """The control batches that recovery saw, and up to which offset; once, as they are needed no more. After a
+        truncation none up to the log's start: what they were has to be read."""
+        found = self._recovered_control, self._recovered_end
+        self._recovered_control, self._recovered_end = [], self.start_offset
+        return found
+
     def truncate_to(self, end_offset: Offset) -> Offset:
         """Remove every batch that reaches beyond `end_offset`; the new end (lower, if `end_offset` lay inside a batch).
 
@@ -338,6 +347,7 @@ class Log:
         self._end_offset = new_end
         self._epochs.cache.truncate_to(new_end)
         self.producers.truncated(new_end)
+        self._recovered_control, self._recovered_end = [], self.start_offset
         self._tail.clear()
         if self.is_flushing:
             self._flushing.wanted = self._flushed.offset < new_end
@@ -372,6 +382,7 @@ class Log:
             self._flushed = self._written_end()
             self._tail.clear()
             self.producers.begin_anew(snapshot.offset)
+            self._recovered_control, self._recovered_end = [], snapshot.offset
             self._marking.save(self._flushed)
         self.snapshots.remove_below(snapshot.offset)
 

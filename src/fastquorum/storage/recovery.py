@@ -2,7 +2,7 @@
 
 Two halves. `inspect` only reads: it checks every byte and either says what must be done or raises, with nothing
 changed. `recover` then does it, in an order in which a crash at any point leaves a directory that the next recovery
-brings to the same log.
+brings to the same log. Every byte is read once: what others need of the batches is put aside on the way.
 
 The durable mark decides what a bad batch means. Below it: CorruptionError, for those bytes had been synced; another
 replica may count on them, so they are never truncated away here. At or above it: the torn tail of an interrupted
@@ -23,9 +23,11 @@ aside.
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from fastquorum.errors import CorruptionError, DirectoryError
-from fastquorum.kernels import BatchFault, EpochCache, Fault, Kernels
+from fastquorum.kernels import BatchFault, Buffer, EpochCache, Fault, Kernels, Scan
+from fastquorum.kernels.producers import Producers
 from fastquorum.storage import names
 from fastquorum.storage.epochs import format_epochs
 from fastquorum.storage.mark import ANEW, LogPosition, Mark, epochs_checksum, read_mark, write_mark
@@ -46,11 +48,30 @@ class FoundSegment:
 
 
 @dataclass(slots=True)
+class SeenBatches:
+    """What the good batches hold that others than the log ask for after a recovery."""
+
+    producers: Producers
+    """Of all batches."""
+    control: list[bytes] = field(default_factory=list)
+    """The control batches, whole, in order."""
+
+    def take(self, kernels: Kernels, batches: Buffer, scan: Scan) -> None:
+        """Batches that were checked, and continue those before."""
+        self.producers.read(batches, scan.first_offset, scan.next_offset)
+        if scan.control_count:
+            for info in kernels.batch_headers(batches, verify_crc=False):
+                if info.is_control:
+                    self.control.append(bytes(batches[info.position : info.position + info.size_bytes]))
+
+
+@dataclass(slots=True)
 class Inspection:
     """What `inspect` found: the log as it will be, and what has to go."""
 
     mark: Mark | None
     snapshots: FoundSnapshots
+    seen: SeenBatches
     begins_at: OffsetAndEpoch | None = None
     """The snapshot that takes the place of all segments: an install that was interrupted."""
     kept: list[FoundSegment] = field(default_factory=list)
@@ -82,6 +103,7 @@ class Recovered:
     mark: Mark
     torn: Fault | None
     snapshots: FoundSnapshots
+    seen: SeenBatches
 
 
 # --- looking ----------------------------------------------------------------------------------------------------------
@@ -95,7 +117,8 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
         raise DirectoryError("the log directory is missing", hint, where)
     listing = disk.list(directory)
     bases = [base for name in listing if (base := names.parse_segment(name)) is not None]
-    inspection = Inspection(read_mark(disk, kernels, directory), find_snapshots(disk, kernels, directory))
+    seen = SeenBatches(kernels.Producers(bases[0] if bases else 0))
+    inspection = Inspection(read_mark(disk, kernels, directory), find_snapshots(disk, kernels, directory), seen)
     mark = inspection.mark
     if mark is not None and mark.is_anew:
         inspection.begins_at = _covering_snapshot(where, inspection.snapshots, mark.at.offset)
@@ -196,6 +219,7 @@ def _scan_into(kernels: Kernels, inspection: Inspection, segment: Segment, end: 
         expected_offset=inspection.end_offset,
         epoch_min=inspection.last_epoch,
         index=segment.index,
+        visit=partial(inspection.seen.take, kernels),
     )
     segment.size_bytes = scan.end_position
     segment.max_timestamp_ms = max(segment.max_timestamp_ms, scan.max_timestamp_ms)
@@ -273,7 +297,7 @@ def recover(disk: Disk, kernels: Kernels, directory: str, *, prepare_bytes: int)
     snapshots = inspection.snapshots
     removed = remove_below(disk, directory, segments[0].base_offset)
     snapshots.usable = [each for each in snapshots.usable if each not in removed]
-    return Recovered(segments, inspection.end_offset, epochs, mark, inspection.torn, snapshots)
+    return Recovered(segments, inspection.end_offset, epochs, mark, inspection.torn, snapshots, inspection.seen)
 
 
 def discard_log(disk: Disk, kernels: Kernels, directory: str, begins_at: Offset) -> Mark:
@@ -297,6 +321,7 @@ def _begin_anew(
     inspection.mark = discard_log(disk, kernels, directory, begins_at.offset)
     inspection.kept, inspection.cut, inspection.epoch_starts = [], [], []
     inspection.end_offset, inspection.torn = begins_at.offset, None
+    inspection.seen = SeenBatches(kernels.Producers(begins_at.offset))
 
 
 def _remove_leftovers(disk: Disk, directory: str, inspection: Inspection) -> None:
