@@ -318,9 +318,12 @@ class StorageFailed(FatalError, OSError):
     errno_code: int = 0
 
     def __str__(self) -> str:
+        todo = "check the device and restart the process"
+        if self.errno_code in (errno.ENOSPC, errno.EDQUOT):
+            todo = "make room on its file system and start the process again, which needs nothing else"
         return (
             f"{self.operation} of {self.path} failed: {self.detail}; the replica stops, because what the disk holds is "
-            "no longer known: check the device and restart the process"
+            f"no longer known: {todo}"
         )
 
     @property

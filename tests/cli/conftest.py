@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,10 +41,11 @@ def fastquorum(capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     return run
 
 
-def in_process(*words: object, stdin: str = "") -> Ran:
-    """Calls the command as a process, with text on its stdin."""
+def in_process(*words: object, stdin: str = "", environment: Mapping[str, str] | None = None) -> Ran:
+    """Calls the command as a process, with text on its stdin, and more in its environment."""
     command = [*COMMAND, *map(str, words)]
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60)
+    more = {**os.environ, **(environment or {})}
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, env=more)
     return Ran(done.returncode, done.stdout, done.stderr)
 
 

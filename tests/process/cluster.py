@@ -194,6 +194,13 @@ class Cluster:
         leader: int = event["leader"]
         return leader
 
+    def make_leader(self, node_id: int) -> None:
+        """Have whoever leads resign for this one, until it leads."""
+        while (leader := self.leader()) != node_id:
+            epoch = self.epoch()
+            self.nodes[leader].tell(f"transfer {node_id}")
+            self.wait_leader(after_epoch=epoch)
+
     def append(self, value: str, *, after_epoch: int) -> int:
         """Append at the leader of a later epoch than `after_epoch`; its id. If it leads no longer, at the next one."""
         while True:

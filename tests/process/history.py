@@ -5,6 +5,7 @@ An answer may be neither yes nor no: what is `unknown` may be in the log or not,
 """
 
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -20,6 +21,9 @@ class Append:
     fate: Fate = "unknown"
     offset: int = -1
     reason: str = ""
+    began_s: float = field(default_factory=time.monotonic)
+    settled_s: float = -1.0
+    """Both on the monotonic clock; -1: its fate is not known."""
 
 
 @dataclass(slots=True)
@@ -66,6 +70,7 @@ class History:
             self._counts[append.fate] -= 1
             self._counts[fate] += 1
             append.fate, append.offset, append.reason = fate, offset, reason
+            append.settled_s = time.monotonic()
             self._changed.notify_all()
 
     def count(self, fate: Fate) -> int:
@@ -80,6 +85,11 @@ class History:
     def acked(self, from_offset: int = 0) -> list[Append]:
         with self._guard:
             return [each for each in self.by_value.values() if each.fate == "acked" and each.offset >= from_offset]
+
+    def settled(self, begin_s: float, end_s: float) -> list[Append]:
+        """Whose fate became known, or was given up, between two moments of the monotonic clock."""
+        with self._guard:
+            return [each for each in self.by_value.values() if begin_s <= each.settled_s < end_s]
 
     def judge(self, records: Iterable[tuple[int, bytes]], from_offset: int = 0) -> Judgement:
         """Compare with a committed log from an offset on."""

@@ -1,7 +1,8 @@
 """One node in a process of its own, as a program that embeds it runs it: `python -m tests.process.node DATA CONFIG`.
 
 Says what happens as JSON lines on stdout: opened, leadership, ready, appended, stopped, failed... Takes one command a
-line on stdin: `append TIMEOUT_S VALUE`, `barrier TIMEOUT_S`, `transfer NODE`, `status`. SIGTERM and the end of stdin
+line on stdin: `append TIMEOUT_S VALUE`, `barrier TIMEOUT_S`, `transfer NODE`, `status`, and what else a program does:
+`wait SECONDS`, `compute SECONDS` in Python, `hold SECONDS` in a C call that keeps the GIL. SIGTERM and the end of stdin
 stop it gracefully. It dies with whoever started it.
 """
 
@@ -86,6 +87,27 @@ def _transfer(node: sync.Quorum, heir: int) -> None:
         say("transferred", error=type(error).__name__, text=str(error))
 
 
+def _wait(seconds: float) -> None:
+    time.sleep(seconds)
+    say("waited")
+
+
+def _compute(seconds: float) -> None:
+    """Python alone, which gives the GIL away only when it is asked for."""
+    say("computing")
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        sum(range(1000))
+    say("computed")
+
+
+def _hold(seconds: float) -> None:
+    """As an extension that computes, and does not release the GIL."""
+    say("holding")
+    ctypes.PyDLL(None).usleep(round(seconds * 1e6))
+    say("held")
+
+
 def _obey(node: sync.Quorum, over: _Over) -> None:
     for line in sys.stdin:
         match line.rstrip("\n").split(" ", 2):
@@ -95,6 +117,9 @@ def _obey(node: sync.Quorum, over: _Over) -> None:
                 work = threading.Thread(target=_barrier, args=(node, float(timeout_s)), daemon=True)
             case ["status"]:
                 work = threading.Thread(target=_status, args=(node,), daemon=True)
+            case ["wait" | "compute" | "hold" as what, seconds]:
+                does = {"wait": _wait, "compute": _compute, "hold": _hold}[what]
+                work = threading.Thread(target=does, args=(float(seconds),), daemon=True)
             case ["transfer", heir]:
                 work = threading.Thread(target=_transfer, args=(node, int(heir)), daemon=True)
             case _:

@@ -2,43 +2,19 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from fastquorum.errors import FatalError
+from tests.cli.conftest import wait_until
 from tests.privileges import mounted, strace
 from tests.process.cluster import Cluster, cluster
-from tests.process.history import History
-from tests.process.load import Load, fetch_committed
+from tests.process.judged import under_load
 from tests.process.processes import WAIT_S
 
 FAILED_S = 20.0
 """A failing node is gone within this; it is a bound, not a measure."""
-
-
-@contextmanager
-def under_load(quorum: Cluster, value_bytes: int = 64) -> Iterator[tuple[Load, History]]:
-    """Writers while something breaks; afterwards nothing acknowledged may be missing anywhere it counts."""
-    history = History()
-    endpoints = {node_id: quorum.endpoint(node_id) for node_id in quorum.ids}
-    with Load(endpoints, history, value_bytes=value_bytes) as load:
-        yield load, history
-        assert history.wait_acked(20, WAIT_S)
-        load.pause()
-        leader = quorum.leader()
-        assert history.judge(fetch_committed(quorum.kernels, quorum.endpoint(leader), 0)).problems == []
-    assert history.not_on_a_majority({node_id: quorum.records(node_id) for node_id in quorum.ids}) == []
-    assert quorum.ballots.violations == []
-
-
-def make_leader(quorum: Cluster, node_id: int) -> None:
-    while (leader := quorum.leader()) != node_id:
-        epoch = quorum.epoch()
-        quorum.nodes[leader].tell(f"transfer {node_id}")
-        quorum.wait_leader(after_epoch=epoch)
 
 
 # Once only: the next call would succeed, and nobody may try it.
@@ -53,7 +29,7 @@ def test_an_error_of_the_disk_stops_the_node_and_nothing_acknowledged_is_lost(
         quorum.start(victim, prefix=strace(tmp_path / "strace.log", injection))
         quorum.ready(victim)
         if role == "leader":
-            make_leader(quorum, victim)
+            quorum.make_leader(victim)
         with under_load(quorum) as (_, history):
             assert quorum.nodes[victim].ended(FAILED_S) == FatalError.exit_code
             said = quorum.nodes[victim].said("failed")[0]
@@ -72,11 +48,11 @@ def test_a_full_disk_stops_one_node_and_space_brings_it_back(tmp_path: Path, rol
     victim = 3
     with mounted(tmp_path / f"node{victim}", "tmpfs", "size=1m") as place, cluster(tmp_path) as quorum:
         if role == "leader":
-            make_leader(quorum, victim)
+            quorum.make_leader(victim)
         with under_load(quorum, value_bytes=4096) as (_, history):
             assert quorum.nodes[victim].ended(FAILED_S) == FatalError.exit_code
             said = quorum.nodes[victim].said("failed")[0]
-            assert re.search("No space left on device", said["text"]), said
+            assert re.search("No space left on device.* make room on its file system", said["text"]), said
             assert history.wait_acked(20, WAIT_S)
             quorum.note_state(victim)
             # Still full: a clear end again, and still no harm to the others.
@@ -87,6 +63,31 @@ def test_a_full_disk_stops_one_node_and_space_brings_it_back(tmp_path: Path, rol
             grow(place)
             quorum.start(victim)
             quorum.ready(victim)
+
+
+def test_a_disk_that_all_three_share_fills_up_and_space_brings_all_of_them_back(tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", "tmpfs", "size=3m") as place:
+        quorum = Cluster(tmp_path)
+        for node_id in quorum.ids:
+            (place / f"node{node_id}").mkdir()
+            (tmp_path / f"node{node_id}").symlink_to(place / f"node{node_id}")
+        try:
+            quorum.start(*quorum.ids)
+            quorum.ready()
+            with under_load(quorum, value_bytes=4096) as (load, _):
+                # The last one may have room, but has no majority: it takes nothing any more.
+                wait_until(lambda: len(quorum.alive) <= 1, FAILED_S)
+                load.pause()
+                ended = [node_id for node_id in quorum.ids if node_id not in quorum.alive]
+                for node_id in ended:
+                    assert quorum.nodes[node_id].ended() == FatalError.exit_code
+                    assert "make room on its file system" in quorum.nodes[node_id].said("failed")[0]["text"]
+                    quorum.note_state(node_id)
+                grow(place)
+                quorum.start(*ended)
+                quorum.ready(*ended)
+        finally:
+            quorum.close()
 
 
 def grow(place: Path) -> None:

@@ -8,6 +8,7 @@ from types import TracebackType
 import pytest
 
 from fastquorum.config import QuorumConfig
+from fastquorum.errors import NotLeader
 from fastquorum.kernels.lane import LaneTimeouts, LeaderTerms
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.native_flusher import NativeFlusher
@@ -18,6 +19,8 @@ from fastquorum.storage.log import Log
 from tests.lane.builders import control_batch, key
 
 from .native_rig import NEVER, Rig, is_readable, kernels, native, until
+
+TERMS = LeaderTerms(epoch=5, voters=(key(1),), epoch_start=0, high_watermark=-1, timeouts=LaneTimeouts(NEVER))
 
 
 class OvertakenLock:
@@ -62,8 +65,7 @@ def driver(rig: Rig, lock: OvertakenLock, tmp_path: Path) -> Iterator[NativeShel
         mailbox=native.Mailbox(),
         unwrapped=lambda file: file,
     )
-    terms = LeaderTerms(epoch=5, voters=(key(1),), epoch_start=0, high_watermark=-1, timeouts=LaneTimeouts(NEVER))
-    driver.settle(terms, now_us())
+    driver.settle(TERMS, now_us())
     # Here is no loop that would count a sync which ends while the log is taken back.
     until(lambda: log.flushed_end == 1 and not log.is_flushing, "what the term begins with is synced")
     yield driver
@@ -92,3 +94,35 @@ def test_an_append_does_not_pass_one_that_its_caller_made_before_it(driver: Nati
         told += box.collect()
     assert told == [("first", 1), ("second", 2)]
     assert refused == []
+
+
+def test_a_leader_that_is_given_up_refuses_appends_at_once_whoever_has_the_lock(
+    driver: NativeShell, lock: OvertakenLock
+) -> None:
+    """As while the replica's thread, which has it, waits for a disk that does not answer."""
+    box, is_over = native.Mailbox(), threading.Event()
+    has_lock = threading.Event()
+
+    def hang() -> None:
+        with lock:
+            has_lock.set()
+            is_over.wait()
+
+    hanging = threading.Thread(target=hang)
+    hanging.start()
+    try:
+        assert has_lock.wait(20)
+        driver.give_up()
+        with pytest.raises(NotLeader, match="does not lead epoch 5"):
+            driver.append_future(b"refused", box, "refused", lambda *_: None)
+    finally:
+        is_over.set()
+        hanging.join()
+    # It is back, and leads again one day.
+    driver.close(now_us())
+    driver.settle(TERMS, now_us())
+    driver.drain(now_us())
+    driver.append_future(b"taken", box, "taken", lambda *_: None)
+    driver.push()
+    assert is_readable(box, 20)
+    assert box.collect() == [("taken", 1)]

@@ -8,6 +8,7 @@ kept here and the producers' books; the native side has its own.
 from __future__ import annotations
 
 import copy
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -77,6 +78,8 @@ class NativeCallers:
         self.terms: Terms | None = None
         self.stopped = False
         self.error: FastQuorumError | None = None
+        self.is_given_up = False
+        """Of the present terms: they end as soon as the replica's thread is back from where it hangs."""
         self.not_leader: Callable[..., NotLeader] = NotLeader
         self._config = config
         self._kernels = kernels
@@ -252,6 +255,9 @@ class NativeCallers:
         count, size_bytes = record_count or len(values), sum(map(len, values))
         if verdict != AppendVerdict.FROZEN:
             raise self._error_for(verdict, count, size_bytes)
+        if self.is_given_up:
+            terms = self.terms
+            raise NotLeader(epoch=terms.epoch if terms is not None else -1)
         with self.lock:
             records, waiting_bytes = self._shell.waiting()
             records, waiting_bytes = records + self._queued_records, waiting_bytes + self._queued_bytes
@@ -299,15 +305,15 @@ class NativeCallers:
 
     def _failure(self) -> FastQuorumError:
         operation, code, offset = self._shell.failure()
-        path = self.log.path
+        path, detail = self.log.path, os.strerror(code)
         if operation == "sync":
-            return FsyncFailed(detail=f"errno {code}", operation="sync", path=path, errno_code=code)
+            return FsyncFailed(detail=detail, operation="sync", path=path, errno_code=code)
         if operation == "read":
             try:
                 self.log.read_stored(offset)
             except (CorruptionError, FatalError) as error:
                 return error
-        return StorageFailed(detail=f"errno {code}", operation=operation or "use", path=path, errno_code=code)
+        return StorageFailed(detail=detail, operation=operation or "use", path=path, errno_code=code)
 
     # --- those that wait, on the replica's thread, lock held ----------------------------------------------------------
 

@@ -11,7 +11,9 @@ from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.native_shell import NativeShell
 from fastquorum.node.io.native_transport import NativeTransport
 from fastquorum.node.io.reactor import READ, Reactor
+from fastquorum.node.io.watchdog import Watchdog
 from fastquorum.node.replica import Replica
+from fastquorum.raft import events as ev
 from fastquorum.types import Micros
 
 if TYPE_CHECKING:
@@ -30,6 +32,25 @@ class NativeReactor(Reactor):
         self._mail_fd = mailbox.fileno()
         self._news_fd = shell.fileno()
         self._note = self._transport.note_request if isinstance(self._transport, InjectedNativeTransport) else None
+        self._watchdog = Watchdog(
+            stall_us_max=self._config.disk_stall_us_max,
+            turn=lambda: self.turn,
+            on_hung=self._on_hung,
+            name=f"{self._thread.name}-watchdog",
+        )
+
+    def start(self, replica: Replica) -> None:
+        super().start(replica)
+        self._watchdog.start()
+
+    def _on_hung(self) -> None:
+        """In the watchdog's thread: the replica's does not come back from the disk. The native threads, which do not
+        need it, would lead on for ever."""
+        assert self._replica is not None
+        driver = _driver(self._replica)
+        if driver.is_leader:
+            driver.give_up()
+            self.post(_come_back)
 
     def _watch_sources(self) -> None:
         self._transport.epoll.register(self._news_fd, READ)
@@ -56,6 +77,7 @@ class NativeReactor(Reactor):
 
     def _close(self) -> None:
         assert self._replica is not None
+        self._watchdog.stop()
         events = _driver(self._replica).events
         self._flusher.uncounted += [each[3:] for each in events if each[0] == native.EVENT_SYNCED]
         super()._close()
@@ -76,6 +98,12 @@ class NativeReactor(Reactor):
             case native.EVENT_SYNCED:
                 replica.on_flush(token, error, now)
                 self._disk_is_back(replica, now)
+
+
+def _come_back(replica: Replica, now: Micros) -> None:
+    """The first thing that a thread which hung decides about: it is no leader any more."""
+    replica.request(ev.DiskStalled(), now)
+    replica.request(ev.DiskRecovered(), now)
 
 
 def _driver(replica: Replica) -> NativeShell:

@@ -207,6 +207,7 @@ class NativeShell(NativeCallers):
             return
         led = self.is_leader
         self.terms = None
+        self.is_given_up = False
         self._shell.close()
         self.log.take_back()
         self.collect()
@@ -233,6 +234,12 @@ class NativeShell(NativeCallers):
         self._fail_pending(error or self.not_leader(maybe_committed=True))
         while self._queued:
             self._fates.append((self._unqueue().fail, error or self.not_leader()))
+
+    def give_up(self) -> None:
+        """From any thread, without the lock, which whoever hangs may have: the lane of a leader that cannot decide
+        takes and sends nothing more, so that others elect. Until the terms end appends are refused at once."""
+        self.is_given_up = True
+        self._shell.freeze()
 
     def cut_off(self, error: BaseException) -> None:
         """See `LaneShell.cut_off`."""

@@ -97,6 +97,8 @@ class Reactor:
         self._accepted_count = 0
         self._upkeep_at_us: Micros = NEVER
         self._sweep_at_us: Micros = 0
+        self.turn = 1
+        """Odd while the thread works, even while it waits: for a watchdog."""
         limits = (config.partial_frame_us_max, config.request_timeout_us, config.disk_stall_us_max)
         self._sweep_every_us = max(SWEEP_US_MIN, min(limits) // 4)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -143,20 +145,19 @@ class Reactor:
                 self._on_end(replica.error)
 
     def _loop(self, replica: Replica) -> None:
-        poll = self._transport.epoll.poll
         self._watch_sources()
         self._watch_listening(True)
         replica.start(now_us())
         deadline = replica.deadline_us
         while not self._over:
-            if not self._serve(replica, poll(self._wait_s(replica, deadline, now_us()))):
+            if not self._serve(replica, self._poll(self._wait_s(replica, deadline, now_us()))):
                 return
             now, deadline = now_us(), replica.deadline_us  # once a turn: it is put together from many
             if not self._is_due(deadline, now):
                 continue
             # A poll may tell what was there long ago: the process was stopped, or another thread computed. What came
             # meanwhile is looked at before anybody is held to a deadline (lane rule 6).
-            if not self._serve(replica, poll(0)):
+            if not self._serve(replica, self._poll(0.0)):
                 return
             now, deadline = now_us(), replica.deadline_us
             if 0 <= deadline <= now or 0 <= self._upkeep_at_us <= now:
@@ -166,6 +167,12 @@ class Reactor:
             if self._sweep_at_us <= now:
                 self._sweep(replica, now)
                 deadline = replica.deadline_us
+
+    def _poll(self, wait_s: float) -> list[tuple[int, int]]:
+        self.turn += 1
+        ready = self._transport.epoll.poll(wait_s)
+        self.turn += 1
+        return ready
 
     def _is_due(self, deadline: Micros, now: Micros) -> bool:
         return 0 <= deadline <= now or 0 <= self._upkeep_at_us <= now or self._sweep_at_us <= now

@@ -1,0 +1,81 @@
+"""Consumers that ask and do not read, and what a process has resident."""
+
+import contextlib
+import os
+import socket
+import struct
+from types import TracebackType
+from typing import Final, Self
+
+from fastquorum.types import Endpoint
+from fastquorum.wire import encode_request, request_header
+from fastquorum.wire.fetch import FetchRequest
+from tests.process.load import FETCH_VERSION, TOPIC
+
+RECEIVE_BYTES: Final = 4096
+
+
+def resident_bytes(pid: int) -> int:
+    """What the process has in memory now."""
+    with open(f"/proc/{pid}/status") as text:
+        line = next(line for line in text if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024
+
+
+def peak_resident_bytes(pid: int) -> int:
+    """The most since `forget_peak`."""
+    with open(f"/proc/{pid}/status") as text:
+        line = next(line for line in text if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
+
+
+def sockets(pid: int) -> int:
+    """How many it has open."""
+    found = 0
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            found += os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:")
+    return found
+
+
+def forget_peak(pid: int) -> None:
+    with open(f"/proc/{pid}/clear_refs", "w") as control:
+        control.write("5")
+
+
+def fetch_frame(correlation_id: int, fetch_offset: int, bytes_max: int) -> bytes:
+    topic = FetchRequest.FetchTopic
+    wanted = topic.FetchPartition(partition=0, fetch_offset=fetch_offset, partition_max_bytes=bytes_max)
+    asked = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=bytes_max,
+        session_epoch=-1,
+        topics=[topic(topic=TOPIC, partitions=[wanted])],
+    )
+    frame = encode_request(request_header(asked, FETCH_VERSION, correlation_id, "test"), asked)
+    return struct.pack(">i", len(frame)) + frame
+
+
+class StoppedConsumer:
+    """Asks for `count` answers of `bytes_max` each, all at once, and reads none of them."""
+
+    def __init__(self, endpoint: Endpoint, count: int, bytes_max: int, fetch_offset: int = 0) -> None:
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+        self._socket.settimeout(10.0)
+        self._socket.connect((endpoint.host, endpoint.port))
+        self._socket.sendall(b"".join(fetch_frame(each, fetch_offset, bytes_max) for each in range(count)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._socket.close()
+
+    def wait_answered(self) -> None:
+        """Return once the first answer has begun to come, without taking it."""
+        self._socket.recv(1, socket.MSG_PEEK)
