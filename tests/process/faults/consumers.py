@@ -1,7 +1,5 @@
 """Consumers that ask and do not read, and what a process has resident."""
 
-import contextlib
-import os
 import socket
 import struct
 from types import TracebackType
@@ -13,6 +11,8 @@ from fastquorum.wire.fetch import FetchRequest
 from tests.process.load import FETCH_VERSION, TOPIC
 
 RECEIVE_BYTES: Final = 4096
+ESTABLISHED: Final = "01"
+"""In /proc/net/tcp."""
 
 
 def resident_bytes(pid: int) -> int:
@@ -27,15 +27,6 @@ def peak_resident_bytes(pid: int) -> int:
     with open(f"/proc/{pid}/status") as text:
         line = next(line for line in text if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024
-
-
-def sockets(pid: int) -> int:
-    """How many it has open."""
-    found = 0
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-            found += os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:")
-    return found
 
 
 def forget_peak(pid: int) -> None:
@@ -79,3 +70,15 @@ class StoppedConsumer:
     def wait_answered(self) -> None:
         """Return once the first answer has begun to come, without taking it."""
         self._socket.recv(1, socket.MSG_PEEK)
+
+    def is_hung_up_on(self) -> bool:
+        """Has the node closed its end? Its bytes still wait in the kernel: nobody reads them."""
+        own, peer = self._socket.getsockname()[1], self._socket.getpeername()[1]
+        with open("/proc/net/tcp") as table:
+            rows = [line.split() for line in list(table)[1:]]
+        ends = [(_port(row[1]), _port(row[2]), row[3]) for row in rows]
+        return (peer, own, ESTABLISHED) not in ends
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2], 16)

@@ -13,7 +13,6 @@ from tests.process.faults.consumers import (
     forget_peak,
     peak_resident_bytes,
     resident_bytes,
-    sockets,
 )
 from tests.process.faults.settings import PATIENT
 from tests.process.judged import under_load
@@ -37,7 +36,7 @@ def test_consumers_that_do_not_read_cost_bounded_memory_and_keep_nobody_waiting(
             assert history.wait_acked(LOG_BYTES // 60_000, WAIT_S)
             load.pause()
             fetch_committed(quorum.kernels, quorum.endpoint(leader), 0)  # what one that reads needs is not their cost
-            before, sockets_before = resident_bytes(pid), sockets(pid)
+            before = resident_bytes(pid)
             forget_peak(pid)
             load.resume()
             consumers = [
@@ -48,7 +47,7 @@ def test_consumers_that_do_not_read_cost_bounded_memory_and_keep_nobody_waiting(
                 each.wait_answered()
             assert history.wait_acked(20, WAIT_S)
             # They are hung up on in the end; nobody else notices.
-            wait_until(lambda: sockets(pid) <= sockets_before, WAIT_S)
+            wait_until(lambda: all(each.is_hung_up_on() for each in consumers), WAIT_S)
             assert peak_resident_bytes(pid) - before < CONSUMERS * OWED_BYTES_MAX
             assert (quorum.leader(), quorum.epoch()) == (leader, epoch)
 
