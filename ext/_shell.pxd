@@ -235,6 +235,7 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         int64_t connection_count() noexcept
         int add(int64_t number, int descriptor, cbool is_accepted, int64_t at_us) except +
         cbool knows(int64_t connection) noexcept
+        cbool is_broken(int64_t connection) noexcept
         cbool is_accepted(int64_t connection) noexcept
         void send_frame(int64_t connection, Span frame) except +
         void close_connection(int64_t connection) except +

@@ -677,6 +677,12 @@ cdef class Shell:
             known = self._shell.knows(connection)
         return known
 
+    def is_broken(self, int64_t connection):
+        cdef bint broken
+        with nogil:
+            broken = self._shell.is_broken(connection)
+        return broken
+
     def is_accepted(self, int64_t connection):
         cdef bint accepted
         with nogil:

@@ -24,7 +24,7 @@ using lane::Frame;
 using lane::Micros;
 
 inline constexpr Micros never = -1;
-inline constexpr std::int64_t outbox_bytes_max = 32 * 1024 * 1024;  // what it may be owed beyond one frame; more, and it is closed
+inline constexpr std::int64_t outbox_bytes_max = 8 * 1024 * 1024;  // what it may be owed beyond one frame; more, and it is closed
 inline constexpr std::int64_t pause_bytes = 256 * 1024;  // owed more than this it is not read from: it would only be owed more
 inline constexpr std::int64_t length_bytes = 4;
 

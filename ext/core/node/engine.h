@@ -478,6 +478,11 @@ class Engine final : private lane::Outputs {
     }
 
     bool knows(Connection connection) const noexcept { return channels_.count(connection) != 0; }
+    // Nothing is sent on it any more, though Python has not closed it yet.
+    bool is_broken(Connection connection) const noexcept {
+        const auto found = channels_.find(connection);
+        return found != channels_.end() && found->second->broken;
+    }
     bool is_accepted(Connection connection) const noexcept {
         const auto found = channels_.find(connection);
         return found != channels_.end() && found->second->accepted;

@@ -361,6 +361,11 @@ class Shell {
         return engine_.knows(connection);
     }
 
+    bool is_broken(Connection connection) {
+        Engine::Section section(engine_);
+        return engine_.is_broken(connection);
+    }
+
     bool is_accepted(Connection connection) {
         Engine::Section section(engine_);
         return engine_.is_accepted(connection);

@@ -23,7 +23,7 @@ CONSUMERS = 8
 ANSWERS = 200
 ANSWER_BYTES = 1 << 20
 LOG_BYTES = 4 << 20
-OWED_BYTES_MAX = 34 << 20
+OWED_BYTES_MAX = 10 << 20
 """For each consumer that does not read, however many answers it asks for: what the node owes one at most, and an answer
 that is being made. They ask for 200 MiB each."""
 

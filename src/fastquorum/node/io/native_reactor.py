@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fastquorum.kernels import shell as native
+from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.injected import InjectedNativeTransport
 from fastquorum.node.io.native_flusher import NativeFlusher
@@ -15,9 +16,12 @@ from fastquorum.node.io.watchdog import Watchdog
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.types import Micros
+from fastquorum.wire import ApiKey
 
 if TYPE_CHECKING:
     from fastquorum.kernels.shell import Mailbox, Shell
+
+_FETCH: Final = ApiKey.FETCH.to_bytes(2, "big")
 
 
 class NativeReactor(Reactor):
@@ -86,7 +90,7 @@ class NativeReactor(Reactor):
         now = now_us()
         match kind:
             case native.EVENT_FRAME:
-                if self._transport.knows(connection):
+                if self._transport.knows(connection) and not self._is_in_vain(connection, frame):
                     if self._note is not None and self._transport.is_accepted(connection):
                         self._note(connection, frame)
                     replica.on_frame(connection, frame, now)
@@ -98,6 +102,11 @@ class NativeReactor(Reactor):
             case native.EVENT_SYNCED:
                 replica.on_flush(token, error, now)
                 self._disk_is_back(replica, now)
+
+    def _is_in_vain(self, connection: Connection, frame: bytes) -> bool:
+        """A Fetch whose answer cannot be sent: whoever asked for many and read none would have them all read from the
+        disk, while everybody else waits."""
+        return frame[:2] == _FETCH and self._transport.is_broken(connection)
 
 
 def _come_back(replica: Replica, now: Micros) -> None:

@@ -82,6 +82,10 @@ class NativeTransport:
     def knows(self, connection: Connection) -> bool:
         return connection in self._resolving or self._shell.knows(connection)
 
+    def is_broken(self, connection: Connection) -> bool:
+        """Nothing can be sent on it any more, though its end has not been told yet."""
+        return self._shell.is_broken(connection)
+
     def is_accepted(self, connection: Connection) -> bool:
         return self._shell.is_accepted(connection)
 

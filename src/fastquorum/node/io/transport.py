@@ -25,7 +25,7 @@ from fastquorum.types import Endpoint, Micros
 READ: Final = select.EPOLLIN
 READ_WRITE: Final = select.EPOLLIN | select.EPOLLOUT
 WRITE: Final = select.EPOLLOUT
-OUTBOX_BYTES_MAX: Final = 32 * 1024 * 1024
+OUTBOX_BYTES_MAX: Final = 8 * 1024 * 1024
 """What a connection may be owed beyond one frame; a peer that lets more pile up is closed."""
 PAUSE_BYTES: Final = 256 * 1024
 """A connection that is owed more than this is not read from: its requests would only make more answers."""
