@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from fastquorum.node.io.running import PeerDescription, RunningNode
+from fastquorum.node.io.describing import PeerDescription
+from fastquorum.node.io.running import RunningNode
 from fastquorum.raft.raft import Description
 from fastquorum.types import Endpoint, Epoch, NodeId, Offset
 

@@ -14,6 +14,7 @@ from fastquorum.errors import FastQuorumError, Overloaded
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.producers import ProducedBatch, Stamp
 from fastquorum.node.ports import AppendTicket
+from fastquorum.node.tallies import Refusals
 from fastquorum.types import Offset
 
 RETRY_AFTER_S = 0.01
@@ -58,7 +59,8 @@ class Fate(NamedTuple):
 class Appends:
     """The two queues and their bounds."""
 
-    def __init__(self, records_max: int, bytes_max: int) -> None:
+    def __init__(self, records_max: int, bytes_max: int, refusals: Refusals) -> None:
+        self._refusals = refusals
         self._records_max = records_max
         self._bytes_max = bytes_max
         self.records = 0
@@ -77,14 +79,13 @@ class Appends:
 
     def reserve(self, record_count: int, size_bytes: int) -> None:
         """Take room for an append, or raise Overloaded and take none. One append alone always fits."""
+        reason = ""
         if self.records and self.records + record_count > self._records_max:
-            raise Overloaded(
-                f"{self.records} records wait for their commit (at most {self._records_max})", RETRY_AFTER_S
-            )
-        if self.size_bytes and self.size_bytes + size_bytes > self._bytes_max:
-            raise Overloaded(
-                f"{self.size_bytes} bytes wait for their commit (at most {self._bytes_max})", RETRY_AFTER_S
-            )
+            reason = f"{self.records} records wait for their commit (at most {self._records_max})"
+        elif self.size_bytes and self.size_bytes + size_bytes > self._bytes_max:
+            reason = f"{self.size_bytes} bytes wait for their commit (at most {self._bytes_max})"
+        if reason:
+            raise self._refusals.counted(Overloaded(reason, RETRY_AFTER_S))
         self.records += record_count
         self.size_bytes += size_bytes
 

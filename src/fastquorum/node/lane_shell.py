@@ -42,6 +42,7 @@ from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock, Transport, WallClock
 from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.shell import Terms, same_terms
+from fastquorum.node.tallies import Tallied
 from fastquorum.storage.log import Log
 from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset, Uuid
 
@@ -49,7 +50,7 @@ _MAX_TIMESTAMP: Final = slice(35, 43)
 """Where a batch's header has it."""
 
 
-class LaneShell:
+class LaneShell(Tallied):
     """See the module for who may call what."""
 
     def __init__(
@@ -63,6 +64,7 @@ class LaneShell:
         lock: LaneLock,
         clock_ms: WallClock,
     ) -> None:
+        super().__init__()
         self.lock = lock
         self.log = log
         self.terms: Terms | None = None
@@ -81,7 +83,7 @@ class LaneShell:
         self._transport = transport
         self._clock_ms = clock_ms
         self._fetch_link: FetchLink | None = None
-        self._appends = Appends(config.append_queue_records_max, config.append_queue_bytes_max)
+        self._appends = Appends(config.append_queue_records_max, config.append_queue_bytes_max, self.refusals)
         self._barriers = Barriers()
         self._producer_states = ProducerStates(log, kernels)
         self._told_high_watermark: Offset = UNKNOWN_OFFSET
@@ -161,7 +163,8 @@ class LaneShell:
             accepted = False
             try:
                 accepted = self._append_or_queue(queued, now_us)
-            except (UsageError, Overloaded):
+            except (UsageError, Overloaded) as error:
+                self.refusals.counted(error)
                 raise  # refused, with nothing changed
             except BaseException as error:
                 self.cut_off(error)
@@ -170,7 +173,7 @@ class LaneShell:
                 if not accepted:
                     self._appends.release(queued.record_count, queued.size_bytes)
             if not accepted:
-                raise self.not_leader()
+                raise self.refusals.counted(self.not_leader())
 
     def cut_off(self, error: BaseException) -> None:
         """Lock held, on any thread: the critical section did not come to its end.
@@ -285,6 +288,7 @@ class LaneShell:
         if terms is None:
             return
         self.terms = terms
+        self.progress.opened(leads=isinstance(terms, LeaderTerms), end_offset=self.log.end_offset)
         if isinstance(terms, LeaderTerms):
             self.appended_us = now_us
             self.perform(self._lane.open_leader(terms, now_us))
@@ -300,6 +304,7 @@ class LaneShell:
         self.terms = None
         _, outputs = self._lane.close(now_us)
         self.perform(outputs)
+        self.progress.closed(self.log.end_offset)
         if led:
             self._appends.fail_pending(self.not_leader(maybe_committed=True))
 
@@ -370,6 +375,16 @@ class LaneShell:
             self.high_watermark = high_watermark
             if self.is_leader:
                 self._appends.committed(high_watermark)
+
+    def look(self, now_us: Micros) -> LaneState | None:
+        """A lane that waits for raft/ goes on waiting; another one is held for the moment that it takes."""
+        was_frozen, state = self._lane.is_frozen, self.freeze(now_us)
+        if not was_frozen:
+            self.resume(now_us)
+        return state
+
+    def waiting(self) -> tuple[int, int]:
+        return self._appends.records, self._appends.size_bytes
 
     def _attach(self, now_us: Micros) -> None:
         """Give the follower's lane its connection, if both are there."""

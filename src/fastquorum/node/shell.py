@@ -16,6 +16,7 @@ from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.kernels.stages import StageHistogram, TraceRead
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
+from fastquorum.node.tallies import Progress, Refusals
 from fastquorum.storage.log import Log
 from fastquorum.types import Micros, Offset, Uuid
 
@@ -35,6 +36,8 @@ class Shell(Protocol):
     not_leader: Callable[..., NotLeader]
     watches_commits: Callable[[], bool]
     """Does anybody of the replica's thread want to hear of the next commit? Set by the replica."""
+    progress: Progress
+    refusals: Refusals
 
     @property
     def high_watermark(self) -> Offset: ...
@@ -81,6 +84,11 @@ class Shell(Protocol):
         """So many frames came on this accepted connection, and no answer to any is owed any more."""
 
     def advance(self, high_watermark: Offset) -> None: ...
+    def look(self, now_us: Micros) -> LaneState | None:
+        """What the lane knows, for people; it goes on. Nothing may be decided from it. None while it is closed."""
+
+    def waiting(self) -> tuple[int, int]:
+        """Records and bytes of the appends that wait for their commit."""
 
     # the replica's thread, without the lock
     def tell(self, on_committed: Callable[[Offset], None]) -> None: ...

@@ -15,6 +15,7 @@ from fastquorum.raft.election import ElectionState
 from fastquorum.raft.in_flight import InFlight
 from fastquorum.raft.ports import LogView, Random
 from fastquorum.raft.role import Role
+from fastquorum.raft.tally import Tally
 from fastquorum.raft.voters import LogHistory, VoterSetHistory
 from fastquorum.types import (
     LISTENER_NAME,
@@ -60,6 +61,7 @@ class Core:
         self.voter_sets = voter_sets
         self.kraft_versions = kraft_versions
         self.listeners = listeners
+        self.tally = Tally()
         self.election = ElectionState()
         self.leader_endpoints: tuple[Endpoint, ...] = ()
         """Where the leader of this epoch listens, as it or others told; empty if no leader is known."""

@@ -59,6 +59,7 @@ def _become(core: Core, cause: Cause, role: Role) -> None:
     core.requests.reset()
     core.role = role
     core.lane = None
+    core.tally.became(role.name, core.now_us)
 
 
 def to_unattached(core: Core, cause: Cause, epoch: Epoch, leader_id: NodeId) -> None:

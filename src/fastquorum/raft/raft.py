@@ -34,6 +34,7 @@ from fastquorum.raft.events import (
 from fastquorum.raft.follower import Follower
 from fastquorum.raft.leader import Leader
 from fastquorum.raft.ports import LogView, Random
+from fastquorum.raft.tally import Elections
 from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.raft.voters import LogHistory, VoterSetHistory
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset, ReplicaKey, VoterSet
@@ -58,6 +59,11 @@ class Description(NamedTuple):
     voters: VoterSet
     kraft_version: int
     high_watermark: Offset
+    voters_offset: Offset
+    """Of the record that the voters come from; -1 if they do not come from the log."""
+    unreachable_voters: int
+    """Voters, this replica not counted, of which no endpoint is known."""
+    elections: Elections
 
 
 class Raft:
@@ -164,6 +170,9 @@ class Raft:
             voters=core.voters,
             kraft_version=core.kraft_versions.last,
             high_watermark=core.high_watermark,
+            voters_offset=core.voter_sets.last_offset,
+            unreachable_voters=sum(core.endpoint_of(node_id) is None for node_id in core.other_voters),
+            elections=core.tally.so_far(),
         )
 
     def lane_terms(self) -> LeaderTerms | FollowerTerms | None:

@@ -29,6 +29,14 @@ class FlushResult(NamedTuple):
     end: Offset
 
 
+class LogSizes(NamedTuple):
+    """How much there is of a log: bytes of batches, files, and syncs begun since it was opened."""
+
+    size_bytes: int
+    segment_count: int
+    sync_count: int
+
+
 class Flushing:
     """The one sync under way, and whether another is wanted."""
 

@@ -16,9 +16,10 @@ from typing import Self
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, FsyncFailed, OffsetOutOfRange, ProtocolFatal, StorageFailed
 from fastquorum.kernels import Buffer, EpochCache, Fault, Kernels, Scan
+from fastquorum.kernels.loan import LoanState
 from fastquorum.storage import lending, names
 from fastquorum.storage.checkpoint import CheckpointState
-from fastquorum.storage.flushing import Flushing, FlushResult
+from fastquorum.storage.flushing import Flushing, FlushResult, LogSizes
 from fastquorum.storage.log_epochs import LogEpochs
 from fastquorum.storage.mark import LogPosition, Mark
 from fastquorum.storage.marking import Marking
@@ -140,6 +141,13 @@ class Log:
         borrower = self._borrower
         return self._flushing.ticket is not None if borrower is None else borrower.is_flushing
 
+    def sizes(self) -> LogSizes:
+        """How much there is, for whoever watches."""
+        lent = self._refresh()
+        next_token = self._flushing.next_token if lent is None else lent.next_token
+        size_bytes = sum(segment.size_bytes for segment in self._segments)
+        return LogSizes(size_bytes, len(self._segments), next_token - 1)
+
     @property
     def is_lent(self) -> bool:
         """Somebody else writes at its end, and counts its syncs: see `lend`."""
@@ -206,13 +214,15 @@ class Log:
             self._epochs.continued(self._end_offset)
             self._borrower = None
 
-    def _refresh(self) -> None:
+    def _refresh(self) -> LoanState | None:
         """If it is lent: learn where the end is now."""
-        if self._borrower is not None:
-            state = self._borrower.look()
-            lending.note(self._segments[-1], state)
-            self._flushed = LogPosition(*state.flushed)
-            self._epochs.continued(state.end_offset)
+        if self._borrower is None:
+            return None
+        state = self._borrower.look()
+        lending.note(self._segments[-1], state)
+        self._flushed = LogPosition(*state.flushed)
+        self._epochs.continued(state.end_offset)
+        return state
 
     def roll(self) -> None:
         """Begin a new segment, as the next append would not fit."""

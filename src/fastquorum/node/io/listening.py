@@ -11,8 +11,8 @@ from fastquorum.types import LISTENER_NAME, Endpoint
 BACKLOG: Final = 512
 
 
-def listen(bind: Endpoint) -> socket.socket:
-    """A non-blocking listening socket. ConfigError, naming the address, if it cannot be had."""
+def listen(bind: Endpoint, key: str = "listeners") -> socket.socket:
+    """A non-blocking listening socket. ConfigError, naming the address and the setting, if it cannot be had."""
     where = f"{bind.host}:{bind.port}"
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -20,7 +20,7 @@ def listen(bind: Endpoint) -> socket.socket:
         )[0]
     except OSError as error:
         raise ConfigError(
-            f"{where} cannot be resolved: {error.strerror}", "listen on an address of this machine", "listeners"
+            f"{where} cannot be resolved: {error.strerror}", "listen on an address of this machine", key
         ) from error
     sock = socket.socket(family, kind, protocol)
     try:
@@ -30,7 +30,7 @@ def listen(bind: Endpoint) -> socket.socket:
         sock.setblocking(False)
     except OSError as error:
         sock.close()
-        raise ConfigError(*_refusal(where, error), "listeners") from error
+        raise ConfigError(*_refusal(where, error), key) from error
     return sock
 
 

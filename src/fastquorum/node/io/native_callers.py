@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -37,6 +38,7 @@ from fastquorum.node.appends import RETRY_AFTER_S
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.shell import Terms
+from fastquorum.node.tallies import Tallied
 from fastquorum.storage.log import Log
 from fastquorum.types import Micros, Offset
 
@@ -59,7 +61,7 @@ class _Queued(NamedTuple):
     size_bytes: int
 
 
-class NativeCallers:
+class NativeCallers(Tallied):
     """The callers' half of `native_shell.NativeShell`."""
 
     def __init__(
@@ -73,6 +75,7 @@ class NativeCallers:
         mailbox: Mailbox,
     ) -> None:
         """`mailbox` is collected by the replica's thread."""
+        super().__init__()
         self.lock = lock
         self.log = log
         self.terms: Terms | None = None
@@ -81,6 +84,7 @@ class NativeCallers:
         self.is_given_up = False
         """Of the present terms: they end as soon as the replica's thread is back from where it hangs."""
         self.not_leader: Callable[..., NotLeader] = NotLeader
+        self._refusals_guard = threading.Lock()
         self._config = config
         self._kernels = kernels
         self._shell = shell
@@ -238,6 +242,11 @@ class NativeCallers:
     def watch_commit(self) -> None:
         self._shell.watch_commit()
 
+    def waiting(self) -> tuple[int, int]:
+        """Records and bytes of the appends that wait: for their commit, or here for their turn. Lock held."""
+        records, size_bytes = self._shell.waiting()
+        return records + self._queued_records, size_bytes + self._queued_bytes
+
     def error_of(self, code: int) -> FastQuorumError:
         """What a negative result stands for."""
         found = self._errors.get(code) or self.error or self.not_leader()
@@ -254,23 +263,27 @@ class NativeCallers:
         """An append that was not accepted at once: queued if raft/ is deciding, else an error."""
         count, size_bytes = record_count or len(values), sum(map(len, values))
         if verdict != AppendVerdict.FROZEN:
-            raise self._error_for(verdict, count, size_bytes)
+            raise self._counted(self._error_for(verdict, count, size_bytes))
         if self.is_given_up:
             terms = self.terms
-            raise NotLeader(epoch=terms.epoch if terms is not None else -1)
+            raise self._counted(NotLeader(epoch=terms.epoch if terms is not None else -1))
         with self.lock:
-            records, waiting_bytes = self._shell.waiting()
-            records, waiting_bytes = records + self._queued_records, waiting_bytes + self._queued_bytes
+            records, waiting_bytes = self.waiting()
             if records and records + count > self._config.append_queue_records_max:
-                raise self._overloaded(by_records=True)
+                raise self._counted(self._overloaded(by_records=True))
             if waiting_bytes and waiting_bytes + size_bytes > self._config.append_queue_bytes_max:
-                raise self._overloaded(by_records=False)
+                raise self._counted(self._overloaded(by_records=False))
             self._queued.append(_Queued(submit, fail, count, size_bytes))
             self._queued_records += count
             self._queued_bytes += size_bytes
             # Again, now that it is where `drain` finds it: one that found nothing may have released in between.
             self._shell.hold_appends()
         self._shell.rouse()
+
+    def _counted(self, error: FastQuorumError) -> FastQuorumError:
+        """On any thread, and whether or not that holds `lock`."""
+        with self._refusals_guard:
+            return self.refusals.counted(error)
 
     def _error_for(self, verdict: int, record_count: int, size_bytes: int) -> FastQuorumError:
         """Why the native shell did not take an append."""

@@ -34,6 +34,11 @@ class NativeFlusher:
     def failed(self) -> bool:
         return self._shell is not None and self._shell.has_failed
 
+    @property
+    def began_us(self) -> Micros:
+        """When the sync under way began; -1: none is."""
+        return self._shell.flush_began_us if self._shell is not None else -1
+
     def submit(self, token: int, files: Sequence[SegmentFile]) -> None:
         assert self._shell is not None, "recovery syncs by itself"
         self._shell.submit(token, [self._unwrapped(file) for file in files])
@@ -42,7 +47,7 @@ class NativeFlusher:
         """A sync has been under way for longer than that. True once; again when the same sync has lasted as long once
         more.
         """
-        began_us = self._shell.flush_began_us if self._shell is not None else -1
+        began_us = self.began_us
         if began_us < 0 or now_us - began_us <= stall_us_max:
             return False
         assert self._shell is not None

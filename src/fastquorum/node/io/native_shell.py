@@ -191,6 +191,7 @@ class NativeShell(NativeCallers):
         self.close(now_us)
         if terms is None:
             return
+        self.progress.opened(leads=isinstance(terms, LeaderTerms), end_offset=self.log.end_offset)
         self.log.lend(self._borrowing)
         if isinstance(terms, LeaderTerms):
             self._shell.open_leader(terms, now_us)
@@ -210,6 +211,7 @@ class NativeShell(NativeCallers):
         self.is_given_up = False
         self._shell.close()
         self.log.take_back()
+        self.progress.closed(self.log.end_offset)
         self.collect()
         if led:
             self._fail_pending(self.not_leader(maybe_committed=True))
@@ -274,6 +276,9 @@ class NativeShell(NativeCallers):
 
     def advance(self, high_watermark: Offset) -> None:
         self._shell.advance(high_watermark)
+
+    def look(self, now_us: Micros) -> LaneState | None:
+        return self._shell.state() if self.terms is not None else None
 
     def collect(self) -> None:
         """What the native side has for this thread; `events` are for its loop."""

@@ -94,7 +94,8 @@ class Reactor:
         self._over = False
         self._accepting = False
         self._accept_at_us: Micros = NEVER
-        self._accepted_count = 0
+        self.accepted = 0
+        """Connections taken in."""
         self._upkeep_at_us: Micros = NEVER
         self._sweep_at_us: Micros = 0
         self.turn = 1
@@ -275,6 +276,7 @@ class Reactor:
                 # Anything else befell the connection that was to be accepted, not this socket.
                 return
             self._transport.accept(sock)
+            self.accepted += 1
 
     def _pause_accepting(self, now: Micros) -> None:
         self._watch_listening(False)

@@ -9,6 +9,7 @@ import random
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -22,8 +23,10 @@ from fastquorum.node.assembly import Member, Ports, assemble
 from fastquorum.node.io import directory as directories
 from fastquorum.node.io import handles
 from fastquorum.node.io.clock import now_us, wall_clock_ms
+from fastquorum.node.io.describing import PeerDescription, peer_descriptions
 from fastquorum.node.io.machines import Machine
 from fastquorum.node.io.native_shell import NativeShell
+from fastquorum.node.metrics import NodeMetrics, Surroundings, measure
 from fastquorum.node.ports import AppendTicket, BarrierTicket
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
@@ -59,16 +62,14 @@ class Observer(Protocol):
     def on_stopped(self, error: FastQuorumError | None) -> None: ...
 
 
-class PeerDescription(NamedTuple):
-    """What a leader knows of one replica that fetches from it. Times are how long ago, in microseconds; -1 never."""
+class Companion(Protocol):
+    """Something that goes with a node, as the server that tells how it is: it ends with the node's handle."""
 
-    node_id: NodeId
-    directory_id: str
-    is_voter: bool
-    end_offset: Offset
-    lag: int
-    since_contact_us: Micros
-    since_caught_up_us: Micros
+    def close(self) -> None:
+        """Idempotent; from any thread."""
+
+    def abandon_in_child(self) -> None:
+        """After fork, in the child: let go of the descriptors."""
 
 
 @dataclass(slots=True)
@@ -101,6 +102,9 @@ class RunningNode:
         self.advertised = advertised
         self.leadership = Leadership(-1, NO_NODE, None, False)
         self.is_ready = False
+        self.metrics_endpoint: Endpoint | None = None
+        """Where its metrics are served, if they are."""
+        self._companion: Companion | None = None
         self._opened = opened
         self._observer: Observer | None = None
         self._lock = threading.Lock()
@@ -129,6 +133,10 @@ class RunningNode:
         self._observer = observer
         handles.watch(self)
         self._reactor.start(self._replica)
+
+    def accompany(self, companion: Companion) -> None:
+        """Close it when this handle is closed; a node that ends by itself leaves it to tell so. Once."""
+        self._companion = companion
 
     # --- appends and reads --------------------------------------------------------------------------------------------
 
@@ -245,24 +253,42 @@ class RunningNode:
 
         def command(replica: Replica, now: Micros) -> None:
             with self._lock:
-                state = self._shell.freeze(now)
-                self._shell.resume(now)
-            end_offset = state.log_end if state is not None else 0
-            peers = tuple(
-                PeerDescription(
-                    peer.key.id,
-                    str(peer.key.directory_id),
-                    peer.is_voter,
-                    peer.end_offset,
-                    max(end_offset - peer.end_offset, 0),
-                    now - peer.last_contact_us if peer.last_contact_us >= 0 else -1,
-                    now - peer.last_caught_up_us if peer.last_caught_up_us >= 0 else -1,
-                )
-                for peer in (state.peers if state is not None else ())
-            )
-            done(replica.raft.describe(), peers)
+                state = self._shell.look(now)
+            done(replica.raft.describe(), peer_descriptions(state, now))
 
         self._reactor.post(command)
+
+    def measure(self, done: Callable[[NodeMetrics], None]) -> None:
+        """Have `done` called on the replica's thread with its numbers, while the lane goes on. Never, if it is over."""
+        self._reactor.post(lambda replica, now: done(measure(replica, self._surroundings(now))))
+
+    def _surroundings(self, now: Micros) -> Surroundings:
+        identity = self.identity
+        return Surroundings(
+            at_us=now,
+            cluster_id=identity.cluster_id,
+            directory_id=str(identity.directory_id),
+            kernels=self.kernels.NAME,
+            sync_began_us=self._opened.flusher.began_us,
+            connections=len(self._transport),
+            accepted=self._reactor.accepted,
+            replica_cpu_us=time.thread_time_ns() // 1000,
+        )
+
+    @property
+    def is_stopping(self) -> bool:
+        """It was asked to stop, or is over."""
+        return self._stopping.asked or self._stopping.over
+
+    @property
+    def is_over(self) -> bool:
+        """Its thread has ended, and its directory is closed."""
+        return self._stopping.over
+
+    @property
+    def has_disk_failed(self) -> bool:
+        """Known at once, before anybody was told."""
+        return not self.log.may_claim
 
     def resign(self, preferred: NodeId, epoch: Epoch) -> None:
         """Give up the lead of this epoch in favour of `preferred` (NO_NODE: anybody)."""
@@ -287,20 +313,28 @@ class RunningNode:
         if self._is_forked:
             return
         self.request_stop()
-        if self._reactor.join(grace_s):
-            return
-        self._reactor.post(lambda replica, now: replica.halt(None, now))
-        if not self._reactor.join(HALT_S):
-            raise FatalError(
-                f"node {self.identity.node_id} does not stop, as its disk does not answer: its directory stays locked "
-                "until the process ends"
-            )
+        try:
+            if self._reactor.join(grace_s):
+                return
+            self._reactor.post(lambda replica, now: replica.halt(None, now))
+            if not self._reactor.join(HALT_S):
+                raise FatalError(
+                    f"node {self.identity.node_id} does not stop, as its disk does not answer: its directory stays "
+                    "locked until the process ends"
+                )
+        finally:
+            self._part()
 
     def abort(self) -> None:
         """Stop without a word to the peers, as a crash would, but close the directory. For exits, and tests."""
         self._stopping.asked = True
         self._reactor.post(lambda replica, now: replica.halt(None, now))
         self._reactor.join(HALT_S)
+        self._part()
+
+    def _part(self) -> None:
+        if self._companion is not None:
+            self._companion.close()
 
     def check_open(self) -> None:
         """ClosedError if it was closed or forked, or the error that stopped it."""
@@ -329,6 +363,8 @@ class RunningNode:
         self._is_forked = True
         self._transport.abandon_in_child()
         self._listening.close()
+        if self._companion is not None:
+            self._companion.abandon_in_child()
 
     # --- the replica's listener, on its thread ------------------------------------------------------------------------
 

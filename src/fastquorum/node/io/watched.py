@@ -24,6 +24,11 @@ class WatchedFlusher:
     def failed(self) -> bool:
         return self.inner.failed
 
+    @property
+    def began_us(self) -> Micros:
+        """When the sync under way began; -1: none is."""
+        return self._began_us
+
     def submit(self, token: int, files: Sequence[SegmentFile]) -> None:
         self._began_us = now_us()
         self.inner.submit(token, files)
