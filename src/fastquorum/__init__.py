@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from fastquorum.node.io.running import Leadership
+    from fastquorum.node.metrics import NodeMetrics
 
 _EXPORTS: Final = {
     "BuildInfo": "_build_info",
@@ -50,6 +51,7 @@ _EXPORTS: Final = {
     "SnapshotLoaded": "api.committed",
     "QuorumDescription": "api.description",
     "Leadership": "node.io.running",
+    "NodeMetrics": "node.metrics",
     "Pending": "api.quorum",
     "Producer": "api.producer",
     "Quorum": "api.quorum",
@@ -86,6 +88,7 @@ __all__ = [
     "FastQuorumError",
     "FatalError",
     "Leadership",
+    "NodeMetrics",
     "NotLeader",
     "NotReady",
     "OffsetOutOfRange",

@@ -25,7 +25,8 @@ from fastquorum.api.values import Values, as_values, split
 from fastquorum.errors import ClosedError, NotLeader, Overloaded
 from fastquorum.kernels import Buffer
 from fastquorum.node.io.running import Leadership, RunningNode
-from fastquorum.node.io.starting import start_node
+from fastquorum.node.metrics import NodeMetrics
+from fastquorum.observe.starting import start_node
 from fastquorum.types import NodeId, Offset
 
 
@@ -82,6 +83,26 @@ class Quorum(Standing):
             watch.on_ready()
 
         node.describe(done)
+        watch.until(lambda: bool(found))
+        if not found:
+            node.check_open()
+        return found[0]
+
+    def metrics(self) -> NodeMetrics:
+        """This node's numbers, at one moment: what /metrics tells, for an exporter of your own.
+
+        >>> quorum.metrics().voter_count
+        1
+        """
+        node, watch = self._node, self._watch
+        node.check_open()
+        found: list[NodeMetrics] = []
+
+        def done(numbers: NodeMetrics) -> None:
+            found.append(numbers)
+            watch.on_ready()
+
+        node.measure(done)
         watch.until(lambda: bool(found))
         if not found:
             node.check_open()

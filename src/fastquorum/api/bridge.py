@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from fastquorum.api.standing import append_timeout
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.running import Leadership, RunningNode
@@ -195,3 +196,15 @@ class BarrierFuture:
 
     def failed(self, error: FastQuorumError) -> None:
         self._bridge.resolve(self._future, error)
+
+
+def expire(future: asyncio.Future[Offset], timeout: float) -> None:
+    """An append's time is over, unless its fate is known."""
+    if not future.done():
+        future.set_exception(append_timeout(timeout))
+
+
+def stop_unwanted(starting: asyncio.Future[RunningNode]) -> None:
+    """The task that was opening it was cancelled: nobody will ever close it."""
+    if not starting.cancelled() and starting.exception() is None:
+        starting.get_loop().run_in_executor(None, starting.result().stop)

@@ -59,6 +59,11 @@ class OpenOptions(QuorumOptions, total=False):
     """The topic that Kafka clients see a user log as; "quorum" by default."""
     kernels: Literal["native", "pure"] | None
     """Which kernels run; "native" by default. There is no fallback."""
+    metrics: str | Endpoint | None
+    """HOST:PORT that serves /metrics (Prometheus), /healthz and /readyz by HTTP. Not given: nothing is served."""
+    otel: str | None
+    """URL that metrics are pushed to by OTLP over HTTP, every OTEL_METRIC_EXPORT_INTERVAL; "" leaves the URL to
+    OTEL_EXPORTER_OTLP_ENDPOINT. Needs the extra `fastquorum[otel]`. Not given: nothing is pushed."""
     config_file: Path | None
     """A properties file with Kafka's keys, or a TOML file."""
 

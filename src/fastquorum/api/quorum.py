@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Seque
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from fastquorum.api.bridge import AppendFuture, BarrierFuture, Bridge
+from fastquorum.api.bridge import AppendFuture, BarrierFuture, Bridge, expire, stop_unwanted
 from fastquorum.api.committed import Batch, Committed, Progress, check_from_offset, read_committed
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
@@ -24,7 +24,8 @@ from fastquorum.api.values import Values, as_values, split
 from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, Overloaded, UsageError
 from fastquorum.kernels import Buffer
 from fastquorum.node.io.running import Leadership, RunningNode
-from fastquorum.node.io.starting import start_node
+from fastquorum.node.metrics import NodeMetrics
+from fastquorum.observe.starting import start_node
 from fastquorum.types import NodeId, Offset
 
 _T = TypeVar("_T")
@@ -56,7 +57,7 @@ async def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
     try:
         node = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        starting.add_done_callback(_stop_unwanted)
+        starting.add_done_callback(stop_unwanted)
         raise
     return Quorum(node, bridge)
 
@@ -110,6 +111,18 @@ class Quorum(Standing):
         future: asyncio.Future[QuorumDescription] = self._loop.create_future()
         node, bridge = self._node, self._bridge
         node.describe(lambda state, peers: bridge.resolve(future, description_of(node, state, peers)))
+        return await self._or_over(future)
+
+    async def metrics(self) -> NodeMetrics:
+        """This node's numbers, at one moment: what /metrics tells, for an exporter of your own.
+
+        >>> (await quorum.metrics()).voter_count
+        1
+        """
+        self._check_loop()
+        self._node.check_open()
+        future: asyncio.Future[NodeMetrics] = self._loop.create_future()
+        self._node.measure(lambda numbers: self._bridge.resolve(future, numbers))
         return await self._or_over(future)
 
     async def wait_ready(self, timeout: float | None = None) -> Leadership:
@@ -193,7 +206,7 @@ class Quorum(Standing):
         future = self._submit(value)
         if timeout is None:
             return await future
-        timer = self._loop.call_later(timeout, _expire, future, timeout)
+        timer = self._loop.call_later(timeout, expire, future, timeout)
         try:
             return await future
         finally:
@@ -386,17 +399,6 @@ class Quorum(Standing):
             raise UsageError(
                 "this is not the event loop that the quorum belongs to", "use it in the loop it was opened in"
             )
-
-
-def _expire(future: "asyncio.Future[Offset]", timeout: float) -> None:
-    if not future.done():
-        future.set_exception(append_timeout(timeout))
-
-
-def _stop_unwanted(starting: "asyncio.Future[RunningNode]") -> None:
-    """The task that was opening it was cancelled: nobody will ever close it."""
-    if not starting.cancelled() and starting.exception() is None:
-        starting.get_loop().run_in_executor(None, starting.result().stop)
 
 
 __all__ = ["Batch", "Pending", "Quorum", "open"]

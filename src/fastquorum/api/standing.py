@@ -77,6 +77,12 @@ class Standing:
         """What `fastquorum.trace` records on."""
         return self._node
 
+    @property
+    def metrics_endpoint(self) -> str:
+        """HOST:PORT that serves /metrics, /healthz and /readyz; empty if nothing does (`metrics` of `open`)."""
+        found = self._node.metrics_endpoint
+        return f"{found.host}:{found.port}" if found is not None else ""
+
     def _raise_if_failed(self) -> None:
         if self._node.error is not None:
             raise self._node.error

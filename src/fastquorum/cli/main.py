@@ -34,6 +34,7 @@ class Command(NamedTuple):
 GROUPS: Final = {
     "quorum": "the quorum as its leader sees it",
     "log": "read, check and close a log that nobody runs",
+    "metrics": "what a node tells of itself to Prometheus and others",
     "wire": "Kafka's frames: as JSON, on their way, again, and what is in them",
     "sim": "whole quorums in simulated time, by seed",
 }
@@ -47,6 +48,8 @@ COMMANDS: Final = tuple(
         ("append", "append", "append records through the quorum"),
         ("read", "read", "read committed records"),
         ("quorum describe", "quorum_describe", "leader, high watermark, voters, lag"),
+        ("metrics list", "metrics_list", "every metric, its type and meaning"),
+        ("metrics grafana", "metrics_grafana", "the Grafana dashboard"),
         ("log dump", "log_dump", "print a log's batches and records"),
         ("log verify", "log_verify", "check every byte of a log directory"),
         ("log trim", "log_trim", "close a log after a crash, for Kafka's tools"),

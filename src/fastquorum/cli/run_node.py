@@ -1,21 +1,24 @@
 """`fastquorum run`: one node in the foreground, until a signal or a fatal error ends it."""
 
 import argparse
+import contextlib
 import os
 import signal
-import sys
 import threading
+from collections import deque
+from collections.abc import Callable
 from types import FrameType
 
 from fastquorum.cli.arguments import explain, load_kernels
+from fastquorum.cli.node_log import FORMATS, NodeLog
 from fastquorum.cli.output import print_table
 from fastquorum.errors import DirectoryError, FastQuorumError
 from fastquorum.node.io.directory import needs_format
 from fastquorum.node.io.running import Leadership
 from fastquorum.node.io.sources import read_settings
-from fastquorum.node.io.starting import start_node
 from fastquorum.node.settings import MEANINGS, SETTINGS, default_text, variable
-from fastquorum.types import NO_NODE, Offset
+from fastquorum.observe.starting import start_node
+from fastquorum.types import Offset
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,13 +30,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Kafka's (controller.quorum.fetch.timeout.ms) or KIP-595's (quorum.fetch.timeout.ms); --settings lists them.",
         "fastquorum run --data n1",
         "fastquorum run --data n1 --listen 0.0.0.0:9093 --advertise h1:9093 --config n1.properties",
+        "fastquorum run --data n1 --metrics :9404 --log-format json",
     )
     parser.add_argument("--data", metavar="DIR", required=True, help="a formatted data directory")
     parser.add_argument("--config", metavar="FILE", help="settings, as a properties or .toml file")
     parser.add_argument("--listen", metavar="HOST:PORT", help="where to bind (default: this node's voter endpoint)")
     parser.add_argument("--advertise", metavar="HOST:PORT", help="where others reach it (default: where it listens)")
     parser.add_argument("--kernels", choices=("native", "pure"), help="which kernels to use (default: native)")
-    parser.add_argument("--verbose", action="store_true", help="tell on stderr who leads")
+    parser.add_argument(
+        "--metrics", metavar="HOST:PORT", help="serve /metrics (Prometheus), /healthz and /readyz there, by HTTP"
+    )
+    parser.add_argument(
+        "--otel",
+        metavar="URL",
+        nargs="?",
+        const="",
+        help="push metrics by OTLP over HTTP to this collector (default: where OTEL_EXPORTER_OTLP_ENDPOINT says); "
+        "needs the extra fastquorum[otel]",
+    )
+    parser.add_argument(
+        "--log-format",
+        choices=FORMATS,
+        default="text",
+        help="say what happens in words (default), or as JSON lines: time, level, node, epoch, event and its fields",
+    )
+    parser.add_argument("--verbose", action="store_true", help="tell on stderr who leads (json always tells)")
     parser.add_argument("--settings", action=_ShowSettings, nargs=0, help="print every setting there is, and exit")
 
 
@@ -47,16 +68,17 @@ class _ShowSettings(argparse.Action):
 
 
 class _Watcher:
-    """Hears what happens to the node, on its thread.
+    """Hears what happens to the node, on its thread, and has the main thread say so.
 
     The kernel may give a signal to any thread, and a lock that Python's main thread waits for does not notice: so it
     waits for a pipe that the interpreter writes to for every signal, whichever thread took it.
     """
 
-    def __init__(self, verbose: bool) -> None:
+    def __init__(self, log: NodeLog) -> None:
         self.over = threading.Event()
         self.error: FastQuorumError | None = None
-        self._verbose = verbose
+        self._log = log
+        self._said: deque[Callable[[], None]] = deque()
         self._wake_read_fd, self._wake_write_fd = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._wake_write_fd, False)
         signal.set_wakeup_fd(self._wake_write_fd, warn_on_full_buffer=False)
@@ -64,23 +86,35 @@ class _Watcher:
     def wait(self) -> None:
         """In the main thread: return once it is over, or a signal wants it to be."""
         while not self.over.is_set():
+            self.say()
             os.read(self._wake_read_fd, 64)
+
+    def say(self) -> None:
+        """In the main thread: what has happened so far."""
+        while self._said:
+            self._said.popleft()()
 
     def on_committed(self, high_watermark: Offset) -> None:
         pass
 
     def on_leadership(self, leadership: Leadership) -> None:
-        if self._verbose:
-            who = "nobody leads" if leadership.leader_id == NO_NODE else f"node {leadership.leader_id} leads"
-            print(f"fastquorum: {who} epoch {leadership.epoch}", file=sys.stderr, flush=True)
+        self._later(lambda: self._log.leadership(leadership))
 
     def on_ready(self) -> None:
-        pass
+        self._later(self._log.ready)
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.error = error
         self.over.set()
-        os.write(self._wake_write_fd, b"\0")
+        self._wake()
+
+    def _later(self, say: Callable[[], None]) -> None:
+        self._said.append(say)
+        self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # full: it is awake
+            os.write(self._wake_write_fd, b"\0")
 
 
 class _Signals:
@@ -100,32 +134,36 @@ class _Signals:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    log = NodeLog(arguments.log_format, arguments.verbose)
+    try:
+        return _run(arguments, log)
+    except FastQuorumError as error:
+        if arguments.debug or not log.failed(error):
+            raise
+        return error.exit_code
+
+
+def _run(arguments: argparse.Namespace, log: NodeLog) -> int:
+    given = ("listen", "advertise", "kernels", "metrics", "otel")
     settings = read_settings(
-        {
-            "path": arguments.data,
-            "listen": arguments.listen,
-            "advertise": arguments.advertise,
-            "kernels": arguments.kernels,
-        },
-        arguments.config,
+        {"path": arguments.data, **{name: getattr(arguments, name) for name in given}}, arguments.config
     )
     # Said in our words if they are missing.
     kernels = load_kernels("pure" if settings.kernels == "pure" else "native")
     if settings.node_id is None and needs_format(arguments.data, kernels):
         raise DirectoryError("the directory is not formatted", "format it first: `fastquorum format`", arguments.data)
-    watcher = _Watcher(arguments.verbose)
+    watcher = _Watcher(log)
     signals = _Signals(watcher.over)
     node = start_node(settings, watcher)
     try:
-        identity, endpoint = node.identity, node.advertised
-        print(
-            f"fastquorum: node {identity.node_id} of cluster {identity.cluster_id} listens, "
-            f"reached at {endpoint.name}://{endpoint.host}:{endpoint.port}, data {arguments.data}",
-            flush=True,
-        )
+        log.started(node, arguments.data)
         watcher.wait()
+        if signals.number:
+            log.stopping(signal.Signals(signals.number).name)
     finally:
         node.stop()  # at once, if it has ended by itself
+        watcher.say()
     if watcher.error is not None:
         raise watcher.error
+    log.stopped()
     return 128 + signal.SIGINT if signals.number == signal.SIGINT else 0

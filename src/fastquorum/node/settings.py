@@ -44,6 +44,10 @@ class NodeSettings:
     log: LogKind | None = None
     topic: str | None = None
     kernels: str = "native"
+    metrics: Endpoint | None = None
+    """Where to serve /metrics, /healthz and /readyz; an empty host means every address."""
+    otel: str | None = None
+    """Where to push metrics by OTLP over HTTP; "" where OTEL_EXPORTER_OTLP_... says."""
     quorum: QuorumConfig = field(default_factory=QuorumConfig)
 
 
@@ -162,6 +166,16 @@ def _kernels(value: object) -> str:
     return text
 
 
+def _url(value: object) -> str:
+    """Empty where the exporter's own variables decide."""
+    if not isinstance(value, str):
+        raise ValueError("expected a URL")
+    text = value.strip()
+    if text and not text.startswith(("http://", "https://")):
+        raise ValueError("expected a URL that begins with http:// or https://")
+    return text
+
+
 def _quorum(name: str, keys: Sequence[str], parse: Parse, *, both: bool = True) -> Setting:
     """`quorum.*` of KIP-595 and `controller.quorum.*` of Kafka."""
     named = [f"{prefix}quorum.{key}" for key in keys for prefix in ("controller.", "")] if both else list(keys)
@@ -179,6 +193,8 @@ SETTINGS: Final = (
     Setting("log", ("log.kind",), _log_kind),
     Setting("topic", ("topic.name",), _text),
     Setting("kernels", ("kernels",), _kernels),
+    Setting("metrics", ("metrics.listener",), _endpoint),
+    Setting("otel", ("otel.endpoint",), _url),
     _quorum("election_timeout_us", ["election.timeout.ms"], _milliseconds),
     _quorum("fetch_timeout_us", ["fetch.timeout.ms"], _milliseconds),
     _quorum("election_backoff_us_max", ["election.backoff.max.ms"], _milliseconds),
@@ -213,6 +229,8 @@ MEANINGS: Final = {
     "log": "user or metadata; checked against the directory",
     "topic": "how Kafka's clients see a user log",
     "kernels": "native or pure",
+    "metrics": "HOST:PORT that serves /metrics, /healthz and /readyz by HTTP (default: nowhere)",
+    "otel": "URL that metrics are pushed to by OTLP; empty: where OTEL_EXPORTER_OTLP_ENDPOINT says (default: nowhere)",
     "election_timeout_us": "an election waits this long, plus a random part below the same again",
     "fetch_timeout_us": "a leader silent for this long is voted out; one unheard for 1.5 times that resigns",
     "election_backoff_us_max": "longest wait before the candidates a resigning leader named stand",

@@ -1,0 +1,105 @@
+"""What a node in the foreground says of itself: sentences for people, or one JSON object a line for machines.
+
+Each event has a name and fields; the sentence is made of them. Written by the main thread alone: the replica's thread
+must not wait for whoever reads.
+"""
+
+import datetime
+import json
+import sys
+from typing import Any, Final, TextIO
+
+from fastquorum.errors import FastQuorumError
+from fastquorum.node.io.running import Leadership, RunningNode
+from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId
+
+FORMATS: Final = ("text", "json")
+
+
+class NodeLog:
+    """In one of `FORMATS`. In words it says how a node begins and ends, and more if verbose; as JSON everything."""
+
+    def __init__(self, log_format: str, verbose: bool) -> None:
+        self._is_json = log_format == "json"
+        self._verbose = verbose
+        self._node_id: NodeId | None = None
+        self._epoch: Epoch | None = None
+
+    def started(self, node: RunningNode, data: str) -> None:
+        """On stdout: it listens."""
+        identity, endpoint, metrics = node.identity, node.advertised, node.metrics_endpoint
+        self._node_id = identity.node_id
+        url = f"http://{_host(metrics)}/metrics" if metrics is not None else ""
+        reached = f"{endpoint.name}://{endpoint.host}:{endpoint.port}"
+        self._say(
+            sys.stdout,
+            "info",
+            "started",
+            f"fastquorum: node {identity.node_id} of cluster {identity.cluster_id} listens, reached at {reached}, "
+            f"data {data}" + (f", metrics at {url}" if url else ""),
+            cluster=identity.cluster_id,
+            endpoint=reached,
+            data=data,
+            log_start=node.log.start_offset,
+            log_end=node.log.end_offset,
+            kernels=node.kernels.NAME,
+            metrics=url or None,
+        )
+        torn = node.log.torn_tail
+        if torn is not None:
+            self._detail(
+                "warning",
+                "torn_tail_cut_off",
+                f"a torn tail was cut off at the end of the log: {torn.reason}",
+                reason=str(torn.reason),
+                position=torn.position,
+            )
+
+    def leadership(self, now: Leadership) -> None:
+        self._epoch = now.epoch
+        nobody = now.leader_id == NO_NODE
+        who = "nobody leads" if nobody else f"node {now.leader_id} leads"
+        self._detail(
+            "warning" if nobody else "info",
+            "leadership",
+            f"{who} epoch {now.epoch}",
+            leader=None if nobody else now.leader_id,
+            endpoint=f"{now.endpoint.host}:{now.endpoint.port}" if now.endpoint is not None else None,
+            is_self=now.is_self,
+        )
+
+    def ready(self) -> None:
+        if self._is_json:  # in words it is told by the leadership before it
+            self._detail("info", "ready", "")
+
+    def stopping(self, signal_name: str) -> None:
+        if self._is_json:
+            self._detail("info", "stopping", "", signal=signal_name)
+
+    def stopped(self) -> None:
+        if self._is_json:
+            self._detail("info", "stopped", "")
+
+    def failed(self, error: FastQuorumError) -> bool:
+        """False if whoever called has to say it, in words."""
+        if self._is_json:
+            fields = {key: value for key, value in error.as_fields().items() if isinstance(value, int | float | str)}
+            self._say(sys.stderr, "error", "failed", "", error=type(error).__name__, message=str(error), fields=fields)
+        return self._is_json
+
+    def _detail(self, level: str, event: str, sentence: str, **fields: Any) -> None:
+        if self._is_json or self._verbose:
+            self._say(sys.stderr, level, event, f"fastquorum: {sentence}", **fields)
+
+    def _say(self, stream: TextIO, level: str, event: str, sentence: str, **fields: Any) -> None:
+        if not self._is_json:
+            print(sentence, file=stream, flush=True)
+            return
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        said = {"time": now, "level": level, "node": self._node_id, "epoch": self._epoch, "event": event, **fields}
+        print(json.dumps(said), file=stream, flush=True)
+
+
+def _host(endpoint: Endpoint) -> str:
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host or "localhost"
+    return f"{host}:{endpoint.port}"

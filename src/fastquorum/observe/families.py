@@ -1,0 +1,60 @@
+"""What a metric is: a name, a meaning, and how its values are read from what is known of a node at one moment."""
+
+from collections.abc import Callable, Iterable
+from typing import Final, Literal, NamedTuple
+
+from fastquorum.node.metrics import NodeMetrics
+from fastquorum.observe.process import Process
+from fastquorum.observe.stages import StageCounts
+from fastquorum.observe.window import Recent
+
+Kind = Literal["gauge", "counter", "histogram", "summary"]
+Labels = tuple[tuple[str, str], ...]
+US_PER_S: Final = 1_000_000
+
+
+class View(NamedTuple):
+    """One node at one moment."""
+
+    node: NodeMetrics
+    stages: tuple[StageCounts, ...]
+    recent: Recent
+    process: Process
+    is_ready: bool
+    """As /readyz says."""
+
+
+class Point(NamedTuple):
+    """One value of a metric. Of a histogram it is a stage's counts, whose bounds are told in seconds."""
+
+    value: float | StageCounts
+    labels: Labels = ()
+    suffix: str = ""
+    """Of a summary: `_count` or `_sum`; its quantiles have none."""
+
+
+class Metric(NamedTuple):
+    """Declared once, for every exporter. Its points may be none: then it is not told."""
+
+    name: str
+    kind: Kind
+    help: str
+    points: Callable[[View], Iterable[Point]]
+
+
+def gauge(name: str, help: str, read: Callable[[View], float | None]) -> Metric:
+    """One value that goes up and down; not told while it is None."""
+    return Metric(name, "gauge", help, _single(read))
+
+
+def counter(name: str, help: str, read: Callable[[View], float | None]) -> Metric:
+    """One value that only grows; not told while it is None."""
+    return Metric(name, "counter", help, _single(read))
+
+
+def _single(read: Callable[[View], float | None]) -> Callable[[View], Iterable[Point]]:
+    def points(view: View) -> Iterable[Point]:
+        value = read(view)
+        return () if value is None else (Point(value),)
+
+    return points

@@ -1,0 +1,58 @@
+"""Is a node alive, and is it ready to serve? With the reason, if not: for probes, and for whoever reads their answer.
+
+Alive means that starting it anew would not help. A leader that cannot be found, or a slow disk, is no reason for that;
+a failed disk is, and a replica's thread that does not come back.
+"""
+
+from typing import NamedTuple
+
+from fastquorum.node.io.running import RunningNode
+from fastquorum.node.metrics import NodeMetrics
+from fastquorum.types import NO_NODE, Micros
+
+STARTING = "the node is starting: it reads its log"
+
+
+class Verdict(NamedTuple):
+    """Good or not, and why."""
+
+    is_good: bool
+    reason: str
+
+
+def health(node: RunningNode | None, silent_us: Micros) -> Verdict:
+    """Does the replica live? `silent_us`: how long its thread has not answered. None: it is still starting."""
+    if node is None:
+        return Verdict(True, STARTING)
+    if node.error is not None:
+        return Verdict(False, f"the replica has stopped: {node.error}")
+    if node.has_disk_failed:
+        return Verdict(False, "the disk has failed: the replica stops")
+    if silent_us > node.config.disk_stall_us_max:
+        return Verdict(False, f"the replica's thread has not answered for {silent_us / 1e6:.0f} s")
+    return Verdict(True, "the replica lives")
+
+
+def readiness(node: RunningNode | None, metrics: NodeMetrics | None, silent_us: Micros) -> Verdict:
+    """May it be asked to serve: does it lead, or hear its leader, and has it caught up with that leader's epoch?
+    `metrics` of this moment; None: its thread did not answer."""
+    alive = health(node, silent_us)
+    if node is None or not alive.is_good:
+        return Verdict(False, alive.reason)
+    if node.is_stopping:
+        return Verdict(False, "the node is stopping")
+    if metrics is None:
+        return Verdict(False, "the replica's thread does not answer at the moment")
+    leadership, limits = node.leadership, node.config
+    if leadership.leader_id == NO_NODE:
+        return Verdict(False, f"no leader is known (epoch {leadership.epoch})")
+    leader = f"node {leadership.leader_id} leads epoch {leadership.epoch}"
+    if not node.is_ready:
+        return Verdict(False, f"{leader}, but nothing of that epoch is known here to be committed yet")
+    if metrics.syncing_us > limits.disk_stall_us_max:
+        return Verdict(False, f"the disk has not answered for {metrics.syncing_us / 1e6:.0f} s")
+    if metrics.role not in ("leader", "follower"):
+        return Verdict(False, f"{leader} as far as known, but this one is {metrics.role}")
+    if metrics.role == "follower" and not 0 <= metrics.since_leader_contact_us <= limits.fetch_timeout_us:
+        return Verdict(False, f"{leader} as far as known, but has not been heard for a fetch timeout")
+    return Verdict(True, leader)

@@ -1,0 +1,144 @@
+"""What Kafka has no name for: under `fastquorum_`, and of the process under Prometheus' own `process_`."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from fastquorum.node.metrics import ReplicaMetrics
+from fastquorum.observe.families import US_PER_S, Metric, Point, View, counter, gauge
+from fastquorum.version import __version__
+
+OWN: Final = "fastquorum_"
+UP: Final = OWN + "up"
+"""The one metric that is there even while the replica does not answer."""
+UP_HELP: Final = "1 if the replica's thread answered; while it is 0, nothing else of the replica is told."
+
+
+def _info(view: View) -> Iterable[Point]:
+    node = view.node
+    labels = (
+        ("version", __version__),
+        ("kernels", node.kernels),
+        ("node_id", str(node.node_id)),
+        ("cluster_id", node.cluster_id),
+        ("directory_id", node.directory_id),
+    )
+    return (Point(1.0, labels),)
+
+
+def _of_replica(each: ReplicaMetrics) -> tuple[tuple[str, str], ...]:
+    return ("replica", str(each.node_id)), ("voter", str(each.is_voter).lower())
+
+
+def _lags(view: View) -> Iterable[Point]:
+    return (Point(each.lag, _of_replica(each)) for each in view.node.replicas)
+
+
+def _contacts(view: View) -> Iterable[Point]:
+    return (
+        Point(each.since_contact_us / US_PER_S, _of_replica(each))
+        for each in view.node.replicas
+        if each.since_contact_us >= 0
+    )
+
+
+def _caught_up(view: View) -> Iterable[Point]:
+    return (
+        Point(each.since_caught_up_us / US_PER_S, _of_replica(each))
+        for each in view.node.replicas
+        if each.since_caught_up_us >= 0
+    )
+
+
+def _elections(view: View) -> Iterable[Point]:
+    elections = view.node.elections
+    return Point(elections.latency_us / US_PER_S, suffix="_sum"), Point(elections.timed, suffix="_count")
+
+
+def _refused(view: View) -> Iterable[Point]:
+    return (Point(count, (("reason", reason),)) for reason, count in view.node.refused._asdict().items())
+
+
+def _stages(view: View) -> Iterable[Point]:
+    return (Point(each, (("stage", each.name),)) for each in view.stages)
+
+
+def _known(number: int) -> int | None:
+    """Unless it is -1."""
+    return number if number >= 0 else None
+
+
+def _seconds(us: int) -> float | None:
+    return us / US_PER_S if us >= 0 else None
+
+
+_REPLICATION: Final = (
+    Metric(OWN + "info", "gauge", "1; who this node is, and what it runs on.", _info),
+    gauge(
+        OWN + "ready",
+        "1 while the node leads, or hears its leader, and something of that epoch is committed: as /readyz says.",
+        lambda view: float(view.is_ready),
+    ),
+    counter(
+        OWN + "committed_records_total",
+        "Records of the log that are known to be committed; not told while none is known.",
+        lambda view: _known(view.node.high_watermark),
+    ),
+    counter(OWN + "appended_records_total", "Records appended as the leader.", lambda view: view.node.moved.appended),
+    counter(OWN + "fetched_records_total", "Records fetched from a leader.", lambda view: view.node.moved.fetched),
+    Metric(OWN + "replica_lag_records", "gauge", "Records that a replica lacks; told by the leader.", _lags),
+    Metric(OWN + "replica_contact_seconds", "gauge", "Since a replica's last Fetch; told by the leader.", _contacts),
+    Metric(
+        OWN + "replica_caught_up_seconds", "gauge", "Since a replica had the whole log; told by the leader.", _caught_up
+    ),
+    gauge(
+        OWN + "leader_contact_seconds",
+        "Since the leader's last good answer; told by those that fetch from it.",
+        lambda view: _seconds(view.node.since_leader_contact_us),
+    ),
+    counter(
+        OWN + "elections_total",
+        "Elections that this replica stood in as a candidate.",
+        lambda view: view.node.elections.stood,
+    ),
+    counter(OWN + "elections_won_total", "Elections that it won.", lambda view: view.node.elections.won),
+    counter(OWN + "role_changes_total", "Changes of its role.", lambda view: view.node.elections.role_changes),
+    Metric(OWN + "election_seconds", "summary", "From standing for election until a leader was known.", _elections),
+)
+
+_WORK: Final = (
+    gauge(OWN + "flushed_end_offset", "Exclusive end of what is synced here.", lambda view: view.node.flushed_end),
+    counter(OWN + "syncs_total", "Syncs of the log begun.", lambda view: view.node.sync_count),
+    gauge(
+        OWN + "sync_under_way_seconds",
+        "How long the sync under way has lasted; 0 if none is.",
+        lambda view: max(view.node.syncing_us, 0) / US_PER_S,
+    ),
+    Metric(
+        OWN + "commit_stage_seconds",
+        "histogram",
+        "How long the stages of commits took; append_told is the whole of it, sync one sync.",
+        _stages,
+    ),
+    gauge(
+        OWN + "appends_waiting_records", "Records that wait for their commit.", lambda view: view.node.waiting_records
+    ),
+    gauge(OWN + "appends_waiting_bytes", "Bytes that wait for their commit.", lambda view: view.node.waiting_bytes),
+    Metric(OWN + "appends_refused_total", "counter", "Appends that were refused, with nothing appended.", _refused),
+    gauge(OWN + "connections", "Open connections, of replicas and clients.", lambda view: view.node.connections),
+    counter(OWN + "connections_accepted_total", "Connections taken in.", lambda view: view.node.accepted),
+    counter(
+        OWN + "replica_thread_cpu_seconds_total",
+        "Processor time of the replica's thread.",
+        lambda view: view.node.replica_cpu_us / US_PER_S,
+    ),
+)
+
+_PROCESS: Final = (
+    counter("process_cpu_seconds_total", "Processor time of the process.", lambda view: view.process.cpu_s),
+    gauge("process_resident_memory_bytes", "Resident memory.", lambda view: view.process.resident_bytes),
+    gauge("process_open_fds", "Open file descriptors.", lambda view: view.process.open_files),
+    gauge("process_max_fds", "Most file descriptors that may be open.", lambda view: view.process.open_files_max),
+    gauge("process_start_time_seconds", "When the process started, since 1970.", lambda view: view.process.started_s),
+)
+
+OWN_METRICS: Final = (*_REPLICATION, *_WORK, *_PROCESS)

@@ -1,0 +1,39 @@
+"""What the process that a node runs in takes of its machine. Source: proc(5); Prometheus' names for process metrics."""
+
+import os
+import resource
+import time
+from typing import Final, NamedTuple
+
+_STARTED_FIELD: Final = 19
+"""Of /proc/self/stat, counted from the one behind the command's name."""
+
+
+class Process(NamedTuple):
+    """Of one moment; in seconds and bytes."""
+
+    cpu_s: float
+    resident_bytes: int
+    open_files: int
+    open_files_max: int
+    started_s: float
+    """Seconds since 1970."""
+
+
+def process_now() -> Process:
+    """Of this process."""
+    with open("/proc/self/statm", "rb") as file:
+        pages = int(file.read().split()[1])
+    return Process(
+        cpu_s=time.process_time(),
+        resident_bytes=pages * resource.getpagesize(),
+        open_files=len(os.listdir("/proc/self/fd")) - 1,  # not counting the one that lists them
+        open_files_max=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        started_s=time.time() - _age_s(),
+    )
+
+
+def _age_s() -> float:
+    with open("/proc/self/stat", "rb") as file:
+        started_ticks = int(file.read().rpartition(b")")[2].split()[_STARTED_FIELD])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,215 @@
+"""/metrics, /healthz and /readyz by HTTP, on a thread of its own.
+
+A request has a few seconds from its connection on, whatever its client does; of too many connections the oldest goes.
+The replica is asked, never waited for beyond a second. Sources: RFC 9112; Kubernetes, "Configure Probes".
+"""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+from fastquorum.node.metrics import NodeMetrics
+from fastquorum.observe.exposition import CONTENT_TYPE, page
+from fastquorum.observe.families import View
+from fastquorum.observe.health import Verdict, health, readiness
+from fastquorum.observe.recorder import Recorder
+from fastquorum.observe.window import SAMPLE_US
+
+CONNECTIONS_MAX: Final = 32
+REQUEST_S: Final = 5.0
+REQUEST_BYTES_MAX: Final = 16 * 1024
+ANSWER_S: Final = 1.0
+"""The replica's thread has this long to answer."""
+JOIN_S: Final = 2.0
+_TEXT: Final = "text/plain; charset=utf-8"
+_INDEX: Final = "/metrics  for Prometheus\n/healthz  is the replica alive?\n/readyz   may it be asked to serve?\n"
+
+
+class Answer(NamedTuple):
+    """What a path leads to."""
+
+    status: HTTPStatus
+    body: str
+    content_type: str = _TEXT
+
+
+class MetricsServer:
+    """A Companion of a node. It listens before there is one, so that probes see it start."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        """The socket is the server's from here on."""
+        self._listening = listening
+        self._recorder: Recorder | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over: asyncio.Event
+        self._runs = threading.Event()
+        self._open: dict[asyncio.StreamWriter, None] = {}
+        """By age, the oldest first."""
+        self._thread = threading.Thread(target=self._run, name="fastquorum-metrics", daemon=True)
+
+    # --- from any thread ----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Return once it serves."""
+        self._thread.start()
+        self._runs.wait()
+
+    def watch(self, recorder: Recorder) -> None:
+        """There is a node now."""
+        self._recorder = recorder
+
+    def close(self) -> None:
+        """End it, whoever is being served. Idempotent."""
+        if self._loop is None or not self._thread.is_alive():
+            self._listening.close()
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._over.set)
+        except RuntimeError:  # it has ended by itself meanwhile
+            return
+        if self._thread is not threading.current_thread():
+            self._thread.join(JOIN_S)
+
+    def abandon_in_child(self) -> None:
+        """After fork, in the child: the port and the connections are the parent's."""
+        self._listening.close()
+        for writer in list(self._open):
+            writer.get_extra_info("socket")._sock.close()
+
+    # --- its thread ---------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        finally:
+            self._runs.set()
+            self._listening.close()
+
+    async def _serve(self) -> None:
+        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        server = await asyncio.start_server(self._on_connection, sock=self._listening, limit=REQUEST_BYTES_MAX)
+        looking = asyncio.create_task(self._look_now_and_then())
+        self._runs.set()
+        await self._over.wait()
+        looking.cancel()
+        server.close()
+        for writer in list(self._open):
+            writer.transport.abort()
+
+    async def _look_now_and_then(self) -> None:
+        """For the rates of the last half minute, whether or not anybody scrapes."""
+        while True:
+            recorder = self._recorder
+            if recorder is not None and not recorder.node.is_stopping:
+                await self._view()
+            await asyncio.sleep(SAMPLE_US / 1e6 if recorder is not None else 0.1)
+
+    async def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._open) >= CONNECTIONS_MAX:
+            next(iter(self._open)).transport.abort()
+        self._open[writer] = None
+        writer.transport.set_write_buffer_limits(0)  # so that `drain` waits until the kernel has all of it
+        try:
+            async with asyncio.timeout(REQUEST_S):
+                writer.write(await self._response(reader))
+                await writer.drain()
+        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
+            writer.transport.abort()  # there is nobody who would wait for an answer
+        finally:
+            self._open.pop(writer, None)
+            writer.close()
+
+    async def _response(self, reader: asyncio.StreamReader) -> bytes:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            return _encoded(Answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the request is too long\n"))
+        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+            return _encoded(Answer(HTTPStatus.BAD_REQUEST, "this is no HTTP/1 request\n"))
+        method, target, _ = words
+        if method not in ("GET", "HEAD"):
+            return _encoded(
+                Answer(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served\n"), ("Allow: GET, HEAD",)
+            )
+        answer = await self._answer(target.partition("?")[0])
+        return _encoded(answer, has_body=method == "GET")
+
+    async def _answer(self, path: str) -> Answer:
+        answers: dict[str, Callable[[], Awaitable[Answer]]] = {
+            "/metrics": self._metrics,
+            "/healthz": self._healthz,
+            "/readyz": self._readyz,
+        }
+        if path in answers:
+            return await answers[path]()
+        if path == "/":
+            return Answer(HTTPStatus.OK, _INDEX)
+        return Answer(HTTPStatus.NOT_FOUND, f"there is no {path[:80]}; there are\n{_INDEX}")
+
+    async def _metrics(self) -> Answer:
+        return Answer(HTTPStatus.OK, page(await self._view()), CONTENT_TYPE)
+
+    async def _healthz(self) -> Answer:
+        recorder = self._recorder
+        if recorder is None:
+            return _verdict(health(None, 0))
+        if recorder.node.error is None:
+            await self._measured()  # so that silence is noticed
+        return _verdict(health(recorder.node, recorder.silent_us))
+
+    async def _readyz(self) -> Answer:
+        recorder = self._recorder
+        if recorder is None:
+            return _verdict(readiness(None, None, 0))
+        metrics = await self._measured() if recorder.node.error is None else None
+        return _verdict(readiness(recorder.node, metrics, recorder.silent_us))
+
+    async def _view(self) -> View | None:
+        metrics = await self._measured()
+        return None if metrics is None or self._recorder is None else self._recorder.view(metrics)
+
+    async def _measured(self) -> NodeMetrics | None:
+        """None if there is no replica, or it does not answer in time."""
+        recorder, loop = self._recorder, asyncio.get_running_loop()
+        if recorder is None or recorder.node.is_over:
+            return None
+        answered: asyncio.Future[NodeMetrics] = loop.create_future()
+
+        def told(metrics: NodeMetrics) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_resolve, answered, metrics)
+
+        recorder.ask(told)
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await answered
+        except TimeoutError:
+            return None
+        finally:
+            recorder.forget(told)
+
+
+def _resolve(future: "asyncio.Future[NodeMetrics]", metrics: NodeMetrics) -> None:
+    if not future.done():
+        future.set_result(metrics)
+
+
+def _verdict(verdict: Verdict) -> Answer:
+    return Answer(HTTPStatus.OK if verdict.is_good else HTTPStatus.SERVICE_UNAVAILABLE, verdict.reason + "\n")
+
+
+def _encoded(answer: Answer, headers: tuple[str, ...] = (), *, has_body: bool = True) -> bytes:
+    body = answer.body.encode()
+    lines = (
+        f"HTTP/1.1 {answer.status.value} {answer.status.phrase}",
+        f"Content-Type: {answer.content_type}",
+        f"Content-Length: {len(body)}",
+        "Cache-Control: no-store",
+        "Connection: close",
+        *headers,
+    )
+    return "\r\n".join((*lines, "", "")).encode() + (body if has_body else b"")

@@ -1,0 +1,72 @@
+"""A node, and whatever its settings want to have watching over it. In place of `node.io.starting.start_node`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Protocol
+
+from fastquorum.node.io import starting
+from fastquorum.node.io.listening import bound_endpoint, listen
+from fastquorum.node.io.running import Companion, Observer, RunningNode
+from fastquorum.node.settings import NodeSettings
+from fastquorum.types import Endpoint
+
+if TYPE_CHECKING:
+    from fastquorum.observe.recorder import Recorder
+
+
+class Exporter(Companion, Protocol):
+    """Tells a node's metrics, once there is one."""
+
+    def watch(self, recorder: Recorder) -> None: ...
+
+
+class _Exporters:
+    """All of them as one companion."""
+
+    def __init__(self, exporters: Sequence[Exporter]) -> None:
+        self._exporters = exporters
+
+    def close(self) -> None:
+        for each in self._exporters:
+            each.close()
+
+    def abandon_in_child(self) -> None:
+        for each in self._exporters:
+            each.abandon_in_child()
+
+
+def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
+    """As `node.io.starting.start_node`. A port that is taken, or an extra that is missing, is said (ConfigError) before
+    the node's directory is touched; probes are answered while its log is read."""
+    if settings.metrics is None and settings.otel is None:
+        return starting.start_node(settings, observer)
+    # Imported here, as most nodes are not watched like this.
+    from fastquorum.observe.recorder import Recorder
+
+    with ExitStack() as failing:
+        exporters: list[Exporter] = []
+        endpoint: Endpoint | None = None
+        if settings.otel is not None:
+            from fastquorum.observe.otel import Pusher
+
+            exporters.append(Pusher(settings.otel))
+            failing.callback(exporters[-1].close)
+        if settings.metrics is not None:
+            from fastquorum.observe.serving import MetricsServer
+
+            listening = listen(settings.metrics, "metrics.listener")
+            endpoint = bound_endpoint(listening, settings.metrics)._replace(name="")
+            server = MetricsServer(listening)
+            failing.callback(server.close)
+            server.start()
+            exporters.append(server)
+        node = starting.start_node(settings, observer)
+        failing.pop_all()  # from here on the node closes them
+    node.metrics_endpoint = endpoint
+    node.accompany(_Exporters(exporters))
+    recorder = Recorder(node)
+    for each in exporters:
+        each.watch(recorder)
+    return node
