@@ -48,6 +48,7 @@ COMMANDS: Final = tuple(
         ("append", "append", "append records through the quorum"),
         ("read", "read", "read committed records"),
         ("quorum describe", "quorum_describe", "leader, high watermark, voters, lag"),
+        ("top", "top", "the quorum live: roles, rates, lags, percentiles"),
         ("metrics list", "metrics_list", "every metric, its type and meaning"),
         ("metrics grafana", "metrics_grafana", "the Grafana dashboard"),
         ("log dump", "log_dump", "print a log's batches and records"),

@@ -1,0 +1,61 @@
+"""`fastquorum top`: the quorum live in a terminal, its nodes' roles, rates, lags and percentiles."""
+
+import argparse
+import signal
+import sys
+from types import FrameType
+
+from fastquorum.cli.arguments import add_format, explain, parse_bootstrap, parse_endpoint, positive, positive_seconds
+from fastquorum.types import Endpoint
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Show the quorum live: who leads, how far each replica is behind, and, of nodes that serve metrics "
+        "(`fastquorum run --metrics`), rates and percentiles since the last look. Works while nodes are down, and "
+        "while nobody leads. Ends with q or Ctrl-C. With --once, or where stdout is no terminal, it prints instead; "
+        "exit code 3 says that nobody was found to lead.",
+        "fastquorum top --bootstrap h1:9093,h2:9093,h3:9093 --metrics-port 9404",
+        "fastquorum top --bootstrap h1:9093 --metrics h1:9404,h2:9404 --once --format json",
+    )
+    parser.add_argument(
+        "--bootstrap", metavar="HOST:PORT,...", required=True, help="any nodes; the others are found through them"
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--metrics", metavar="HOST:PORT,...", help="where nodes serve their metrics")
+    where.add_argument("--metrics-port", metavar="PORT", type=positive, help="every node serves its metrics there")
+    parser.add_argument(
+        "--interval", metavar="SECONDS", type=positive_seconds, default=2.0, help="between two looks (default: 2)"
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=positive_seconds,
+        default=2.0,
+        help="a node that has not answered by then counts as down (default: 2)",
+    )
+    parser.add_argument("--once", action="store_true", help="look twice, print what changed in between, and end")
+    add_format(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from fastquorum.cli.top.looking import Looker
+    from fastquorum.cli.top.showing import show_live, show_once, show_repeatedly
+
+    metrics: tuple[Endpoint, ...] = ()
+    if arguments.metrics is not None:
+        metrics = tuple(parse_endpoint("--metrics", part) for part in arguments.metrics.split(","))
+    bootstrap = parse_bootstrap(arguments.bootstrap)
+    with Looker(bootstrap, metrics, arguments.metrics_port, arguments.timeout) as looker:
+        if arguments.once:
+            return show_once(looker, arguments.interval, arguments.format)
+        if arguments.format == "json" or not sys.stdout.isatty():
+            return show_repeatedly(looker, arguments.interval, arguments.format)
+        # Otherwise a SIGTERM would leave the terminal as it is while we draw.
+        signal.signal(signal.SIGTERM, _end)
+        return show_live(looker, arguments.interval)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    sys.exit(128 + number)

@@ -1,0 +1,180 @@
+"""Looks at every node of a quorum at once: what it answers as a quorum's node, and what it serves as metrics.
+
+Each node is asked on a thread of its own, with a deadline: those that are down, or hang, keep nobody waiting.
+"""
+
+import http.client
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple, Self
+
+from fastquorum.cli.arguments import endpoint_text
+from fastquorum.cli.client import CONTROLLERS, DESCRIBE_CLUSTER_VERSION, DESCRIBE_QUORUM_VERSION, Voters, error_name
+from fastquorum.cli.connection import Connection, Deadline, NoAnswer, NotSent
+from fastquorum.errors import PeerProtocolError
+from fastquorum.observe.exposition import Samples, parse
+from fastquorum.types import LISTENER_NAME, NO_NODE, TOPIC_NAME, Endpoint, NodeId
+from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
+from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+
+THREADS_MAX: Final = 32
+PAGE_BYTES_MAX: Final = 16 * 1024 * 1024
+
+
+class Answered(NamedTuple):
+    """A node's answer as a node; or why there is none."""
+
+    endpoint: Endpoint
+    cluster: DescribeClusterResponse | None
+    reason: str
+
+
+class Page(NamedTuple):
+    """A node's metrics; or why there are none."""
+
+    endpoint: Endpoint
+    samples: Samples | None
+    reason: str
+
+    @property
+    def node_id(self) -> NodeId | None:
+        """Whose they are."""
+        found = self.samples.all("fastquorum_info") if self.samples is not None else []
+        return int(found[0].labels["node_id"]) if found else None
+
+
+class Look(NamedTuple):
+    """All that was found at one moment."""
+
+    at_s: float
+    """On the monotonic clock."""
+    took_at: float
+    """Seconds since 1970."""
+    answers: tuple[Answered, ...]
+    """Of the nodes that are known, in the order of their endpoints' discovery."""
+    quorum: Voters | None
+    """As the leader sees it; None if nobody is found to lead."""
+    no_quorum: str
+    """Why not."""
+    nodes: dict[NodeId, Endpoint]
+    """Where the nodes are that anybody knows."""
+    pages: tuple[Page, ...]
+
+    @property
+    def cluster_id(self) -> str:
+        return next((each.cluster.cluster_id for each in self.answers if each.cluster is not None), "")
+
+
+class Looker:
+    """Keeps its connections, and what it learned of the nodes, from one look to the next."""
+
+    def __init__(
+        self, bootstrap: Sequence[Endpoint], metrics: Sequence[Endpoint], metrics_port: int | None, timeout_s: float
+    ) -> None:
+        """`metrics_port`: look for metrics at that port of each node's host."""
+        self._bootstrap = tuple(bootstrap)
+        self._metrics = tuple(metrics)
+        self._metrics_port = metrics_port
+        self._timeout_s = timeout_s
+        self._nodes: dict[NodeId, Endpoint] = {}
+        self._connections: dict[Endpoint, Connection] = {}
+        self._threads = ThreadPoolExecutor(THREADS_MAX, "fastquorum-top")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for connection in self._connections.values():
+            connection.close()
+
+    def look(self) -> Look:
+        """Ask everybody."""
+        pages = {each: self._threads.submit(self._page, each) for each in self._metrics_endpoints()}
+        known = tuple(dict.fromkeys((*self._nodes.values(), *self._bootstrap)))
+        answers = tuple(self._threads.map(self._describe_cluster, known))
+        self._learn(answers)
+        # Those that were only just heard of.
+        new = [each for each in self._nodes.values() if each not in known]
+        answers += tuple(self._threads.map(self._describe_cluster, new))
+        quorum, no_quorum = self._describe_quorum(answers)
+        for each in self._metrics_endpoints():
+            if each not in pages:
+                pages[each] = self._threads.submit(self._page, each)
+        found = tuple(each.result() for each in pages.values())
+        return Look(time.monotonic(), time.time(), answers, quorum, no_quorum, dict(self._nodes), found)
+
+    def _learn(self, answers: Sequence[Answered]) -> None:
+        for each in answers:
+            for node in each.cluster.brokers if each.cluster is not None else ():
+                self._nodes[node.broker_id] = Endpoint(LISTENER_NAME, node.host, node.port)
+
+    def _metrics_endpoints(self) -> tuple[Endpoint, ...]:
+        if self._metrics_port is None:
+            return self._metrics
+        hosts = dict.fromkeys(each.host for each in self._nodes.values())
+        return tuple(Endpoint("", host, self._metrics_port) for host in hosts)
+
+    # --- each on a thread of its own ----------------------------------------------------------------------------------
+
+    def _describe_cluster(self, endpoint: Endpoint) -> Answered:
+        request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+        try:
+            response = self._ask(endpoint, request, DESCRIBE_CLUSTER_VERSION)
+        except (NotSent, NoAnswer) as error:
+            return Answered(endpoint, None, error.reason)
+        except PeerProtocolError as error:
+            return Answered(endpoint, None, str(error))
+        assert isinstance(response, DescribeClusterResponse)
+        if response.error_code:
+            return Answered(endpoint, None, error_name(response.error_code))
+        return Answered(endpoint, response, "")
+
+    def _describe_quorum(self, answers: Sequence[Answered]) -> tuple[Voters | None, str]:
+        """Asked of whoever most nodes take for the leader."""
+        named = [each.cluster.controller_id for each in answers if each.cluster is not None]
+        leaders = sorted({each for each in named if each != NO_NODE}, key=named.count, reverse=True)
+        reason = "no node knows a leader" if named else "no node answers"
+        for leader in leaders:
+            endpoint = self._nodes.get(leader)
+            if endpoint is None:
+                continue
+            topic = DescribeQuorumRequest.TopicData
+            request = DescribeQuorumRequest(
+                topics=[topic(topic_name=TOPIC_NAME, partitions=[topic.PartitionData(partition_index=0)])]
+            )
+            try:
+                response = self._ask(endpoint, request, DESCRIBE_QUORUM_VERSION)
+            except (NotSent, NoAnswer, PeerProtocolError) as error:
+                reason = f"node {leader} was the last one known to lead, and {error}"
+                continue
+            assert isinstance(response, DescribeQuorumResponse)
+            code = response.error_code or response.topics[0].partitions[0].error_code
+            if code == ErrorCode.NONE:
+                return response.topics[0].partitions[0], ""
+            reason = f"node {leader} answers {error_name(code)}"
+        return None, reason
+
+    def _ask(self, endpoint: Endpoint, request: Message, version: int) -> Message:
+        deadline = Deadline(self._timeout_s)
+        connection = self._connections.pop(endpoint, None) or Connection(endpoint, deadline)
+        response = connection.request(request, version, deadline)
+        self._connections[endpoint] = connection  # not kept where the request failed: it is closed then
+        return response
+
+    def _page(self, endpoint: Endpoint) -> Page:
+        connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=self._timeout_s)
+        try:
+            connection.request("GET", "/metrics")
+            response = connection.getresponse()
+            text = response.read(PAGE_BYTES_MAX).decode("utf-8")
+            if response.status != http.client.OK:
+                return Page(endpoint, None, f"{endpoint_text(endpoint)}: HTTP {response.status}")
+            return Page(endpoint, parse(text), "")
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or repr(error)
+            return Page(endpoint, None, f"{endpoint_text(endpoint)}: {reason}")
+        finally:
+            connection.close()
