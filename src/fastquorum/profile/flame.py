@@ -16,7 +16,7 @@ _TOP: Final = 46
 _BOTTOM: Final = 8
 _SHARE_MIN: Final = 0.0004
 """Of the whole: narrower frames would be drawn as less than half a pixel."""
-_LETTER: Final = 6.6
+_LETTER: Final = 7.0
 _PYTHON: Final = re.compile(r"\.pyx?:\d+\)$")
 COLOURS: Final = {"python": "#a8c7f0", "native": "#f3b28b", "kernel": "#b9d7a8", "group": "#d9dde2"}
 _STYLE: Final = (
