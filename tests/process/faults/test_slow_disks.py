@@ -37,33 +37,19 @@ def test_a_leader_whose_disk_hangs_gives_way_and_nothing_acknowledged_is_lost(tm
     settings = {**PATIENT, "disk.stall.max.ms": 300, "log.mark.interval.ms": mark_ms}
     with with_slow_disks(tmp_path, settings=settings) as (quorum, disks):
         old, epoch = quorum.leader(), quorum.epoch()
-        with under_load(quorum) as (_, history):
+        process = quorum.nodes[old]
+        with under_load(quorum, beside=b"beside") as (_, history):
             assert history.wait_acked(20, WAIT_S)
             disks[old].hang()
             new = quorum.wait_leader(not_in=[old], after_epoch=epoch)
             after = quorum.epoch()
             assert history.wait_acked(50, WAIT_S)
-            # While its disk hangs it stays down.
+            # While its disk hangs it stays down, and its own program is told so, in time.
             assert (quorum.leader(), quorum.epoch()) == (new, after)
+            process.append("beside a disk that hangs", 0.5)
+            assert process.appended("beside a disk that hangs")["error"] in ("NotLeader", "AppendTimeout")
             disks[old].heal()
-            quorum.nodes[old].wait(lambda each: each["event"] == "ready" and each["epoch"] >= after)
-            quorum.nodes[old].wait_caught_up(quorum.nodes[new].status()["high_watermark"])
+            process.wait(lambda each: each["event"] == "ready" and each["epoch"] >= after)
+            process.wait_caught_up(quorum.nodes[new].status()["high_watermark"])
             assert (quorum.leader(), quorum.epoch()) == (new, after)
         assert set(quorum.stop().values()) == {0}
-
-
-def test_what_is_appended_beside_a_hung_disk_is_told_its_fate_in_time(tmp_path: Path) -> None:
-    """By the program in the leader's own process: nobody blocks longer than it asked for."""
-    settings = {**PATIENT, "disk.stall.max.ms": 300, "log.mark.interval.ms": 20}
-    with with_slow_disks(tmp_path, settings=settings) as (quorum, disks):
-        old, epoch = quorum.leader(), quorum.epoch()
-        process = quorum.nodes[old]
-        with under_load(quorum, beside=b"beside"):
-            disks[old].hang()
-            process.append("beside a disk that hangs", 0.5)
-            process.appended("beside a disk that hangs")
-            quorum.wait_leader(not_in=[old], after_epoch=epoch)
-            process.append("beside another leader", 0.5)
-            assert process.appended("beside another leader")["error"] in ("NotLeader", "AppendTimeout")
-            disks[old].heal()
-            process.wait(lambda each: each["event"] == "ready" and each["epoch"] > epoch)
