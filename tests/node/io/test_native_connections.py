@@ -151,7 +151,7 @@ def test_others_are_read_from_while_one_is_not(rig: Rig) -> None:
 
 def test_what_the_socket_does_not_take_follows_in_order_when_it_does(rig: Rig) -> None:
     peer = rig.connect()
-    frames = [bytes([number]) * 3_000_000 for number in range(4)]
+    frames = [bytes([number]) * 2_000_000 for number in range(4)]
     for frame in frames:
         rig.shell.send(peer.number, memoryview(frame))
     assert [peer.frame() for _ in frames] == frames
@@ -165,7 +165,7 @@ def test_a_peer_that_does_not_read_is_given_up_at_what_it_may_be_owed(rig: Rig) 
     while sent < 64 and not is_readable(rig.shell):
         rig.shell.send(peer.number, bytes(1 << 20))
         sent += 1
-    assert 32 <= sent <= 36
+    assert 8 <= sent <= 12
     rig.await_news(lambda: rig.events)
     assert kinds(rig) == [(EVENT_LOST, peer.number)]
     rig.shell.send(other.number, b"well")
