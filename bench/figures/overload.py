@@ -13,7 +13,7 @@ from bench.figures.figure import Goal, Measured, Row, Setting, alone, folder, ov
 from bench.figures.trio import SOON, Node
 from fastquorum.config import QuorumConfig
 from fastquorum.load.plan import Plan
-from fastquorum.load.running import Wish
+from fastquorum.load.running import NOT_SENT, Wish
 from fastquorum.load.runs import DOUBLINGS_MAX, Runs, Watching, keeps_up
 from fastquorum.load.stage import local_stage
 
@@ -76,6 +76,7 @@ def _rows(taken: list[tuple[Result, Result]]) -> list[Row]:
         over("records committed, twice the knee offered", "/s", twice, "at the knee", knee, THROUGHPUT),
         alone("refused with Overloaded, of what was offered", "", [_share(pair[1], OVERLOADED) for pair in taken]),
         alone("lost in any other way, of what was offered", "", [_other_share(pair[1]) for pair in taken], NONE),
+        alone("not sent as the generator was too slow, of what was offered", "", [_unsent(pair[1]) for pair in taken]),
         alone("elections", "", [float(len(pair[1]["elections"])) for pair in taken], NONE),
         alone("p99 of what was taken", "us", [pair[1]["latency_us"]["p99"] for pair in taken]),
         alone("most resident memory of a node", "MiB", after),
@@ -93,7 +94,11 @@ def _share(result: Result, kind: str) -> float:
 
 
 def _other_share(result: Result) -> float:
-    return sum(_share(result, kind) for kind in result["errors"] if kind != OVERLOADED)
+    return sum(_share(result, kind) for kind in result["errors"] if kind not in (OVERLOADED, NOT_SENT))
+
+
+def _unsent(result: Result) -> float:
+    return _share(result, NOT_SENT)
 
 
 def _resident_mib(result: Result) -> float:

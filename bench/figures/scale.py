@@ -104,16 +104,18 @@ def _with_records(setting: Setting, trio: Trio) -> Iterator[int]:
 
 def _with_epochs(setting: Setting, trio: Trio) -> Iterator[int]:
     """Level by level, once the lead was handed over so often; each epoch has a few records."""
-    led = 1
+    epochs: set[int] = set()
     for level in _epoch_levels(setting):
-        while led < level:
+        while True:
             leader = trio.await_leader()
+            epochs.add(leader.ask("who")["epoch"])
             leader.ask("window", in_flight=1, appends=1, batch=10)
+            if len(epochs) >= level:
+                break
+            if len(epochs) % 100 == 0:
+                setting.say(f"scale: {len(epochs)} of {_epoch_levels(setting)[-1]:,} epochs ...")
             heir = 1 + (trio.nodes.index(leader) + 1) % len(trio.nodes)
             leader.ask("transfer", to=heir)
-            led += 1
-            if led % 100 == 0:
-                setting.say(f"scale: {led} of {_epoch_levels(setting)[-1]:,} epochs ...")
         yield level
 
 
