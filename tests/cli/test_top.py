@@ -22,16 +22,18 @@ from fastquorum.cli.top.showing import _drawn
 from fastquorum.types import Endpoint
 from tests.api.nodes import QUICK, WAIT_S, Trio, caught_up, trio
 from tests.cli.conftest import COMMAND, Ran, environment, free_port
+from tests.observe.test_three_nodes import STEADY, none_lags
 
 Run = Callable[..., Ran]
 
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Trio]:
-    with trio(tmp_path, metrics="127.0.0.1:0") as opened:
+    with trio(tmp_path, **STEADY) as opened:
         opened.append(b"x")
         for node in opened.nodes.values():
             caught_up(node, opened.leader.end_offset)
+        none_lags(opened.leader)
         yield opened
 
 

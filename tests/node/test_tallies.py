@@ -16,6 +16,15 @@ def test_records_count_by_the_role_in_which_the_end_moved() -> None:
     assert progress.so_far(999) == Moved(19, 40)
 
 
+def test_what_raft_fetches_while_the_lane_is_closed_counts_too() -> None:
+    progress = Progress()
+    progress.opened(leads=True, end_offset=10)
+    progress.closed(14)
+    progress.fetched_without_terms(3)
+    progress.opened(leads=False, end_offset=17)
+    assert progress.so_far(18) == Moved(4, 4)
+
+
 def test_a_log_that_was_cut_off_takes_nothing_back() -> None:
     progress = Progress()
     progress.opened(leads=False, end_offset=100)

@@ -1,10 +1,11 @@
 """Three real nodes that serve their metrics: what they tell agrees with the quorum's own answers."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
-from fastquorum.errors import NotLeader, RecordTooLarge
+from fastquorum.errors import NotLeader, NotReady, RecordTooLarge
 from fastquorum.observe.dashboard import dashboard
 from fastquorum.observe.exposition import ALL
 from fastquorum.sync import Quorum
@@ -14,7 +15,8 @@ from tests.observe.builders import Strict, scrape
 from tests.observe.test_dashboard import metrics_asked_for
 
 RAFT = "kafka_server_raft_metrics_"
-SERVED = "127.0.0.1:0"
+STEADY = {"metrics": "127.0.0.1:0", "fetch_timeout_us": 3_000_000, "request_timeout_us": 3_000_000}
+"""Who leads goes on leading while the machine is busy elsewhere."""
 
 
 def state_of(page: Strict) -> str:
@@ -27,13 +29,14 @@ def state_of(page: Strict) -> str:
 
 @pytest.mark.parametrize("kernels", ["native", "pure"])
 def test_pages_agree_with_what_the_quorum_says_of_itself(tmp_path: Path, kernels: str) -> None:
-    with trio(tmp_path, metrics=SERVED, kernels=kernels) as nodes:
+    with trio(tmp_path, **STEADY, kernels=kernels) as nodes:
         leader = nodes.leader
         for number in range(20):
             leader.append([b"%d" % number] * 3, timeout=WAIT_S)
         end = leader.end_offset
         for node in nodes.nodes.values():
             caught_up(node, end)
+        none_lags(leader)
         described = leader.describe()
         pages = {node_id: scrape(node.metrics_endpoint) for node_id, node in nodes.nodes.items()}
         for node_id, page in pages.items():
@@ -64,26 +67,25 @@ def test_pages_agree_with_what_the_quorum_says_of_itself(tmp_path: Path, kernels
 
 
 def test_a_deposed_leader_keeps_what_it_counted(tmp_path: Path) -> None:
-    with trio(tmp_path, metrics=SERVED) as nodes:
+    with trio(tmp_path, **STEADY) as nodes:
         old = nodes.leader
         for number in range(10):
             nodes.append(b"%d" % number)
         heir = nodes.followers[0]
-        old.transfer_leadership(heir.node_id, timeout=WAIT_S)
+        while nodes.leader is old:
+            with contextlib.suppress(NotReady):  # it was elected again itself
+                old.transfer_leadership(heir.node_id, timeout=WAIT_S)
         nodes.append(b"after")
         caught_up(old, nodes.leader.end_offset)
         page = scrape(old.metrics_endpoint)
         assert page.value("fastquorum_appended_records_total") == 10
         assert page.value("fastquorum_fetched_records_total") >= 1
-        assert page.value("fastquorum_elections_won_total") == 1
-        won = sum(
-            scrape(each.metrics_endpoint).value("fastquorum_elections_won_total") for each in nodes.nodes.values()
-        )
-        assert won == nodes.leader.epoch or won >= 2
+        assert page.value("fastquorum_elections_won_total") >= 1
+        assert scrape(nodes.leader.metrics_endpoint).value("fastquorum_appended_records_total") == 1
 
 
 def test_refused_appends_are_counted_by_reason(tmp_path: Path) -> None:
-    with trio(tmp_path, metrics=SERVED, batch_bytes_max=4096) as nodes:
+    with trio(tmp_path, **STEADY, batch_bytes_max=4096) as nodes:
         follower = nodes.followers[0]
         for _ in range(3):
             with pytest.raises(NotLeader):
@@ -96,10 +98,11 @@ def test_refused_appends_are_counted_by_reason(tmp_path: Path) -> None:
 
 
 def test_appends_that_wait_are_seen_and_a_follower_that_is_gone_lags(tmp_path: Path) -> None:
-    with trio(tmp_path, metrics=SERVED) as nodes:
+    with trio(tmp_path, **STEADY) as nodes:
         leader, gone = nodes.leader, nodes.followers[0]
         nodes.append(b"all are here")
         caught_up(gone, leader.end_offset)
+        none_lags(leader)
         nodes.crash(gone.node_id)
         for number in range(5):
             nodes.append(b"%d" % number)
@@ -109,12 +112,17 @@ def test_appends_that_wait_are_seen_and_a_follower_that_is_gone_lags(tmp_path: P
         wait_until(lambda: _lag(leader, gone.node_id) == 0)
 
 
+def none_lags(leader: Quorum) -> None:
+    """A follower may know of a commit before its leader knows that it has the records."""
+    wait_until(lambda: [each.lag for each in leader.describe().replicas] == [0, 0], WAIT_S)
+
+
 def _lag(leader: Quorum, node_id: int) -> float:
     return scrape(leader.metrics_endpoint).value("fastquorum_replica_lag_records", replica=str(node_id), voter="true")
 
 
 def test_every_metric_that_the_dashboard_asks_for_is_served(tmp_path: Path) -> None:
-    with trio(tmp_path, metrics=SERVED) as nodes:
+    with trio(tmp_path, **STEADY) as nodes:
         nodes.append(b"x")
         served: set[str] = set()
         for node in nodes.nodes.values():

@@ -294,6 +294,8 @@ class Replica:
                 with self._lock:
                     self.log.append_scanned(kept.data, kept.scan)
                     self.log.request_flush()
+                    if not self.shell.is_open:
+                        self.shell.progress.fetched_without_terms(kept.scan.next_offset - kept.scan.first_offset)
             case fx.TruncateLog(end_offset):
                 with self._lock:
                     self.log.truncate_to(end_offset)

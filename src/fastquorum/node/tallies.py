@@ -37,6 +37,10 @@ class Progress:
         self._moved = self.so_far(end_offset)
         self._began_at = -1
 
+    def fetched_without_terms(self, records: int) -> None:
+        """raft/ itself put them into the log, while the lane is closed."""
+        self._moved = self._moved._replace(fetched=self._moved.fetched + records)
+
     def so_far(self, end_offset: Offset) -> Moved:
         # A follower's log may have been cut off meanwhile: that takes nothing back of what was fetched before.
         more = max(end_offset - self._began_at, 0) if self._began_at >= 0 else 0

@@ -386,8 +386,8 @@ class RunningNode:
         self.leadership = Leadership(epoch, leader_id, endpoint, is_self)
         self.is_ready = False
         self._ready_epoch = -1
-        self._look_ready()
         observer.on_leadership(self.leadership)
+        self._look_ready()
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         """The observer hears of it when everything is closed."""
