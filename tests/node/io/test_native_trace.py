@@ -13,7 +13,7 @@ from tests.lane.builders import value_batch
 
 from .conftest import Arm
 from .native_load import HOOKS, Load
-from .native_rig import Rig, native, result, until
+from .native_rig import WAIT_S, Rig, is_readable, native, result, until
 
 
 def counts(rig: Rig) -> dict[str, int]:
@@ -94,7 +94,7 @@ def test_appends_that_gather_are_one_group_from_the_first_of_them(rig: Rig) -> N
     assert [rig.shell.append_mail(b"later", box, f"letter {n}", is_pushed_later=True) for n in range(3)] == [1, 2, 3]
     between = now_us()
     rig.shell.push()
-    until(lambda: rig.shell.high_watermark == 4, "the commit")
+    assert is_readable(box, WAIT_S), "the commit"
     assert [letter for letter, _ in box.collect()] == ["letter 0", "letter 1", "letter 2"]
     (group,) = groups(rig)
     assert (group.base_offset, group.end_offset) == (1, 4)
