@@ -51,11 +51,15 @@ def _kill_once(trio: Trio) -> dict[str, Any]:
     epoch = _await_commits(leader)
     others = [node for node in trio.nodes if node is not leader]
     killed_ns = leader.kill()
-    heir, led, first = _await_first_commit(others, epoch)
+    heir, led, found = _await_first_commit(others, epoch)
     leader.start_again()
     leader.ask("pump", appends_per_ms=APPENDS_PER_MS)
     _await_caught_up(leader, heir.ask("who")["high_watermark"])
-    return {"seconds": (first - killed_ns) / 1e9, "epochs": led - epoch}
+    return {
+        "seconds": (found["first_ns"] - killed_ns) / 1e9,
+        "until_elected_s": (found["led_ns"] - killed_ns) / 1e9,
+        "epochs": led - epoch,
+    }
 
 
 def _await_commits(leader: Node) -> int:
@@ -71,15 +75,15 @@ def _await_commits(leader: Node) -> int:
     raise ContenderFailed(f"failover: the leader does not commit within {PATIENCE_S:.0f} s")
 
 
-def _await_first_commit(nodes: list[Node], epoch: int) -> tuple[Node, int, int]:
-    """Who acknowledged the first commit of a later epoch, which epoch, and when."""
+def _await_first_commit(nodes: list[Node], epoch: int) -> tuple[Node, int, dict[str, int]]:
+    """Who acknowledged the first commit of a later epoch, which epoch, and what it noted of it."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         for node in nodes:
-            later = [(int(led), each["first_ns"]) for led, each in node.ask("pumped")["epochs"].items()]
-            later = [each for each in later if each[0] > epoch]
+            epochs = node.ask("pumped")["epochs"]
+            later = [int(led) for led in epochs if int(led) > epoch]
             if later:
-                return node, *min(later)
+                return node, min(later), epochs[str(min(later))]
         time.sleep(LOOK_S)  # between two looks: the nodes note the time themselves
     raise ContenderFailed(f"failover: nobody commits within {PATIENCE_S:.0f} s after the leader was killed")
 
