@@ -71,66 +71,50 @@ inline bool decode_headers(Cursor *cursor, const std::uint8_t *end, const Column
     return true;
 }
 
-// Of one record what does not depend on where it is written to.
-struct RecordParts {
-    std::int64_t timestamp_delta, offset_delta;
-    std::int64_t key_start, key_length;
-    std::int64_t value_start, value_length;
-};
-
-// The record at the cursor, its headers too, which go to the sink; `previous`: the last one's offset delta.
-inline bool decode_record(const BatchHeader &header, Cursor *cursor, const std::uint8_t *section_end, std::int64_t previous,
-                          const ColumnSink &sink, RecordParts *record, std::int64_t *headers_total) noexcept {
-    std::int64_t size;
-    if (!read_varint<32>(&cursor->at, section_end, &size)) return false;
-    if (size < 1 || size > section_end - cursor->at) return false;
-    const std::uint8_t *end = cursor->at + size;
-    ++cursor->at;  // attributes: unused in v2, and not looked at by Kafka either
-    if (!read_varint<64>(&cursor->at, end, &record->timestamp_delta) || !read_varint<32>(&cursor->at, end, &record->offset_delta)) return false;
-    if (!cursor->nullable(end, &record->key_start, &record->key_length) || !cursor->nullable(end, &record->value_start, &record->value_length))
-        return false;
-    if (!decode_headers(cursor, end, sink, headers_total)) return false;
-    return cursor->at == end && record->offset_delta > previous && record->offset_delta <= header.last_offset_delta;
-}
-
 // Parse all records of a section; they must fill it exactly. False = Fault::record. *headers_total: how many headers.
+// `writes`: into the sink; else they are only checked.
+template <bool writes = true>
 inline bool decode_section(const BatchHeader &header, const std::uint8_t *origin, const std::uint8_t *section,
                            const std::uint8_t *section_end, const ColumnSink &sink, std::int64_t *headers_total) noexcept {
     Cursor cursor{section, origin};
     std::int64_t previous = -1, total = 0;
     const bool stamped_by_log = (header.attributes & log_append_time) != 0;
     for (std::int64_t i = 0; i < header.records_count; ++i) {
-        RecordParts record;
-        sink.header_starts[i] = total;
-        if (!decode_record(header, &cursor, section_end, previous, sink, &record, &total)) return false;
-        sink.offsets[i] = header.base_offset + record.offset_delta;
-        // Wraps as Java's long does: the timestamp is the client's business, not a reason to lose the record.
-        sink.timestamps_ms[i] =
-            stamped_by_log ? header.max_timestamp_ms
-                           : static_cast<std::int64_t>(static_cast<std::uint64_t>(header.base_timestamp_ms) +
-                                                       static_cast<std::uint64_t>(record.timestamp_delta));
-        sink.key_starts[i] = record.key_start;
-        sink.key_lengths[i] = record.key_length;
-        sink.value_starts[i] = record.value_start;
-        sink.value_lengths[i] = record.value_length;
-        previous = record.offset_delta;
+        std::int64_t size, timestamp_delta, offset_delta;
+        if (!read_varint<32>(&cursor.at, section_end, &size)) return false;
+        if (size < 1 || size > section_end - cursor.at) return false;
+        const std::uint8_t *end = cursor.at + size;
+        ++cursor.at;  // attributes: unused in v2, and not looked at by Kafka either
+        if (!read_varint<64>(&cursor.at, end, &timestamp_delta) || !read_varint<32>(&cursor.at, end, &offset_delta)) return false;
+        std::int64_t key_start, key_length, value_start, value_length;
+        if (!cursor.nullable(end, &key_start, &key_length) || !cursor.nullable(end, &value_start, &value_length)) return false;
+        if constexpr (writes) {
+            sink.offsets[i] = header.base_offset + offset_delta;
+            // Wraps as Java's long does: the timestamp is the client's business, not a reason to lose the record.
+            sink.timestamps_ms[i] =
+                stamped_by_log ? header.max_timestamp_ms
+                               : static_cast<std::int64_t>(static_cast<std::uint64_t>(header.base_timestamp_ms) +
+                                                           static_cast<std::uint64_t>(timestamp_delta));
+            sink.key_starts[i] = key_start;
+            sink.key_lengths[i] = key_length;
+            sink.value_starts[i] = value_start;
+            sink.value_lengths[i] = value_length;
+            sink.header_starts[i] = total;
+        }
+        if (!decode_headers(&cursor, end, sink, &total)) return false;
+        if (cursor.at != end || offset_delta <= previous || offset_delta > header.last_offset_delta) return false;
+        previous = offset_delta;
     }
-    sink.header_starts[header.records_count] = total;
+    if constexpr (writes) sink.header_starts[header.records_count] = total;
     *headers_total = total;
     return cursor.at == section_end;
 }
 
 // Would decode_section take it? Without anything written.
 inline bool check_section(const BatchHeader &header, const std::uint8_t *section, const std::uint8_t *section_end) noexcept {
-    if (!count_is_possible(header, section_end - section)) return false;
-    Cursor cursor{section, section};
-    std::int64_t previous = -1, total = 0;
-    for (std::int64_t i = 0; i < header.records_count; ++i) {
-        RecordParts record;
-        if (!decode_record(header, &cursor, section_end, previous, ColumnSink{}, &record, &total)) return false;
-        previous = record.offset_delta;
-    }
-    return cursor.at == section_end;
+    std::int64_t headers_total;
+    return count_is_possible(header, section_end - section) &&
+           decode_section<false>(header, section, section, section_end, ColumnSink{}, &headers_total);
 }
 
 }  // namespace fastquorum

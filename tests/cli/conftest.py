@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from fastquorum.cli.main import main
+from tests.api.nodes import free_ports
 
 COMMAND = (sys.executable, "-m", "fastquorum.cli")
 
@@ -92,10 +92,7 @@ def data(tmp_path: Path, fastquorum: Callable[..., Ran]) -> Path:
 
 
 def free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        port: int = held.getsockname()[1]
-        return port
+    return free_ports(1)[0]
 
 
 def files_of(directory: Path) -> dict[str, bytes]:

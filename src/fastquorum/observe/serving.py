@@ -46,7 +46,7 @@ class MetricsServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over: asyncio.Event
         self._runs = threading.Event()
-        self._open: dict[asyncio.StreamWriter, None] = {}
+        self._open: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
         """By age, the oldest first."""
         self._thread = threading.Thread(target=self._run, name="fastquorum-metrics", daemon=True)
 
@@ -96,8 +96,11 @@ class MetricsServer:
         await self._over.wait()
         looking.cancel()
         server.close()
-        for writer in list(self._open):
+        served = dict(self._open)
+        for writer in served:
             writer.transport.abort()
+        if served:
+            await asyncio.wait(served.values())  # each has REQUEST_S at most
 
     async def _look_now_and_then(self) -> None:
         """For the rates of the last half minute, whether or not anybody scrapes."""
@@ -110,7 +113,9 @@ class MetricsServer:
     async def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._open) >= CONNECTIONS_MAX:
             next(iter(self._open)).transport.abort()
-        self._open[writer] = None
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[writer] = task
         writer.transport.set_write_buffer_limits(0)  # so that `drain` waits until the kernel has all of it
         try:
             async with asyncio.timeout(REQUEST_S):

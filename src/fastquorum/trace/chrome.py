@@ -9,6 +9,7 @@ Source: "Trace Event Format" (Chrome's catapult project): events M, X, s, f.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from fastquorum.kernels.stages import Nanos, TracedGroup
@@ -74,7 +75,8 @@ def _stamps(group: TracedGroup) -> list[tuple[Nanos, str]]:
     """The stages that it has passed, in the order of time, each by what ended with it."""
     names = _LEADERS if group.is_leader else _FOLLOWERS
     known = [(getattr(group, field), name) for field, name in names]
-    return sorted((at_ns, name) for at_ns, name in known if at_ns >= group.append_ns)
+    # Of those at the same time the earlier stage is the one that took it.
+    return sorted(((at_ns, name) for at_ns, name in known if at_ns >= group.append_ns), key=itemgetter(0))
 
 
 def _placed(groups: Sequence[TracedGroup]) -> list[_Placed]:
