@@ -182,6 +182,13 @@ class Log:
         """Epoch of the record at `offset`, -1 if there is none."""
         return self.epochs.epoch_for(offset) if self.start_offset <= offset < self.end_offset else -1
 
+    def recovered_control(self) -> tuple[list[bytes], Offset]:
+        """The control batches that recovery saw, and up to which offset; once, as they are needed no more. After a
+        truncation none up to the log's start: what they were has to be read."""
+        found = self._recovered_control, self._recovered_end
+        self._recovered_control, self._recovered_end = [], self.start_offset
+        return found
+
     # --- lending ------------------------------------------------------------------------------------------------------
 
     def lend(self, borrower: Borrower) -> None:
@@ -318,13 +325,6 @@ class Log:
         return result
 
     # --- truncating ---------------------------------------------------------------------------------------------------
-
-    def recovered_control(self) -> tuple[list[bytes], Offset]:
-        """The control batches that recovery saw, and up to which offset; once, as they are needed no more. After a
-        truncation none up to the log's start: what they were has to be read."""
-        found = self._recovered_control, self._recovered_end
-        self._recovered_control, self._recovered_end = [], self.start_offset
-        return found
 
     def truncate_to(self, end_offset: Offset) -> Offset:
         """Remove every batch that reaches beyond `end_offset`; the new end (lower, if `end_offset` lay inside a batch).

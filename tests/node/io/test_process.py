@@ -130,25 +130,31 @@ def server(nodes: Trio, node_id: int, election_timeout_us: int = 150_000) -> "It
         process.stdout.close()
 
 
-@pytest.mark.slow
-def test_five_seconds_of_python_in_the_leader_s_user_thread_cost_no_election(tmp_path: Path) -> None:
+@contextlib.contextmanager
+def leading_here(tmp_path: Path) -> Iterator[tuple[Trio, sync.Quorum]]:
+    """Three nodes: this process's leads, as the others, in processes of their own, are slow to stand."""
     nodes = Trio(tmp_path, fetch_timeout_us=2_000_000)
-    # The others, in processes of their own, are slow to stand: this process's node leads.
     with server(nodes, 2, election_timeout_us=3_000_000), server(nodes, 3, election_timeout_us=3_000_000):
         try:
             nodes.open(1)
             nodes.ready()
             node = nodes.nodes[1]
             assert node.is_leader
-            epoch = node.epoch
-            end = time.monotonic() + 5
-            while time.monotonic() < end:
-                sum(range(1000))
-            assert (node.is_leader, node.epoch) == (True, epoch)
-            node.append(b"x", timeout=WAIT_S)
-            assert node.epoch == epoch
+            yield nodes, node
         finally:
             nodes.close()
+
+
+@pytest.mark.slow
+def test_five_seconds_of_python_in_the_leader_s_user_thread_cost_no_election(tmp_path: Path) -> None:
+    with leading_here(tmp_path) as (_, node):
+        epoch = node.epoch
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            sum(range(1000))
+        assert (node.is_leader, node.epoch) == (True, epoch)
+        node.append(b"x", timeout=WAIT_S)
+        assert node.epoch == epoch
 
 
 HELD_S = 5
@@ -167,30 +173,22 @@ def producing(port: int, producer_id: int) -> Iterator[Callable[[], Done]]:
 
 @pytest.mark.slow
 def test_a_call_that_holds_the_leaders_interpreter_stops_no_commit_of_a_kafka_client(tmp_path: Path) -> None:
-    nodes = Trio(tmp_path, fetch_timeout_us=2_000_000)
-    with server(nodes, 2, election_timeout_us=3_000_000), server(nodes, 3, election_timeout_us=3_000_000):
-        try:
-            nodes.open(1)
-            nodes.ready()
-            node = nodes.nodes[1]
-            assert node.is_leader
-            epoch = node.epoch
-            with producing(nodes.ports[0], -1) as plain, producing(nodes.ports[0], 77) as idempotent:
-                begin = time.monotonic()
-                ctypes.PyDLL(None).usleep(HELD_S * 1_000_000)  # with the GIL
-                assert time.monotonic() >= begin + HELD_S
-                clients = [plain(), idempotent()]
-            assert (node.is_leader, node.epoch) == (True, epoch)
-            for done in clients:
-                offsets = [offset for _, _, offset in done]
-                assert offsets == sorted(set(offsets))
-                for second in range(HELD_S):
-                    span = begin + second, begin + second + 1
-                    assert any(span[0] <= sent and answered < span[1] for sent, answered, _ in done), (
-                        f"nothing was committed in second {second} of those that the interpreter was held"
-                    )
-        finally:
-            nodes.close()
+    with leading_here(tmp_path) as (nodes, node):
+        epoch = node.epoch
+        with producing(nodes.ports[0], -1) as plain, producing(nodes.ports[0], 77) as idempotent:
+            begin = time.monotonic()
+            ctypes.PyDLL(None).usleep(HELD_S * 1_000_000)  # with the GIL
+            assert time.monotonic() >= begin + HELD_S
+            clients = [plain(), idempotent()]
+        assert (node.is_leader, node.epoch) == (True, epoch)
+        for done in clients:
+            offsets = [offset for _, _, offset in done]
+            assert offsets == sorted(set(offsets))
+            for second in range(HELD_S):
+                span = begin + second, begin + second + 1
+                assert any(span[0] <= sent and answered < span[1] for sent, answered, _ in done), (
+                    f"nothing was committed in second {second} of those that the interpreter was held"
+                )
 
 
 def test_a_stopped_process_comes_back_and_acknowledges_nothing_stale(tmp_path: Path) -> None:
