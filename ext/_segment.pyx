@@ -8,7 +8,7 @@ import errno
 import mmap
 import os
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
 from libcpp.vector cimport vector
@@ -131,6 +131,26 @@ cdef class SegmentFile:
         if error:
             self.fail("read", error)
         return data if done == size_bytes else data[:done]
+
+    def read_into(self, int64_t position, buffer):
+        """As `read`, into the buffer; how many bytes of it were read."""
+        cdef FileRef file
+        cdef Py_buffer view
+        cdef int64_t done = 0
+        cdef int error = 0
+        _refuse_negative(position, 0)
+        PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
+        try:
+            if view.len:
+                self.refuse_closed("read")
+                file = self.file
+                with nogil:
+                    error = file.get().read(position, <uint8_t *>view.buf, view.len, &done)
+        finally:
+            PyBuffer_Release(&view)
+        if error:
+            self.fail("read", error)
+        return done
 
     def zero_fill(self, int64_t start, int64_t end):
         """Write zeros over [start, end): real zeros, not a hole."""

@@ -1,4 +1,7 @@
-"""Read barriers a second over commits a second, as many in flight: tasks on asyncio, or blocking threads."""
+"""Read barriers a second over commits a second, as many in flight: tasks on asyncio, or blocking threads.
+
+Beside it the most that there could be: on asyncio, awaits of futures with nothing behind them.
+"""
 
 from pathlib import Path
 from typing import Any, Final
@@ -25,8 +28,7 @@ def measure(setting: Setting, directory: Path) -> Measured:
 
 def _rounds(trio: Trio, caller: str, rounds: int, seconds: float) -> dict[str, list[Slice]]:
     taken: dict[str, list[Slice]] = {"append": [], "read_barrier": []}
-    if caller == "threads":
-        taken["window"] = []
+    taken["window" if caller == "threads" else "bare_await"] = []
     leader = trio.await_leader()
     for what in taken:
         _slice(leader, caller, what, seconds)  # warm
@@ -49,4 +51,6 @@ def _rows(api: str, caller: str, taken: dict[str, list[Slice]]) -> list[Row]:
     if "window" in rates:
         yardstick = f"commits, a thread's window of {IN_FLIGHT}"
         rows.append(over(name, "/s", rates["read_barrier"], yardstick, rates["window"]))
+    if "bare_await" in rates:
+        rows.append(over(name, "/s", rates["read_barrier"], "awaits with nothing behind them", rates["bare_await"]))
     return rows

@@ -120,6 +120,8 @@ def _call(quorum: Any, what: str) -> Callable[[], Any]:
     if what == "append":
         append, value = quorum.append, repeating.VALUE
         return lambda: append(value)
+    if what == "bare_await":
+        return repeating.BareAwaits().wait
     assert what == "read_barrier", what
     barrier: Callable[[], Any] = quorum.read_barrier
     return barrier

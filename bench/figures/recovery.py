@@ -5,6 +5,7 @@ Opening checks every byte: framing, checksums, offsets, epochs. Started after a 
 what the durable mark does not vouch for. `log.open(...).verify()` is what recovery looks at, without starting anything.
 """
 
+import mmap
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -98,7 +99,7 @@ def _start(node: Node, path: Path, *, killed: bool) -> tuple[int, float]:
 
 
 def _read(files: list[Path]) -> None:
-    buffer = bytearray(BUFFER_BYTES)
+    buffer = mmap.mmap(-1, BUFFER_BYTES)  # begins with a page: copying to some other places is several times slower
     for path in files:
         with path.open("rb", buffering=0) as file:
             while file.readinto(buffer):

@@ -31,6 +31,26 @@ async def tasks(call: Callable[[], Awaitable[Any]], in_flight: int, seconds: flo
     return figures(took, clock() - began)
 
 
+class BareAwaits:
+    """What asyncio alone takes: futures with nothing behind them, a turn's resolved in the next one."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[asyncio.Future[int]] = []
+
+    async def wait(self) -> int:
+        future: asyncio.Future[int] = self._loop.create_future()
+        if not self._waiting:
+            self._loop.call_soon(self._resolve)
+        self._waiting.append(future)
+        return await future
+
+    def _resolve(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            future.set_result(0)
+
+
 def threads(call: Callable[[], Any], in_flight: int, seconds: float) -> Answer:
     """So many threads that call, and call again. What one of them raises is raised."""
     took: list[int] = []

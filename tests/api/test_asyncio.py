@@ -124,6 +124,36 @@ def test_without_a_majority_waits_end_when_asked_to(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_barriers_asked_for_together_are_each_ones_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await open_one(tmp_path) as quorum:
+            offset = await quorum.append(b"x")
+            tasks = [asyncio.create_task(quorum.read_barrier(timeout)) for timeout in (None, 0.0, WAIT_S, None)]
+            await asyncio.sleep(0)
+            tasks[3].cancel()
+            first, late, patient, cancelled = await asyncio.gather(*tasks, return_exceptions=True)
+            assert first == patient
+            assert first > offset
+            assert isinstance(late, NotReady)
+            assert isinstance(cancelled, asyncio.CancelledError)
+            assert await quorum.read_barrier() == first
+
+    asyncio.run(main())
+
+
+def test_barriers_of_a_follower_fail_each_with_an_error_of_its_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = {**QUICK, "node_id": 1, "voters": voters(free_ports(3)), "cluster_id": CLUSTER_ID}
+        async with await fq.open(str(tmp_path), **node) as quorum:
+            errors = await asyncio.gather(*(quorum.read_barrier() for _ in range(3)), return_exceptions=True)
+        assert [type(error) for error in errors] == [NotLeader] * 3
+        assert len({id(error) for error in errors}) == 3
+        with pytest.raises(ClosedError):
+            await quorum.read_barrier()
+
+    asyncio.run(main())
+
+
 def test_an_append_times_out_with_its_fate_open(tmp_path: Path) -> None:
     async def main() -> None:
         async with await open_one(tmp_path) as quorum:

@@ -17,7 +17,7 @@ from bench.figures import scale
 from bench.figures.command import FIGURES, main
 from bench.figures.figure import Figure, Goal, Measured, Row, Setting, alone, over
 from bench.figures.pump import Pump
-from bench.figures.repeating import flood, tasks, threads, window
+from bench.figures.repeating import BareAwaits, flood, tasks, threads, window
 from bench.measure import Spread
 from fastquorum import sync
 from fastquorum.errors import RecordTooLarge
@@ -237,6 +237,7 @@ def test_tasks_and_threads_call_until_the_time_is_up_and_tell_what_fails(tmp_pat
             found = await tasks(lambda: quorum.append(b"x"), in_flight=8, seconds=0.05)
             assert found["count"] == quorum.high_watermark - start
             assert (await tasks(quorum.read_barrier, in_flight=8, seconds=0.05))["count"] >= 8
+            assert (await tasks(BareAwaits().wait, in_flight=8, seconds=0.05))["count"] >= 8
 
     asyncio.run(call_async())
     with sync.open(tmp_path / "node", node_id=1) as quorum:

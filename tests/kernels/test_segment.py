@@ -62,11 +62,25 @@ def test_writes_are_read_back(open_file: OpenFile, path: str) -> None:
     assert file.read(0, 100) == b"help\x00\x00"
 
 
+def test_bytes_are_read_into_a_buffer(open_file: OpenFile, path: str) -> None:
+    file = open_file(path, "create")
+    file.write(0, b"0123456789")
+    buffer = bytearray(b"----")
+    assert (file.read_into(2, buffer), bytes(buffer)) == (4, b"2345")
+    assert (file.read_into(8, buffer), bytes(buffer)) == (2, b"8945"), "the rest stays"
+    assert (file.read_into(1, memoryview(buffer)[3:]), bytes(buffer)) == (1, b"8941")
+    assert file.read_into(10, buffer) == file.read_into(1000, buffer) == file.read_into(0, bytearray()) == 0
+    with pytest.raises((BufferError, TypeError)):
+        file.read_into(0, memoryview(b"not to be written"))
+
+
 def test_large_writes(open_file: OpenFile, path: str) -> None:
     data = bytes(range(256)) * 20_000
     file = open_file(path, "create")
     file.write(1, data)
     assert file.read(1, len(data)) == data
+    buffer = bytearray(len(data))
+    assert (file.read_into(1, buffer), buffer == data) == (len(data), True)
     file.zero_fill(0, 3_000_000)
     assert file.read(0, len(data) + 1) == bytes(3_000_000) + data[2_999_999:]
 
@@ -123,6 +137,7 @@ def test_negative_positions_are_the_callers_mistake(open_file: OpenFile, path: s
         lambda: file.write(-1, b"x"),
         lambda: file.read(-1, 1),
         lambda: file.read(0, -1),
+        lambda: file.read_into(-1, bytearray(1)),
         lambda: file.zero_fill(-1, 1),
         lambda: file.truncate(-1),
     ):

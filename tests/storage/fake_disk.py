@@ -83,6 +83,11 @@ class FakeFile:
     def read(self, position: int, size_bytes: int) -> bytes:
         return bytes(self.inode.volatile[position : position + size_bytes])
 
+    def read_into(self, position: int, buffer: bytearray | memoryview) -> int:
+        data = self.read(position, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
     def zero_fill(self, start: int, end: int) -> None:
         self.write(start, bytes(max(end - start, 0)))
 

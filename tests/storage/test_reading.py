@@ -31,7 +31,7 @@ def test_a_scan_finds_the_same_in_windows_of_any_size(
     rig = uneven_log(kernels)
     segment = rig.log._segments[0]
     index = kernels.OffsetIndex(0)
-    monkeypatch.setattr(scanning, "WINDOW_BYTES", window_bytes)
+    monkeypatch.setattr(scanning, "BLOCK_BYTES", window_bytes)
     monkeypatch.setattr(recovery, "WINDOW_BYTES", window_bytes)
     scan = scan_segment(kernels, segment.file, 0, segment.file.size_bytes, expected_offset=0, epoch_min=0, index=index)
     assert (scan.batch_count, scan.record_count, scan.next_offset, scan.end_position) == (

@@ -445,9 +445,12 @@ def test_a_flip_of_any_bit_behind_a_snapshot_is_detected_or_harmless(kernels: Ke
 # --- the disk and its limits ------------------------------------------------------------------------------------------
 
 
+PAGE = 4096
+
+
 def test_a_large_snapshot_is_checked_window_by_window(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be larger than memory; and a snapshot is served without reading more than is asked for."""
-    monkeypatch.setattr(scanning, "WINDOW_BYTES", 300)
+    monkeypatch.setattr(scanning, "BLOCK_BYTES", PAGE)
     sizes = []
 
     def read(self: FakeFile, position: int, size_bytes: int) -> bytes:
@@ -457,9 +460,9 @@ def test_a_large_snapshot_is_checked_window_by_window(kernels: Kernels, monkeypa
     plain_read = FakeFile.read
     monkeypatch.setattr(FakeFile, "read", read)
     values = [
-        kernels.encode_values([b"v" * 50], base_offset=1 + at, leader_epoch=2, timestamp_ms=2) for at in range(40)
+        kernels.encode_values([b"v" * 1000], base_offset=1 + at, leader_epoch=2, timestamp_ms=2) for at in range(40)
     ]
-    whole = checkpoint(kernels, FETCHED, values=[b"v" * 50] * 40)
+    whole = checkpoint(kernels, FETCHED, values=[b"v" * 1000] * 40)
     header, _, footer = kernels.batch_headers(whole)
     data = whole[: header.size_bytes] + b"".join(values) + whole[footer.position :]
     rig = rig_with_log(kernels)
@@ -467,7 +470,7 @@ def test_a_large_snapshot_is_checked_window_by_window(kernels: Kernels, monkeypa
     sizes.clear()
     rig.log.snapshots.finish_part(FETCHED)
     assert len(sizes) > 10
-    assert max(sizes) <= 300
+    assert max(sizes) <= PAGE
     sizes.clear()
     assert rig.log.snapshots.read(FETCHED, 1_000, 64) == data[1_000:1_064]
     assert sizes == [64]

@@ -8,7 +8,7 @@ of appends that commit together costs the loop one turn. `call_soon_threadsafe` 
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fastquorum.api.standing import append_timeout
 from fastquorum.errors import FastQuorumError
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from fastquorum.kernels.shell import Mailbox
 
 
+class Waiter(Protocol):
+    """Whoever waits for a result, as a future does: it may be done already, its time being over."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: Any, /) -> None: ...
+
+    def set_exception(self, error: Any, /) -> None: ...
+
+
 class Bridge:
     """The Observer of one node, for one loop."""
 
@@ -27,7 +37,7 @@ class Bridge:
         self.loop = loop
         self.over = False
         """Set in the loop: the node has stopped and its directory is closed."""
-        self._results: deque[tuple[asyncio.Future[Any], object]] = deque()
+        self._results: deque[tuple[Waiter, object]] = deque()
         self._is_waking = False
         self._has_committed = False
         self._has_changed = False
@@ -51,7 +61,7 @@ class Bridge:
 
     # --- on the replica's thread --------------------------------------------------------------------------------------
 
-    def resolve(self, future: asyncio.Future[Any], result: object) -> None:
+    def resolve(self, future: Waiter, result: object) -> None:
         """A result for a future of the loop; an exception is raised there."""
         self._results.append((future, result))
         self._wake()
@@ -127,7 +137,7 @@ class Bridge:
         assert self.mailbox is not None
         self.mailbox.resolve(self._failed)
 
-    def _failed(self, future: asyncio.Future[Any], code: int) -> None:
+    def _failed(self, future: Waiter, code: int) -> None:
         if not future.done():
             future.set_exception(self._error_of(code))
 
@@ -183,19 +193,19 @@ class AppendFuture:
 
 
 class BarrierFuture:
-    """A BarrierTicket that resolves a future."""
+    """A BarrierTicket that resolves a waiter."""
 
-    __slots__ = ("_bridge", "_future")
+    __slots__ = ("_bridge", "_waiter")
 
-    def __init__(self, bridge: Bridge, future: asyncio.Future[Offset]) -> None:
+    def __init__(self, bridge: Bridge, waiter: Waiter) -> None:
         self._bridge = bridge
-        self._future = future
+        self._waiter = waiter
 
     def passed(self, high_watermark: Offset) -> None:
-        self._bridge.resolve(self._future, high_watermark)
+        self._bridge.resolve(self._waiter, high_watermark)
 
     def failed(self, error: FastQuorumError) -> None:
-        self._bridge.resolve(self._future, error)
+        self._bridge.resolve(self._waiter, error)
 
 
 def expire(future: asyncio.Future[Offset], timeout: float) -> None:

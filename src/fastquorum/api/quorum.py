@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Seque
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from fastquorum.api.bridge import AppendFuture, BarrierFuture, Bridge, expire, stop_unwanted
+from fastquorum.api.barriers import Barriers
+from fastquorum.api.bridge import AppendFuture, Bridge, expire, stop_unwanted
 from fastquorum.api.committed import Batch, Committed, Progress, check_from_offset, read_committed
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
 from fastquorum.api.producer import Attempt, Producer
 from fastquorum.api.standing import (
-    BARRIER_RETRY_S,
     Failure,
     Standing,
     Transfer,
@@ -21,7 +21,7 @@ from fastquorum.api.standing import (
     transfer_timeout,
 )
 from fastquorum.api.values import Values, as_values, split
-from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, Overloaded, UsageError
+from fastquorum.errors import AppendTimeout, ClosedError, NotReady, Overloaded, UsageError
 from fastquorum.kernels import Buffer
 from fastquorum.node.io.running import Leadership, RunningNode
 from fastquorum.node.metrics import NodeMetrics
@@ -98,6 +98,7 @@ class Quorum(Standing):
         self._loop = bridge.loop
         self._thread = threading.get_ident()
         bridge.connect(node)
+        self._barriers = Barriers(node, bridge)
 
     # --- being ready, and who leads -----------------------------------------------------------------------------------
 
@@ -252,7 +253,10 @@ class Quorum(Standing):
             NotReady: no majority answered within `timeout` seconds.
         """
         self._check_loop()
-        return await self._within(timeout, self._barrier(), barrier_timeout)
+        barrier = self._barriers.join()
+        if timeout is None:
+            return await barrier
+        return await self._within(timeout, barrier, barrier_timeout)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -353,23 +357,6 @@ class Quorum(Standing):
             await each
         assert first is not None
         return await first
-
-    async def _barrier(self) -> Offset:
-        while True:
-            future: asyncio.Future[Offset] = self._loop.create_future()
-            try:
-                native, box = self._node.native, self._bridge.mailbox
-                if native is not None and box is not None:
-                    self._node.check_open()
-                    native.barrier_future(box, future)
-                else:
-                    self._node.begin_barrier(BarrierFuture(self._bridge, future))
-            except NotLeader as error:
-                if error.leader_id != self.node_id:
-                    raise
-                await asyncio.sleep(BARRIER_RETRY_S)
-                continue
-            return await future
 
     async def _within(self, timeout: float | None, work: Awaitable[_T], failure: Failure) -> _T:
         if timeout is None:

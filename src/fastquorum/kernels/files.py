@@ -32,6 +32,9 @@ class SegmentFile(Protocol):
     def read(self, position: int, size_bytes: int) -> bytes:
         """Up to size_bytes; shorter only at the end of the file."""
 
+    def read_into(self, position: int, buffer: bytearray | memoryview) -> int:
+        """As `read`, as many bytes as the buffer has; how many of them were read. The rest of it stays as it was."""
+
     def zero_fill(self, start: int, end: int) -> None:
         """Write zeros over [start, end) (real zeros, not a hole)."""
 

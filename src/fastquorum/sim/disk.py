@@ -209,6 +209,11 @@ class SimFile:
         self._disk.call("read", self.name)
         return bytes(self.inode.data[position : position + size_bytes])
 
+    def read_into(self, position: int, buffer: bytearray | memoryview) -> int:
+        data = self.read(position, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
     def zero_fill(self, start: int, end: int) -> None:
         if end <= start:
             return

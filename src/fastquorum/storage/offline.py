@@ -19,7 +19,7 @@ from fastquorum.storage.mark import Mark, epochs_checksum, read_mark
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.reading import whole_batches
 from fastquorum.storage.recovery import recover
-from fastquorum.storage.scanning import find_batch, nonzero_end, scan_segment
+from fastquorum.storage.scanning import find_batch, last_offset_at, nonzero_end, scan_segment
 from fastquorum.storage.segment import write_index
 from fastquorum.storage.snapshots import FoundSnapshots, supersedes
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
@@ -338,8 +338,8 @@ class _Verifier:
         file = self.disk.open(names.join(self.directory, names.segment_name(base)), "read")
         try:
             for number, (relative_offset, position) in enumerate(entries):
-                header = self.kernels.batch_headers(file.read(position, 1 << 16), verify_crc=False)
-                if position >= self.positions[base] or (header and header[0].last_offset != base + relative_offset):
+                is_batch = position < self.positions[base]
+                if not is_batch or last_offset_at(file, position) != base + relative_offset:
                     text = f"entry {number} names no batch; it is rebuilt from the log"
                     self._find(Severity.NOTE, name, text, number * 8, base + relative_offset)
                     return

@@ -1,21 +1,21 @@
-"""Checking the batches of one segment's file, a window at a time.
-
-Plain reads rather than a memory map: a sector that cannot be read is then an error with a name, not a SIGBUS.
-"""
+"""Checking the batches of one segment's file, a window at a time."""
 
 import struct
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, Buffer, Fault, Kernels, OffsetIndex, Scan, SegmentFile
+from fastquorum.storage.windows import BLOCK_BYTES, Windows
 from fastquorum.types import Epoch, Offset
 
 WINDOW_BYTES: Final = 2 * 1024 * 1024
-"""Small enough to stay in the cache between the read and the check."""
+"""Of other reads: small enough to stay in the cache between the read and the check."""
 BATCH_SCAN_BYTES_MAX: Final = 128 * 1024 * 1024
 """A longer batch is taken for a damaged length: no peer can send one in a frame."""
 _LENGTH: Final = struct.Struct(">i")
 _LENGTH_AT: Final = 8
+_LAST_OFFSET: Final = struct.Struct(">q15xi")
+"""baseOffset, and lastOffsetDelta where a v2 batch has it."""
 _LENGTH_END: Final = 12
 _MAGIC_AT: Final = 16
 _ZEROS: Final = bytes(WINDOW_BYTES)
@@ -51,16 +51,17 @@ def scan_segment(
 ) -> SegmentScan:
     """Check the batches in [start, end): CRCs, offsets that continue from `expected_offset`, epochs that do not fall.
 
-    Fills `index` and shows `visit` the good batches on the way. Never raises for bad bytes; StorageFailed if they
-    cannot be read.
+    Fills `index` and shows `visit` the good batches on the way, whose bytes are there until it returns. Never raises
+    for bad bytes; StorageFailed if they cannot be read.
     """
-    position, window_bytes = start, WINDOW_BYTES
+    windows = Windows(file, start, end, BLOCK_BYTES)
+    position, needed = start, 0
     batches = records = 0
     last_epoch = timestamp = -1
     epoch_starts: list[tuple[Epoch, Offset]] = []
     fault: Fault | None = None
     while position < end:
-        window = file.read(position, min(window_bytes, end - position))
+        window = windows.at(position, needed)
         if not window:
             fault = Fault(BatchFault.TRUNCATED, position, expected_offset, -1, -1)
             break
@@ -82,26 +83,32 @@ def scan_segment(
                 for offset, at in scan.index:
                     index.add(window, at, offset, position + at)
             if visit is not None:
-                visit(memoryview(window)[: scan.valid_bytes], scan)
+                visit(window[: scan.valid_bytes], scan)
             position += scan.valid_bytes
-            window_bytes = WINDOW_BYTES
+            needed = 0
             continue  # a fault, if any, is looked at again from the start of a window
         assert scan.fault is not None, "a scan without a batch and without a fault"
+        is_short = len(window) < needed  # the file has ended before its end
         needed = bytes_needed(window)
-        if len(window) < needed <= min(end - position, BATCH_SCAN_BYTES_MAX):
-            window_bytes = needed
+        if len(window) < needed <= min(end - position, BATCH_SCAN_BYTES_MAX) and not is_short:
             continue
         fault = scan.fault._replace(position=position)
         break
     return SegmentScan(position, batches, records, expected_offset, last_epoch, timestamp, tuple(epoch_starts), fault)
 
 
-def bytes_needed(window: bytes) -> int:
+def bytes_needed(window: Buffer) -> int:
     """How long the batch at the window's start claims to be."""
     if len(window) < _LENGTH_END:
         return BATCH_HEADER_BYTES
     length: int = _LENGTH.unpack_from(window, _LENGTH_AT)[0]
     return max(_LENGTH_END + length, BATCH_HEADER_BYTES)
+
+
+def last_offset_at(file: SegmentFile, position: int) -> Offset:
+    """Of the whole batch that begins there."""
+    base_offset, delta = _LAST_OFFSET.unpack(file.read(position, _LAST_OFFSET.size))
+    return base_offset + delta  # type: ignore[no-any-return]
 
 
 def nonzero_end(file: SegmentFile, start: int, end: int) -> int:

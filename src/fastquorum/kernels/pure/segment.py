@@ -108,6 +108,20 @@ class SegmentFile:
                 size_bytes -= len(part)
         return b"".join(parts)
 
+    def read_into(self, position: int, buffer: bytearray | memoryview) -> int:
+        """As `read`, into the buffer; how many bytes of it were read."""
+        _refuse_negative(position)
+        left = memoryview(buffer).cast("B")
+        done = 0
+        with self._mapped_errors("read"):
+            fd = self._open_fd()
+            while done < len(left):
+                count = os.preadv(fd, [left[done:]], position + done)
+                if not count:
+                    break
+                done += count
+        return done
+
     def zero_fill(self, start: int, end: int) -> None:
         """Write zeros over [start, end): real zeros, not a hole."""
         _refuse_negative(start, end)

@@ -67,6 +67,9 @@ class InjectedFile:
     def read(self, position: int, size_bytes: int) -> bytes:
         return self.inner.read(position, size_bytes)
 
+    def read_into(self, position: int, buffer: bytearray | memoryview) -> int:
+        return self.inner.read_into(position, buffer)
+
     def zero_fill(self, start: int, end: int) -> None:
         with self._around("zero-fill"):
             self.inner.zero_fill(start, end)

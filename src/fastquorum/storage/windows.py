@@ -1,0 +1,55 @@
+"""A file's bytes in order, for one who needs whole batches and cannot know where they end before it has looked.
+
+Plain reads rather than a memory map: a sector that cannot be read is then an error with a name, not a SIGBUS. They go
+into one buffer, over and over, which stays in the cache; what was not used of one block is moved in front of
+the next, so that nothing is read twice. Blocks lie in pages of the buffer as they lie in the file's: the kernel copies
+to some other places several times more slowly.
+"""
+
+import mmap
+from typing import Final
+
+from fastquorum.kernels import SegmentFile
+
+BLOCK_BYTES: Final = 1024 * 1024
+
+
+class Windows:
+    """Of [start, end) of a file. A window is there until the next is asked for."""
+
+    def __init__(self, file: SegmentFile, start: int, end: int, block_bytes: int = BLOCK_BYTES) -> None:
+        self._file = file
+        self._end = end
+        self._block = _pages(block_bytes)
+        self._buffer = memoryview(mmap.mmap(-1, 2 * self._block))
+        self._window = self._buffer[:0]
+        self._position = start
+        """The window's, in the file."""
+
+    def at(self, position: int, needed: int = 0) -> memoryview:
+        """What is there from `position` on, which lies in the last window or at its end: more than was, if there is
+        more, and `needed` bytes, if there are so many. StorageFailed."""
+        rest = self._window[position - self._position :]
+        read_from = position + len(rest)
+        self._position = position
+        if read_from >= self._end:
+            self._window = rest
+        elif max(len(rest), needed) > self._block:
+            size = min(max(needed, len(rest) + self._block), self._end - position)
+            self._window = memoryview(self._file.read(position, size))
+        else:
+            self._window = self._behind(rest, read_from)
+        return self._window
+
+    def _behind(self, rest: memoryview, read_from: int) -> memoryview:
+        """One block more, behind the rest; it ends where a page of the file does."""
+        at = self._block + read_from % mmap.PAGESIZE
+        start = at - len(rest)
+        self._buffer[start:at] = rest
+        stop = min(2 * self._block, at + self._end - read_from)
+        count = self._file.read_into(read_from, self._buffer[at:stop])
+        return self._buffer[start : at + count]
+
+
+def _pages(size_bytes: int) -> int:
+    return -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
