@@ -18,8 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from bench.commit import Contestant, Trio
+from bench.commit import CommitTrio, Contestant
 from bench.facts import facts
+from bench.figures.trio import Node
 from bench.report import facts_lines, table
 
 IN_FLIGHT: Final = (1, 64)
@@ -50,7 +51,7 @@ def _budget(api: str, in_flight: int, directory: str) -> dict[str, Any]:
     contestant = Contestant(f"{api}, native", "native", api == "blocking")
     with (
         tempfile.TemporaryDirectory(dir=directory, prefix="fastquorum-budget-") as place,
-        Trio(contestant, place) as trio,
+        CommitTrio(contestant, place) as trio,
     ):
         trio.measure(in_flight, TRACED[in_flight])  # warm
         nodes = _by_role(trio)
@@ -73,8 +74,8 @@ def _budget(api: str, in_flight: int, directory: str) -> dict[str, Any]:
         return found
 
 
-def _by_role(trio: Trio) -> list[tuple[str, subprocess.Popen[str]]]:
-    leader = trio.leader()
+def _by_role(trio: CommitTrio) -> list[tuple[str, Node]]:
+    leader = trio.await_leader()
     followers = [node for node in trio.nodes if node is not leader]
     return [("leader", leader), *((f"follower {number}", node) for number, node in enumerate(followers, 1))]
 
@@ -99,7 +100,7 @@ def _difference(
 
 
 @contextmanager
-def _traced(nodes: Sequence[tuple[str, subprocess.Popen[str]]]) -> Iterator[dict[str, dict[str, int]]]:
+def _traced(nodes: Sequence[tuple[str, Node]]) -> Iterator[dict[str, dict[str, int]]]:
     """Counts of system calls by name, filled in at the end."""
     counts: dict[str, dict[str, int]] = {role: {} for role, _ in nodes}
     with tempfile.TemporaryDirectory() as place:

@@ -6,18 +6,18 @@ Floor and quorums take turns within a round; ratios are taken within a round.
 """
 
 import json
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from bench import floors
 from bench.cases import Setting
+from bench.figures.figure import folder
+from bench.figures.trio import Trio
 from bench.measure import Spread
 from bench.report import table
 from fastquorum.kernels import load
@@ -26,7 +26,6 @@ BATCH_OVERHEAD, RECORD_OVERHEAD, VALUE_BYTES = 61, 7, 100
 IN_FLIGHT = (1, 64, 256)
 GOALS = {(1, "asyncio, native"): 1.5, (1, "blocking, native"): 1.3}
 """The most that a commit's p50 may be of the floor's."""
-ROOT = Path(__file__).parent.parent
 
 
 class Contestant(NamedTuple):
@@ -42,79 +41,31 @@ CONTESTANTS = (
 )
 
 
-class Trio:
-    """Three processes that run a quorum; `measure` goes to whoever leads."""
+class CommitTrio(Trio):
+    """Whoever leads appends, and is measured as an embedding program sees it."""
 
-    def __init__(self, contestant: Contestant, directory: str) -> None:
-        ports = _free_ports(3)
-        voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in enumerate(ports, 1))
+    def __init__(self, contestant: Contestant, directory: Path | str) -> None:
+        api = "blocking" if contestant.is_blocking else "asyncio"
+        place = folder(directory, contestant.name.replace(", ", "-"))
+        super().__init__(contestant.name, place, api, kernels=contestant.kernels)
         self.appended = 0
-        self.nodes: list[subprocess.Popen[str]] = []
-        for number in (1, 2, 3):
-            options = {
-                "path": f"{directory}/{contestant.name.replace(', ', '-')}-{number}",
-                "node_id": number,
-                "voters": voters,
-                "cluster_id": "AAAAAAAAAAAAAAAAAAAAAQ",
-                "kernels": contestant.kernels,
-            }
-            command = [sys.executable, "-m", "bench.quorum_node", json.dumps(options)]
-            if contestant.is_blocking:
-                command.append("--blocking")
-            self.nodes.append(
-                subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            )
 
     def measure(self, in_flight: int, appends: int) -> dict[str, Any]:
-        leader = self.leader()
-        before = self._cpu_s()
-        figures = self._ask(leader, {"do": "measure", "in_flight": in_flight, "appends": appends})
-        figures["cpu_us_per_commit"] = (self._cpu_s() - before) / appends * 1e6
+        leader = self.await_leader()
+        before = self.cpu_s()
+        found = leader.ask("window", in_flight=in_flight, appends=appends, batch=1)
         self.appended += appends
-        return figures
+        return {
+            "p50_us": found["p50_us"],
+            "p99_us": found["p99_us"],
+            "commits_per_s": found["per_s"],
+            "cpu_us_per_commit": (self.cpu_s() - before) / appends * 1e6,
+        }
 
     def assert_all_values_are_there(self) -> None:
         """On the leader, which is asked to read back what it committed."""
-        found = self._ask(self.leader(), {"do": "values"})["values"]
+        found = self.await_leader().ask("values")["values"]
         assert found == self.appended, f"{self.appended} values were committed, {found} are there"
-
-    def leader(self) -> subprocess.Popen[str]:
-        for node in self.nodes:
-            if self._ask(node, {"do": "who"})["is_leader"]:
-                return node
-        raise AssertionError("nobody leads the quorum under test")
-
-    def _cpu_s(self) -> float:
-        return sum(float(self._ask(node, {"do": "who"})["cpu_s"]) for node in self.nodes)
-
-    @staticmethod
-    def _ask(node: subprocess.Popen[str], command: dict[str, Any]) -> dict[str, Any]:
-        assert node.stdin is not None
-        assert node.stdout is not None
-        node.stdin.write(json.dumps(command) + "\n")
-        node.stdin.flush()
-        line = node.stdout.readline()
-        assert line, "a node of the quorum under test has died; its message is above"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        for node in self.nodes:
-            assert node.stdin is not None
-            node.stdin.close()
-        for node in self.nodes:
-            try:
-                node.wait(10)
-            except subprocess.TimeoutExpired:
-                node.kill()
-                node.wait()
-            assert node.stdout is not None
-            node.stdout.close()
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
@@ -137,13 +88,13 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _trios(contestants: Sequence[Contestant], directory: str) -> Iterator[dict[str, Trio]]:
+def _trios(contestants: Sequence[Contestant], directory: str) -> Iterator[dict[str, CommitTrio]]:
     with ExitStack() as running:
-        yield {each.name: running.enter_context(Trio(each, directory)) for each in contestants}
+        yield {each.name: running.enter_context(CommitTrio(each, directory)) for each in contestants}
 
 
 def _level(
-    setting: Setting, trios: dict[str, Trio], in_flight: int, rounds: int, commits: int, directory: str
+    setting: Setting, trios: dict[str, CommitTrio], in_flight: int, rounds: int, commits: int, directory: str
 ) -> dict[str, Any]:
     print(f"commit, {in_flight} in flight ...", file=sys.stderr, flush=True)
     taken: dict[str, list[dict[str, Any]]] = {name: [] for name in trios}
@@ -222,13 +173,3 @@ def commit_table(results: Sequence[dict[str, Any]]) -> list[str]:
 
 def _spread(spread: dict[str, float] | None) -> str:
     return "" if spread is None else f"{spread['median']:.2f} x ({spread['low']:.2f}-{spread['high']:.2f})"
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

@@ -505,6 +505,36 @@ cdef class Shell:
                 Py_DECREF(waiting)
         return offset
 
+    def append_all(self, list values, Mailbox box, list waiting):
+        """Append values, each a bytes and by itself, in one critical section, and write and send them; waiting[i] comes into
+        the mailbox with the offset of values[i]. Of each its offset or a verdict, as append_slot's.
+        """
+        cdef vector[Slice] slices
+        cdef vector[Waiter] waiters
+        cdef vector[int64_t] offsets
+        cdef Py_ssize_t count = len(values)
+        cdef Py_ssize_t i
+        slices.resize(count)
+        waiters.resize(count)
+        offsets.resize(count)
+        for i in range(count):
+            if not PyBytes_CheckExact(values[i]):
+                raise TypeError("a value that is no bytes")
+            slices[i].data = <const uint8_t *>PyBytes_AS_STRING(values[i])
+            slices[i].size = PyBytes_GET_SIZE(values[i])
+            waiters[i].box = box.box
+            waiters[i].object = <void *><PyObject *>waiting[i]
+        for i in range(count):
+            Py_INCREF(waiting[i])
+        with nogil:
+            self._shell.append_all(slices.data(), count, waiters.data(), offsets.data())
+        found = []
+        for i in range(count):
+            if offsets[i] < 0:
+                Py_DECREF(waiting[i])
+            found.append(offsets[i])
+        return found
+
     cdef int64_t _append(self, values, Waiter &waiter, bint has_waited, bint is_pushed_later) except? -100:
         cdef Slice slice
         cdef Values found

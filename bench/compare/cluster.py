@@ -3,7 +3,6 @@
 import json
 import os
 import select
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -198,14 +197,3 @@ class Cluster:
             sum(used.values()),
             used,
         )
-
-
-def free_ports(count: int) -> list[int]:
-    """On loopback; nobody holds them when this returns."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

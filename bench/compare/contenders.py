@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.compare import fetch
-from bench.compare.cluster import Plan, free_ports
+from bench.compare.cluster import Plan
 from bench.compare.fetch import Missing
 from bench.compare.workload import WORKLOADS, Workload
+from fastquorum.loopback import free_ports
 
 OURS, PEER = "ours", "peer"
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"

@@ -15,12 +15,12 @@ from io import StringIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.compare.cluster import free_ports
 from bench.figures.figure import Goal, Measured, Setting, alone, over
 from bench.figures.trio import CLUSTER_ID
 from bench.measure import Spread
 from fastquorum.cli.main import main as fastquorum_command
 from fastquorum.load.leader_search import find_leader
+from fastquorum.loopback import free_ports
 from fastquorum.types import LISTENER_NAME, Endpoint
 
 READY_S: Final = 60.0

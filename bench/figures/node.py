@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import fastquorum
@@ -41,6 +42,10 @@ class Commands:
     def window(self, in_flight: int, appends: int, batch: int) -> Answer:
         """One thread appends, the window kept full: so many appends of so many values."""
         return repeating.window(self._quorum.append_nowait, in_flight, appends, batch)
+
+    def values(self) -> Answer:
+        """How many were committed, read back."""
+        return {"values": sum(len(batch.records) for batch in self._quorum.committed(follow=False))}
 
     def threads(self, what: str, in_flight: int, seconds: float) -> Answer:
         """So many threads, each of which appends or asks for a read barrier, again and again."""
@@ -97,11 +102,17 @@ async def serve_async(options: dict[str, Any]) -> None:
         await quorum.wait_ready(READY_S)
         while line := await loop.run_in_executor(None, sys.stdin.readline):
             fields = json.loads(line)
-            if fields["do"] == "who":
-                say(standing(quorum))
-            else:
-                call = _call(quorum, fields["what"])
-                say(await repeating.tasks(call, fields["in_flight"], fields["seconds"]))
+            match fields["do"]:
+                case "who":
+                    say(standing(quorum))
+                case "values":
+                    say({"values": sum([len(batch.records) async for batch in quorum.committed(follow=False)])})
+                case "window":
+                    append = partial(quorum.append, repeating.values(fields["batch"]))
+                    say(await repeating.as_many(append, fields["in_flight"], fields["appends"]))
+                case "tasks":
+                    call = _call(quorum, fields["what"])
+                    say(await repeating.tasks(call, fields["in_flight"], fields["seconds"]))
 
 
 def standing(quorum: Any) -> Answer:

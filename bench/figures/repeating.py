@@ -15,6 +15,25 @@ GRACE_S: Final = 60.0
 Answer = dict[str, Any]
 
 
+async def as_many(call: Callable[[], Awaitable[Any]], in_flight: int, calls: int) -> Answer:
+    """As `tasks`, until so many calls were made."""
+    took: list[int] = []
+    left = calls
+    clock = time.perf_counter_ns
+
+    async def again() -> None:
+        nonlocal left
+        while left > 0:
+            left -= 1
+            since = clock()
+            await call()
+            took.append(clock() - since)
+
+    began = clock()
+    await asyncio.gather(*(again() for _ in range(in_flight)))
+    return figures(took, clock() - began)
+
+
 async def tasks(call: Callable[[], Awaitable[Any]], in_flight: int, seconds: float) -> Answer:
     """So many tasks that call, await, and call again."""
     took: list[int] = []
@@ -79,7 +98,7 @@ def threads(call: Callable[[], Any], in_flight: int, seconds: float) -> Answer:
 
 def window(append: Callable[[Any], Any], in_flight: int, appends: int, batch: int) -> Answer:
     """One thread keeps a window of appends full and waits for the oldest."""
-    values = VALUE if batch == 1 else [VALUE] * batch
+    appended = values(batch)
     took: list[int] = []
     waiting: deque[tuple[int, Any]] = deque()
     clock = time.perf_counter_ns
@@ -93,10 +112,15 @@ def window(append: Callable[[Any], Any], in_flight: int, appends: int, batch: in
     for _ in range(appends):
         if len(waiting) == in_flight:
             settle()
-        waiting.append((clock(), append(values)))
+        waiting.append((clock(), append(appended)))
     while waiting:
         settle()
     return figures(took, clock() - began, batch)
+
+
+def values(batch: int) -> bytes | list[bytes]:
+    """Of one append."""
+    return VALUE if batch == 1 else [VALUE] * batch
 
 
 def flood(append: Callable[[Any], Any], seconds: float) -> Answer:

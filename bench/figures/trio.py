@@ -11,7 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from bench.compare.cluster import ContenderFailed, Process, free_ports
+from bench.compare.cluster import ContenderFailed, Process
+from fastquorum.loopback import free_ports
 
 CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 SOON: Final[Mapping[str, Any]] = {"election_timeout_us": 200_000}

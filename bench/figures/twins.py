@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench import commit
-from bench.figures.figure import Measured, Row, Setting, folder, over
+from bench.figures.figure import Measured, Row, Setting, over
 
 COMMITS: Final = 200
 
@@ -38,9 +38,8 @@ def measure(setting: Setting, directory: Path) -> Measured:
     return measured
 
 
-def _trio(directory: Path, api: str, kernels: str) -> commit.Trio:
-    contestant = commit.Contestant(f"{api}, {kernels}", kernels, api == "blocking")
-    return commit.Trio(contestant, str(folder(directory, f"{api}-{kernels}")))
+def _trio(directory: Path, api: str, kernels: str) -> commit.CommitTrio:
+    return commit.CommitTrio(commit.Contestant(f"{api}, {kernels}", kernels, api == "blocking"), directory)
 
 
 def _rows(what: str, native: list[dict[str, Any]], pure: list[dict[str, Any]]) -> list[Row]:

@@ -1,15 +1,14 @@
 """Builders: real nodes on loopback ports, over temporary directories, with small timeouts."""
 
-import random
-import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import fastquorum as fq
 from fastquorum import sync
 from fastquorum.api.options import OpenOptions
 from fastquorum.errors import NotLeader
+from fastquorum.loopback import free_ports
 from fastquorum.node.io.native_flusher import NativeFlusher
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -22,18 +21,6 @@ QUICK: OpenOptions = {
     "request_timeout_us": 400_000,
     "preallocate_bytes": 256 * 1024,
 }
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on, all different; none that the system gives away by itself, to whoever asks for any."""
-    found: list[int] = []
-    for port in random.sample(range(20_000, 32_000), 1_000):
-        with socket.socket() as sock, suppress(OSError):
-            sock.bind(("127.0.0.1", port))
-            found.append(port)
-        if len(found) == count:
-            break
-    return found
 
 
 def voters(ports: list[int]) -> str:

@@ -10,8 +10,9 @@ import pytest
 import fastquorum as fq
 from fastquorum import sync
 from fastquorum.api import quorum as asynchronous
-from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, RecordTooLarge, UsageError
-from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, free_ports, stalled, voters
+from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, Overloaded, RecordTooLarge, UsageError
+from fastquorum.loopback import free_ports
+from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, stalled, voters
 
 
 async def open_one(path: Path, **options: object) -> fq.Quorum:
@@ -88,6 +89,50 @@ def test_a_cancelled_append_leaves_the_quorum_well(tmp_path: Path) -> None:
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert await quorum.append(b"surely") >= 1
+
+    asyncio.run(main())
+
+
+def test_appends_of_one_turn_go_together_in_the_order_they_were_made(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await open_one(tmp_path) as quorum:
+            first = asyncio.create_task(quorum.append(b"a"))
+            second = asyncio.create_task(quorum.append(b"b"))
+            await asyncio.sleep(0)
+            third = quorum.append_nowait(b"c")  # taken at once, so the others were taken before it
+            offsets = await asyncio.gather(first, second, third, quorum.append(bytearray(b"d")), quorum.append(b"e"))
+            assert offsets == list(range(offsets[0], offsets[0] + 5))
+            batches = [item async for item in quorum.committed(offsets[0], follow=False)]
+            assert [record.value for record in batches[0].records[:2]] == [b"a", b"b"], "one batch"
+            assert [record.value for batch in batches for record in batch.records] == [b"a", b"b", b"c", b"d", b"e"]
+
+    asyncio.run(main())
+
+
+def test_of_the_appends_of_one_turn_each_that_is_too_much_fails_by_itself(tmp_path: Path) -> None:
+    async def main() -> None:
+        limits = {"batch_bytes_max": 4096, "append_queue_records_max": 20}
+        async with await open_one(tmp_path, **limits) as quorum:
+            values = [b"a", b"x" * 5000, b"b", *[b"c"] * 30]
+            found = await asyncio.gather(*map(quorum.append, values), return_exceptions=True)
+            assert isinstance(found[1], RecordTooLarge)
+            taken = [offset for offset in found if isinstance(offset, int)]
+            assert taken == list(range(taken[0], taken[0] + 20))
+            assert [type(each) for each in found[21:]] == [Overloaded] * 12
+            read = [record.value async for item in quorum.committed(taken[0], follow=False) for record in item.records]
+            assert read == [b"a", b"b", *[b"c"] * 18]
+
+    asyncio.run(main())
+
+
+def test_appends_of_the_turn_in_which_it_is_closed_fail(tmp_path: Path) -> None:
+    async def main() -> None:
+        quorum = await open_one(tmp_path)
+        quorum._node.stop()
+        errors = await asyncio.gather(quorum.append(b"a"), quorum.append(b"b"), return_exceptions=True)
+        assert [type(error) for error in errors] == [ClosedError] * 2
+        assert errors[0] is not errors[1]
+        await quorum.close()
 
     asyncio.run(main())
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from fastquorum.cli.main import main
-from tests.api.nodes import free_ports
+from fastquorum.loopback import free_ports
 
 COMMAND = (sys.executable, "-m", "fastquorum.cli")
 

@@ -222,7 +222,7 @@ def test_a_port_that_is_taken_meanwhile_is_no_trouble(
         held.bind(("127.0.0.1", 0))
         held.listen()
         ports = [[held.getsockname()[1]], [free_port()]]
-        monkeypatch.setattr(nodes, "_free_ports", lambda count: ports.pop(0))
+        monkeypatch.setattr(nodes, "free_ports", lambda count: ports.pop(0))
         started = nodes.start_nodes(str(tmp_path), 1, kernels)
         started.kill()
     assert ports == []

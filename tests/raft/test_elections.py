@@ -131,6 +131,19 @@ def test_an_unanswered_pre_vote_is_tried_again_without_a_new_epoch() -> None:
     assert not voter.ordered(fx.PersistElection)
 
 
+def test_who_refused_a_pre_vote_is_asked_again_in_a_moment() -> None:
+    """The refusal may come from a follower that has yet to notice that the leader is gone."""
+    voter = replica(1).follower(epoch=5, of=3)
+    voter.pass_deadline(until=voter.raft.role.PROSPECTIVE)
+    voter.forget()
+    voter.answer_vote(2, granted=False, leader=3)
+    assert not voter.requests(VoteRequest)
+    voter.elapse(QuorumConfig().election_timeout_us // MS // 10)
+    assert [asked(vote).pre_vote for to, vote in voter.requests(VoteRequest) if to == 2] == [True]
+    voter.answer_vote(2, granted=True)
+    assert (voter.role, voter.epoch) == ("candidate", 6)
+
+
 def test_an_answer_that_names_the_leader_ends_a_leaderless_attempt() -> None:
     voter = replica(1).prospective(epoch=5)
     voter.answer_vote(2, granted=False, leader=3)

@@ -231,6 +231,18 @@ class Shell {
         return noted(engine_.append(values, count, size_bytes, wall_ms(), now_us(), waiter, has_waited, is_pushed_later));
     }
 
+    // Append values in one critical section, each by itself and with a waiter of its own, then write and send them: for each its
+    // offset, or why it was refused.
+    void append_all(const Slice *values, std::int64_t count, Waiter *waiters, Offset *offsets) {
+        Engine::Section section(engine_);
+        const std::int64_t timestamp_ms = wall_ms();
+        const Micros at_us = now_us();
+        for (std::int64_t i = 0; i < count; ++i) {
+            offsets[i] = noted(engine_.append(&values[i], 1, values[i].size, timestamp_ms, at_us, waiters[i], false, true));
+        }
+        engine_.push();
+    }
+
     // Write and send what was appended to be pushed later.
     void push() {
         Engine::Section section(engine_);

@@ -48,15 +48,13 @@ class Bridge:
         self.mailbox: Mailbox | None = None
         """Where a native node puts futures with their offsets: one signal for many."""
         self._error_of: Callable[[int], FastQuorumError]
-        self._push: Callable[[], None]
-        self._is_pushing = False
 
     def connect(self, node: RunningNode) -> None:
         """There is a node now. In the loop."""
         self.watch_commit = node.watch_commit
         if node.native is not None:
             self.mailbox = load_shell().Mailbox()
-            self._error_of, self._push = node.native.error_of, node.native.push
+            self._error_of = node.native.error_of
             self.loop.add_reader(self.mailbox.fileno(), self._collect)
 
     # --- on the replica's thread --------------------------------------------------------------------------------------
@@ -122,16 +120,6 @@ class Bridge:
             finally:
                 if future in waiters:
                     waiters.remove(future)
-
-    def push_soon(self) -> None:
-        """What was appended in this turn of the loop is written and sent together, in the next one."""
-        if not self._is_pushing:
-            self._is_pushing = True
-            self.loop.call_soon(self._push_now)
-
-    def _push_now(self) -> None:
-        self._is_pushing = False
-        self._push()
 
     def _collect(self) -> None:
         assert self.mailbox is not None

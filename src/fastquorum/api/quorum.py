@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Seque
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
+from fastquorum.api.appends import Appends
 from fastquorum.api.barriers import Barriers
 from fastquorum.api.bridge import AppendFuture, Bridge, expire, stop_unwanted
 from fastquorum.api.committed import Batch, Committed, Progress, check_from_offset, read_committed
@@ -98,6 +99,7 @@ class Quorum(Standing):
         self._loop = bridge.loop
         self._thread = threading.get_ident()
         bridge.connect(node)
+        self._appends = Appends(node, bridge)
         self._barriers = Barriers(node, bridge)
 
     # --- being ready, and who leads -----------------------------------------------------------------------------------
@@ -204,7 +206,8 @@ class Quorum(Standing):
         """
         if not atomic:
             return await self._within(timeout, self._append_parts(as_values(value)), append_timeout)
-        future = self._submit(value)
+        self._check_loop()
+        future = self._appends.gather(value)
         if timeout is None:
             return await future
         timer = self._loop.call_later(timeout, expire, future, timeout)
@@ -225,7 +228,8 @@ class Quorum(Standing):
             Overloaded: too much waits already; retry after `retry_after_s`.
             NotLeader, RecordTooLarge: as `append`.
         """
-        return Pending(self._submit(batch))
+        self._check_loop()
+        return Pending(self._appends.submit(batch))
 
     def producer(self, id: str, timeout: float | None = None) -> Producer:
         """A producer whose appends are in the log once, however often they are tried, by whichever process.
@@ -320,18 +324,6 @@ class Quorum(Standing):
 
     # --- inner --------------------------------------------------------------------------------------------------------
 
-    def _submit(self, value: Values) -> "asyncio.Future[Offset]":
-        self._check_loop()
-        future: asyncio.Future[Offset] = self._loop.create_future()
-        bridge = self._bridge
-        if bridge.mailbox is None:
-            self._node.append(as_values(value), AppendFuture(bridge, future))
-        else:
-            values = value if value.__class__ is bytes else as_values(value)
-            self._node.append_future(values, bridge.mailbox, future, bridge.resolve)
-            bridge.push_soon()
-        return future
-
     async def _submit_stamped(self, attempt: Attempt) -> Offset:
         self._check_loop()
         future: asyncio.Future[Offset] = self._loop.create_future()
@@ -344,7 +336,7 @@ class Quorum(Standing):
         for part in split(values, self._node.config.batch_bytes_max):
             while True:
                 try:
-                    future = self._submit(part)
+                    future = self._appends.submit(part)
                     break
                 except Overloaded as error:
                     if waiting:

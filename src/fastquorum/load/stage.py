@@ -7,7 +7,6 @@ has that last worker only.
 
 import os
 import queue
-import socket
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -19,10 +18,10 @@ from fastquorum.load.observing import Observed, observed_of
 from fastquorum.load.plan import Plan
 from fastquorum.load.processes import Message, WorkerProcess
 from fastquorum.load.worker import Options
+from fastquorum.loopback import HOST, free_ports
 from fastquorum.types import Endpoint, Uuid
 
 NODES: Final = 3
-HOST: Final = "127.0.0.1"
 OPEN_S: Final = 60.0
 ELECTION_S: Final = 30.0
 ATTEMPTS_MAX: Final = 5
@@ -211,7 +210,7 @@ def local_stage(plan: Plan, root: str, kernels: str, config_file: str | None, tr
 
 def _local_stage(plan: Plan, root: str, kernels: str, config_file: str | None, tracer_pid: int) -> Stage:
     os.makedirs(root)
-    ports = _free_ports(NODES)
+    ports = free_ports(NODES)
     voters = ",".join(f"{node_id}@{HOST}:{port}" for node_id, port in enumerate(ports, 1))
     stage = Stage(root, tracer_pid)
     try:
@@ -256,15 +255,3 @@ def _failure(message: Message) -> Exception:
         case "UsageError" | "ConfigError" | "DirectoryError" | "RecordTooLarge":
             return UsageError(f"{who}: {text}")
     return WorkerFailed(f"{who}: {text}")
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago: all are held at once, so that they differ."""
-    held = [socket.socket() for _ in range(count)]
-    try:
-        for each in held:
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in held]
-    finally:
-        for each in held:
-            each.close()

@@ -35,6 +35,16 @@ class Ballots:
         return self._count(True) + self._count(None) < self._majority
 
     @property
+    def has_refusals(self) -> bool:
+        return self._count(False) > 0
+
+    def forget_refusals(self) -> None:
+        """Count them as not answered yet."""
+        for voter_id, answer in self._answers.items():
+            if answer is False:
+                self._answers[voter_id] = None
+
+    @property
     def unanswered(self) -> tuple[NodeId, ...]:
         return tuple(voter for voter, answer in self._answers.items() if answer is None)
 

@@ -1,7 +1,13 @@
 """Prospective: asks whether it would be elected, before it disturbs anybody with a new epoch. Nothing is persisted.
 
-Source: KIP-996; Kafka `ProspectiveState`.
+A refusal is no vote either, and grows old quickly: of two followers of a dead leader one notices first, and the other,
+which still counts on the leader at that moment, refuses. Were that final, then in a quorum of three nobody could be
+elected before the attempt has timed out, if only the first one's log is up to date. So whoever refused is asked again.
+
+Source: KIP-996; Kafka `ProspectiveState`, which does not ask again.
 """
+
+from typing import Final
 
 from fastquorum.raft import messages
 from fastquorum.raft.ballots import Ballots
@@ -9,6 +15,9 @@ from fastquorum.raft.core import Core
 from fastquorum.raft.role import Voting
 from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.types import NO_NODE, Micros
+
+ASK_AGAIN_PART: Final = 10
+"""Of the election timeout: after this, whoever refused is asked again."""
 
 
 class Prospective(Voting):
@@ -21,6 +30,7 @@ class Prospective(Voting):
         self.ballots = Ballots(core.voters.ids, core.key.id)
         self.has_peer_without_pre_vote = False
         """A voter knows no pre-vote: then the election itself must tell, as before KIP-996."""
+        self._ask_again_at_us = core.now_us + core.config.election_timeout_us // ASK_AGAIN_PART
 
     def poll(self, core: Core) -> Cause | None:
         if (self.ballots.is_won or self.has_peer_without_pre_vote) and not core.is_disk_stalled:
@@ -28,6 +38,11 @@ class Prospective(Voting):
         if self.ballots.is_lost or core.is_disk_stalled or core.now_us >= self.election_deadline_us:
             return Cause.PRE_VOTES_LOST if _can_follow(core) else Cause.PRE_VOTES_LOST_LEADERLESS
         core.wake_at(self.election_deadline_us)
+        if core.now_us >= self._ask_again_at_us:
+            self._ask_again_at_us = core.now_us + core.config.election_timeout_us // ASK_AGAIN_PART
+            self.ballots.forget_refusals()
+        if self.ballots.has_refusals:
+            core.wake_at(self._ask_again_at_us)
         core.ask_voters(self.ballots.unanswered, messages.vote_request(core, pre_vote=True))
         return None
 

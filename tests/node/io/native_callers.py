@@ -69,6 +69,21 @@ class Callers:
                 self.collect()
         self.collect()
 
+    def run_turns(self, name: int) -> None:
+        """As an event loop does: many at once, then what was told."""
+        number = 0
+        while not self.stopped.is_set():
+            values = [b"turn %d %d" % (name, number + each) for each in range(16)]
+            number += len(values)
+            for value, offset in zip(values, self._shell.append_all(values, self.box, values), strict=True):
+
+                def submit(more: dict[str, bool], value: bytes = value) -> int:
+                    again: int = self._shell.append_mail(value, self.box, value, **more)
+                    return again
+
+                self._append(value, submit, offset)
+            self.collect()
+
     def collect(self) -> None:
         with self.lock:
             for value, told in self.box.collect():
@@ -79,9 +94,10 @@ class Callers:
     def _shell(self) -> Any:
         return self._rig.shell
 
-    def _append(self, value: bytes, submit: Callable[[dict[str, bool]], int]) -> bool:
-        """Whether it is going to be told."""
-        offset = submit({})
+    def _append(self, value: bytes, submit: Callable[[dict[str, bool]], int], offset: int | None = None) -> bool:
+        """Whether it is going to be told. `offset`, or a verdict, if it was submitted already."""
+        if offset is None:
+            offset = submit({})
         if offset == AppendVerdict.FROZEN:
             queued = _Queued(lambda: self._note(value, submit({"has_waited": True})))
             with self.lock:

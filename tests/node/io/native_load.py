@@ -146,7 +146,10 @@ class Load:
     def run(self, turns: int) -> None:
         rig, strangers = self.rig, threading.Event()
         jobs = [partial(self.callers.run_slots, name) for name in range(3)]
-        threads = [self._thread(job) for job in (*jobs, partial(self.callers.run_mail, 7), self.producer.run)]
+        threads = [
+            self._thread(job)
+            for job in (*jobs, partial(self.callers.run_mail, 7), partial(self.callers.run_turns, 8), self.producer.run)
+        ]
         others = [self._thread(voter.run) for voter in self.voters]
         for job in (self._strangers, partial(look_around, rig), partial(read_barriers, rig)):
             others.append(self._thread(partial(job, strangers)))

@@ -1,6 +1,7 @@
 """The native shell over real files and sockets: commits, parked Fetches, followers, frozen lanes, ends of terms."""
 
 import errno
+import sys
 import threading
 from collections.abc import Callable
 
@@ -83,6 +84,36 @@ def test_what_is_pushed_later_gathers_until_it_is_pushed(rig: Rig) -> None:
     assert peer.answer().offsets == [1], "one batch"
     peer.fetch(4)
     assert [result(slot) for slot in slots] == [1, 2, 3]
+
+
+def test_many_appends_at_once_are_one_batch_and_each_is_told_where_it_lies(rig: Rig) -> None:
+    rig.lead()
+    peer = rig.voter(2)
+    box = native.Mailbox()
+    values, letters = [b"%d" % number for number in range(300)], [object() for _ in range(300)]
+    assert rig.shell.append_all(values, box, letters) == list(range(1, 301))
+    assert peer.answer().offsets == [1], "one batch"
+    peer.fetch(301)
+    until(lambda: is_readable(box), "they are committed")
+    assert box.collect() == [(letter, offset) for offset, letter in enumerate(letters, 1)]
+    assert rig.shell.append_all([], box, []) == []
+
+
+def test_of_many_at_once_each_that_is_refused_is_told_why_and_the_others_are_in(rig: Rig) -> None:
+    rig.lead([1])
+    box, large = native.Mailbox(), bytes(1 << 16)
+    references = sys.getrefcount(large)
+    assert rig.shell.append_all([b"a", large, b"b"], box, [b"a", large, b"b"]) == [1, TOO_LARGE, 2]
+    assert sys.getrefcount(large) == references
+    with pytest.raises(TypeError):
+        rig.shell.append_all([b"c", bytearray(b"d")], box, [b"c", b"d"])
+    rig.shell.freeze()
+    assert rig.shell.append_all([b"e", b"f"], box, [b"e", b"f"]) == [AppendVerdict.FROZEN] * 2
+    rig.shell.resume(now_us())
+    assert rig.shell.append_all([b"g"], box, [b"g"]) == [AppendVerdict.FROZEN], "behind those that wait"
+    rig.shell.release_appends()
+    assert result(rig.append(b"h")) == 3
+    assert [letter for letter, _ in box.collect()] == [b"a", b"b"]
 
 
 def test_what_is_pushed_soon_is_pushed_by_the_native_thread(rig: Rig) -> None:

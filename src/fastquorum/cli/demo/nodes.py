@@ -3,7 +3,6 @@
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -13,6 +12,7 @@ from typing import ClassVar, Final
 from fastquorum.cli.connection import Deadline
 from fastquorum.errors import FatalError, RetriableError
 from fastquorum.kernels import Kernels
+from fastquorum.loopback import HOST, free_ports
 from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.directory import new_directory_id
 from fastquorum.storage.format import FormatOptions, format_directory
@@ -20,7 +20,6 @@ from fastquorum.storage.identity import LogKind
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.types import LISTENER_NAME, Endpoint, NodeId, ReplicaKey, Voter, VoterSet
 
-HOST: Final = "127.0.0.1"
 START_S: Final = 15.0
 STOP_S: Final = 6.0
 ATTEMPTS_MAX: Final = 5
@@ -168,7 +167,7 @@ def _format(root: str, count: int, kernels: Kernels) -> Nodes:
     settings = os.path.join(root, "nodes.properties")
     with open(settings, "w", encoding="ascii") as file:
         file.write(SETTINGS)
-    endpoints = tuple(Endpoint(LISTENER_NAME, HOST, port) for port in _free_ports(count))
+    endpoints = tuple(Endpoint(LISTENER_NAME, HOST, port) for port in free_ports(count))
     keys = [ReplicaKey(number, new_directory_id()) for number in range(1, count + 1)]
     voters = VoterSet([Voter(key, (endpoint,)) for key, endpoint in zip(keys, endpoints, strict=True)])
     cluster_id = str(new_directory_id())
@@ -181,15 +180,3 @@ def _format(root: str, count: int, kernels: Kernels) -> Nodes:
         format_directory(disk, kernels, options, now_ms=wall_clock_ms())
         nodes.append(Node(key.id, directory, kernels.NAME, settings))
     return Nodes(nodes, endpoints)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago: all are held at once, so that they differ."""
-    held = [socket.socket() for _ in range(count)]
-    try:
-        for each in held:
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in held]
-    finally:
-        for each in held:
-            each.close()

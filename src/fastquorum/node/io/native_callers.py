@@ -131,6 +131,21 @@ class NativeCallers(Tallied):
         if offset < 0:
             self._wait_or_raise(offset, box, values, future, fail)
 
+    def append_all(
+        self, values: list[bytes], box: Mailbox, futures: list[Any], fail: Callable[[Any, FastQuorumError], None]
+    ) -> None:
+        """As `append_future`, each value by itself, and written and sent together. Raises nothing: `fail` is
+        called with the future of each that is refused."""
+        offsets = self._shell.append_all(values, box, futures)
+        if min(offsets) >= 0:
+            return
+        for offset, value, future in zip(offsets, values, futures, strict=True):
+            if offset < 0:
+                try:
+                    self._wait_or_raise(offset, box, value, future, fail)
+                except FastQuorumError as refused:
+                    fail(future, refused)
+
     def push(self) -> None:
         """Write and send what was appended by `append_future`: many at once."""
         self._shell.push()

@@ -1,0 +1,87 @@
+"""Appends of one event loop: those of one turn of the loop go to the node together.
+
+Whoever awaits an append cannot look at anything before the loop's next turn. So the values of a turn are kept, and
+handed over in one call: the node takes its lock once, writes one batch, sends it once.
+"""
+
+import asyncio
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from fastquorum.api.bridge import AppendFuture, Bridge
+from fastquorum.api.values import Values, as_values
+from fastquorum.errors import FastQuorumError
+from fastquorum.kernels import Buffer
+from fastquorum.node.io.running import RunningNode
+from fastquorum.types import Offset
+
+
+class Appends:
+    """In the loop alone."""
+
+    def __init__(self, node: RunningNode, bridge: Bridge) -> None:
+        self._node = node
+        self._bridge = bridge
+        self._loop = bridge.loop
+        self._values: list[bytes] = []
+        self._futures: list[asyncio.Future[Offset]] = []
+        self._is_ending_turn = False
+
+    def gather(self, value: Values) -> "asyncio.Future[Offset]":
+        """Append, by the end of this turn of the loop; the future has what it is refused with, too."""
+        if value.__class__ is not bytes or self._bridge.mailbox is None:
+            # What could be changed until then, or has several values, is taken at once.
+            return self.submit(value)
+        future: asyncio.Future[Offset] = self._loop.create_future()
+        self._values.append(value)
+        self._futures.append(future)
+        if not self._is_ending_turn:
+            self._end_turn_soon()
+        return future
+
+    def submit(self, value: Values) -> "asyncio.Future[Offset]":
+        """Append now, behind what was gathered. Raises what it is refused with."""
+        future: asyncio.Future[Offset] = self._loop.create_future()
+        box = self._bridge.mailbox
+        if box is None:
+            self._node.append(as_values(value), AppendFuture(self._bridge, future))
+            return future
+        values: Buffer | Sequence[Buffer] = value if value.__class__ is bytes else as_values(value)
+        if self._values:
+            self._hand_over()
+        self._node.append_future(values, box, future, self._bridge.resolve)
+        if not self._is_ending_turn:
+            self._end_turn_soon()
+        return future
+
+    def _end_turn_soon(self) -> None:
+        self._is_ending_turn = True
+        self._loop.call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        """Everything appended in the turn is written and sent together."""
+        self._is_ending_turn = False
+        if self._values:
+            self._hand_over()
+        else:
+            native = self._node.native
+            assert native is not None
+            native.push()
+
+    def _hand_over(self) -> None:
+        values, self._values = self._values, []
+        futures, self._futures = self._futures, []
+        box = self._bridge.mailbox
+        try:
+            self._node.check_open()
+            assert box is not None
+            self._node.append_all(values, box, futures, self._bridge.resolve)
+        except FastQuorumError as error:
+            for future in futures:
+                _fail(future, error)
+
+
+def _fail(future: "asyncio.Future[Any]", error: FastQuorumError) -> None:
+    if not future.done():
+        future.set_exception(copy.copy(error))  # each gathers a traceback of its own
