@@ -37,7 +37,6 @@
 #include <vector>
 
 #include "../lane/lane.h"
-#include "../promptness.h"
 #include "channel.h"
 #include "log.h"
 #include "mailbox.h"
@@ -723,7 +722,6 @@ class Engine final : private lane::Outputs {
 
     void run_sockets() {
         pthread_setname_np(pthread_self(), "fq-sockets");
-        run_promptly();
         const std::unique_ptr<std::uint8_t[]> buffer(new std::uint8_t[receive_bytes]);
         epoll_event events[64];
         Micros deadline = never;
@@ -954,7 +952,6 @@ class Engine final : private lane::Outputs {
 
     void run_flusher() {
         pthread_setname_np(pthread_self(), "fq-flusher");
-        run_promptly();
         for (;;) {
             std::vector<FileRef> files;
             std::int64_t token = 0;
