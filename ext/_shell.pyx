@@ -514,6 +514,8 @@ cdef class Shell:
         cdef vector[int64_t] offsets
         cdef Py_ssize_t count = len(values)
         cdef Py_ssize_t i
+        if len(waiting) != count:
+            raise ValueError(f"{count} values, and {len(waiting)} who wait for them")
         slices.resize(count)
         waiters.resize(count)
         offsets.resize(count)

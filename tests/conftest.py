@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import fastquorum
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,3 +21,13 @@ assert not is_another_checkout(Path(str(fastquorum.__file__)).resolve()), (
     f"fastquorum is imported from {fastquorum.__file__}, which is another checkout than this one ({ROOT}): "
     "install it into a virtual environment in here with  python3 -m venv .venv && .venv/bin/pip install '.[test]'"
 )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """The whole suite runs in two processes, a file in one of them: half of its time is waiting for other processes.
+    What is asked for by name runs as it is asked for, and `-n 0` asks for one process."""
+    is_all = config.args_source == pytest.Config.ArgsSource.TESTPATHS
+    if is_all and config.pluginmanager.hasplugin("xdist") and config.option.numprocesses is None:
+        config.option.numprocesses = 2
+        config.option.dist = "loadfile"

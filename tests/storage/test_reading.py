@@ -58,6 +58,19 @@ def test_a_scan_finds_the_same_in_windows_of_any_size(
     assert again.log.torn_tail.position == thirtieth.position
 
 
+def test_a_scan_finds_batches_about_as_long_as_what_it_reads_at_once(
+    kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanning, "BLOCK_BYTES", 4096)
+    rig = Rig(kernels, config=ROOMY)
+    sizes = [*range(3_900, 4_150, 7), 8_100, 8_192, 12_000, 1, *range(4_000, 4_010)]
+    for size in sizes:
+        rig.append(1, bytes(size))
+    segment = rig.log._segments[0]
+    scan = scan_segment(kernels, segment.file, 0, segment.size_bytes, expected_offset=0, epoch_min=0)
+    assert (scan.batch_count, scan.end_position, scan.fault) == (len(sizes), segment.size_bytes, None)
+
+
 @pytest.mark.parametrize("window_bytes", WINDOWS)
 def test_a_walk_sees_every_batch_once(kernels: Kernels, window_bytes: int) -> None:
     segment = uneven_log(kernels).log._segments[0]

@@ -7,7 +7,6 @@ handed over in one call: the node takes its lock once, writes one batch, sends i
 import asyncio
 import copy
 from collections.abc import Sequence
-from typing import Any
 
 from fastquorum.api.bridge import AppendFuture, Bridge
 from fastquorum.api.values import Values, as_values
@@ -72,16 +71,14 @@ class Appends:
     def _hand_over(self) -> None:
         values, self._values = self._values, []
         futures, self._futures = self._futures, []
-        box = self._bridge.mailbox
+        native, box = self._node.native, self._bridge.mailbox
         try:
             self._node.check_open()
-            assert box is not None
-            self._node.append_all(values, box, futures, self._bridge.resolve)
         except FastQuorumError as error:
             for future in futures:
-                _fail(future, error)
-
-
-def _fail(future: "asyncio.Future[Any]", error: FastQuorumError) -> None:
-    if not future.done():
-        future.set_exception(copy.copy(error))  # each gathers a traceback of its own
+                if not future.done():
+                    future.set_exception(copy.copy(error))  # each gathers a traceback of its own
+            return
+        assert native is not None
+        assert box is not None
+        native.append_all(values, box, futures, self._bridge.resolve)

@@ -28,26 +28,26 @@ class Windows:
 
     def at(self, position: int, needed: int = 0) -> memoryview:
         """What is there from `position` on, which lies in the last window or at its end: more than was, if there is
-        more, and `needed` bytes, if there are so many. StorageFailed."""
+        more, and at least `needed` bytes, if there are so many. StorageFailed."""
         rest = self._window[position - self._position :]
         read_from = position + len(rest)
+        room = self._block - read_from % mmap.PAGESIZE
         self._position = position
         if read_from >= self._end:
             self._window = rest
-        elif max(len(rest), needed) > self._block:
+        elif len(rest) > self._block or needed > len(rest) + room:
             size = min(max(needed, len(rest) + self._block), self._end - position)
             self._window = memoryview(self._file.read(position, size))
         else:
-            self._window = self._behind(rest, read_from)
+            self._window = self._behind(rest, read_from, min(room, self._end - read_from))
         return self._window
 
-    def _behind(self, rest: memoryview, read_from: int) -> memoryview:
-        """One block more, behind the rest; it ends where a page of the file does."""
+    def _behind(self, rest: memoryview, read_from: int, size_bytes: int) -> memoryview:
+        """So much more, behind the rest: a block, or what is missing up to the end of a page."""
         at = self._block + read_from % mmap.PAGESIZE
         start = at - len(rest)
         self._buffer[start:at] = rest
-        stop = min(2 * self._block, at + self._end - read_from)
-        count = self._file.read_into(read_from, self._buffer[at:stop])
+        count = self._file.read_into(read_from, self._buffer[at : at + size_bytes])
         return self._buffer[start : at + count]
 
 

@@ -107,6 +107,8 @@ def test_of_many_at_once_each_that_is_refused_is_told_why_and_the_others_are_in(
     assert sys.getrefcount(large) == references
     with pytest.raises(TypeError):
         rig.shell.append_all([b"c", bytearray(b"d")], box, [b"c", b"d"])
+    with pytest.raises(ValueError, match="2 values"):
+        rig.shell.append_all([b"c", b"d"], box, [b"c"])
     rig.shell.freeze()
     assert rig.shell.append_all([b"e", b"f"], box, [b"e", b"f"]) == [AppendVerdict.FROZEN] * 2
     rig.shell.resume(now_us())

@@ -166,20 +166,6 @@ class RunningNode:
         assert self._native is not None
         self._native.append_future(values, box, future, fail)
 
-    def append_all(
-        self,
-        values: list[bytes],
-        box: "Mailbox",
-        futures: list[Any],
-        fail: Callable[[Any, FastQuorumError], None],
-    ) -> None:
-        """As `append_future`, each value by itself, and pushed. Raises ClosedError for all; what one of them fails with
-        is for `fail`."""
-        if self._is_forked or self._stopping.asked:
-            self._refuse()
-        assert self._native is not None
-        self._native.append_all(values, box, futures, fail)
-
     def append_slot(
         self,
         values: Buffer | Sequence[Buffer],
