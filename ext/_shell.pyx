@@ -58,6 +58,19 @@ def arm_failpoint(str name, str action, int amount, int64_t only_hit):
     return bool(arm(name.encode(), ACTIONS.index(action), amount, only_hit))
 
 
+cdef int _to_slices(list values, list waiting, vector[Slice] &slices) except -1:
+    cdef Py_ssize_t i
+    if len(waiting) != len(values):
+        raise ValueError(f"{len(values)} values, and {len(waiting)} who wait for them")
+    slices.resize(len(values))
+    for i in range(len(values)):
+        if not PyBytes_CheckExact(values[i]):
+            raise TypeError("a value that is no bytes")
+        slices[i].data = <const uint8_t *>PyBytes_AS_STRING(values[i])
+        slices[i].size = PyBytes_GET_SIZE(values[i])
+    return 0
+
+
 @cython.final
 cdef class Slot:
     """One thread's wait for one result."""
@@ -511,29 +524,40 @@ cdef class Shell:
         """
         cdef vector[Slice] slices
         cdef vector[Waiter] waiters
-        cdef vector[int64_t] offsets
-        cdef Py_ssize_t count = len(values)
         cdef Py_ssize_t i
-        if len(waiting) != count:
-            raise ValueError(f"{count} values, and {len(waiting)} who wait for them")
-        slices.resize(count)
-        waiters.resize(count)
-        offsets.resize(count)
-        for i in range(count):
-            if not PyBytes_CheckExact(values[i]):
-                raise TypeError("a value that is no bytes")
-            slices[i].data = <const uint8_t *>PyBytes_AS_STRING(values[i])
-            slices[i].size = PyBytes_GET_SIZE(values[i])
+        _to_slices(values, waiting, slices)
+        waiters.resize(slices.size())
+        for i in range(<Py_ssize_t>slices.size()):
             waiters[i].box = box.box
             waiters[i].object = <void *><PyObject *>waiting[i]
-        for i in range(count):
             Py_INCREF(waiting[i])
-        with nogil:
-            self._shell.append_all(slices.data(), count, waiters.data(), offsets.data())
-        found = []
-        for i in range(count):
+        offsets = self._append_all(slices, waiters)
+        for i in range(<Py_ssize_t>slices.size()):
             if offsets[i] < 0:
                 Py_DECREF(waiting[i])
+        return offsets
+
+    def append_slots(self, list values, list slots):
+        """As append_all; slots[i] is told the offset of values[i]."""
+        cdef vector[Slice] slices
+        cdef vector[Waiter] waiters
+        cdef Slot slot
+        cdef Py_ssize_t i
+        _to_slices(values, slots, slices)
+        waiters.resize(slices.size())
+        for i in range(<Py_ssize_t>slices.size()):
+            slot = slots[i]
+            waiters[i].slot = slot.slot
+        return self._append_all(slices, waiters)
+
+    cdef list _append_all(self, vector[Slice] &slices, vector[Waiter] &waiters):
+        cdef vector[int64_t] offsets
+        cdef size_t i
+        offsets.resize(slices.size())
+        with nogil:
+            self._shell.append_all(slices.data(), slices.size(), waiters.data(), offsets.data())
+        found = []
+        for i in range(offsets.size()):
             found.append(offsets[i])
         return found
 

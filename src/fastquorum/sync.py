@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
-from fastquorum.api.blocking import Result, SlotResult, Watch, append, begin_barrier, left_s
+from fastquorum.api.blocking import Result, SlotResult, Watch, append, append_each, begin_barrier, left_s
 from fastquorum.api.blocking_producer import Producer
 from fastquorum.api.committed import Committed, Progress, check_from_offset, read_committed
 from fastquorum.api.description import QuorumDescription, description_of
@@ -179,6 +179,17 @@ class Quorum(Standing):
         """
         values = batch if batch.__class__ is bytes else as_values(batch)
         return Pending(append(self._node, values, waits=False))
+
+    def append_each(self, values: Sequence[Buffer]) -> list[Pending]:
+        """Append values, each by itself, and return at once: as many `append_nowait`, in one call that costs far less.
+        What one of them is refused with is its result's. Raises ClosedError.
+
+        >>> pending = quorum.append_each([b"one", b"two", b"three"])
+        >>> offsets = [each.result(timeout=5) for each in pending]
+        >>> offsets[2] - offsets[0]
+        2
+        """
+        return [Pending(result) for result in append_each(self._node, values)]
 
     def producer(self, id: str, timeout: float | None = None) -> Producer:
         """A producer whose appends are in the log once, however often they are tried, by whichever process.

@@ -125,6 +125,31 @@ def test_of_the_appends_of_one_turn_each_that_is_too_much_fails_by_itself(tmp_pa
     asyncio.run(main())
 
 
+def test_many_appends_in_one_call_each_have_a_fate_of_their_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        limits = {"batch_bytes_max": 4096, "append_queue_records_max": 20}
+        async with await open_one(tmp_path, **limits) as quorum:
+            before = asyncio.create_task(quorum.append(b"before"))
+            await asyncio.sleep(0)
+            with stalled(quorum):
+                pending = quorum.append_each([b"a", bytearray(b"x" * 5000), memoryview(b"b"), *[b"c"] * 30])
+                assert [each.done() for each in pending] == [False, True, False, *[False] * 17, *[True] * 13]
+            found = await asyncio.gather(*pending, return_exceptions=True)
+            assert isinstance(found[1], RecordTooLarge)
+            assert [type(each) for each in found[20:]] == [Overloaded] * 13
+            taken = [each for each in found if isinstance(each, int)]
+            assert taken == list(range(await before + 1, await before + 20))
+            read = [record.value async for item in quorum.committed(taken[0], follow=False) for record in item.records]
+            assert read == [b"a", b"b", *[b"c"] * 17]
+            assert quorum.append_each([]) == []
+            with pytest.raises(UsageError, match="str"):
+                quorum.append_each([b"a", "b"])  # type: ignore[list-item]
+        with pytest.raises(ClosedError):
+            quorum.append_each([b"a"])
+
+    asyncio.run(main())
+
+
 def test_appends_of_the_turn_in_which_it_is_closed_fail(tmp_path: Path) -> None:
     async def main() -> None:
         quorum = await open_one(tmp_path)

@@ -16,7 +16,7 @@ from fastquorum.errors import (
     RecordTooLarge,
     UsageError,
 )
-from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, values_of
+from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, stalled, values_of
 
 
 def open_one(path: Path, **options: object) -> sync.Quorum:
@@ -127,6 +127,33 @@ def test_beyond_its_bounds_an_append_is_refused_with_a_hint(tmp_path: Path) -> N
         for pending in accepted:
             pending.result(WAIT_S)
         assert len(values_of(quorum)) == 5 * len(accepted)
+
+
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+def test_many_appends_in_one_call_each_have_a_fate_of_their_own(tmp_path: Path, kernels: str) -> None:
+    with open_one(tmp_path, batch_bytes_max=4096, kernels=kernels) as quorum:
+        pending = quorum.append_each([b"a", bytearray(b"x" * 5000), memoryview(b"b"), *[b"c"] * 30])
+        with pytest.raises(RecordTooLarge):
+            pending[1].result(WAIT_S)
+        offsets = [each.result(WAIT_S) for at, each in enumerate(pending) if at != 1]
+        assert offsets == list(range(offsets[0], offsets[0] + 32))
+        assert values_of(quorum) == [b"a", b"b", *[b"c"] * 30]
+        assert quorum.append_each([]) == []
+        with pytest.raises(UsageError, match="str"):
+            quorum.append_each([b"a", "b"])  # type: ignore[list-item]
+    with pytest.raises(ClosedError):
+        quorum.append_each([b"a"])
+
+
+def test_of_many_appends_in_one_call_those_beyond_the_bounds_are_refused_at_once(tmp_path: Path) -> None:
+    with open_one(tmp_path, append_queue_records_max=20) as quorum:
+        with stalled(quorum):
+            pending = quorum.append_each([b"%d" % number for number in range(30)])
+            assert [each.done() for each in pending] == [False] * 20 + [True] * 10
+            for each in pending[20:]:
+                with pytest.raises(Overloaded, match="at most 20"):
+                    each.result()
+        assert [each.result(WAIT_S) for each in pending[:20]] == list(range(1, 21))
 
 
 def test_offsets_out_of_range_are_refused(tmp_path: Path) -> None:

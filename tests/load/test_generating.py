@@ -93,6 +93,17 @@ class Target:
             fate.settle(self._error)
         return fate
 
+    def append_each(self, values: list[bytes]) -> list[Fate]:
+        return [self._each(value) for value in values]
+
+    def _each(self, value: bytes) -> Fate:
+        try:
+            return self.append_nowait(value)
+        except Overloaded as refused:
+            fate = Fate()
+            fate.settle(refused)
+            return fate
+
     async def append(self, value: object, *, timeout: float | None = None) -> int:
         return self.append_nowait(value).result(0)
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -96,14 +96,37 @@ class Recorder:
         }
 
 
+Submit = Callable[[list[bytes]], Any]
+SubmitEach = Callable[[list[bytes]], Sequence[Any]]
+"""Many appends of one value in one call, where a contender has that."""
+
+
+def _submitted(submit: Submit, submit_each: SubmitEach | None, values: list[bytes], count: int) -> Iterator[Any]:
+    """So many appends: what each of them returned, or the exception that it raised."""
+    if submit_each is not None and len(values) == 1:
+        try:
+            yield from submit_each(values * count)
+        except Exception as error:  # whatever a contender raises is counted and told
+            yield from [error] * count
+        return
+    for _ in range(count):
+        try:
+            yield submit(values)
+        except Exception as error:  # as above
+            yield error
+
+
 async def run_async(
-    command: dict[str, Any], append: Callable[[list[bytes]], Awaitable[Any]], submit: Callable[[list[bytes]], Any]
+    command: dict[str, Any],
+    append: Callable[[list[bytes]], Awaitable[Any]],
+    submit: Submit,
+    submit_each: SubmitEach | None = None,
 ) -> dict[str, Any]:
     """Tasks that append, await and append again. Offered at a rate: `submit`, and what it returns calls back."""
     run = Run.of(command)
     recorder = Recorder(run)
     if run.rate:
-        await _offer(recorder, submit)
+        await _offer(recorder, submit, submit_each)
     else:
         await asyncio.gather(*(_append_again(recorder, append) for _ in range(run.in_flight)))
     return recorder.figures()
@@ -122,7 +145,7 @@ async def _append_again(recorder: Recorder, append: Callable[[list[bytes]], Awai
             recorder.done(since)
 
 
-async def _offer(recorder: Recorder, submit: Callable[[list[bytes]], Any]) -> None:
+async def _offer(recorder: Recorder, submit: Submit, submit_each: SubmitEach | None) -> None:
     run, values = recorder.run, recorder.run.values
     sent = in_flight = 0
     all_done = asyncio.Event()
@@ -140,13 +163,12 @@ async def _offer(recorder: Recorder, submit: Callable[[list[bytes]], Any]) -> No
             all_done.set()
 
     while sent < run.appends and time.perf_counter_ns() < recorder.last:
-        for _ in range(min(recorder.due(sent), run.in_flight - in_flight)):
+        count = min(recorder.due(sent), run.in_flight - in_flight)
+        for pending in _submitted(submit, submit_each, values, count):
             since = recorder.due_at(sent)
             sent += 1
-            try:
-                pending = submit(values)
-            except Exception as error:  # as above
-                recorder.failed(error)
+            if isinstance(pending, Exception):
+                recorder.failed(pending)
             else:
                 in_flight += 1
                 all_done.clear()
@@ -158,14 +180,18 @@ async def _offer(recorder: Recorder, submit: Callable[[list[bytes]], Any]) -> No
 
 
 def run_blocking(
-    command: dict[str, Any], append: Callable[[list[bytes]], Any], submit: Callable[[list[bytes]], Any]
+    command: dict[str, Any],
+    append: Callable[[list[bytes]], Any],
+    submit: Submit,
+    submit_each: SubmitEach | None = None,
 ) -> dict[str, Any]:
     """One thread. With one in flight `append` returns once committed; with more, the window of what `submit` returned
-    is kept full and the oldest is waited for (`.result()`)."""
+    is kept full and the oldest is waited for (`.result()`). With `submit_each` it is filled at once with as many as are
+    done (`.done()`)."""
     run = Run.of(command)
     recorder, values = Recorder(run), run.values
     if run.rate:
-        _offer_from_a_thread(recorder, submit)
+        _offer_from_a_thread(recorder, submit, submit_each)
     elif run.in_flight == 1:
         while not recorder.is_over:
             since = time.perf_counter_ns()
@@ -180,23 +206,21 @@ def run_blocking(
         while not recorder.is_over:
             if len(window) == run.in_flight:
                 _settle(window, recorder)
-            _submit(window, recorder, submit, values, time.perf_counter_ns())
+            while submit_each is not None and window and window[0][1].done():
+                _settle(window, recorder)
+            since = time.perf_counter_ns()
+            for pending in _submitted(submit, submit_each, values, run.in_flight - len(window)):
+                _note(window, recorder, pending, since)
         while window:
             _settle(window, recorder)
     return recorder.figures()
 
 
-def _submit(
-    window: deque[tuple[int, Any]],
-    recorder: Recorder,
-    submit: Callable[[list[bytes]], Any],
-    values: list[bytes],
-    since: int,
-) -> None:
-    try:
-        window.append((since, submit(values)))
-    except Exception as error:  # as above
-        recorder.failed(error)
+def _note(window: deque[tuple[int, Any]], recorder: Recorder, pending: Any, since: int) -> None:
+    if isinstance(pending, Exception):
+        recorder.failed(pending)
+    else:
+        window.append((since, pending))
 
 
 def _settle(window: deque[tuple[int, Any]], recorder: Recorder) -> None:
@@ -209,7 +233,7 @@ def _settle(window: deque[tuple[int, Any]], recorder: Recorder) -> None:
         recorder.done(since)
 
 
-def _offer_from_a_thread(recorder: Recorder, submit: Callable[[list[bytes]], Any]) -> None:
+def _offer_from_a_thread(recorder: Recorder, submit: Submit, submit_each: SubmitEach | None) -> None:
     """This thread submits what is due, another waits for it in order."""
     run, window, has_some, all_sent = recorder.run, deque[tuple[int, Any]](), threading.Condition(), threading.Event()
 
@@ -225,8 +249,9 @@ def _offer_from_a_thread(recorder: Recorder, submit: Callable[[list[bytes]], Any
     settler.start()
     values, sent = run.values, 0
     while sent < run.appends and time.perf_counter_ns() < recorder.last:
-        for _ in range(min(recorder.due(sent), run.in_flight - len(window))):
-            _submit(window, recorder, submit, values, recorder.due_at(sent))
+        count = min(recorder.due(sent), run.in_flight - len(window))
+        for pending in _submitted(submit, submit_each, values, count):
+            _note(window, recorder, pending, recorder.due_at(sent))
             sent += 1
         with has_some:
             has_some.notify()

@@ -24,7 +24,7 @@ async def serve_async(options: dict[str, Any]) -> None:
             if command["do"] == "who":
                 answer: dict[str, Any] = {"leads": quorum.is_leader}
             else:
-                answer = await loops.run_async(command, quorum.append, quorum.append_nowait)
+                answer = await loops.run_async(command, quorum.append, quorum.append_nowait, quorum.append_each)
             print(json.dumps(answer), flush=True)
 
 
@@ -33,7 +33,7 @@ def serve_blocking(options: dict[str, Any]) -> None:
         quorum.wait_ready(READY_S)
         loops.serve(
             lambda: quorum.is_leader,
-            lambda command: loops.run_blocking(command, quorum.append, quorum.append_nowait),
+            lambda command: loops.run_blocking(command, quorum.append, quorum.append_nowait, quorum.append_each),
         )
 
 

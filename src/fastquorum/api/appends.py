@@ -9,7 +9,7 @@ import copy
 from collections.abc import Sequence
 
 from fastquorum.api.bridge import AppendFuture, Bridge
-from fastquorum.api.values import Values, as_values
+from fastquorum.api.values import Values, as_values, each_of
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Buffer
 from fastquorum.node.io.running import RunningNode
@@ -29,6 +29,8 @@ class Appends:
 
     def gather(self, value: Values) -> "asyncio.Future[Offset]":
         """Append, by the end of this turn of the loop; the future has what it is refused with, too."""
+        if value.__class__ is list and len(value) == 1:
+            value = value[0]
         if value.__class__ is not bytes or self._bridge.mailbox is None:
             # What could be changed until then, or has several values, is taken at once.
             return self.submit(value)
@@ -54,6 +56,27 @@ class Appends:
             self._end_turn_soon()
         return future
 
+    def submit_each(self, values: Sequence[Buffer]) -> "list[asyncio.Future[Offset]]":
+        """Append now, each by itself; its future has what it is refused with. Raises ClosedError, FatalError."""
+        if self._bridge.mailbox is None:
+            self._node.check_open()
+            return [self._submit_or_fail(value) for value in each_of(values)]
+        kept = each_of(values)
+        if self._values:
+            self._hand_over()
+        self._node.check_open()
+        futures: list[asyncio.Future[Offset]] = [self._loop.create_future() for _ in kept]
+        self._native_append_all(kept, futures)
+        return futures
+
+    def _submit_or_fail(self, value: bytes) -> "asyncio.Future[Offset]":
+        try:
+            return self.submit(value)
+        except FastQuorumError as error:
+            future: asyncio.Future[Offset] = self._loop.create_future()
+            future.set_exception(error)
+            return future
+
     def _end_turn_soon(self) -> None:
         self._is_ending_turn = True
         self._loop.call_soon(self._end_turn)
@@ -71,7 +94,6 @@ class Appends:
     def _hand_over(self) -> None:
         values, self._values = self._values, []
         futures, self._futures = self._futures, []
-        native, box = self._node.native, self._bridge.mailbox
         try:
             self._node.check_open()
         except FastQuorumError as error:
@@ -79,6 +101,11 @@ class Appends:
                 if not future.done():
                     future.set_exception(copy.copy(error))  # each gathers a traceback of its own
             return
+        self._native_append_all(values, futures)
+
+    def _native_append_all(self, values: list[bytes], futures: "list[asyncio.Future[Offset]]") -> None:
+        native, box = self._node.native, self._bridge.mailbox
         assert native is not None
         assert box is not None
-        native.append_all(values, box, futures, self._bridge.resolve)
+        for at, error in native.append_all(values, box, futures, self._bridge.resolve):
+            futures[at].set_exception(error)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from fastquorum.api.values import as_values
+from fastquorum.api.values import as_values, each_of
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.shell import load_shell
@@ -93,6 +93,28 @@ def append(node: RunningNode, values: Buffer | Sequence[Buffer], *, waits: bool)
     waiting = SlotResult(new_slot(), native.error_of)
     node.append_slot(values, waiting.slot, waiting.failed, is_pushed_later=not waits)
     return waiting
+
+
+def append_each(node: RunningNode, values: Sequence[Buffer]) -> Sequence[Result | SlotResult]:
+    """Append each by itself; what to wait for, which has what it is refused with. Raises ClosedError, FatalError."""
+    node.check_open()
+    kept, native = each_of(values), node.native
+    if native is None:
+        return [_append_or_fail(node, value) for value in kept]
+    waiting = [SlotResult(new_slot(), native.error_of) for _ in kept]
+    slots, fails = [each.slot for each in waiting], [each.failed for each in waiting]
+    for at, error in native.append_slots(kept, slots, fails):
+        fails[at](slots[at], error)
+    return waiting
+
+
+def _append_or_fail(node: RunningNode, value: bytes) -> Result:
+    result = Result()
+    try:
+        node.append((value,), result)
+    except FastQuorumError as error:
+        result.failed(error)
+    return result
 
 
 def begin_barrier(node: RunningNode) -> Result | SlotResult:

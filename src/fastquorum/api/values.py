@@ -30,6 +30,11 @@ def as_values(value: Values) -> Sequence[Buffer]:
     return cast(Sequence[Buffer], value)
 
 
+def each_of(values: Sequence[Buffer]) -> list[bytes]:
+    """Values that are appended by themselves, kept whatever the caller does with its buffers. Raises as `as_values`."""
+    return [each if each.__class__ is bytes else bytes(each) for each in as_values(values)] if values else []
+
+
 def copied(value: Values) -> tuple[bytes, ...]:
     """The same, kept whatever the caller does with its buffers. UsageError if they are not bytes."""
     return tuple(map(bytes, as_values(value)))

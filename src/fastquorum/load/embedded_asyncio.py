@@ -4,10 +4,11 @@ of the closed loop's tasks awaits its append, as a program's coroutines do.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from fastquorum.errors import AppendTimeout, FastQuorumError
+from fastquorum.load.embedded import error_of, singles
 from fastquorum.load.generating import IN_FLIGHT_BOUND, Job
 from fastquorum.load.payloads import Append
 from fastquorum.load.schedule import Schedule
@@ -21,6 +22,7 @@ _REFUSED_S = 0.01
 class Pending(Protocol):
     """An append that was accepted (`fastquorum.Pending`)."""
 
+    def done(self) -> bool: ...
     def result(self) -> int: ...
     def add_done_callback(self, callback: "Callable[[Pending], object]") -> None: ...
 
@@ -29,6 +31,7 @@ class Appending(Protocol):
     """What is needed of a `fastquorum.Quorum`."""
 
     def append_nowait(self, batch: bytes | tuple[bytes, ...]) -> Pending: ...
+    def append_each(self, values: list[bytes]) -> Sequence[Pending]: ...
     async def append(self, value: bytes | tuple[bytes, ...], *, timeout: float | None = None) -> int: ...
 
 
@@ -99,7 +102,7 @@ class _Run:
         return 0
 
     def _offer(self, appends: list[Append], intended_ns: int) -> None:
-        append, tally = self._quorum.append_nowait, self._job.tally
+        tally = self._job.tally
 
         def settled(pending: Pending) -> None:
             if self.is_over:
@@ -109,15 +112,32 @@ class _Run:
             if not self.in_flight:
                 self.wake_when_idle()
 
-        for each in appends:
-            try:
-                pending = append(each.as_appended)
-            except FastQuorumError as error:
-                tally.failed(error)
-                continue
+        for pending in self._submit(appends):
             tally.sent += 1
             self.in_flight += 1
             pending.add_done_callback(settled)
+
+    def _submit(self, appends: list[Append]) -> Iterator[Pending]:
+        """Those that were taken; of the others the tally is told."""
+        tally, values = self._job.tally, singles(appends)
+        if values is None:
+            for each in appends:
+                try:
+                    yield self._quorum.append_nowait(each.as_appended)
+                except FastQuorumError as error:
+                    tally.failed(error)
+            return
+        try:
+            pending = self._quorum.append_each(values)
+        except FastQuorumError as error:
+            for _ in values:
+                tally.failed(error)
+            return
+        for one in pending:
+            if one.done() and (refused := error_of(one)) is not None:
+                tally.failed(refused)
+            else:
+                yield one
 
     async def _appender(self) -> None:
         """One of the closed loop's callers."""

@@ -39,6 +39,9 @@ class _NullQuorum:
     def append_nowait(self, batch: bytes | tuple[bytes, ...]) -> _Done:
         return self._done
 
+    def append_each(self, values: list[bytes]) -> list[_Done]:
+        return [self._done] * len(values)
+
 
 class _AsyncioDone(_Done):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -54,6 +57,9 @@ class _AsyncioNullQuorum:
 
     def append_nowait(self, batch: bytes | tuple[bytes, ...]) -> _AsyncioDone:
         return self._done
+
+    def append_each(self, values: list[bytes]) -> list[_AsyncioDone]:
+        return [self._done] * len(values)
 
     async def append(self, value: bytes | tuple[bytes, ...], *, timeout: float | None = None) -> int:
         return 0

@@ -99,6 +99,16 @@ def test_many_appends_at_once_are_one_batch_and_each_is_told_where_it_lies(rig: 
     assert rig.shell.append_all([], box, []) == []
 
 
+def test_many_appends_at_once_wake_the_threads_that_wait_for_them(rig: Rig) -> None:
+    rig.lead([1])
+    slots = [native.Slot() for _ in range(100)]
+    assert rig.shell.append_slots([b"v"] * 100, slots) == list(range(1, 101))
+    assert [result(slot) for slot in slots] == list(range(1, 101))
+    refused = native.Slot()
+    assert rig.shell.append_slots([bytes(1 << 16)], [refused]) == [TOO_LARGE]
+    assert not refused.is_known
+
+
 def test_of_many_at_once_each_that_is_refused_is_told_why_and_the_others_are_in(rig: Rig) -> None:
     rig.lead([1])
     box, large = native.Mailbox(), bytes(1 << 16)

@@ -133,18 +133,30 @@ class NativeCallers(Tallied):
 
     def append_all(
         self, values: list[bytes], box: Mailbox, futures: list[Any], fail: Callable[[Any, FastQuorumError], None]
-    ) -> None:
-        """As `append_future`, each value by itself, and written and sent together. Raises nothing: `fail` is
-        called with the future of each that is refused."""
+    ) -> list[tuple[int, FastQuorumError]]:
+        """As `append_future`, each value by itself, and written and sent together. Raises nothing: tells which were
+        refused, and why."""
         offsets = self._shell.append_all(values, box, futures)
-        if min(offsets) >= 0:
-            return
-        for offset, value, future in zip(offsets, values, futures, strict=True):
-            if offset < 0:
-                try:
-                    self._wait_or_raise(offset, box, value, future, fail)
-                except FastQuorumError as refused:
-                    fail(future, refused)
+        refused: list[tuple[int, FastQuorumError]] = []
+        for at in _refused_of(offsets):
+            try:
+                self._wait_or_raise(offsets[at], box, values[at], futures[at], fail)
+            except FastQuorumError as error:
+                refused.append((at, error))
+        return refused
+
+    def append_slots(
+        self, values: list[bytes], slots: list[Slot], fails: Sequence[Callable[[Any, FastQuorumError], None]]
+    ) -> list[tuple[int, FastQuorumError]]:
+        """As `append_all`; the thread that waits in a slot is woken, or its of `fails` called as by `append_slot`."""
+        offsets = self._shell.append_slots(values, slots)
+        refused: list[tuple[int, FastQuorumError]] = []
+        for at in _refused_of(offsets):
+            try:
+                self._wait_in_slot_or_raise(offsets[at], values[at], slots[at], fails[at])
+            except FastQuorumError as error:
+                refused.append((at, error))
+        return refused
 
     def push(self) -> None:
         """Write and send what was appended by `append_future`: many at once."""
@@ -164,9 +176,7 @@ class NativeCallers(Tallied):
         if is_pushed_later and offset >= 0:
             self._shell.push_soon()
         if offset < 0:
-            kept = _copied(values)
-            again = partial(self._shell.append_slot, kept, slot, has_waited=True)
-            self._refused(offset, again, partial(fail, slot), kept)
+            self._wait_in_slot_or_raise(offset, values, slot, fail)
 
     def _append_to(
         self,
@@ -190,6 +200,17 @@ class NativeCallers(Tallied):
         kept = _copied(values)
         again = partial(self._shell.append_mail, kept, box, waiting, has_waited=True)
         self._refused(verdict, again, partial(fail, waiting), kept)
+
+    def _wait_in_slot_or_raise(
+        self,
+        verdict: int,
+        values: Buffer | Sequence[Buffer],
+        slot: Slot,
+        fail: Callable[[Any, FastQuorumError], None],
+    ) -> None:
+        kept = _copied(values)
+        again = partial(self._shell.append_slot, kept, slot, has_waited=True)
+        self._refused(verdict, again, partial(fail, slot), kept)
 
     def append_encoded(
         self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros, stamp: Stamp | None = None
@@ -395,6 +416,13 @@ class _Passing(NamedTuple):
 
     def failed(self, error: FastQuorumError) -> None:
         self.ticket.failed(error)
+
+
+def _refused_of(offsets: list[int]) -> list[int]:
+    """Where they are verdicts."""
+    if not offsets or min(offsets) >= 0:
+        return []
+    return [at for at, offset in enumerate(offsets) if offset < 0]
 
 
 def _copied(values: Buffer | Sequence[Buffer]) -> list[bytes]:
