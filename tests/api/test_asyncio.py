@@ -144,6 +144,10 @@ def test_many_appends_in_one_call_each_have_a_fate_of_their_own(tmp_path: Path) 
             assert quorum.append_each([]) == []
             with pytest.raises(UsageError, match="str"):
                 quorum.append_each([b"a", "b"])  # type: ignore[list-item]
+            with pytest.raises(UsageError, match="not one"):
+                quorum.append_each(b"a")  # type: ignore[arg-type]
+            with pytest.raises(UsageError, match="list"):
+                await quorum.append([[b"a", b"b"]])  # type: ignore[list-item]
         with pytest.raises(ClosedError):
             quorum.append_each([b"a"])
 
@@ -207,6 +211,19 @@ def test_barriers_asked_for_together_are_each_ones_own(tmp_path: Path) -> None:
             assert isinstance(late, NotReady)
             assert isinstance(cancelled, asyncio.CancelledError)
             assert await quorum.read_barrier() == first
+
+    asyncio.run(main())
+
+
+def test_appends_of_a_follower_fail_each_even_if_one_of_them_was_cancelled(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = {**QUICK, "node_id": 1, "voters": voters(free_ports(3)), "cluster_id": CLUSTER_ID}
+        async with await fq.open(str(tmp_path), **node) as quorum:
+            tasks = [asyncio.create_task(quorum.append(b"x")) for _ in range(3)]
+            await asyncio.sleep(0)
+            tasks[0].cancel()
+            errors = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), WAIT_S)
+        assert [type(error) for error in errors] == [asyncio.CancelledError, NotLeader, NotLeader]
 
     asyncio.run(main())
 

@@ -52,7 +52,7 @@ def test_the_baseline_of_this_build_decides_and_another_build_has_none(
     assert run(monkeypatch, baseline, {"a": 1010.0, "b": 90.0}) == 0
     capsys.readouterr()
     assert run(monkeypatch, baseline, {"a": 1040.0, "b": 100.0}) == 1
-    assert "more than 3% over the baseline: a" in capsys.readouterr().err
+    assert "more than 3% and 25 instructions over the baseline: a" in capsys.readouterr().err
     assert run(monkeypatch, baseline, {"a": 1040.0, "b": 100.0}, "--tolerance", "0.05") == 0
     assert run(monkeypatch, baseline, {"a": 1000.0}) == 1
     assert "in the baseline, not counted: b" in capsys.readouterr().err

@@ -160,6 +160,19 @@ def test_an_index_that_lies_is_noted(kernels: Kernels) -> None:
     assert (finding.severity, finding.path) == (Severity.NOTE, f"/fake/{name}")
 
 
+def test_an_index_that_names_a_place_within_the_last_batch_is_noted(kernels: Kernels) -> None:
+    rig = Rig(kernels, config=QuorumConfig(preallocate_bytes=1024))
+    for number in range(40):
+        rig.append(1, b"%d" % number * 300)
+    rig.log.close()
+    log_name, name = (f"{LOG_DIRECTORY}/{0:020d}.{suffix}" for suffix in ("log", "index"))
+    data, end = rig.disk.read_file(name), len(rig.disk.read_file(log_name).rstrip(b"\0"))
+    for before_end in (1, 26, 27, 60, 61, 200):
+        rig.disk.write_file(name, data[:-4] + (end - before_end).to_bytes(4, "big"))
+        (finding,) = OfflineLog(rig.disk, kernels).verify().findings
+        assert (finding.severity, finding.path) == (Severity.NOTE, f"/fake/{name}")
+
+
 def test_a_file_is_read_where_it_lies(kernels: Kernels) -> None:
     rig = Rig(kernels)
     rig.append(1, b"a")

@@ -103,6 +103,8 @@ SubmitEach = Callable[[list[bytes]], Sequence[Any]]
 
 def _submitted(submit: Submit, submit_each: SubmitEach | None, values: list[bytes], count: int) -> Iterator[Any]:
     """So many appends: what each of them returned, or the exception that it raised."""
+    if count <= 0:
+        return
     if submit_each is not None and len(values) == 1:
         try:
             yield from submit_each(values * count)

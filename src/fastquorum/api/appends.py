@@ -29,7 +29,7 @@ class Appends:
 
     def gather(self, value: Values) -> "asyncio.Future[Offset]":
         """Append, by the end of this turn of the loop; the future has what it is refused with, too."""
-        if value.__class__ is list and len(value) == 1:
+        if value.__class__ is list and len(value) == 1 and value[0].__class__ is bytes:
             value = value[0]
         if value.__class__ is not bytes or self._bridge.mailbox is None:
             # What could be changed until then, or has several values, is taken at once.
@@ -49,8 +49,7 @@ class Appends:
             self._node.append(as_values(value), AppendFuture(self._bridge, future))
             return future
         values: Buffer | Sequence[Buffer] = value if value.__class__ is bytes else as_values(value)
-        if self._values:
-            self._hand_over()
+        self.hand_over()
         self._node.append_future(values, box, future, self._bridge.resolve)
         if not self._is_ending_turn:
             self._end_turn_soon()
@@ -62,8 +61,7 @@ class Appends:
             self._node.check_open()
             return [self._submit_or_fail(value) for value in each_of(values)]
         kept = each_of(values)
-        if self._values:
-            self._hand_over()
+        self.hand_over()
         self._node.check_open()
         futures: list[asyncio.Future[Offset]] = [self._loop.create_future() for _ in kept]
         self._native_append_all(kept, futures)
@@ -85,13 +83,16 @@ class Appends:
         """Everything appended in the turn is written and sent together."""
         self._is_ending_turn = False
         if self._values:
-            self._hand_over()
+            self.hand_over()
         else:
             native = self._node.native
             assert native is not None
             native.push()
 
-    def _hand_over(self) -> None:
+    def hand_over(self) -> None:
+        """Append what was gathered, before something else is appended or the node is closed."""
+        if not self._values:
+            return
         values, self._values = self._values, []
         futures, self._futures = self._futures, []
         try:
@@ -108,4 +109,5 @@ class Appends:
         assert native is not None
         assert box is not None
         for at, error in native.append_all(values, box, futures, self._bridge.resolve):
-            futures[at].set_exception(error)
+            if not futures[at].done():
+                futures[at].set_exception(error)

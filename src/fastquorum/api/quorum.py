@@ -329,6 +329,7 @@ class Quorum(Standing):
         Appends that wait fail with `NotLeader(maybe_committed=True)`.
         """
         self._check_loop()
+        self._appends.hand_over()
         await asyncio.shield(self._loop.run_in_executor(None, self._node.stop))
 
     async def __aenter__(self) -> Self:
@@ -343,6 +344,7 @@ class Quorum(Standing):
 
     async def _submit_stamped(self, attempt: Attempt) -> Offset:
         self._check_loop()
+        self._appends.hand_over()
         future: asyncio.Future[Offset] = self._loop.create_future()
         self._node.append_stamped(attempt.batch, attempt.stamp, AppendFuture(self._bridge, future))
         return await future

@@ -32,7 +32,11 @@ def as_values(value: Values) -> Sequence[Buffer]:
 
 def each_of(values: Sequence[Buffer]) -> list[bytes]:
     """Values that are appended by themselves, kept whatever the caller does with its buffers. Raises as `as_values`."""
-    return [each if each.__class__ is bytes else bytes(each) for each in as_values(values)] if values else []
+    if isinstance(values, _BYTES):
+        raise UsageError("several values are expected, not one", "append it by `append`")
+    if isinstance(values, Sequence) and not values:
+        return []
+    return [each if each.__class__ is bytes else bytes(each) for each in as_values(values)]
 
 
 def copied(value: Values) -> tuple[bytes, ...]:

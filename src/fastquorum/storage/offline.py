@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
-from fastquorum.kernels import BatchFault, BatchInfo, Fault, Kernels
+from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, BatchInfo, Fault, Kernels
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import read_checkpoint
 from fastquorum.storage.epochs import parse_epochs
@@ -338,8 +338,8 @@ class _Verifier:
         file = self.disk.open(names.join(self.directory, names.segment_name(base)), "read")
         try:
             for number, (relative_offset, position) in enumerate(entries):
-                is_batch = position < self.positions[base]
-                if not is_batch or last_offset_at(file, position) != base + relative_offset:
+                is_inside = position + BATCH_HEADER_BYTES <= self.positions[base]
+                if not is_inside or last_offset_at(file, position) != base + relative_offset:
                     text = f"entry {number} names no batch; it is rebuilt from the log"
                     self._find(Severity.NOTE, name, text, number * 8, base + relative_offset)
                     return

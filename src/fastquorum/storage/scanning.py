@@ -106,7 +106,7 @@ def bytes_needed(window: Buffer) -> int:
 
 
 def last_offset_at(file: SegmentFile, position: int) -> Offset:
-    """Of the whole batch that begins there."""
+    """Of the batch that begins there, whose header is there."""
     base_offset, delta = _LAST_OFFSET.unpack(file.read(position, _LAST_OFFSET.size))
     return base_offset + delta  # type: ignore[no-any-return]
 

@@ -1,9 +1,9 @@
 """A file's bytes in order, for one who needs whole batches and cannot know where they end before it has looked.
 
 Plain reads rather than a memory map: a sector that cannot be read is then an error with a name, not a SIGBUS. They go
-into one buffer, over and over, which stays in the cache; what was not used of one block is moved in front of
-the next, so that nothing is read twice. Blocks lie in pages of the buffer as they lie in the file's: the kernel copies
-to some other places several times more slowly.
+into one buffer, over and over, which stays in the cache; what was not used of one block is moved in front of the next,
+so that only a batch longer than a block is read in part twice. Blocks lie in pages of the buffer as they lie in the
+file's: the kernel copies to some other places several times more slowly.
 """
 
 import mmap
@@ -21,7 +21,7 @@ class Windows:
         self._file = file
         self._end = end
         self._block = _pages(block_bytes)
-        self._buffer = memoryview(mmap.mmap(-1, 2 * self._block))
+        self._buffer = memoryview(mmap.mmap(-1, 2 * self._block, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
         self._window = self._buffer[:0]
         self._position = start
         """The window's, in the file."""

@@ -1,0 +1,51 @@
+"""How the whole suite is run: by `pytest` alone, in two processes, whose own processes have none."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TEST = """
+import os
+
+
+def test_it_is_in_one_of_two_processes():
+    assert os.environ["PYTEST_XDIST_WORKER"] in ("gw0", "gw1")
+    assert os.environ["PYTEST_XDIST_WORKER_COUNT"] == "2"
+"""
+BOUND_S = 100
+
+
+def test_without_a_path_it_runs_in_two_processes_and_with_one_in_this(tmp_path: Path) -> None:
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    shutil.copy(ROOT / "tests/conftest.py", tests)
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n")
+    for name in ("a", "b", "c"):
+        (tests / f"test_{name}.py").write_text(TEST)
+    assert "3 passed" in run(tmp_path)
+    (tests / "test_a.py").write_text(TEST.replace("assert", "assert not").replace("[", ".get(").replace("]", ", '')"))
+    assert "1 passed" in run(tmp_path, "tests/test_a.py")
+
+
+def run(directory: Path, *arguments: str) -> str:
+    """Its output. All of its processes end with it, or when they take too long."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+        cwd=directory,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        return child.communicate(timeout=BOUND_S)[0]
+    finally:
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # they have ended
