@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +46,5 @@ def run(directory: Path, *arguments: str) -> str:
     try:
         return child.communicate(timeout=BOUND_S)[0]
     finally:
-        try:
+        with suppress(ProcessLookupError):  # they have ended
             os.killpg(child.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # they have ended
