@@ -7,7 +7,9 @@ from typing import Any
 from fastquorum.kernels.lane import AppendVerdict
 from fastquorum.node.io.clock import now_us
 
-from .native_rig import WAIT_US, Rig, native
+from .native_rig import WAIT_US, Rig, is_readable, native
+
+TURN_S = 0.01
 
 
 class _Queued:
@@ -82,6 +84,8 @@ class Callers:
                     return again
 
                 self._append(value, submit, offset)
+            # As tasks do that await what they appended; `run_mail` may have collected it.
+            is_readable(self.box, within_s=TURN_S)
             self.collect()
 
     def collect(self) -> None:
