@@ -137,26 +137,16 @@ class NativeCallers(Tallied):
         """As `append_future`, each value by itself, and written and sent together. Raises nothing: tells which were
         refused, and why."""
         offsets = self._shell.append_all(values, box, futures)
-        refused: list[tuple[int, FastQuorumError]] = []
-        for at in _refused_of(offsets):
-            try:
-                self._wait_or_raise(offsets[at], box, values[at], futures[at], fail)
-            except FastQuorumError as error:
-                refused.append((at, error))
-        return refused
+        return _refused_of(offsets, lambda at: self._wait_or_raise(offsets[at], box, values[at], futures[at], fail))
 
     def append_slots(
         self, values: list[bytes], slots: list[Slot], fails: Sequence[Callable[[Any, FastQuorumError], None]]
     ) -> list[tuple[int, FastQuorumError]]:
         """As `append_all`; the thread that waits in a slot is woken, or its of `fails` called as by `append_slot`."""
         offsets = self._shell.append_slots(values, slots)
-        refused: list[tuple[int, FastQuorumError]] = []
-        for at in _refused_of(offsets):
-            try:
-                self._wait_in_slot_or_raise(offsets[at], values[at], slots[at], fails[at])
-            except FastQuorumError as error:
-                refused.append((at, error))
-        return refused
+        return _refused_of(
+            offsets, lambda at: self._wait_in_slot_or_raise(offsets[at], values[at], slots[at], fails[at])
+        )
 
     def push(self) -> None:
         """Write and send what was appended by `append_future`: many at once."""
@@ -418,11 +408,18 @@ class _Passing(NamedTuple):
         self.ticket.failed(error)
 
 
-def _refused_of(offsets: list[int]) -> list[int]:
-    """Where they are verdicts."""
+def _refused_of(offsets: list[int], wait_or_raise: Callable[[int], None]) -> list[tuple[int, FastQuorumError]]:
+    """Which of many are refused, and why; those of the others that were not taken wait now."""
+    refused: list[tuple[int, FastQuorumError]] = []
     if not offsets or min(offsets) >= 0:
-        return []
-    return [at for at, offset in enumerate(offsets) if offset < 0]
+        return refused
+    for at, offset in enumerate(offsets):
+        if offset < 0:
+            try:
+                wait_or_raise(at)
+            except FastQuorumError as error:
+                refused.append((at, error))
+    return refused
 
 
 def _copied(values: Buffer | Sequence[Buffer]) -> list[bytes]:
