@@ -5,10 +5,9 @@ handed over in one call: the node takes its lock once, writes one batch, sends i
 """
 
 import asyncio
-import copy
 from collections.abc import Sequence
 
-from fastquorum.api.bridge import AppendFuture, Bridge
+from fastquorum.api.bridge import AppendFuture, Bridge, fail_all
 from fastquorum.api.values import Values, as_values, each_of
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Buffer
@@ -98,9 +97,7 @@ class Appends:
         try:
             self._node.check_open()
         except FastQuorumError as error:
-            for future in futures:
-                if not future.done():
-                    future.set_exception(copy.copy(error))  # each gathers a traceback of its own
+            fail_all(futures, error)
             return
         self._native_append_all(values, futures)
 

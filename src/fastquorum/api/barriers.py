@@ -7,9 +7,8 @@ the others would scatter over those that follow.
 """
 
 import asyncio
-import copy
 
-from fastquorum.api.bridge import BarrierFuture, Bridge
+from fastquorum.api.bridge import BarrierFuture, Bridge, fail_all
 from fastquorum.api.standing import BARRIER_RETRY_S
 from fastquorum.errors import FastQuorumError, NotLeader
 from fastquorum.node.io.running import RunningNode
@@ -77,6 +76,4 @@ class Callers:
                 future.set_result(high_watermark)
 
     def set_exception(self, error: FastQuorumError) -> None:
-        for future in self._futures:
-            if not future.done():
-                future.set_exception(copy.copy(error))  # each gathers a traceback of its own
+        fail_all(self._futures, error)

@@ -6,8 +6,9 @@ of appends that commit together costs the loop one turn. `call_soon_threadsafe` 
 """
 
 import asyncio
+import copy
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fastquorum.api.standing import append_timeout
@@ -194,6 +195,13 @@ class BarrierFuture:
 
     def failed(self, error: FastQuorumError) -> None:
         self._bridge.resolve(self._waiter, error)
+
+
+def fail_all(futures: "Iterable[asyncio.Future[Any]]", error: FastQuorumError) -> None:
+    """Those that wait still; each gathers a traceback of its own. In the loop."""
+    for future in futures:
+        if not future.done():
+            future.set_exception(copy.copy(error))
 
 
 def expire(future: asyncio.Future[Offset], timeout: float) -> None:
