@@ -34,6 +34,7 @@ from fastquorum.kernels.native._lane cimport (
     to_identity,
     to_leader_terms,
 )
+from fastquorum.kernels.native._outcomes cimport Outcome
 from fastquorum.kernels.native._producers cimport Producers
 from fastquorum.kernels.native._segment cimport SegmentFile
 from fastquorum.kernels.native._stages cimport Group, Histogram, ToldRange, check_capacity, from_groups, from_histograms
@@ -152,17 +153,34 @@ cdef class Mailbox:
         return found
 
     def resolve(self, failed):
-        """Set the result of every future that came; `failed(future, result)` is called where it is negative."""
+        """In a callback of the loop: tell every outcome or future that came its result; `failed(it, result)` is called where
+        that is negative."""
         cdef vector[Letter] letters
-        cdef size_t i
+        cdef size_t told = 0
         self.box.get().collect(&letters)
-        for i in range(letters.size()):
-            future = <object>letters[i].object
-            Py_DECREF(future)
-            if letters[i].result < 0:
-                failed(future, letters[i].result)
-            elif not future.done():
-                future.set_result(letters[i].result)
+        try:
+            while told < letters.size():
+                waiting = <object>letters[told].object
+                told += 1
+                Py_DECREF(waiting)
+                if letters[told - 1].result < 0:
+                    failed(waiting, letters[told - 1].result)
+                elif type(waiting) is Outcome:
+                    if not (<Outcome>waiting)._is_known:
+                        (<Outcome>waiting).settle(letters[told - 1].result, None, True)
+                elif not waiting.done():
+                    waiting.set_result(letters[told - 1].result)
+        finally:
+            # A task that went on has raised what ends a loop: the rest is there when it runs again.
+            self._put_back(letters, told)
+
+    cdef void _put_back(self, const vector[Letter] &letters, size_t i) noexcept:
+        cdef bint is_first = False
+        while i < letters.size():
+            is_first = self.box.get().post(letters[i].object, letters[i].result) or is_first
+            i += 1
+        if is_first:
+            self.box.get().signal()
 
 
 @cython.final

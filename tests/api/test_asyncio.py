@@ -275,7 +275,7 @@ def test_another_loop_is_refused(tmp_path: Path) -> None:
 
 def test_a_loop_that_ends_without_closing_harms_nobody(tmp_path: Path) -> None:
     quorum = asyncio.run(open_one(tmp_path))
-    quorum._node.append([b"x"], asynchronous.AppendFuture(quorum._bridge, None))  # type: ignore[arg-type]
+    quorum._node.append([b"x"], asynchronous.AppendWaiter(quorum._bridge, None))  # type: ignore[arg-type]
     quorum._node.stop()
     with sync.open(str(tmp_path), **QUICK) as again:
         again.wait_ready(WAIT_S)

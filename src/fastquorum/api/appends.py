@@ -4,15 +4,14 @@ Whoever awaits an append cannot look at anything before the loop's next turn. So
 handed over in one call: the node takes its lock once, writes one batch, sends it once.
 """
 
-import asyncio
 from collections.abc import Sequence
 
-from fastquorum.api.bridge import AppendFuture, Bridge, fail_all
+from fastquorum.api.bridge import AppendWaiter, Bridge, fail_all
 from fastquorum.api.values import Values, as_values, each_of
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Buffer
+from fastquorum.kernels.outcomes import Outcome
 from fastquorum.node.io.running import RunningNode
-from fastquorum.types import Offset
 
 
 class Appends:
@@ -22,57 +21,58 @@ class Appends:
         self._node = node
         self._bridge = bridge
         self._loop = bridge.loop
+        self._new_outcome = bridge.outcomes.new
         self._values: list[bytes] = []
-        self._futures: list[asyncio.Future[Offset]] = []
+        self._outcomes: list[Outcome] = []
         self._is_ending_turn = False
 
-    def gather(self, value: Values) -> "asyncio.Future[Offset]":
-        """Append, by the end of this turn of the loop; the future has what it is refused with, too."""
+    def gather(self, value: Values) -> Outcome:
+        """Append, by the end of this turn of the loop; the outcome has what it is refused with, too."""
         if value.__class__ is list and len(value) == 1 and value[0].__class__ is bytes:
             value = value[0]
         if value.__class__ is not bytes or self._bridge.mailbox is None:
             # What could be changed until then, or has several values, is taken at once.
             return self.submit(value)
-        future: asyncio.Future[Offset] = self._loop.create_future()
+        outcome: Outcome = self._new_outcome(self._loop)
         self._values.append(value)
-        self._futures.append(future)
+        self._outcomes.append(outcome)
         if not self._is_ending_turn:
             self._end_turn_soon()
-        return future
+        return outcome
 
-    def submit(self, value: Values) -> "asyncio.Future[Offset]":
+    def submit(self, value: Values) -> Outcome:
         """Append now, behind what was gathered. Raises what it is refused with."""
-        future: asyncio.Future[Offset] = self._loop.create_future()
+        outcome: Outcome = self._new_outcome(self._loop)
         box = self._bridge.mailbox
         if box is None:
-            self._node.append(as_values(value), AppendFuture(self._bridge, future))
-            return future
+            self._node.append(as_values(value), AppendWaiter(self._bridge, outcome))
+            return outcome
         values: Buffer | Sequence[Buffer] = value if value.__class__ is bytes else as_values(value)
         self.hand_over()
-        self._node.append_future(values, box, future, self._bridge.resolve)
+        self._node.append_future(values, box, outcome, self._bridge.resolve)
         if not self._is_ending_turn:
             self._end_turn_soon()
-        return future
+        return outcome
 
-    def submit_each(self, values: Sequence[Buffer]) -> "list[asyncio.Future[Offset]]":
-        """Append now, each by itself; its future has what it is refused with. Raises ClosedError, FatalError."""
+    def submit_each(self, values: Sequence[Buffer]) -> list[Outcome]:
+        """Append now, each by itself; its outcome has what it is refused with. Raises ClosedError, FatalError."""
         if self._bridge.mailbox is None:
             self._node.check_open()
             return [self._submit_or_fail(value) for value in each_of(values)]
         kept = each_of(values)
         self.hand_over()
         self._node.check_open()
-        futures: list[asyncio.Future[Offset]] = [self._loop.create_future() for _ in kept]
-        self._native_append_all(kept, futures)
-        return futures
+        outcomes: list[Outcome] = [self._new_outcome(self._loop) for _ in kept]
+        self._native_append_all(kept, outcomes)
+        return outcomes
 
-    def _submit_or_fail(self, value: bytes) -> "asyncio.Future[Offset]":
+    def _submit_or_fail(self, value: bytes) -> Outcome:
         try:
             return self.submit(value)
         except FastQuorumError as error:
-            future: asyncio.Future[Offset] = self._loop.create_future()
-            future.set_exception(error)
-            return future
+            outcome: Outcome = self._new_outcome(self._loop)
+            outcome.set_exception(error)
+            return outcome
 
     def _end_turn_soon(self) -> None:
         self._is_ending_turn = True
@@ -93,18 +93,18 @@ class Appends:
         if not self._values:
             return
         values, self._values = self._values, []
-        futures, self._futures = self._futures, []
+        outcomes, self._outcomes = self._outcomes, []
         try:
             self._node.check_open()
         except FastQuorumError as error:
-            fail_all(futures, error)
+            fail_all(outcomes, error)
             return
-        self._native_append_all(values, futures)
+        self._native_append_all(values, outcomes)
 
-    def _native_append_all(self, values: list[bytes], futures: "list[asyncio.Future[Offset]]") -> None:
+    def _native_append_all(self, values: list[bytes], outcomes: list[Outcome]) -> None:
         native, box = self._node.native, self._bridge.mailbox
         assert native is not None
         assert box is not None
-        for at, error in native.append_all(values, box, futures, self._bridge.resolve):
-            if not futures[at].done():
-                futures[at].set_exception(error)
+        for at, error in native.append_all(values, box, outcomes, self._bridge.resolve):
+            if not outcomes[at].done():
+                outcomes[at].set_exception(error)

@@ -6,11 +6,10 @@ again, and a round of the voters serves all of them. Begun one by one, the first
 the others would scatter over those that follow.
 """
 
-import asyncio
-
-from fastquorum.api.bridge import BarrierFuture, Bridge, fail_all
+from fastquorum.api.bridge import BarrierWaiter, Bridge, fail_all
 from fastquorum.api.standing import BARRIER_RETRY_S
 from fastquorum.errors import FastQuorumError, NotLeader
+from fastquorum.kernels.outcomes import Outcome, Outcomes
 from fastquorum.node.io.running import RunningNode
 from fastquorum.types import Offset
 
@@ -22,18 +21,19 @@ class Barriers:
         self._node = node
         self._bridge = bridge
         self._loop = bridge.loop
-        self._next: list[asyncio.Future[Offset]] = []
+        self._outcomes = bridge.outcomes
+        self._next: list[Outcome] = []
 
-    def join(self) -> "asyncio.Future[Offset]":
+    def join(self) -> Outcome:
         """The high watermark when the barrier has passed; NotLeader, or what stopped the node."""
-        future: asyncio.Future[Offset] = self._loop.create_future()
+        outcome: Outcome = self._outcomes.new(self._loop)
         if not self._next:
             self._loop.call_soon(self._begin_next)
-        self._next.append(future)
-        return future
+        self._next.append(outcome)
+        return outcome
 
     def _begin_next(self) -> None:
-        callers, self._next = Callers(self._next), []
+        callers, self._next = Callers(self._next, self._outcomes), []
         self._begin(callers)
 
     def _begin(self, callers: "Callers") -> None:
@@ -43,7 +43,7 @@ class Barriers:
             if native is not None and box is not None:
                 native.barrier_future(box, callers)
             else:
-                self._node.begin_barrier(BarrierFuture(self._bridge, callers))
+                self._node.begin_barrier(BarrierWaiter(self._bridge, callers))
         except NotLeader as error:
             if error.leader_id == self._node.identity.node_id:
                 # It leads, and decides something: a moment later it takes barriers again.
@@ -54,26 +54,29 @@ class Barriers:
             callers.set_exception(error)
 
     def _begin_again(self, callers: "Callers") -> None:
-        if not callers.done():
+        if callers.are_waiting():
             self._begin(callers)
 
 
 class Callers:
-    """As one future, whose result each of the callers gets who waits still."""
+    """As one outcome, whose result each of the callers gets who waits still."""
 
-    __slots__ = ("_futures",)
+    __slots__ = ("_callers", "_outcomes")
 
-    def __init__(self, futures: "list[asyncio.Future[Offset]]") -> None:
-        self._futures = futures
+    def __init__(self, callers: list[Outcome], outcomes: Outcomes) -> None:
+        self._callers = callers
+        self._outcomes = outcomes
+
+    def are_waiting(self) -> bool:
+        """Is anybody there still: not cancelled, nor out of time?"""
+        return any(caller.is_awaited() for caller in self._callers)
 
     def done(self) -> bool:
-        """Has everybody gone: cancelled, or their time being over?"""
-        return all(future.done() for future in self._futures)
+        return all(caller.done() for caller in self._callers)
 
     def set_result(self, high_watermark: Offset) -> None:
-        for future in self._futures:
-            if not future.done():
-                future.set_result(high_watermark)
+        """In a callback of the loop."""
+        self._outcomes.settle_all(self._callers, high_watermark)
 
     def set_exception(self, error: FastQuorumError) -> None:
-        fail_all(self._futures, error)
+        fail_all(self._callers, error)

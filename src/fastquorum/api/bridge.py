@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fastquorum.api.standing import append_timeout
 from fastquorum.errors import FastQuorumError
+from fastquorum.kernels import outcomes
+from fastquorum.kernels.outcomes import Outcome, Outcomes
 from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.running import Leadership, RunningNode
 from fastquorum.types import Offset
@@ -48,12 +50,14 @@ class Bridge:
         """Has the node tell of the next commit; set when there is a node."""
         self.mailbox: Mailbox | None = None
         """Where a native node puts futures with their offsets: one signal for many."""
+        self.outcomes: Outcomes = outcomes.PURE
         self._error_of: Callable[[int], FastQuorumError]
 
     def connect(self, node: RunningNode) -> None:
         """There is a node now. In the loop."""
         self.watch_commit = node.watch_commit
         if node.native is not None:
+            self.outcomes = outcomes.load_native()
             self.mailbox = load_shell().Mailbox()
             self._error_of = node.native.error_of
             self.loop.add_reader(self.mailbox.fileno(), self._collect)
@@ -165,23 +169,23 @@ def _ignore() -> None:
     """There is nobody to be asked."""
 
 
-class AppendFuture:
-    """An AppendTicket that resolves a future."""
+class AppendWaiter:
+    """An AppendTicket that resolves a waiter."""
 
-    __slots__ = ("_bridge", "_future")
+    __slots__ = ("_bridge", "_waiter")
 
-    def __init__(self, bridge: Bridge, future: asyncio.Future[Offset]) -> None:
+    def __init__(self, bridge: Bridge, waiter: Waiter) -> None:
         self._bridge = bridge
-        self._future = future
+        self._waiter = waiter
 
     def committed(self, base_offset: Offset) -> None:
-        self._bridge.resolve(self._future, base_offset)
+        self._bridge.resolve(self._waiter, base_offset)
 
     def failed(self, error: FastQuorumError) -> None:
-        self._bridge.resolve(self._future, error)
+        self._bridge.resolve(self._waiter, error)
 
 
-class BarrierFuture:
+class BarrierWaiter:
     """A BarrierTicket that resolves a waiter."""
 
     __slots__ = ("_bridge", "_waiter")
@@ -197,17 +201,17 @@ class BarrierFuture:
         self._bridge.resolve(self._waiter, error)
 
 
-def fail_all(futures: "Iterable[asyncio.Future[Any]]", error: FastQuorumError) -> None:
+def fail_all(waiters: Iterable[Waiter], error: FastQuorumError) -> None:
     """Those that wait still; each gathers a traceback of its own. In the loop."""
-    for future in futures:
-        if not future.done():
-            future.set_exception(copy.copy(error))
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_exception(copy.copy(error))
 
 
-def expire(future: asyncio.Future[Offset], timeout: float) -> None:
+def expire(outcome: Outcome, timeout: float) -> None:
     """An append's time is over, unless its fate is known."""
-    if not future.done():
-        future.set_exception(append_timeout(timeout))
+    if not outcome.done():
+        outcome.set_exception(append_timeout(timeout))
 
 
 def stop_unwanted(starting: asyncio.Future[RunningNode]) -> None:

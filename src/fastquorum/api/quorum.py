@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from fastquorum.api.appends import Appends
 from fastquorum.api.barriers import Barriers
-from fastquorum.api.bridge import AppendFuture, Bridge, expire, stop_unwanted
+from fastquorum.api.bridge import AppendWaiter, Bridge, expire, stop_unwanted
 from fastquorum.api.committed import Batch, Committed, Progress, check_from_offset, read_committed
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
@@ -24,6 +24,7 @@ from fastquorum.api.standing import (
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.errors import AppendTimeout, ClosedError, NotReady, Overloaded, UsageError
 from fastquorum.kernels import Buffer
+from fastquorum.kernels.outcomes import Outcome
 from fastquorum.node.io.running import Leadership, RunningNode
 from fastquorum.node.metrics import NodeMetrics
 from fastquorum.observe.starting import start_node
@@ -66,25 +67,25 @@ async def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
 class Pending:
     """An append that was accepted. Await it for the offset of its first record; it need not be awaited."""
 
-    __slots__ = ("_future",)
+    __slots__ = ("_outcome",)
 
-    def __init__(self, future: "asyncio.Future[Offset]") -> None:
-        self._future = future
+    def __init__(self, outcome: Outcome) -> None:
+        self._outcome = outcome
 
     def __await__(self) -> Generator[Any, None, Offset]:
-        return asyncio.shield(self._future).__await__()
+        return self._outcome.__await__()
 
     def done(self) -> bool:
         """Is its fate known?"""
-        return self._future.done()
+        return self._outcome.done()
 
     def result(self) -> Offset:
         """The offset, or the error raised. asyncio.InvalidStateError while its fate is not known."""
-        return self._future.result()
+        return self._outcome.result()
 
     def add_done_callback(self, callback: "Callable[[Pending], object]") -> None:
         """Have it called in the event loop once the fate is known."""
-        self._future.add_done_callback(lambda _: callback(self))
+        self._outcome.add_done_callback(lambda _: callback(self))
 
 
 class Quorum(Standing):
@@ -207,12 +208,12 @@ class Quorum(Standing):
         if not atomic:
             return await self._within(timeout, self._append_parts(as_values(value)), append_timeout)
         self._check_loop()
-        future = self._appends.gather(value)
+        outcome = self._appends.gather(value)
         if timeout is None:
-            return await future
-        timer = self._loop.call_later(timeout, expire, future, timeout)
+            return await outcome
+        timer = self._loop.call_later(timeout, expire, outcome, timeout)
         try:
-            return await future
+            return await outcome
         finally:
             timer.cancel()
 
@@ -246,7 +247,7 @@ class Quorum(Standing):
             UsageError: they are not bytes; nothing was appended.
         """
         self._check_loop()
-        return [Pending(future) for future in self._appends.submit_each(values)]
+        return [Pending(outcome) for outcome in self._appends.submit_each(values)]
 
     def producer(self, id: str, timeout: float | None = None) -> Producer:
         """A producer whose appends are in the log once, however often they are tried, by whichever process.
@@ -346,28 +347,28 @@ class Quorum(Standing):
         self._check_loop()
         self._appends.hand_over()
         future: asyncio.Future[Offset] = self._loop.create_future()
-        self._node.append_stamped(attempt.batch, attempt.stamp, AppendFuture(self._bridge, future))
+        self._node.append_stamped(attempt.batch, attempt.stamp, AppendWaiter(self._bridge, future))
         return await future
 
     async def _append_parts(self, values: Sequence[Buffer]) -> Offset:
-        waiting: list[asyncio.Future[Offset]] = []
-        first: asyncio.Future[Offset] | None = None
+        waiting: list[Outcome] = []
+        first: Outcome | None = None
         for part in split(values, self._node.config.batch_bytes_max):
             while True:
                 try:
-                    future = self._appends.submit(part)
+                    outcome = self._appends.submit(part)
                     break
                 except Overloaded as error:
                     if waiting:
                         await waiting.pop(0)
                     else:
                         await asyncio.sleep(error.retry_after_s)
-            first = first or future
-            waiting.append(future)
+            first = first or outcome
+            waiting.append(outcome)
         for each in waiting:
             await each
         assert first is not None
-        return await first
+        return first.result()
 
     async def _within(self, timeout: float | None, work: Awaitable[_T], failure: Failure) -> _T:
         if timeout is None:

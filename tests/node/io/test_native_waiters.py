@@ -4,20 +4,24 @@ import signal
 import subprocess
 import sys
 import threading
-from asyncio import AbstractEventLoop, new_event_loop
+from asyncio import AbstractEventLoop, CancelledError, Task, new_event_loop
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from fastquorum.errors import UsageError
 from fastquorum.kernels.lane import AppendVerdict
+from fastquorum.kernels.outcomes import Outcome, load_native
 from fastquorum.kernels.pure import batch_headers
 from fastquorum.kernels.shell import BYTES_OVERLOADED, NOT_NEXT, PRODUCERS_BEHIND, RECORDS_OVERLOADED
 from fastquorum.node.io.clock import now_us
 from tests.lane.builders import value_batch
 
 from .native_rig import WAIT_US, Rig, is_readable, kernels, native, result
+
+native_outcomes = load_native()
 
 SCRIPTS = Path(__file__).parent
 
@@ -169,6 +173,60 @@ def test_a_mailbox_is_told_of_commits_with_one_reference_to_each_waiter(rig: Rig
 
 def test_a_child_that_lets_go_of_a_mailbox_leaves_its_parents_signal_alone() -> None:
     subprocess.run([sys.executable, SCRIPTS / "forked_mailbox.py"], check=True, timeout=60)
+
+
+def test_outcomes_are_told_and_who_waits_goes_on_in_the_same_callback(loop: AbstractEventLoop) -> None:
+    box, told = native.Mailbox(), list[int]()
+    outcomes = [native_outcomes.new(loop) for _ in range(3)]
+
+    async def wait(outcome: Outcome) -> None:
+        told.append(await outcome)
+
+    tasks = [loop.create_task(wait(each)) for each in outcomes]
+    for number, each in enumerate(outcomes):
+        box.post(each, number)
+
+    def resolve() -> None:
+        box.resolve(lambda it, result: None)
+        assert told == [0, 1, 2]
+        loop.stop()
+
+    loop.call_soon(resolve)
+    loop.run_forever()
+    assert all(task.done() for task in tasks)
+
+
+def test_what_ends_the_loop_in_the_midst_leaves_the_rest_in_the_mailbox(loop: AbstractEventLoop) -> None:
+    box, told, failed = native.Mailbox(), list[int](), list[int]()
+    outcomes = [native_outcomes.new(loop) for _ in range(4)]
+
+    async def wait(outcome: Outcome) -> None:
+        told.append(await outcome)
+        if told == [0, 1]:
+            raise SystemExit(3)
+
+    tasks = [loop.create_task(wait(each)) for each in outcomes]
+    loop.add_reader(box.fileno(), box.resolve, lambda it, result: failed.append(result))
+    for number, each in enumerate(outcomes[:3]):
+        box.post(each, number)
+    box.post(outcomes[3], -5)
+    with pytest.raises(SystemExit):
+        loop.run_forever()
+    assert told == [0, 1]
+    assert is_readable(box)
+    loop.run_until_complete(tasks[2])
+    assert (told, failed) == ([0, 1, 2], [-5])
+    assert not is_readable(box)
+    loop.remove_reader(box.fileno())
+    tasks[3].cancel()
+    loop.run_until_complete(wait_closed(tasks[3]))
+    assert tasks[1].done()
+    tasks[1].exception()
+
+
+async def wait_closed(task: Task[None]) -> None:
+    with suppress(CancelledError):
+        await task
 
 
 # --- appends ----------------------------------------------------------------------------------------------------------
