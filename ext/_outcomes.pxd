@@ -13,3 +13,6 @@ cdef class Outcome:
     cdef int _tell(self, object who, bint in_callback) except -1
     cdef int _add(self, object who) except -1
     cdef int _forget(self, object waiting) except -1
+
+
+cdef Outcome new_outcome(object loop)

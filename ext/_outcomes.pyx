@@ -113,7 +113,7 @@ cdef class _Waiting:
 @cython.final
 @cython.freelist(256)
 cdef class Outcome:
-    def __cinit__(self, loop):
+    def __init__(self, loop):
         self._loop = loop
 
     def __await__(self):
@@ -184,6 +184,13 @@ cdef class Outcome:
         else:
             self._others.remove(waiting)
         return 0
+
+
+cdef Outcome new_outcome(object loop):
+    """As `Outcome(loop)`, without the ways of a call."""
+    cdef Outcome outcome = Outcome.__new__(Outcome)
+    outcome._loop = loop
+    return outcome
 
 
 def settle_all(outcomes, result):

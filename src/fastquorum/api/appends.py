@@ -4,14 +4,18 @@ Whoever awaits an append cannot look at anything before the loop's next turn. So
 handed over in one call: the node takes its lock once, writes one batch, sends it once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from fastquorum.api.bridge import AppendWaiter, Bridge, fail_all
 from fastquorum.api.values import Values, as_values, each_of
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Buffer
-from fastquorum.kernels.outcomes import Outcome
+from fastquorum.kernels.outcomes import Outcome, load_turn
 from fastquorum.node.io.running import RunningNode
+
+if TYPE_CHECKING:
+    from fastquorum.kernels.outcomes import Turn
 
 
 class Appends:
@@ -22,23 +26,13 @@ class Appends:
         self._bridge = bridge
         self._loop = bridge.loop
         self._new_outcome = bridge.outcomes.new
-        self._values: list[bytes] = []
-        self._outcomes: list[Outcome] = []
         self._is_ending_turn = False
-
-    def gather(self, value: Values) -> Outcome:
+        self._turn: Turn | None = None
+        self.gather: Callable[[Values], Outcome] = self.submit
         """Append, by the end of this turn of the loop; the outcome has what it is refused with, too."""
-        if value.__class__ is list and len(value) == 1 and value[0].__class__ is bytes:
-            value = value[0]
-        if value.__class__ is not bytes or self._bridge.mailbox is None:
-            # What could be changed until then, or has several values, is taken at once.
-            return self.submit(value)
-        outcome: Outcome = self._new_outcome(self._loop)
-        self._values.append(value)
-        self._outcomes.append(outcome)
-        if not self._is_ending_turn:
-            self._end_turn_soon()
-        return outcome
+        if bridge.mailbox is not None:
+            self._turn = load_turn()(bridge.loop, self._end_turn_soon, self.submit)
+            self.gather = self._turn.gather
 
     def submit(self, value: Values) -> Outcome:
         """Append now, behind what was gathered. Raises what it is refused with."""
@@ -50,8 +44,7 @@ class Appends:
         values: Buffer | Sequence[Buffer] = value if value.__class__ is bytes else as_values(value)
         self.hand_over()
         self._node.append_future(values, box, outcome, self._bridge.resolve)
-        if not self._is_ending_turn:
-            self._end_turn_soon()
+        self._end_turn_soon()
         return outcome
 
     def submit_each(self, values: Sequence[Buffer]) -> list[Outcome]:
@@ -75,13 +68,14 @@ class Appends:
             return outcome
 
     def _end_turn_soon(self) -> None:
-        self._is_ending_turn = True
-        self._loop.call_soon(self._end_turn)
+        if not self._is_ending_turn:
+            self._is_ending_turn = True
+            self._loop.call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
         """Everything appended in the turn is written and sent together."""
         self._is_ending_turn = False
-        if self._values:
+        if self._turn:
             self.hand_over()
         else:
             native = self._node.native
@@ -90,10 +84,9 @@ class Appends:
 
     def hand_over(self) -> None:
         """Append what was gathered, before something else is appended or the node is closed."""
-        if not self._values:
+        if not self._turn:
             return
-        values, self._values = self._values, []
-        outcomes, self._outcomes = self._outcomes, []
+        values, outcomes = self._turn.take()
         try:
             self._node.check_open()
         except FastQuorumError as error:

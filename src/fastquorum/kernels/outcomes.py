@@ -3,10 +3,13 @@
 import asyncio
 import importlib
 from collections.abc import Callable, Generator, Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from fastquorum.kernels.pure import outcomes as pure
 from fastquorum.types import Offset
+
+if TYPE_CHECKING:
+    from fastquorum.kernels.native._turn import Turn as Turn
 
 
 class Outcome(Protocol):
@@ -44,6 +47,12 @@ class Outcomes(NamedTuple):
 
 
 PURE = Outcomes(pure.Outcome, pure.settle_all)
+
+
+def load_turn() -> "type[Turn]":
+    """There is no pure twin: with the pure kernels a turn's appends are not gathered. Raises ImportError."""
+    found: type[Turn] = importlib.import_module("fastquorum.kernels.native._turn").Turn
+    return found
 
 
 def load_native() -> Outcomes:

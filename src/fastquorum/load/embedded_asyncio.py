@@ -1,19 +1,17 @@
-"""The generator's loop over a quorum's asyncio API. The open loop appends without waiting and hears by callback; each
-of the closed loop's tasks awaits its append, as a program's coroutines do.
+"""The generator's loop over a quorum's asyncio API. The open loop appends without waiting, and hears by a callback of
+each tick's last append; each of the closed loop's tasks awaits its append, as a program's coroutines do.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from fastquorum.errors import AppendTimeout, FastQuorumError
-from fastquorum.load.embedded import error_of, singles
 from fastquorum.load.generating import IN_FLIGHT_BOUND, Job
-from fastquorum.load.payloads import Append
 from fastquorum.load.schedule import Schedule
-from fastquorum.load.tally import Tally
 from fastquorum.load.timer import Timer
+from fastquorum.load.window import Window
 
 _REFUSED_S = 0.01
 """A task of the closed loop that was refused goes on this much later."""
@@ -43,27 +41,36 @@ async def generate(quorum: Appending, job: Job) -> int:
         tick = await (run.closed_loop(timer) if job.schedule is None else run.open_loop(timer, job.schedule))
         job.tally.report(time.monotonic_ns(), tick, run.in_flight)
         deadline_ns = time.monotonic_ns() + job.timeout_ns
+        run.wake_when_idle = timer.wake
         while run.in_flight and (now := time.monotonic_ns()) < deadline_ns:
-            run.wake_when_idle = timer.wake
             await timer.until(min(deadline_ns, max(job.tally.due_ns, now)))
+            run.settle()
             if now >= job.tally.due_ns:
                 job.tally.report(now, tick, run.in_flight, is_draining=True)
     finally:
         timer.close()
-    job.tally.errors["timeout"] += run.in_flight
-    run.is_over = True
+    run.give_up()
     job.tally.report(time.monotonic_ns(), tick, 0, is_draining=True)
     return tick
 
 
 class _Run:
     def __init__(self, quorum: Appending, job: Job) -> None:
-        self.in_flight = 0
-        self.is_over = False
-        """What is heard after this was given up, and counted, before."""
         self.wake_when_idle: Callable[[], None] = lambda: None
         self._quorum = quorum
         self._job = job
+        self._window: Window[Pending] = Window(quorum, job.tally)
+        self._awaited = 0
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._window.pending) + self._awaited
+
+    def settle(self) -> None:
+        self._window.settle()
+
+    def give_up(self) -> None:
+        self._window.abandon("timeout")
 
     async def open_loop(self, timer: Timer, schedule: Schedule) -> int:
         job, tally, clock = self._job, self._job.tally, time.monotonic_ns
@@ -83,7 +90,9 @@ class _Run:
             count = min(wanted, max(job.in_flight_max - self.in_flight, 0))
             if count < wanted:
                 tally.errors[IN_FLIGHT_BOUND] += wanted - count
-            self._offer(job.payloads.take(count), intended_ns)
+            self._window.offer(job.payloads.take(count), intended_ns)
+            if self._window.pending:
+                self._window.pending[-1][1].add_done_callback(self._heard)
             tick += 1
             if tick < schedule.ticks and clock() > job.start_ns + int(tick * schedule.tick_ns):
                 await asyncio.sleep(0)  # late: still, fates must be heard
@@ -101,43 +110,10 @@ class _Run:
         await asyncio.gather(*tasks)
         return 0
 
-    def _offer(self, appends: list[Append], intended_ns: int) -> None:
-        tally = self._job.tally
-
-        def settled(pending: Pending) -> None:
-            if self.is_over:
-                return
-            self.in_flight -= 1
-            _settle(tally, pending, intended_ns)
-            if not self.in_flight:
-                self.wake_when_idle()
-
-        for pending in self._submit(appends):
-            tally.sent += 1
-            self.in_flight += 1
-            pending.add_done_callback(settled)
-
-    def _submit(self, appends: list[Append]) -> Iterator[Pending]:
-        """Those that were taken; of the others the tally is told."""
-        tally, values = self._job.tally, singles(appends)
-        if values is None:
-            for each in appends:
-                try:
-                    yield self._quorum.append_nowait(each.as_appended)
-                except FastQuorumError as error:
-                    tally.failed(error)
-            return
-        try:
-            pending = self._quorum.append_each(values)
-        except FastQuorumError as error:
-            for _ in values:
-                tally.failed(error)
-            return
-        for one in pending:
-            if one.done() and (refused := error_of(one)) is not None:
-                tally.failed(refused)
-            else:
-                yield one
+    def _heard(self, _: Pending) -> None:
+        self._window.settle()
+        if not self._window.pending:
+            self.wake_when_idle()
 
     async def _appender(self) -> None:
         """One of the closed loop's callers."""
@@ -145,7 +121,7 @@ class _Run:
         while not job.is_over:
             (each,) = job.payloads.take(1)
             began = clock()
-            self.in_flight += 1
+            self._awaited += 1
             tally.sent += 1
             try:
                 await quorum.append(each.as_appended, timeout=job.timeout_ns / 1e9)
@@ -156,12 +132,4 @@ class _Run:
                 tally.failed(error)
                 await asyncio.sleep(_REFUSED_S)
             finally:
-                self.in_flight -= 1
-
-
-def _settle(tally: Tally, pending: Pending, intended_ns: int) -> None:
-    try:
-        pending.result()
-        tally.latencies.append(time.monotonic_ns() - intended_ns)
-    except FastQuorumError as error:
-        tally.failed(error)
+                self._awaited -= 1
