@@ -13,7 +13,7 @@ from bench.compare import charts
 from bench.compare.contenders import CONTENDERS, Contender
 from bench.compare.goals import verdicts
 from bench.compare.run import Comparison, Lengths, Taken
-from bench.compare.tables import goal_table, report, sync_table, workload_tables
+from bench.compare.tables import goal_table, noise, report, sync_table, workload_tables
 from bench.compare.workload import CLOSED, WORKLOADS
 from bench.facts import facts
 from bench.report import facts_lines
@@ -59,6 +59,7 @@ def main(arguments: list[str]) -> int:
         _draw(result["compare"], Path(options.save))
     lines = [
         *facts_lines(found),
+        noise(taken),
         *_left_out(taken),
         "",
         *sync_table(taken, contenders),

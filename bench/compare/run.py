@@ -14,6 +14,7 @@ from bench.compare.fetch import Missing
 from bench.compare.floor import Floor, settle_disk
 from bench.compare.syncs import SyncCount, count_syncs
 from bench.compare.workload import CLOSED, BadAnswer, Figures, Workload
+from fastquorum.load.stolen import Stolen
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Taken:
     syncs: dict[str, SyncCount] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     """Contender and why it was left out."""
+    stolen: list[float] = field(default_factory=list)
+    """Of each round: the share of the CPU time wanted that a hypervisor gave to other machines."""
     failures: list[str] = field(default_factory=list)
     """What was lost on the way: a slice, a round of a contender."""
 
@@ -65,9 +68,12 @@ class Comparison:
             for contender in ready if self._counts_syncs else ():
                 self._count_syncs(contender, planners[contender.name])
             for number in range(rounds):
+                stolen = Stolen()
                 for contender in ready if number % 2 == 0 else reversed(ready):
                     _tell(f"round {number + 1} of {rounds}: {contender.name}")
                     self._turn(contender, planners[contender.name], workloads, number, floor)
+                if (share := stolen.share()) is not None:
+                    self.taken.stolen.append(share)
         return self.taken
 
     def _prepare(self, contenders: Sequence[Contender]) -> dict[str, Planner]:

@@ -63,6 +63,14 @@ def _with_range(value: Spread | None, form: str) -> str:
     return f"{value.median:{form}} ({value.low:{form}}-{value.high:{form}})"
 
 
+def noise(taken: Taken) -> str:
+    """How much of the machine others had. Empty where the kernel does not tell."""
+    if not taken.stolen:
+        return ""
+    shares = ", ".join(f"{each:.0%}" for each in taken.stolen)
+    return f"stolen by the hypervisor, of the CPU time wanted, round by round: {shares}"
+
+
 def sync_table(taken: Taken, contenders: Sequence[Contender]) -> list[str]:
     rows: list[Sequence[str]] = [("who", "syncs a commit, each node", "durable", "what it is")]
     for contender in contenders:
@@ -92,6 +100,7 @@ def report(
         "contenders": [_contender(each, taken) for each in contenders if each.name not in taken.skipped],
         "skipped": [{"name": name, "why": why} for name, why in taken.skipped.items()],
         "lost": taken.failures,
+        "stolen_cpu_share": taken.stolen,
         "results": list(_results(taken, workloads)),
         "goals": [
             {

@@ -35,6 +35,7 @@ def result(rate: float = 1000.0, latency_us: int = 500, **more: Any) -> Result:
         "elections": [],
         "kills": [],
         "cpu_us_per_append": 50.0,
+        "stolen_cpu_share": 0.001,
         "nodes": [],
         "timeline": [{"t_s": 0.1 * nth, **point, **figures} for nth in range(1, 21)],
         "histogram": histogram.encoded(),

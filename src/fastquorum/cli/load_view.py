@@ -10,6 +10,7 @@ from fastquorum.load.chart import load_name
 from fastquorum.load.recorded import Point
 from fastquorum.load.result import SWEEP_FORMAT, Result
 from fastquorum.load.runs import Watching
+from fastquorum.load.stolen import in_words
 
 _LATENCIES: Final = (("p50", "P50 US"), ("p90", "P90 US"), ("p99", "P99 US"), ("p999", "P99.9 US"), ("max", "MAX US"))
 
@@ -83,6 +84,8 @@ def _show_run(result: Result) -> None:
     ]
     if result["cpu_us_per_append"] is not None:
         rows.append(("CPU", f"{result['cpu_us_per_append']:,.0f} us an append, all processes"))
+    if stolen := in_words(result["stolen_cpu_share"]):
+        rows.append(("machine", stolen))
     verdict = "it was the BOTTLENECK: " if result["generator_was_bottleneck"] else "kept up: "
     rows.append(("generator", verdict + result["generator"]["how"]))
     print_table(("LOAD", load_name(result)), rows)

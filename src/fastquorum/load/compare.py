@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from fastquorum.load.result import Result
 from fastquorum.load.runs import steps_of
+from fastquorum.load.stolen import in_words
 
 _MACHINE: Final = ("cpu", "cpus", "kernel", "file_system", "python", "version", "commit", "build_kind")
 _LATENCIES: Final = ("p50", "p90", "p99", "p999", "max")
@@ -55,6 +56,9 @@ def differences(a: Result, b: Result) -> list[str]:
         slow = [_load_of(step) for step in steps_of(result) if step["generator_was_bottleneck"]]
         if slow:
             found.append(f"in {name} the generator was the bottleneck at {', '.join(slow)}")
+        for step in steps_of(result):
+            if stolen := in_words(step.get("stolen_cpu_share")):
+                found.append(f"in {name} {stolen} at {_load_of(step)}")
     return found
 
 

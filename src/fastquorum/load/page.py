@@ -10,6 +10,7 @@ from typing import Any, Final
 from fastquorum.load import svg
 from fastquorum.load.chart import charts_of, load_name
 from fastquorum.load.result import SWEEP_FORMAT, Result
+from fastquorum.load.stolen import in_words
 
 _STYLE: Final = """
 body{font:15px/1.5 system-ui,'Segoe UI',Helvetica,Arial,sans-serif;color:#212529;max-width:940px;margin:2rem auto;
@@ -82,6 +83,8 @@ def _warnings(steps: Sequence[Result]) -> Iterator[str]:
         if step["generator_was_bottleneck"]:
             how = escape(f"{load_name(step)}: the generator was the bottleneck: {step['generator']['how']}.")
             yield f'<p class="warn">{how}</p>'
+        if stolen := in_words(step.get("stolen_cpu_share")):
+            yield f'<p class="warn">{escape(load_name(step))}: {stolen}.</p>'
     if any(step["interrupted"] for step in steps):
         yield '<p class="warn">The run was ended early.</p>'
 

@@ -11,6 +11,7 @@
     generator_was_bottleneck, generator             with `how` it was found, lateness_us of ticks against the schedule,
                                                     own_appends_per_s (to a target that does nothing), cpu_share
     elections [{t_s, epoch, leader}], kills         since the start; before the start is not told
+    stolen_cpu_share                                of the CPU time wanted, what a hypervisor gave to other machines
     cpu_us_per_append, nodes [...]                  all processes of the run, where they are ours; memory
     stages {node: {stage: figures}}                 of our nodes, while they were measured: count, sum_us, mean_us,
                                                     p50_us, p99_us; the names are `kernels.stages.STAGES`
@@ -45,6 +46,7 @@ def result_of(
     *,
     started: datetime.datetime,
     cpu_s: float | None,
+    stolen_share: float | None,
     kill: Kill | None,
     machine: Mapping[str, Any],
 ) -> Result:
@@ -76,6 +78,7 @@ def result_of(
         "elections": _elections(stage.elections, recorded.start_ns),
         "kills": _kills(kill, recorded.start_ns),
         "cpu_us_per_append": None if cpu_s is None or not acknowledged else cpu_s / acknowledged * 1e6,
+        "stolen_cpu_share": stolen_share,
         "nodes": [
             {"node_id": node.node_id, "resident_bytes_max": node.resident_bytes_max(), "killed": node.was_killed}
             for node in stage.nodes

@@ -13,6 +13,7 @@ from fastquorum.load.recorded import Point, Recorded
 from fastquorum.load.result import Result, result_of, sweep_result
 from fastquorum.load.running import Kill, Wish, run_phase
 from fastquorum.load.stage import Stage
+from fastquorum.load.stolen import Stolen
 from fastquorum.trace import NodeTrace
 
 FIRST_RATE: Final = 1000.0
@@ -109,9 +110,9 @@ class Runs:
         self.stage.observe(self.trace_capacity)
         name = f"{plan.closed} in flight" if plan.closed else f"{plan.records_per_s:,.0f} records/s"
         with self.around(self.stage):
-            before = self._cpu_s()
+            before, stolen = self._cpu_s(), Stolen()
             recorded = self._phase(name, plan, plan.seconds, kill)
-            used = self._cpu_s() - before
+            used, stolen_share = self._cpu_s() - before, stolen.share()
         observed = self.stage.observed()
         self.traces = [node.trace for node in observed.values() if node.trace is not None]
         self.intervals = recorded.intervals
@@ -122,6 +123,7 @@ class Runs:
             self.stage,
             started=started,
             cpu_s=used if is_whole else None,
+            stolen_share=stolen_share,
             kill=kill,
             machine=self.machine,
         )
