@@ -9,10 +9,7 @@ cdef class Outcome:
     cdef object _first  # who waits, as nearly always one does
     cdef list _others
 
-    cdef int settle(self, object result, object error, bint in_callback) except -1
-    cdef int _tell(self, object who, bint in_callback) except -1
+    cdef bint settle(self, object result, object error, bint at_once) except -1
+    cdef bint _tell(self, object who, bint at_once) except -1
     cdef int _add(self, object who) except -1
     cdef int _forget(self, object waiting) except -1
-
-
-cdef Outcome new_outcome(object loop)

@@ -2,10 +2,12 @@
 
 asyncio wakes who awaits a future through the loop: a handle for each, put into its queue and run in its next turn. Where
 many are told in one callback of the loop, that is most of what they cost. An outcome told in such a callback goes on with
-the task that waits there and then, in the task's own context, as the loop would a moment later.
+the task that waits there and then, in the task's own context, as the loop would a moment later. Nobody overtakes: from the
+first in such a callback who must go through the loop's queue, all that follow do.
 """
 
 import asyncio
+from contextvars import copy_context
 
 cimport cython
 from cpython.exc cimport PyErr_Clear
@@ -57,6 +59,15 @@ cdef class _Waiting:
 
     # --- to the task --------------------------------------------------------------------------------------------------
 
+    def send(self, value):
+        return self.__next__()
+
+    def throw(self, kind, value=None, traceback=None):
+        raise kind if value is None else value
+
+    def close(self):
+        pass
+
     def get_loop(self):
         return self._outcome._loop
 
@@ -80,12 +91,6 @@ cdef class _Waiting:
         self._state = _CANCELLED
         return True
 
-    def done(self):
-        return self._state != _WAITS
-
-    def cancelled(self):
-        return self._state == _CANCELLED
-
     def result(self):
         if self._state == _CANCELLED:
             if self._message is None:
@@ -95,25 +100,37 @@ cdef class _Waiting:
 
     # --- to the outcome -----------------------------------------------------------------------------------------------
 
-    cdef int tell(self, bint in_callback) except -1:
-        """Go on with the task: now, or in the loop's next turn."""
+    cdef bint tell(self, bint at_once) except -1:
+        """Go on with the task, now or in the loop's next turn; True: now."""
         wake, context = self._wake, self._context
         self._wake = self._context = None
         self._state = _TOLD
-        if in_callback and context is not None and _enter(context):
+        if at_once and context is not None and _enter(context):
             try:
                 PyObject_CallOneArg(wake, self)
             finally:
                 PyContext_Exit(context)
-        else:
-            self._outcome._loop.call_soon(wake, self, context=context)
+            return True
+        self._outcome._loop.call_soon(wake, self, context=context)
+        return False
+
+
+@cython.final
+cdef class _Callback:
+    """Called in the context that it was given in, as asyncio's are."""
+
+    cdef object _callback
+    cdef object _context
+
+    cdef int call_soon(self, Outcome outcome) except -1:
+        outcome._loop.call_soon(self._callback, outcome, context=self._context)
         return 0
 
 
 @cython.final
 @cython.freelist(256)
 cdef class Outcome:
-    def __init__(self, loop):
+    def __cinit__(self, loop):
         self._loop = loop
 
     def __await__(self):
@@ -134,19 +151,24 @@ cdef class Outcome:
             raise self._error.with_traceback(None)
         return self._result
 
-    def set_result(self, result):
+    def set_result(self, result, /):
         self.settle(result, None, False)
 
-    def set_exception(self, error):
+    def set_exception(self, error, /):
         self.settle(None, error, False)
 
     def add_done_callback(self, callback):
+        cdef _Callback called
         if self._is_known:
             self._loop.call_soon(callback, self)
-        else:
-            self._add(callback)
+            return
+        called = _Callback.__new__(_Callback)
+        called._callback = callback
+        called._context = copy_context()
+        self._add(called)
 
-    cdef int settle(self, object result, object error, bint in_callback) except -1:
+    cdef bint settle(self, object result, object error, bint at_once) except -1:
+        """True: nobody was put into the loop's queue."""
         if self._is_known:
             raise asyncio.InvalidStateError("its fate is known already")
         self._result = result
@@ -155,19 +177,17 @@ cdef class Outcome:
         first, self._first = self._first, None
         others, self._others = self._others, None
         if first is not None:
-            # At once only where nobody is to come behind: they go on in the order they came.
-            self._tell(first, in_callback and others is None)
+            at_once = self._tell(first, at_once and not others)
         if others is not None:
             for each in others:
-                self._tell(each, False)
-        return 0
+                at_once = self._tell(each, False)
+        return at_once
 
-    cdef int _tell(self, object who, bint in_callback) except -1:
+    cdef bint _tell(self, who, bint at_once) except -1:
         if type(who) is _Waiting:
-            (<_Waiting>who).tell(in_callback)
-        else:
-            self._loop.call_soon(who, self)
-        return 0
+            return (<_Waiting>who).tell(at_once)
+        (<_Callback>who).call_soon(self)
+        return False
 
     cdef int _add(self, who) except -1:
         if self._first is None and self._others is None:
@@ -186,24 +206,19 @@ cdef class Outcome:
         return 0
 
 
-cdef Outcome new_outcome(object loop):
-    """As `Outcome(loop)`, without the ways of a call."""
-    cdef Outcome outcome = Outcome.__new__(Outcome)
-    outcome._loop = loop
-    return outcome
-
-
 def settle_all(outcomes, result):
     """Tell those that are not known yet one result. In a callback of the loop, not in a task: tasks go on at once."""
     cdef Outcome outcome
+    cdef bint at_once = True
     untold = list(outcomes)
     untold.reverse()
     try:
         while untold:
             outcome = untold.pop()
             if not outcome._is_known:
-                outcome.settle(result, None, True)
+                at_once = outcome.settle(result, None, at_once)
     finally:
+        # A task that went on has raised what ends a loop: the others go on when it runs again.
         for each in reversed(untold):
             if not each.done():
                 each.set_result(result)

@@ -110,6 +110,7 @@ cdef extern from "node/mailbox.h" namespace "fastquorum::node" nogil:
         cbool post(void *object, int64_t result) except +
         void signal() noexcept
         void collect(vector[Letter] *letters) noexcept
+        void put_back(vector[Letter] &letters, size_t first) except +
 
     cdef cppclass Waiter:
         Waiter() noexcept

@@ -157,6 +157,7 @@ cdef class Mailbox:
         that is negative."""
         cdef vector[Letter] letters
         cdef size_t told = 0
+        cdef bint at_once = True
         self.box.get().collect(&letters)
         try:
             while told < letters.size():
@@ -164,23 +165,18 @@ cdef class Mailbox:
                 told += 1
                 Py_DECREF(waiting)
                 if letters[told - 1].result < 0:
+                    at_once = False
                     failed(waiting, letters[told - 1].result)
                 elif type(waiting) is Outcome:
                     if not (<Outcome>waiting)._is_known:
-                        (<Outcome>waiting).settle(letters[told - 1].result, None, True)
+                        at_once = (<Outcome>waiting).settle(letters[told - 1].result, None, at_once)
                 elif not waiting.done():
+                    at_once = False
                     waiting.set_result(letters[told - 1].result)
         finally:
             # A task that went on has raised what ends a loop: the rest is there when it runs again.
-            self._put_back(letters, told)
-
-    cdef void _put_back(self, const vector[Letter] &letters, size_t i) noexcept:
-        cdef bint is_first = False
-        while i < letters.size():
-            is_first = self.box.get().post(letters[i].object, letters[i].result) or is_first
-            i += 1
-        if is_first:
-            self.box.get().signal()
+            if told < letters.size():
+                self.box.get().put_back(letters, told)
 
 
 @cython.final

@@ -4,12 +4,12 @@ cimport cython
 from cpython.bytes cimport PyBytes_CheckExact
 from cpython.list cimport PyList_CheckExact
 
-from fastquorum.kernels.native._outcomes cimport Outcome, new_outcome
+from fastquorum.kernels.native._outcomes cimport Outcome
 
 
 @cython.final
 cdef class Turn:
-    """See `_turn.pyi`."""
+    """See `kernels.outcomes.Turn`."""
 
     cdef object _loop
     cdef object _end_soon
@@ -35,7 +35,7 @@ cdef class Turn:
             return self._submit(value)
         if not self._values:
             self._end_soon()
-        outcome = new_outcome(self._loop)
+        outcome = Outcome.__new__(Outcome, self._loop)
         self._values.append(value)
         self._outcomes.append(outcome)
         return outcome

@@ -1,6 +1,6 @@
 """Read barriers a second over commits a second, as many in flight: tasks on asyncio, or blocking threads.
 
-Beside it the most that there could be: on asyncio, awaits of futures with nothing behind them.
+Beside it, on asyncio: awaits of its own futures with nothing behind them.
 """
 
 from pathlib import Path

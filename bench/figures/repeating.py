@@ -51,7 +51,7 @@ async def tasks(call: Callable[[], Awaitable[Any]], in_flight: int, seconds: flo
 
 
 class BareAwaits:
-    """What asyncio alone takes: futures with nothing behind them, a turn's resolved in the next one."""
+    """What asyncio's own futures take, with nothing behind them, a turn's resolved in the next one."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

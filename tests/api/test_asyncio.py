@@ -273,6 +273,31 @@ def test_another_loop_is_refused(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_what_ends_the_loop_while_the_node_stops_keeps_nobody_from_hearing_of_it(tmp_path: Path) -> None:
+    loop = asyncio.new_event_loop()
+    quorum = loop.run_until_complete(open_one(tmp_path))
+    bridge = quorum._bridge
+    assert bridge.mailbox is not None
+    told = quorum._node.kernels.Outcome(loop)
+
+    async def leave() -> None:
+        await told
+        raise SystemExit(3)
+
+    leaving = loop.create_task(leave())
+    watching = loop.create_task(bridge.change(lambda: False))
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.remove_reader(bridge.mailbox.fileno())  # as if the end were heard of first
+    bridge.mailbox.post(told, 1)
+    bridge.on_stopped(None)
+    with pytest.raises(SystemExit):
+        loop.run_forever()
+    assert isinstance(leaving.exception(), SystemExit)
+    loop.run_until_complete(asyncio.wait_for(watching, 10))
+    loop.run_until_complete(quorum.close())
+    loop.close()
+
+
 def test_a_loop_that_ends_without_closing_harms_nobody(tmp_path: Path) -> None:
     quorum = asyncio.run(open_one(tmp_path))
     quorum._node.append([b"x"], asynchronous.AppendWaiter(quorum._bridge, None))  # type: ignore[arg-type]

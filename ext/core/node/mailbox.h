@@ -141,6 +141,20 @@ class Mailbox {
         if (told != nullptr && !letters->empty()) told->note(*letters, now_ns());
     }
 
+    // Those from `first` on were collected and not told: they are the next to come, before all that came meanwhile.
+    void put_back(std::vector<Letter> &letters, std::size_t first) {
+        const auto from = letters.begin() + static_cast<std::ptrdiff_t>(first);
+        for (auto each = from; each != letters.end(); ++each) each->stamp = {};  // what is measured of them is noted
+        bool is_first;
+        {
+            std::lock_guard guard(mutex_);
+            letters_.insert(letters_.begin(), from, letters.end());
+            is_first = !is_signalled_;
+            is_signalled_ = true;
+        }
+        if (is_first) signal();
+    }
+
    private:
     const pid_t process_ = ::getpid();
     const int eventfd_;

@@ -5,17 +5,12 @@ handed over in one call: the node takes its lock once, writes one batch, sends i
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from fastquorum.api.bridge import AppendWaiter, Bridge, fail_all
 from fastquorum.api.values import Values, as_values, each_of
 from fastquorum.errors import FastQuorumError
-from fastquorum.kernels import Buffer
-from fastquorum.kernels.outcomes import Outcome, load_turn
+from fastquorum.kernels import Buffer, Outcome, Turn
 from fastquorum.node.io.running import RunningNode
-
-if TYPE_CHECKING:
-    from fastquorum.kernels.outcomes import Turn
 
 
 class Appends:
@@ -25,13 +20,13 @@ class Appends:
         self._node = node
         self._bridge = bridge
         self._loop = bridge.loop
-        self._new_outcome = bridge.outcomes.new
+        self._new_outcome = node.kernels.Outcome
         self._is_ending_turn = False
         self._turn: Turn | None = None
         self.gather: Callable[[Values], Outcome] = self.submit
         """Append, by the end of this turn of the loop; the outcome has what it is refused with, too."""
         if bridge.mailbox is not None:
-            self._turn = load_turn()(bridge.loop, self._end_turn_soon, self.submit)
+            self._turn = node.kernels.Turn(bridge.loop, self._end_turn_soon, self.submit)
             self.gather = self._turn.gather
 
     def submit(self, value: Values) -> Outcome:
@@ -43,7 +38,7 @@ class Appends:
             return outcome
         values: Buffer | Sequence[Buffer] = value if value.__class__ is bytes else as_values(value)
         self.hand_over()
-        self._node.append_future(values, box, outcome, self._bridge.resolve)
+        self._node.append_mail(values, box, outcome, self._bridge.resolve)
         self._end_turn_soon()
         return outcome
 

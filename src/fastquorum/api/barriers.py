@@ -9,7 +9,7 @@ the others would scatter over those that follow.
 from fastquorum.api.bridge import BarrierWaiter, Bridge, fail_all
 from fastquorum.api.standing import BARRIER_RETRY_S
 from fastquorum.errors import FastQuorumError, NotLeader
-from fastquorum.kernels.outcomes import Outcome, Outcomes
+from fastquorum.kernels import Kernels, Outcome
 from fastquorum.node.io.running import RunningNode
 from fastquorum.types import Offset
 
@@ -21,19 +21,18 @@ class Barriers:
         self._node = node
         self._bridge = bridge
         self._loop = bridge.loop
-        self._outcomes = bridge.outcomes
         self._next: list[Outcome] = []
 
     def join(self) -> Outcome:
         """The high watermark when the barrier has passed; NotLeader, or what stopped the node."""
-        outcome: Outcome = self._outcomes.new(self._loop)
+        outcome: Outcome = self._node.kernels.Outcome(self._loop)
         if not self._next:
             self._loop.call_soon(self._begin_next)
         self._next.append(outcome)
         return outcome
 
     def _begin_next(self) -> None:
-        callers, self._next = Callers(self._next, self._outcomes), []
+        callers, self._next = Callers(self._next, self._node.kernels), []
         self._begin(callers)
 
     def _begin(self, callers: "Callers") -> None:
@@ -41,7 +40,7 @@ class Barriers:
             self._node.check_open()
             native, box = self._node.native, self._bridge.mailbox
             if native is not None and box is not None:
-                native.barrier_future(box, callers)
+                native.barrier_mail(box, callers)
             else:
                 self._node.begin_barrier(BarrierWaiter(self._bridge, callers))
         except NotLeader as error:
@@ -61,11 +60,11 @@ class Barriers:
 class Callers:
     """As one outcome, whose result each of the callers gets who waits still."""
 
-    __slots__ = ("_callers", "_outcomes")
+    __slots__ = ("_callers", "_kernels")
 
-    def __init__(self, callers: list[Outcome], outcomes: Outcomes) -> None:
+    def __init__(self, callers: list[Outcome], kernels: Kernels) -> None:
         self._callers = callers
-        self._outcomes = outcomes
+        self._kernels = kernels
 
     def are_waiting(self) -> bool:
         """Is anybody there still: not cancelled, nor out of time?"""
@@ -76,7 +75,7 @@ class Callers:
 
     def set_result(self, high_watermark: Offset) -> None:
         """In a callback of the loop."""
-        self._outcomes.settle_all(self._callers, high_watermark)
+        self._kernels.settle_all(self._callers, high_watermark)
 
     def set_exception(self, error: FastQuorumError) -> None:
         fail_all(self._callers, error)

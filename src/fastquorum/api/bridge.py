@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fastquorum.api.standing import append_timeout
 from fastquorum.errors import FastQuorumError
-from fastquorum.kernels import outcomes
-from fastquorum.kernels.outcomes import Outcome, Outcomes
+from fastquorum.kernels import Outcome
 from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.running import Leadership, RunningNode
 from fastquorum.types import Offset
@@ -49,24 +48,22 @@ class Bridge:
         self.watch_commit: Callable[[], None] = _ignore
         """Has the node tell of the next commit; set when there is a node."""
         self.mailbox: Mailbox | None = None
-        """Where a native node puts futures with their offsets: one signal for many."""
-        self.outcomes: Outcomes = outcomes.PURE
+        """Where a native node puts who waits, with an offset: one signal for many."""
         self._error_of: Callable[[int], FastQuorumError]
 
     def connect(self, node: RunningNode) -> None:
         """There is a node now. In the loop."""
         self.watch_commit = node.watch_commit
         if node.native is not None:
-            self.outcomes = outcomes.load_native()
             self.mailbox = load_shell().Mailbox()
             self._error_of = node.native.error_of
             self.loop.add_reader(self.mailbox.fileno(), self._collect)
 
     # --- on the replica's thread --------------------------------------------------------------------------------------
 
-    def resolve(self, future: Waiter, result: object) -> None:
-        """A result for a future of the loop; an exception is raised there."""
-        self._results.append((future, result))
+    def resolve(self, waiter: Waiter, result: object) -> None:
+        """A result for somebody in the loop; an exception is raised there."""
+        self._results.append((waiter, result))
         self._wake()
 
     def on_committed(self, high_watermark: Offset) -> None:
@@ -130,25 +127,31 @@ class Bridge:
         assert self.mailbox is not None
         self.mailbox.resolve(self._failed)
 
-    def _failed(self, future: Waiter, code: int) -> None:
-        if not future.done():
-            future.set_exception(self._error_of(code))
+    def _failed(self, waiter: Waiter, code: int) -> None:
+        if not waiter.done():
+            waiter.set_exception(self._error_of(code))
 
     def _deliver(self) -> None:
-        if self.over and self.mailbox is not None:
-            self._collect()
-            self.loop.remove_reader(self.mailbox.fileno())
-            self.mailbox = None
         self._is_waking = False  # before looking: what comes later wakes again
+        try:
+            if self.over and self.mailbox is not None:
+                self._collect()
+                self.loop.remove_reader(self.mailbox.fileno())
+                self.mailbox = None
+        finally:
+            # A task that goes on there may raise what ends the loop; its reader is there then to tell the rest.
+            self._deliver_results()
+
+    def _deliver_results(self) -> None:
         results = self._results
         while results:
-            future, result = results.popleft()
-            if future.done():
+            waiter, result = results.popleft()
+            if waiter.done():
                 continue  # it timed out, or its waiter was cancelled
             if isinstance(result, BaseException):
-                future.set_exception(result)
+                waiter.set_exception(result)
             else:
-                future.set_result(result)
+                waiter.set_result(result)
         if self._has_committed:
             self._has_committed = False
             _release(self._for_commits)

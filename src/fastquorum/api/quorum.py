@@ -23,8 +23,7 @@ from fastquorum.api.standing import (
 )
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.errors import AppendTimeout, ClosedError, NotReady, Overloaded, UsageError
-from fastquorum.kernels import Buffer
-from fastquorum.kernels.outcomes import Outcome
+from fastquorum.kernels import Buffer, Outcome
 from fastquorum.node.io.running import Leadership, RunningNode
 from fastquorum.node.metrics import NodeMetrics
 from fastquorum.observe.starting import start_node
@@ -65,7 +64,10 @@ async def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
 
 
 class Pending:
-    """An append that was accepted. Await it for the offset of its first record; it need not be awaited."""
+    """An append that was accepted. Await it for the offset of its first record.
+
+    It need not be awaited: nothing is logged of one that fails without being asked.
+    """
 
     __slots__ = ("_outcome",)
 
@@ -209,13 +211,13 @@ class Quorum(Standing):
             return await self._within(timeout, self._append_parts(as_values(value)), append_timeout)
         self._check_loop()
         outcome = self._appends.gather(value)
-        if timeout is None:
-            return await outcome
-        timer = self._loop.call_later(timeout, expire, outcome, timeout)
+        timer = None if timeout is None else self._loop.call_later(timeout, expire, outcome, timeout)
         try:
             return await outcome
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
+            del outcome  # else an error, its traceback and this frame keep each other
 
     def append_nowait(self, batch: Values) -> Pending:
         """Append and return at once; await the result, now or later, for the first offset.

@@ -10,8 +10,8 @@ epochs).
 """
 
 import importlib
-from collections.abc import Sequence
-from typing import Literal, Protocol, cast, runtime_checkable
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ from fastquorum.kernels.batches import (
 )
 from fastquorum.kernels.files import Flusher, OffsetIndex, SegmentFile
 from fastquorum.kernels.messages import MessageCodec, StructLayout
+from fastquorum.kernels.outcomes import Outcome, Turn
 from fastquorum.kernels.producers import Producers
 
 __all__ = [
@@ -60,8 +61,10 @@ __all__ = [
     "FrameSplitter",
     "Kernels",
     "OffsetIndex",
+    "Outcome",
     "Producers",
     "SegmentFile",
+    "Turn",
     "load",
 ]
 
@@ -179,8 +182,10 @@ class Kernels(Protocol):
     EpochCache: type[EpochCache]
     FrameSplitter: type[FrameSplitter]
     OffsetIndex: type[OffsetIndex]
+    Outcome: type[Outcome]
     Producers: type[Producers]
     SegmentFile: type[SegmentFile]
+    Turn: type[Turn]
     Flusher: type[Flusher]
 
     def cpu_path(self) -> str:
@@ -321,6 +326,11 @@ class Kernels(Protocol):
         """The codec of the message that `layout` describes. `twin` is its codec in Python, generated from the same
         declaration: pure is the twin itself; native asks it why a message does not fit, and to write what native does
         not (objects with `__index__`, sequences other than list and tuple, unknown tags)."""
+        ...
+
+    def settle_all(self, outcomes: Iterable[Any], result: int) -> None:
+        """Tell those of these outcomes that are not known yet one result. In a callback of their event loop, outside
+        every task: tasks that wait may go on in it."""
         ...
 
     def high_watermark(self, end_offsets: Sequence[int], epoch_start_offset: int) -> int:

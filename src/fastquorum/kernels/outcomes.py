@@ -1,22 +1,26 @@
-"""What becomes of an append or a read barrier, awaited in one event loop: what both twins offer, and where they are."""
+"""What becomes of an append or a read barrier that tasks await, and the appends of one turn of an event loop."""
 
-import asyncio
-import importlib
-from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Generator
+from typing import Any, Protocol
 
-from fastquorum.kernels.pure import outcomes as pure
 from fastquorum.types import Offset
 
-if TYPE_CHECKING:
-    from fastquorum.kernels.native._turn import Turn as Turn
+
+class Loop(Protocol):
+    """What is needed of an asyncio event loop."""
+
+    def call_soon(self, callback: Callable[..., object], /, *args: Any, context: Any = None) -> Any: ...
+
+    def create_future(self) -> Any: ...
 
 
 class Outcome(Protocol):
     """Known later. Any number of tasks may await it; cancelling one of them cancels nothing else.
 
-    In the loop alone. Nothing is logged of an error that nobody asked for.
+    In the loop alone. They go on in the order in which they came; nothing is logged of an error that nobody asked for.
     """
+
+    def __init__(self, loop: Loop) -> None: ...
 
     def __await__(self) -> Generator[Any, None, Offset]: ...
 
@@ -34,28 +38,21 @@ class Outcome(Protocol):
     def set_exception(self, error: Any, /) -> None:
         """As `set_result`."""
 
-    def add_done_callback(self, callback: "Callable[[Any], object]") -> None:
-        """Have it called in the loop, not at once, when it is known."""
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        """Have it called in the loop, not at once, when it is known: in the context of this call, as asyncio does."""
 
 
-class Outcomes(NamedTuple):
-    """One twin's class, and its way of telling many at once."""
+class Turn(Protocol):
+    """Appends of one turn of an event loop, gathered. In the loop alone."""
 
-    new: Callable[[asyncio.AbstractEventLoop], Outcome]
-    settle_all: Callable[[Iterable[Any], Offset], None]
-    """Tell those that are not known yet one result. In a callback of the loop, not in a task."""
+    def __init__(self, loop: Loop, end_soon: Callable[[], None], submit: Callable[[Any], Outcome]) -> None:
+        """`end_soon` is called with the first value that is gathered."""
 
+    def __len__(self) -> int: ...
 
-PURE = Outcomes(pure.Outcome, pure.settle_all)
+    def gather(self, value: Any) -> Outcome:
+        """One value, bytes, or in a list. What could be changed until the turn ends, or has several values, goes to
+        `submit` at once."""
 
-
-def load_turn() -> "type[Turn]":
-    """There is no pure twin: with the pure kernels a turn's appends are not gathered. Raises ImportError."""
-    found: type[Turn] = importlib.import_module("fastquorum.kernels.native._turn").Turn
-    return found
-
-
-def load_native() -> Outcomes:
-    """Raises ImportError where the native modules are missing."""
-    module = importlib.import_module("fastquorum.kernels.native._outcomes")
-    return Outcomes(module.Outcome, module.settle_all)
+    def take(self) -> tuple[list[bytes], list[Outcome]]:
+        """What was gathered: it is gathered no longer."""

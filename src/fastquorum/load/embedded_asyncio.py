@@ -60,6 +60,7 @@ class _Run:
         self._quorum = quorum
         self._job = job
         self._window: Window[Pending] = Window(quorum, job.tally)
+        self._watched: Pending | None = None
         self._awaited = 0
 
     @property
@@ -86,13 +87,14 @@ class _Run:
                 await timer.until(min(intended_ns, tally.due_ns))
                 continue
             tally.ticked(now - intended_ns)
+            self._window.settle()
             wanted = schedule.counts[tick]
             count = min(wanted, max(job.in_flight_max - self.in_flight, 0))
             if count < wanted:
                 tally.errors[IN_FLIGHT_BOUND] += wanted - count
             self._window.offer(job.payloads.take(count), intended_ns)
             if self._window.pending:
-                self._window.pending[-1][1].add_done_callback(self._heard)
+                self._watch(self._window.pending[-1][1])
             tick += 1
             if tick < schedule.ticks and clock() > job.start_ns + int(tick * schedule.tick_ns):
                 await asyncio.sleep(0)  # late: still, fates must be heard
@@ -110,10 +112,18 @@ class _Run:
         await asyncio.gather(*tasks)
         return 0
 
-    def _heard(self, _: Pending) -> None:
+    def _watch(self, pending: Pending) -> None:
+        if pending is not self._watched:
+            self._watched = pending
+            pending.add_done_callback(self._heard)
+
+    def _heard(self, pending: Pending) -> None:
         self._window.settle()
         if not self._window.pending:
             self.wake_when_idle()
+        elif pending is self._watched:
+            # Nothing was offered since, and it was known before one that was offered earlier.
+            self._watch(self._window.pending[0][1])
 
     async def _appender(self) -> None:
         """One of the closed loop's callers."""

@@ -85,7 +85,7 @@ def test_an_append_does_not_pass_one_that_its_caller_made_before_it(driver: Nati
     driver.freeze(now_us())
     lock.overtaker = decide
     for value in ("first", "second"):
-        driver.append_future(value.encode(), box, value, lambda waiting, error: refused.append((waiting, error)))
+        driver.append_mail(value.encode(), box, value, lambda waiting, error: refused.append((waiting, error)))
     driver.drain(now_us())
     driver.push()
     told: list[tuple[str, int]] = []
@@ -114,7 +114,7 @@ def test_a_leader_that_is_given_up_refuses_appends_at_once_whoever_has_the_lock(
         assert has_lock.wait(20)
         driver.give_up()
         with pytest.raises(NotLeader, match="does not lead epoch 5"):
-            driver.append_future(b"refused", box, "refused", lambda *_: None)
+            driver.append_mail(b"refused", box, "refused", lambda *_: None)
     finally:
         is_over.set()
         hanging.join()
@@ -122,7 +122,7 @@ def test_a_leader_that_is_given_up_refuses_appends_at_once_whoever_has_the_lock(
     driver.close(now_us())
     driver.settle(TERMS, now_us())
     driver.drain(now_us())
-    driver.append_future(b"taken", box, "taken", lambda *_: None)
+    driver.append_mail(b"taken", box, "taken", lambda *_: None)
     driver.push()
     assert is_readable(box, 20)
     assert box.collect() == [("taken", 1)]

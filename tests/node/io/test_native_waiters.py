@@ -12,16 +12,14 @@ from pathlib import Path
 import pytest
 
 from fastquorum.errors import UsageError
+from fastquorum.kernels import Outcome
 from fastquorum.kernels.lane import AppendVerdict
-from fastquorum.kernels.outcomes import Outcome, load_native
 from fastquorum.kernels.pure import batch_headers
 from fastquorum.kernels.shell import BYTES_OVERLOADED, NOT_NEXT, PRODUCERS_BEHIND, RECORDS_OVERLOADED
 from fastquorum.node.io.clock import now_us
 from tests.lane.builders import value_batch
 
 from .native_rig import WAIT_US, Rig, is_readable, kernels, native, result
-
-native_outcomes = load_native()
 
 SCRIPTS = Path(__file__).parent
 
@@ -177,7 +175,7 @@ def test_a_child_that_lets_go_of_a_mailbox_leaves_its_parents_signal_alone() -> 
 
 def test_outcomes_are_told_and_who_waits_goes_on_in_the_same_callback(loop: AbstractEventLoop) -> None:
     box, told = native.Mailbox(), list[int]()
-    outcomes = [native_outcomes.new(loop) for _ in range(3)]
+    outcomes = [kernels.Outcome(loop) for _ in range(3)]
 
     async def wait(outcome: Outcome) -> None:
         told.append(await outcome)
@@ -198,7 +196,7 @@ def test_outcomes_are_told_and_who_waits_goes_on_in_the_same_callback(loop: Abst
 
 def test_what_ends_the_loop_in_the_midst_leaves_the_rest_in_the_mailbox(loop: AbstractEventLoop) -> None:
     box, told, failed = native.Mailbox(), list[int](), list[int]()
-    outcomes = [native_outcomes.new(loop) for _ in range(4)]
+    outcomes = [kernels.Outcome(loop) for _ in range(4)]
 
     async def wait(outcome: Outcome) -> None:
         told.append(await outcome)
@@ -209,11 +207,15 @@ def test_what_ends_the_loop_in_the_midst_leaves_the_rest_in_the_mailbox(loop: Ab
     loop.add_reader(box.fileno(), box.resolve, lambda it, result: failed.append(result))
     for number, each in enumerate(outcomes[:3]):
         box.post(each, number)
-    box.post(outcomes[3], -5)
     with pytest.raises(SystemExit):
         loop.run_forever()
     assert told == [0, 1]
     assert is_readable(box)
+    box.post(outcomes[3], -5)
+    assert [result for _, result in box.collect()] == [2, -5], "in the order in which they came"
+    assert not is_readable(box)
+    box.post(outcomes[2], 2)
+    box.post(outcomes[3], -5)
     loop.run_until_complete(tasks[2])
     assert (told, failed) == ([0, 1, 2], [-5])
     assert not is_readable(box)

@@ -11,9 +11,11 @@ from fastquorum.kernels.native._epochs import EpochCache, high_watermark
 from fastquorum.kernels.native._frames import FrameSplitter
 from fastquorum.kernels.native._index import OffsetIndex
 from fastquorum.kernels.native._messages import MessageCodec as _MessageCodec
+from fastquorum.kernels.native._outcomes import Outcome, settle_all
 from fastquorum.kernels.native._producers import Producers
 from fastquorum.kernels.native._scan import batch_headers, scan, slice_batches, stamp_batch
 from fastquorum.kernels.native._segment import Flusher, SegmentFile
+from fastquorum.kernels.native._turn import Turn
 
 __all__ = [
     "NAME",
@@ -22,8 +24,10 @@ __all__ = [
     "Flusher",
     "FrameSplitter",
     "OffsetIndex",
+    "Outcome",
     "Producers",
     "SegmentFile",
+    "Turn",
     "batch_headers",
     "cpu_path",
     "cpu_paths",
@@ -38,6 +42,7 @@ __all__ = [
     "high_watermark",
     "message_codec",
     "scan",
+    "settle_all",
     "slice_batches",
     "stamp_batch",
 ]

@@ -18,6 +18,7 @@ from fastquorum.kernels.pure.epochs import EpochCache
 from fastquorum.kernels.pure.flusher import Flusher
 from fastquorum.kernels.pure.frames import FrameSplitter
 from fastquorum.kernels.pure.offset_index import OffsetIndex
+from fastquorum.kernels.pure.outcomes import Outcome, Turn, settle_all
 from fastquorum.kernels.pure.producers import Producers
 from fastquorum.kernels.pure.scan import batch_headers, scan, slice_batches, stamp_batch
 from fastquorum.kernels.pure.segment import SegmentFile
@@ -30,8 +31,10 @@ __all__ = [
     "Flusher",
     "FrameSplitter",
     "OffsetIndex",
+    "Outcome",
     "Producers",
     "SegmentFile",
+    "Turn",
     "batch_headers",
     "cpu_path",
     "crc32c",
@@ -44,6 +47,7 @@ __all__ = [
     "high_watermark",
     "message_codec",
     "scan",
+    "settle_all",
     "slice_batches",
     "stamp_batch",
 ]

@@ -2,9 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable
+from contextvars import Context, copy_context
 from typing import Any
 
+from fastquorum.kernels.outcomes import Loop
+from fastquorum.kernels.outcomes import Outcome as AnyOutcome
 from fastquorum.types import Offset
+
+_Callback = tuple[Callable[["Outcome"], object], Context]
 
 
 class Outcome:
@@ -16,12 +21,12 @@ class Outcome:
 
     __slots__ = ("_error", "_is_known", "_loop", "_result", "_waiting")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._is_known = False
         self._result: Offset = -1
         self._error: BaseException | None = None
-        self._waiting: list[asyncio.Future[None] | Callable[[Outcome], object]] = []
+        self._waiting: list[asyncio.Future[None] | _Callback] = []
         """Of each await a future, which its task may cancel; and callbacks."""
 
     def __await__(self) -> Generator[Any, None, Offset]:
@@ -47,7 +52,10 @@ class Outcome:
         if not self._is_known:
             raise asyncio.InvalidStateError("its fate is not known yet")
         if self._error is not None:
-            raise self._error.with_traceback(None)
+            try:
+                raise self._error.with_traceback(None)
+            finally:
+                del self  # else the error, its traceback and this frame keep each other
         return self._result
 
     def set_result(self, result: Offset, /) -> None:
@@ -59,11 +67,11 @@ class Outcome:
         self._settle(-1, error)
 
     def add_done_callback(self, callback: "Callable[[Outcome], object]") -> None:
-        """Have it called in the loop, not at once, when it is known."""
+        """Have it called in the loop, not at once, when it is known: in the context of this call, as asyncio does."""
         if self._is_known:
             self._loop.call_soon(callback, self)
         else:
-            self._waiting.append(callback)
+            self._waiting.append((callback, copy_context()))
 
     def _settle(self, result: Offset, error: BaseException | None) -> None:
         if self._is_known:
@@ -71,18 +79,55 @@ class Outcome:
         self._result, self._error, self._is_known = result, error, True
         waiting, self._waiting = self._waiting, []
         for each in waiting:
-            if not isinstance(each, asyncio.Future):
-                self._loop.call_soon(each, self)
-            elif not each.cancelled():
-                each.set_result(None)
+            if isinstance(each, asyncio.Future):
+                if not each.cancelled():
+                    each.set_result(None)
+            else:
+                callback, context = each
+                self._loop.call_soon(callback, self, context=context)
 
 
 def _is_cancelled(waiting: object) -> bool:
     return isinstance(waiting, asyncio.Future) and waiting.cancelled()
 
 
-def settle_all(outcomes: Iterable[Outcome], result: Offset) -> None:
-    """Tell those that are not known yet one result."""
+def settle_all(outcomes: Iterable[Any], result: Offset) -> None:
+    """Tell those that are not known yet one result. In a callback of their loop, as the native twin's."""
     for outcome in outcomes:
         if not outcome.done():
             outcome.set_result(result)
+
+
+class Turn:
+    """Appends of one turn of an event loop, gathered. In the loop alone."""
+
+    def __init__(self, loop: Loop, end_soon: Callable[[], None], submit: Callable[[Any], AnyOutcome]) -> None:
+        """`end_soon` is called with the first value that is gathered."""
+        self._loop = loop
+        self._end_soon = end_soon
+        self._submit = submit
+        self._values: list[bytes] = []
+        self._outcomes: list[AnyOutcome] = []
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def gather(self, value: Any) -> AnyOutcome:
+        """One value, bytes, or in a list. What could be changed until the turn ends, or has several values, goes to
+        `submit` at once."""
+        if value.__class__ is list and len(value) == 1 and value[0].__class__ is bytes:
+            value = value[0]
+        if value.__class__ is not bytes:
+            return self._submit(value)
+        if not self._values:
+            self._end_soon()
+        outcome = Outcome(self._loop)
+        self._values.append(value)
+        self._outcomes.append(outcome)
+        return outcome
+
+    def take(self) -> tuple[list[bytes], list[AnyOutcome]]:
+        """What was gathered: it is gathered no longer."""
+        values, self._values = self._values, []
+        outcomes, self._outcomes = self._outcomes, []
+        return values, outcomes

@@ -118,26 +118,26 @@ class NativeCallers(Tallied):
         """See `LaneShell.append`. The ticket is told on the replica's thread."""
         self._append_to(self._mailbox, values, ticket, _fail_ticket)
 
-    def append_future(
+    def append_mail(
         self,
         values: Buffer | Sequence[Buffer],
         box: Mailbox,
-        future: object,
+        waiting: object,
         fail: Callable[[Any, FastQuorumError], None],
     ) -> None:
-        """As `append`; the future comes into its own mailbox, where its event loop looks, or to `fail`. `push` is to
+        """As `append`; who waits comes into its own mailbox, where its event loop looks, or to `fail`. `push` is to
         follow."""
-        offset = self._shell.append_mail(values, box, future, is_pushed_later=True)
+        offset = self._shell.append_mail(values, box, waiting, is_pushed_later=True)
         if offset < 0:
-            self._wait_or_raise(offset, box, values, future, fail)
+            self._wait_or_raise(offset, box, values, waiting, fail)
 
     def append_all(
-        self, values: list[bytes], box: Mailbox, futures: list[Any], fail: Callable[[Any, FastQuorumError], None]
+        self, values: list[bytes], box: Mailbox, waiting: list[Any], fail: Callable[[Any, FastQuorumError], None]
     ) -> list[tuple[int, FastQuorumError]]:
-        """As `append_future`, each value by itself, and written and sent together. Raises nothing: tells which were
+        """As `append_mail`, each value by itself, and written and sent together. Raises nothing: tells which were
         refused, and why."""
-        offsets = self._shell.append_all(values, box, futures)
-        return _refused_of(offsets, lambda at: self._wait_or_raise(offsets[at], box, values[at], futures[at], fail))
+        offsets = self._shell.append_all(values, box, waiting)
+        return _refused_of(offsets, lambda at: self._wait_or_raise(offsets[at], box, values[at], waiting[at], fail))
 
     def append_slots(
         self, values: list[bytes], slots: list[Slot], fails: Sequence[Callable[[Any, FastQuorumError], None]]
@@ -149,7 +149,7 @@ class NativeCallers(Tallied):
         )
 
     def push(self) -> None:
-        """Write and send what was appended by `append_future`: many at once."""
+        """Write and send what was appended by `append_mail`: many at once."""
         self._shell.push()
 
     def append_slot(
@@ -252,9 +252,9 @@ class NativeCallers(Tallied):
         """See `LaneShell.begin_barrier`."""
         self._barrier(self._shell.barrier_mail(self._mailbox, _Passing(ticket)))
 
-    def barrier_future(self, box: Mailbox, future: object) -> None:
-        """As `begin_barrier`; the future comes into its own mailbox."""
-        self._barrier(self._shell.barrier_mail(box, future))
+    def barrier_mail(self, box: Mailbox, waiting: object) -> None:
+        """As `begin_barrier`; who waits comes into its own mailbox."""
+        self._barrier(self._shell.barrier_mail(box, waiting))
 
     def barrier_slot(self, slot: Slot) -> None:
         """As `begin_barrier`; the thread that waits in the slot is woken."""

@@ -150,21 +150,21 @@ class RunningNode:
 
     @property
     def native(self) -> NativeShell | None:
-        """The native shell's driver, if this node has one: futures and threads can then be told without a detour."""
+        """The native shell's driver, if this node has one: tasks and threads can then be told without a detour."""
         return self._native
 
-    def append_future(
+    def append_mail(
         self,
         values: Buffer | Sequence[Buffer],
         box: "Mailbox",
-        future: object,
+        waiting: object,
         fail: Callable[[Any, FastQuorumError], None],
     ) -> None:
-        """As `append`, on a native node: the future comes into `box` with the offset; `native.push` follows."""
+        """As `append`, on a native node: who waits comes into `box` with the offset; `native.push` follows."""
         if self._is_forked or self._stopping.asked:
             self._refuse()
         assert self._native is not None
-        self._native.append_future(values, box, future, fail)
+        self._native.append_mail(values, box, waiting, fail)
 
     def append_slot(
         self,
