@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from bench.cases import batches, checksum, exchange, files, lookups, messages
+from bench.cases import awaiting, batches, checksum, exchange, files, lookups, messages
 from bench.cases.setting import Setting
 from bench.measure import Case
 
-SUBJECTS = (checksum, batches, messages, exchange, lookups, files)
+SUBJECTS = (checksum, batches, messages, exchange, lookups, awaiting, files)
 
 
 def kernel_cases(setting: Setting) -> Iterator[Case]:
