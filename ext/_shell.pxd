@@ -8,8 +8,10 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from fastquorum.kernels.native._lane cimport Admission, FollowerTerms, Identity, LeaderTerms, Mode, Span, State
+from fastquorum.kernels.native._produce cimport ProduceService
 from fastquorum.kernels.native._producers cimport ProducersRef
 from fastquorum.kernels.native._stages cimport Group, Histogram, ToldRange
+from fastquorum.kernels.native._waiters cimport Waiter
 from fastquorum.kernels.native.core cimport BatchHeader, FileRef, IndexRef, Slice
 
 
@@ -57,68 +59,6 @@ cdef extern from "node/log.h" namespace "fastquorum::node" nogil:
         read
 
 
-cdef extern from "node/produce.h" namespace "fastquorum::node" nogil:
-    const int produce_version_min
-    const int produce_version_max
-
-    cdef cppclass ProduceAnswer:
-        vector[uint8_t] frame
-        int64_t error_at
-        int64_t base_offset_at
-        int64_t log_start_offset_at
-
-    cdef cppclass ProduceFields:
-        ProduceFields() noexcept
-        int16_t version
-        int32_t correlation_id
-        int16_t acks
-        int32_t timeout_ms
-        Span records
-
-    cdef cppclass ProduceRef:
-        ProduceRef() noexcept
-        int32_t correlation_id
-        int32_t version
-
-    cdef cppclass ProduceService:
-        ProduceService() noexcept
-        string topic
-        string topic_id
-        int64_t batch_bytes_max
-        int64_t unanswered_max
-        vector[ProduceAnswer] answers
-        cbool parse(Span frame, ProduceFields *fields) noexcept
-        cbool takes(Span records, BatchHeader *header) noexcept
-        vector[uint8_t] answer(const ProduceRef &to, int16_t error, int64_t base_offset, int64_t log_start_offset) except +
-
-
-cdef extern from "node/mailbox.h" namespace "fastquorum::node" nogil:
-    cdef cppclass CppSlot "fastquorum::node::Slot":
-        cbool is_known() noexcept
-        void set(int64_t result) noexcept
-        void wake() noexcept
-        int64_t result() noexcept
-        int wait(int64_t timeout_us) noexcept
-
-    cdef cppclass Letter "fastquorum::node::Mailbox::Letter":
-        void *object
-        int64_t result
-
-    cdef cppclass CppMailbox "fastquorum::node::Mailbox":
-        int descriptor() noexcept
-        cbool is_in_own_process() noexcept
-        cbool post(void *object, int64_t result) except +
-        void signal() noexcept
-        void collect(vector[Letter] *letters) noexcept
-        void put_back(vector[Letter] &letters, size_t first) except +
-
-    cdef cppclass Waiter:
-        Waiter() noexcept
-        shared_ptr[CppSlot] slot
-        shared_ptr[CppMailbox] box
-        void *object
-
-
 cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
     cdef enum class EventKind(int):
         frame
@@ -151,8 +91,6 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
         int64_t frame_bytes_max
         int64_t records_max
         int64_t bytes_max
-
-    int64_t monotonic_us "fastquorum::node::now_us"() noexcept
 
     const int64_t verdict_records_overloaded
     const int64_t verdict_bytes_overloaded

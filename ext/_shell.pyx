@@ -1,19 +1,16 @@
 """The native shell of the lane: its lock, its two threads, its sockets. `node/io/native_shell.py` drives it.
 
-Every call that takes the lane lock lets go of the GIL first, but for two that never wait: an append that only gathers in
-memory, tried if the lock is free, and the collecting of a mailbox.
+Every call that takes the lane lock lets go of the GIL first, but for one that never waits: an append that only gathers in
+memory, tried if the lock is free.
 """
 
 import os
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
-from libc.errno cimport ETIMEDOUT
 from libc.stdint cimport int64_t, uint8_t
 from libcpp cimport bool as cbool
-from libcpp.memory cimport make_shared
 from libcpp.vector cimport vector
 
 cimport cython
@@ -34,11 +31,12 @@ from fastquorum.kernels.native._lane cimport (
     to_identity,
     to_leader_terms,
 )
-from fastquorum.kernels.native._outcomes cimport Outcome
+from fastquorum.kernels.native._produce cimport ProduceDoor
 from fastquorum.kernels.native._producers cimport Producers
 from fastquorum.kernels.native._segment cimport SegmentFile
 from fastquorum.kernels.native._stages cimport Group, Histogram, ToldRange, check_capacity, from_groups, from_histograms
 from fastquorum.kernels.native._values cimport Values
+from fastquorum.kernels.native._waiters cimport Mailbox, Slot, Waiter
 from fastquorum.kernels.native.core cimport BatchHeader, Fault, FileRef, Slice
 
 from fastquorum.errors import UsageError
@@ -70,113 +68,6 @@ cdef int _to_slices(list values, list waiting, vector[Slice] &slices) except -1:
         slices[i].data = <const uint8_t *>PyBytes_AS_STRING(values[i])
         slices[i].size = PyBytes_GET_SIZE(values[i])
     return 0
-
-
-@cython.final
-cdef class Slot:
-    """One thread's wait for one result."""
-
-    cdef shared_ptr[CppSlot] slot
-
-    def __cinit__(self):
-        self.slot = make_shared[CppSlot]()
-
-    @property
-    def is_known(self):
-        return bool(self.slot.get().is_known())
-
-    @property
-    def result(self):
-        """Meaningless before it is known."""
-        return self.slot.get().result()
-
-    def set(self, int64_t result):
-        """For results that no lane tells."""
-        self.slot.get().set(result)
-        self.slot.get().wake()
-
-    def wait(self, int64_t timeout_us):
-        """True once it is known; False after timeout_us (negative: never). Interrupted by signals, as Python's locks are:
-        it goes on for the rest of its time, unless their handlers raise."""
-        cdef int error
-        cdef int64_t left = timeout_us
-        cdef int64_t until = monotonic_us() + timeout_us if timeout_us >= 0 else 0
-        while True:
-            with nogil:
-                error = self.slot.get().wait(left)
-            if error == 0:
-                return True
-            if error == ETIMEDOUT:
-                return False
-            PyErr_CheckSignals()
-            if timeout_us >= 0:
-                left = max(until - monotonic_us(), 0)
-
-
-@cython.final
-cdef class Mailbox:
-    """Results for objects, collected by whoever polls `fileno`: one signal for many."""
-
-    cdef shared_ptr[CppMailbox] box
-
-    def __cinit__(self):
-        self.box = make_shared[CppMailbox]()
-        if self.box.get().descriptor() < 0:
-            raise OSError("no descriptor is left for an eventfd")
-
-    def __dealloc__(self):
-        cdef vector[Letter] letters
-        cdef size_t i
-        if self.box.get() != NULL and self.box.get().is_in_own_process():
-            self.box.get().collect(&letters)
-            for i in range(letters.size()):
-                Py_DECREF(<object>letters[i].object)
-
-    def fileno(self):
-        return self.box.get().descriptor()
-
-    def post(self, object waiter, int64_t result):
-        """For results that no lane tells."""
-        Py_INCREF(waiter)
-        if self.box.get().post(<void *><PyObject *>waiter, result):
-            self.box.get().signal()
-
-    def collect(self):
-        """(object, result) of all that came, in order."""
-        cdef vector[Letter] letters
-        cdef size_t i
-        self.box.get().collect(&letters)
-        found = []
-        for i in range(letters.size()):
-            found.append((<object>letters[i].object, letters[i].result))
-            Py_DECREF(<object>letters[i].object)
-        return found
-
-    def resolve(self, failed):
-        """In a callback of the loop: tell every outcome or future that came its result; `failed(it, result)` is called where
-        that is negative."""
-        cdef vector[Letter] letters
-        cdef size_t told = 0
-        cdef bint at_once = True
-        self.box.get().collect(&letters)
-        try:
-            while told < letters.size():
-                waiting = <object>letters[told].object
-                told += 1
-                Py_DECREF(waiting)
-                if letters[told - 1].result < 0:
-                    at_once = False
-                    failed(waiting, letters[told - 1].result)
-                elif type(waiting) is Outcome:
-                    if not (<Outcome>waiting)._is_known:
-                        at_once = (<Outcome>waiting).settle(letters[told - 1].result, None, at_once)
-                elif not waiting.done():
-                    at_once = False
-                    waiting.set_result(letters[told - 1].result)
-        finally:
-            # A task that went on has raised what ends a loop: the rest is there when it runs again.
-            if told < letters.size():
-                self.box.get().put_back(letters, told)
 
 
 @cython.final
@@ -794,58 +685,6 @@ cdef class Shell:
         with nogil:
             found = self._shell.oldest_silent(now_us, silent_us_min)
         return found
-
-
-@cython.final
-cdef class ProduceDoor:
-    """Which Produce requests are served without Python, and how they are answered.
-
-    `answers`: for each version (frame, error_at, base_offset_at, log_start_offset_at): a response, and where its numbers
-    stand that differ from one to the next; -1 where there is none.
-    """
-
-    cdef ProduceService service
-
-    def __cinit__(self, str topic, bytes topic_id, answers, *, int64_t batch_bytes_max, int64_t unanswered_max):
-        cdef ProduceAnswer answer
-        assert topic and len(topic_id) == 16
-        self.service.topic = topic.encode()
-        self.service.topic_id = topic_id
-        self.service.batch_bytes_max = batch_bytes_max
-        self.service.unanswered_max = unanswered_max
-        for version in range(produce_version_max + 1):
-            answer.frame.clear()
-            if version >= produce_version_min:
-                frame, answer.error_at, answer.base_offset_at, answer.log_start_offset_at = answers[version]
-                answer.frame = frame
-            self.service.answers.push_back(answer)
-
-    def parse(self, bytes frame):
-        """(version, correlation id, acks, timeout_ms, records) of a Produce of the plain shape; else None."""
-        cdef ProduceFields fields
-        if not self.service.parse(_span(frame), &fields):
-            return None
-        records = PyBytes_FromStringAndSize(<const char *>fields.records.data, fields.records.size)
-        return fields.version, fields.correlation_id, fields.acks, fields.timeout_ms, records
-
-    def takes(self, bytes records):
-        """Is it one good batch that needs nobody to look at it?"""
-        cdef BatchHeader header
-        return bool(self.service.takes(_span(records), &header))
-
-    def answer(self, int version, int correlation_id, int error, int64_t base_offset, int64_t log_start_offset):
-        """A response frame."""
-        cdef ProduceRef to
-        to.version = version
-        to.correlation_id = correlation_id
-        return _bytes(self.service.answer(to, error, base_offset, log_start_offset))
-
-
-cdef Span _span(bytes data):
-    cdef Span span
-    span.data = <const uint8_t *>PyBytes_AS_STRING(data)
-    span.size = PyBytes_GET_SIZE(data)
-    return span
 
 
 cdef bytes _bytes(const vector[uint8_t] &data):

@@ -6,7 +6,10 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from fnmatch import fnmatch
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TEST = """
@@ -18,6 +21,15 @@ def test_it_is_in_one_of_two_processes():
     assert os.environ["PYTEST_XDIST_WORKER_COUNT"] == "2"
 """
 BOUND_S = 100
+
+
+def test_pytest_looks_into_every_directory_with_tests(pytestconfig: pytest.Config) -> None:
+    # By default it does not look into one called "build", for instance.
+    passed_over: list[str] = pytestconfig.getini("norecursedirs")
+    with_tests = {path.parent.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py")}
+    assert len(with_tests) > 10
+    names = {name for folder in with_tests for name in folder.parts}
+    assert not [name for name in names for pattern in passed_over if fnmatch(name, pattern)]
 
 
 def test_without_a_path_it_runs_in_two_processes_and_with_one_in_this(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from fastquorum.kernels.native._shell import Mailbox as Mailbox
-    from fastquorum.kernels.native._shell import ProduceDoor as ProduceDoor
+    from fastquorum.kernels.native._produce import ProduceDoor as ProduceDoor
     from fastquorum.kernels.native._shell import Shell as Shell
-    from fastquorum.kernels.native._shell import Slot as Slot
+    from fastquorum.kernels.native._waiters import Mailbox as Mailbox
+    from fastquorum.kernels.native._waiters import Slot as Slot
 
 ACTIONS: Final = ("off", "crash", "eio", "sleep", "yield")
 """What a failpoint may do, by the native numbers. `yield`: dawdle by chance, to see other schedules."""
@@ -34,7 +34,7 @@ EVENT_SYNCED: Final = 3
 
 
 class NativeShell(NamedTuple):
-    """The classes of `kernels.native._shell`, as they are loaded: explicitly, and loudly if they are missing."""
+    """The native shell and what it is used with, as they are loaded: explicitly, and loudly if they are missing."""
 
     Shell: "type[Shell]"
     Mailbox: "type[Mailbox]"
@@ -45,5 +45,7 @@ class NativeShell(NamedTuple):
 
 def load_shell() -> NativeShell:
     """Raises ImportError where the native modules are missing."""
-    module = importlib.import_module("fastquorum.kernels.native._shell")
-    return NativeShell(module.Shell, module.Mailbox, module.Slot, module.ProduceDoor, module.arm_failpoint)
+    shell, waiters, produce = (
+        importlib.import_module(f"fastquorum.kernels.native.{name}") for name in ("_shell", "_waiters", "_produce")
+    )
+    return NativeShell(shell.Shell, waiters.Mailbox, waiters.Slot, produce.ProduceDoor, shell.arm_failpoint)

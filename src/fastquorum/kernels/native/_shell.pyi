@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Self, final
 
 from fastquorum.kernels import Buffer, OffsetIndex, Producers, SegmentFile
@@ -11,43 +11,11 @@ from fastquorum.kernels.lane import (
     LeaderTerms,
 )
 from fastquorum.kernels.loan import LoanState
+from fastquorum.kernels.native._produce import ProduceDoor
+from fastquorum.kernels.native._waiters import Mailbox, Slot
 from fastquorum.kernels.stages import StageHistogram, TraceRead
 
 def arm_failpoint(name: str, action: str, amount: int, only_hit: int) -> bool: ...
-
-@final
-class Slot:
-    @property
-    def is_known(self) -> bool: ...
-    @property
-    def result(self) -> int: ...
-    def set(self, result: int) -> None: ...
-    def wait(self, timeout_us: int) -> bool: ...
-
-@final
-class Mailbox:
-    def fileno(self) -> int: ...
-    def post(self, waiter: object, result: int) -> None: ...
-    def collect(self) -> list[tuple[Any, int]]: ...
-    def resolve(self, failed: Callable[[Any, int], None]) -> None:
-        """In a callback of the event loop, outside every task: tasks that wait go on in it."""
-
-@final
-class ProduceDoor:
-    def __new__(
-        cls,
-        topic: str,
-        topic_id: bytes,
-        answers: Mapping[int, tuple[bytes, int, int, int]],
-        *,
-        batch_bytes_max: int,
-        unanswered_max: int,
-    ) -> Self: ...
-    def parse(self, frame: bytes) -> tuple[int, int, int, int, bytes] | None: ...
-    def takes(self, records: bytes) -> bool: ...
-    def answer(
-        self, version: int, correlation_id: int, error: int, base_offset: int, log_start_offset: int
-    ) -> bytes: ...
 
 @final
 class Shell:

@@ -9,7 +9,16 @@ from fastquorum import kernels
 from fastquorum.kernels import native, pure
 
 FUNCTIONS = sorted(name for name, member in vars(kernels.Kernels).items() if callable(member) and name[0] != "_")
-CLASSES = ("Accumulator", "EpochCache", "FrameSplitter", "OffsetIndex", "SegmentFile", "Flusher")
+CLASSES = (
+    "Accumulator",
+    "EpochCache",
+    "Flusher",
+    "FrameSplitter",
+    "OffsetIndex",
+    "Outcome",
+    "SegmentFile",
+    "Turn",
+)
 
 
 def parameters(function: object) -> list[tuple[str, object, object]]:
@@ -21,7 +30,7 @@ def parameters(function: object) -> list[tuple[str, object, object]]:
 @pytest.mark.parametrize("module", [native, pure], ids=["native", "pure"])
 def test_the_module_is_a_kernel_set(module: ModuleType) -> None:
     assert isinstance(module, kernels.Kernels)
-    assert len(FUNCTIONS) == 14
+    assert len(FUNCTIONS) == 15
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -1,0 +1,118 @@
+"""Who waits in the native shell, and is told: a thread in a slot, or objects of an event loop by a mailbox.
+
+Nothing here takes the lane lock; a slot's wait lets go of the GIL.
+"""
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
+from libc.errno cimport ETIMEDOUT
+from libc.stdint cimport int64_t
+from libcpp.memory cimport make_shared
+from libcpp.vector cimport vector
+
+cimport cython
+
+from fastquorum.kernels.native._outcomes cimport Outcome
+
+
+@cython.final
+cdef class Slot:
+    """One thread's wait for one result."""
+
+    def __cinit__(self):
+        self.slot = make_shared[CppSlot]()
+
+    @property
+    def is_known(self):
+        return bool(self.slot.get().is_known())
+
+    @property
+    def result(self):
+        """Meaningless before it is known."""
+        return self.slot.get().result()
+
+    def set(self, int64_t result):
+        """For results that no lane tells."""
+        self.slot.get().set(result)
+        self.slot.get().wake()
+
+    def wait(self, int64_t timeout_us):
+        """True once it is known; False after timeout_us (negative: never). Interrupted by signals, as Python's locks are:
+        it goes on for the rest of its time, unless their handlers raise."""
+        cdef int error
+        cdef int64_t left = timeout_us
+        cdef int64_t until = now_ns() // 1000 + timeout_us if timeout_us >= 0 else 0
+        while True:
+            with nogil:
+                error = self.slot.get().wait(left)
+            if error == 0:
+                return True
+            if error == ETIMEDOUT:
+                return False
+            PyErr_CheckSignals()
+            if timeout_us >= 0:
+                left = max(until - now_ns() // 1000, 0)
+
+
+@cython.final
+cdef class Mailbox:
+    """Results for objects, collected by whoever polls `fileno`: one signal for many."""
+
+    def __cinit__(self):
+        self.box = make_shared[CppMailbox]()
+        if self.box.get().descriptor() < 0:
+            raise OSError("no descriptor is left for an eventfd")
+
+    def __dealloc__(self):
+        cdef vector[Letter] letters
+        cdef size_t i
+        if self.box.get() != NULL and self.box.get().is_in_own_process():
+            self.box.get().collect(&letters)
+            for i in range(letters.size()):
+                Py_DECREF(<object>letters[i].object)
+
+    def fileno(self):
+        return self.box.get().descriptor()
+
+    def post(self, object waiter, int64_t result):
+        """For results that no lane tells."""
+        Py_INCREF(waiter)
+        if self.box.get().post(<void *><PyObject *>waiter, result):
+            self.box.get().signal()
+
+    def collect(self):
+        """(object, result) of all that came, in order."""
+        cdef vector[Letter] letters
+        cdef size_t i
+        self.box.get().collect(&letters)
+        found = []
+        for i in range(letters.size()):
+            found.append((<object>letters[i].object, letters[i].result))
+            Py_DECREF(<object>letters[i].object)
+        return found
+
+    def resolve(self, failed):
+        """In a callback of the loop: tell every outcome or future that came its result; `failed(it, result)` is called where
+        that is negative."""
+        cdef vector[Letter] letters
+        cdef size_t told = 0
+        cdef bint at_once = True
+        self.box.get().collect(&letters)
+        try:
+            while told < letters.size():
+                waiting = <object>letters[told].object
+                told += 1
+                Py_DECREF(waiting)
+                if letters[told - 1].result < 0:
+                    at_once = False
+                    failed(waiting, letters[told - 1].result)
+                elif type(waiting) is Outcome:
+                    if not (<Outcome>waiting)._is_known:
+                        at_once = (<Outcome>waiting).settle(letters[told - 1].result, None, at_once)
+                elif not waiting.done():
+                    at_once = False
+                    waiting.set_result(letters[told - 1].result)
+        finally:
+            # A task that went on has raised what ends a loop: the rest is there when it runs again.
+            if told < letters.size():
+                self.box.get().put_back(letters, told)
