@@ -10,7 +10,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +98,13 @@ def test_an_answer_that_cannot_be_names_who_gave_it(line: str, what: str) -> Non
 class Committed:
     """What is known at once."""
 
-    def result(self) -> None: ...
+    def done(self) -> bool:
+        return True
 
-    def add_done_callback(self, callback: Callable[["Committed"], object]) -> None:
-        callback(self)
+    def result(self, timeout: float | None = None) -> None: ...
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
 
 
 def stalled_first(stall_s: float) -> Callable[..., Committed]:

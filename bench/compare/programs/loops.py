@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from functools import partial
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 TICK_S = 0.0005
@@ -124,7 +124,7 @@ async def run_async(
     submit: Submit,
     submit_each: SubmitEach | None = None,
 ) -> dict[str, Any]:
-    """Tasks that append, await and append again. Offered at a rate: `submit`, and what it returns calls back."""
+    """Tasks that append, await and append again. Offered at a rate: `submit`, and what it returns is awaited."""
     run = Run.of(command)
     recorder = Recorder(run)
     if run.rate:
@@ -148,37 +148,36 @@ async def _append_again(recorder: Recorder, append: Callable[[list[bytes]], Awai
 
 
 async def _offer(recorder: Recorder, submit: Submit, submit_each: SubmitEach | None) -> None:
+    """A task a tick awaits the tick's appends, in their order."""
     run, values = recorder.run, recorder.run.values
     sent = in_flight = 0
-    all_done = asyncio.Event()
+    hearing = set[asyncio.Task[None]]()
 
-    def ended(since: int, pending: Any) -> None:
+    async def hear(offered: list[tuple[int, Any]]) -> None:
         nonlocal in_flight
-        in_flight -= 1
-        try:
-            pending.result()
-        except Exception as error:  # as above
-            recorder.failed(error)
-        else:
-            recorder.done(since)
-        if in_flight == 0:
-            all_done.set()
+        for since, pending in offered:
+            try:
+                await pending
+            except Exception as error:  # as above
+                recorder.failed(error)
+            else:
+                recorder.done(since)
+            in_flight -= 1
 
     while sent < run.appends and time.perf_counter_ns() < recorder.last:
         count = min(recorder.due(sent), run.in_flight - in_flight)
+        offered = list[tuple[int, Any]]()
         for pending in _submitted(submit, submit_each, values, count):
-            since = recorder.due_at(sent)
+            _note(offered, recorder, pending, recorder.due_at(sent))
             sent += 1
-            if isinstance(pending, Exception):
-                recorder.failed(pending)
-            else:
-                in_flight += 1
-                all_done.clear()
-                pending.add_done_callback(partial(ended, since))
+        if offered:
+            in_flight += len(offered)
+            task = asyncio.create_task(hear(offered))
+            hearing.add(task)
+            task.add_done_callback(hearing.discard)
         await asyncio.sleep(TICK_S)
     recorder.not_sent = run.appends - sent
-    if in_flight:
-        await all_done.wait()
+    await asyncio.gather(*hearing)
 
 
 def run_blocking(
@@ -188,8 +187,8 @@ def run_blocking(
     submit_each: SubmitEach | None = None,
 ) -> dict[str, Any]:
     """One thread. With one in flight `append` returns once committed; with more, the window of what `submit` returned
-    is kept full and the oldest is waited for (`.result()`). With `submit_each` it is filled at once with as many as are
-    done (`.done()`)."""
+    is kept full and the oldest is waited for (`.result()`; in an open loop with a timeout). With `submit_each` it is
+    filled at once with as many as are done (`.done()`)."""
     run = Run.of(command)
     recorder, values = Recorder(run), run.values
     if run.rate:
@@ -208,8 +207,8 @@ def run_blocking(
         while not recorder.is_over:
             if len(window) == run.in_flight:
                 _settle(window, recorder)
-            while submit_each is not None and window and window[0][1].done():
-                _settle(window, recorder)
+            if submit_each is not None:
+                _settle_known(window, recorder)
             since = time.perf_counter_ns()
             for pending in _submitted(submit, submit_each, values, run.in_flight - len(window)):
                 _note(window, recorder, pending, since)
@@ -218,7 +217,7 @@ def run_blocking(
     return recorder.figures()
 
 
-def _note(window: deque[tuple[int, Any]], recorder: Recorder, pending: Any, since: int) -> None:
+def _note(window: list[tuple[int, Any]] | deque[tuple[int, Any]], recorder: Recorder, pending: Any, since: int) -> None:
     if isinstance(pending, Exception):
         recorder.failed(pending)
     else:
@@ -235,34 +234,37 @@ def _settle(window: deque[tuple[int, Any]], recorder: Recorder) -> None:
         recorder.done(since)
 
 
+def _settle_known(window: deque[tuple[int, Any]], recorder: Recorder) -> None:
+    while window and window[0][1].done():
+        _settle(window, recorder)
+
+
 def _offer_from_a_thread(recorder: Recorder, submit: Submit, submit_each: SubmitEach | None) -> None:
-    """This thread submits what is due, another waits for it in order."""
-    run, window, has_some, all_sent = recorder.run, deque[tuple[int, Any]](), threading.Condition(), threading.Event()
-
-    def settle() -> None:
-        while True:
-            with has_some:
-                has_some.wait_for(lambda: window or all_sent.is_set())
-                if not window:
-                    return
-            _settle(window, recorder)
-
-    settler = threading.Thread(target=settle)
-    settler.start()
+    """One thread: it submits what is due, and until more is waits for the oldest. A second one would wait for the
+    interpreter as often as for an append."""
+    run, window = recorder.run, deque[tuple[int, Any]]()
     values, sent = run.values, 0
-    while sent < run.appends and time.perf_counter_ns() < recorder.last:
+    while sent < run.appends and (now := time.perf_counter_ns()) < recorder.last:
         count = min(recorder.due(sent), run.in_flight - len(window))
         for pending in _submitted(submit, submit_each, values, count):
             _note(window, recorder, pending, recorder.due_at(sent))
             sent += 1
-        with has_some:
-            has_some.notify()
-        time.sleep(TICK_S)  # the schedule is absolute: this only says how finely it is looked at
+        _settle_known(window, recorder)
+        # The schedule is absolute: a tick only says how finely it is looked at.
+        while (left_s := TICK_S - (time.perf_counter_ns() - now) / 1e9) > 0:
+            _wait_for_the_oldest(window, left_s)
+            _settle_known(window, recorder)
     recorder.not_sent = run.appends - sent
-    all_sent.set()
-    with has_some:
-        has_some.notify()
-    settler.join()
+    while window:
+        _settle(window, recorder)
+
+
+def _wait_for_the_oldest(window: deque[tuple[int, Any]], seconds: float) -> None:
+    if not window:
+        time.sleep(seconds)
+        return
+    with suppress(Exception):  # too late, or what it failed with: either is seen by who settles
+        window[0][1].result(seconds)
 
 
 def run_with_callbacks(
