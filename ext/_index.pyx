@@ -4,7 +4,6 @@ The GIL is held but for `encode`: the rest is short, and whoever else holds the 
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
 from libcpp.vector cimport vector
 
@@ -65,4 +64,4 @@ cdef class OffsetIndex:
             encoded = self.index.get().encode(&data)
         if not encoded:
             raise MemoryError
-        return PyBytes_FromStringAndSize(<const char *>data.data(), data.size())
+        return core.bytes_of(data)

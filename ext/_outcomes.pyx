@@ -206,10 +206,10 @@ cdef class Outcome:
         return 0
 
 
-def settle_all(outcomes, result):
-    """Tell those that are not known yet one result. In a callback of the loop, not in a task: tasks go on at once."""
+def settle_all(outcomes, result, bint at_once=True):
+    """Tell those that are not known yet one result. In a callback of the loop, not in a task: tasks go on at once, but where
+    `at_once` says that somebody was put into the loop's queue before them. False: now somebody was."""
     cdef Outcome outcome
-    cdef bint at_once = True
     untold = list(outcomes)
     untold.reverse()
     try:
@@ -222,3 +222,4 @@ def settle_all(outcomes, result):
         for each in reversed(untold):
             if not each.done():
                 each.set_result(result)
+    return at_once

@@ -6,6 +6,7 @@ from libcpp.vector cimport vector
 
 cimport cython
 
+from fastquorum.kernels.native cimport core
 from fastquorum.kernels.native._lane cimport Span
 from fastquorum.kernels.native.core cimport BatchHeader
 
@@ -50,7 +51,7 @@ cdef class ProduceDoor:
         cdef ProduceRef to
         to.version = version
         to.correlation_id = correlation_id
-        return _bytes(self.service.answer(to, error, base_offset, log_start_offset))
+        return core.bytes_of(self.service.answer(to, error, base_offset, log_start_offset))
 
 
 cdef Span _span(bytes data):
@@ -58,7 +59,3 @@ cdef Span _span(bytes data):
     span.data = <const uint8_t *>PyBytes_AS_STRING(data)
     span.size = PyBytes_GET_SIZE(data)
     return span
-
-
-cdef bytes _bytes(const vector[uint8_t] &data):
-    return PyBytes_FromStringAndSize(<const char *>data.data(), data.size())

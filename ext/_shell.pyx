@@ -7,7 +7,7 @@ memory, tried if the lock is free.
 import os
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdint cimport int64_t, uint8_t
 from libcpp cimport bool as cbool
@@ -222,7 +222,7 @@ cdef class Shell:
         cdef bint found
         with nogil:
             found = self._shell.read_recent(offset, bytes_max, &copy)
-        return PyBytes_FromStringAndSize(<const char *>copy.data(), copy.size()) if found else None
+        return core.bytes_of(copy) if found else None
 
     def prepare(self, int64_t end):
         """Zeros in front of the writer up to `end` of the active segment; where they end now."""
@@ -371,13 +371,13 @@ cdef class Shell:
             news = self._shell.take_news()
         handed_up, events, unparked = [], [], []
         for i in range(news.handed_up.size()):
-            handed_up.append((news.handed_up[i].connection, _bytes(news.handed_up[i].frame)))
+            handed_up.append((news.handed_up[i].connection, core.bytes_of(news.handed_up[i].frame)))
         for i in range(news.events.size()):
             events.append(
                 (
                     <int>news.events[i].kind,
                     news.events[i].connection,
-                    _bytes(news.events[i].frame),
+                    core.bytes_of(news.events[i].frame),
                     news.events[i].token,
                     news.events[i].error,
                 )
@@ -685,10 +685,6 @@ cdef class Shell:
         with nogil:
             found = self._shell.oldest_silent(now_us, silent_us_min)
         return found
-
-
-cdef bytes _bytes(const vector[uint8_t] &data):
-    return PyBytes_FromStringAndSize(<const char *>data.data(), data.size())
 
 
 cdef object _from_loan(const Loan &loan):

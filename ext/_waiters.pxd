@@ -37,6 +37,8 @@ cdef extern from "node/mailbox.h" namespace "fastquorum::node" nogil:
 
 cdef class Slot:
     cdef shared_ptr[CppSlot] slot
+    cdef object _error_of
+    cdef object _error
 
 
 cdef class Mailbox:

@@ -3,6 +3,8 @@
 Nothing here takes the lane lock; a slot's wait lets go of the GIL.
 """
 
+import copy
+
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.errno cimport ETIMEDOUT
@@ -14,32 +16,64 @@ cimport cython
 
 from fastquorum.kernels.native._outcomes cimport Outcome
 
+from fastquorum.errors import AppendTimeout
+
+
+cdef extern from "Python.h":
+    void PyObject_GC_Track(object it)
+    void PyObject_GC_UnTrack(object it)
+
 
 @cython.final
 cdef class Slot:
-    """One thread's wait for one result."""
+    """What becomes of one append or barrier, for the threads that wait: a `fastquorum.sync.Pending`.
 
-    def __cinit__(self):
+    Whoever has many in flight makes one for each append. So Python's garbage collector does not look at them: it would
+    stop the thread that appends for tens of milliseconds now and then. They refer to nothing that refers back to them,
+    until one is failed with an error.
+    """
+
+    def __cinit__(self, error_of=None):
+        """`error_of(told)` is the error that a negative number stands for."""
         self.slot = make_shared[CppSlot]()
+        self._error_of = error_of
+        PyObject_GC_UnTrack(self)
 
-    @property
-    def is_known(self):
+    def done(self):
         return bool(self.slot.get().is_known())
 
     @property
-    def result(self):
-        """Meaningless before it is known."""
+    def told(self):
+        """The offset, or a negative number. Meaningless before it is known."""
         return self.slot.get().result()
+
+    def result(self, timeout=None):
+        cdef int64_t told
+        if not self.slot.get().is_known() and not self.wait(timeout):
+            raise AppendTimeout(timeout, True)
+        told = self.slot.get().result()
+        if told >= 0:
+            return told
+        # A copy for whoever asks: one that is raised again and again, in many threads, gathers tracebacks.
+        raise self._error_of(told) if self._error is None else copy.copy(self._error)
+
+    def fail(self, error):
+        """It was refused, and no lane knows of it."""
+        if self._error is None:
+            PyObject_GC_Track(self)  # the error's traceback may lead back here
+        self._error = error
+        self.set(-1)
 
     def set(self, int64_t result):
         """For results that no lane tells."""
         self.slot.get().set(result)
         self.slot.get().wake()
 
-    def wait(self, int64_t timeout_us):
-        """True once it is known; False after timeout_us (negative: never). Interrupted by signals, as Python's locks are:
-        it goes on for the rest of its time, unless their handlers raise."""
+    def wait(self, timeout=None):
+        """True once it is known; False after `timeout` seconds (None: never). Interrupted by signals, as Python's locks
+        are: it goes on for the rest of its time, unless their handlers raise."""
         cdef int error
+        cdef int64_t timeout_us = -1 if timeout is None else max(round(timeout * 1000000), 0)
         cdef int64_t left = timeout_us
         cdef int64_t until = now_ns() // 1000 + timeout_us if timeout_us >= 0 else 0
         while True:
@@ -92,8 +126,8 @@ cdef class Mailbox:
         return found
 
     def resolve(self, failed):
-        """In a callback of the loop: tell every outcome or future that came its result; `failed(it, result)` is called where
-        that is negative."""
+        """In a callback of the loop: tell every outcome that came its result; `failed(it, result)` is called where that is
+        negative. What is no outcome has a `settle(result, at_once)`: see `settle_all`."""
         cdef vector[Letter] letters
         cdef size_t told = 0
         cdef bint at_once = True
@@ -109,9 +143,8 @@ cdef class Mailbox:
                 elif type(waiting) is Outcome:
                     if not (<Outcome>waiting)._is_known:
                         at_once = (<Outcome>waiting).settle(letters[told - 1].result, None, at_once)
-                elif not waiting.done():
-                    at_once = False
-                    waiting.set_result(letters[told - 1].result)
+                else:
+                    at_once = waiting.settle(letters[told - 1].result, at_once)
         finally:
             # A task that went on has raised what ends a loop: the rest is there when it runs again.
             if told < letters.size():

@@ -1,5 +1,6 @@
-"""The C++ core (ext/core), for Cython. Declarations only: nothing of this module exists at run time."""
+"""The C++ core (ext/core), for Cython. Nothing of this module exists at run time."""
 
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libcpp.pair cimport pair
 from libcpp.vector cimport vector
@@ -197,3 +198,7 @@ cdef extern from "flusher.h" namespace "fastquorum" nogil:
         int submit(int64_t token, const FileRef *files, size_t count) noexcept
         bint take(Completion *completion) noexcept
         void close() noexcept
+
+
+cdef inline bytes bytes_of(const vector[uint8_t] &data):
+    return PyBytes_FromStringAndSize(<const char *>data.data(), data.size())

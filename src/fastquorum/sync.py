@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
-from fastquorum.api.blocking import Result, SlotResult, Watch, append, append_each, begin_barrier, left_s
+from fastquorum.api.blocking import Pending, Watch, append, append_each, begin_barrier, left_s
 from fastquorum.api.blocking_producer import Producer
 from fastquorum.api.committed import Committed, Progress, check_from_offset, read_committed
 from fastquorum.api.description import QuorumDescription, description_of
@@ -17,7 +17,6 @@ from fastquorum.api.standing import (
     BARRIER_RETRY_S,
     Standing,
     Transfer,
-    append_timeout,
     barrier_timeout,
     transfer_timeout,
 )
@@ -40,23 +39,6 @@ def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
     """
     watch = Watch()
     return Quorum(start_node(settings_of(path, options), watch), watch)
-
-
-class Pending:
-    """An append that was accepted."""
-
-    __slots__ = ("_result",)
-
-    def __init__(self, result: Result | SlotResult) -> None:
-        self._result = result
-
-    def done(self) -> bool:
-        """Is its fate known?"""
-        return self._result.is_known()
-
-    def result(self, timeout: float | None = None) -> Offset:
-        """Wait for the offset of its first record. AppendTimeout: not within `timeout` seconds; it may still commit."""
-        return self._result.wait(timeout, append_timeout)
 
 
 class Quorum(Standing):
@@ -167,7 +149,7 @@ class Quorum(Standing):
         if not atomic:
             return self._append_parts(as_values(value), timeout)
         values = value if value.__class__ is bytes else as_values(value)
-        return append(self._node, values, waits=True).wait(timeout, append_timeout)
+        return append(self._node, values, waits=True).result(timeout)
 
     def append_nowait(self, batch: Values) -> Pending:
         """Append and return at once; ask for the result later. Raises NotLeader, Overloaded, RecordTooLarge.
@@ -178,9 +160,9 @@ class Quorum(Standing):
         2
         """
         values = batch if batch.__class__ is bytes else as_values(batch)
-        return Pending(append(self._node, values, waits=False))
+        return append(self._node, values, waits=False)
 
-    def append_each(self, values: Sequence[Buffer]) -> list[Pending]:
+    def append_each(self, values: Sequence[Buffer]) -> Sequence[Pending]:
         """Append values, each by itself, and return at once: as many `append_nowait`, in one call that costs far less.
         What one of them is refused with is its result's. Raises ClosedError.
 
@@ -189,7 +171,7 @@ class Quorum(Standing):
         >>> offsets[2] - offsets[0]
         2
         """
-        return [Pending(result) for result in append_each(self._node, values)]
+        return append_each(self._node, values)
 
     def producer(self, id: str, timeout: float | None = None) -> Producer:
         """A producer whose appends are in the log once, however often they are tried, by whichever process.
@@ -215,13 +197,16 @@ class Quorum(Standing):
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             try:
-                result = begin_barrier(self._node)
+                waiting = begin_barrier(self._node)
             except NotLeader as error:
                 if error.leader_id != self.node_id or (deadline is not None and time.monotonic() > deadline):
                     raise
                 time.sleep(BARRIER_RETRY_S)
                 continue
-            return result.wait(timeout, barrier_timeout)
+            if not waiting.wait(timeout):
+                assert timeout is not None
+                raise barrier_timeout(timeout)
+            return waiting.result()
 
     # --- reading ------------------------------------------------------------------------------------------------------
 

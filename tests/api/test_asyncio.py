@@ -10,6 +10,7 @@ import pytest
 import fastquorum as fq
 from fastquorum import sync
 from fastquorum.api import quorum as asynchronous
+from fastquorum.api.bridge import AppendWaiter
 from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, Overloaded, RecordTooLarge, UsageError
 from fastquorum.loopback import free_ports
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, stalled, voters
@@ -300,7 +301,7 @@ def test_what_ends_the_loop_while_the_node_stops_keeps_nobody_from_hearing_of_it
 
 def test_a_loop_that_ends_without_closing_harms_nobody(tmp_path: Path) -> None:
     quorum = asyncio.run(open_one(tmp_path))
-    quorum._node.append([b"x"], asynchronous.AppendWaiter(quorum._bridge, None))  # type: ignore[arg-type]
+    quorum._node.append([b"x"], AppendWaiter(quorum._bridge, None))  # type: ignore[arg-type]
     quorum._node.stop()
     with sync.open(str(tmp_path), **QUICK) as again:
         again.wait_ready(WAIT_S)

@@ -10,6 +10,7 @@ from fastquorum.api.bridge import AppendWaiter, Bridge, fail_all
 from fastquorum.api.values import Values, as_values, each_of
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Buffer, Outcome, Turn
+from fastquorum.kernels.producers import Stamp
 from fastquorum.node.io.running import RunningNode
 
 
@@ -53,6 +54,13 @@ class Appends:
         outcomes: list[Outcome] = [self._new_outcome(self._loop) for _ in kept]
         self._native_append_all(kept, outcomes)
         return outcomes
+
+    def submit_stamped(self, batch: bytes, stamp: Stamp) -> Outcome:
+        """Append a producer's batch now, once. Raises what it is refused with."""
+        self.hand_over()
+        outcome: Outcome = self._new_outcome(self._loop)
+        self._node.append_stamped(batch, stamp, AppendWaiter(self._bridge, outcome))
+        return outcome
 
     def _submit_or_fail(self, value: bytes) -> Outcome:
         try:

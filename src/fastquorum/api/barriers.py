@@ -75,7 +75,11 @@ class Callers:
 
     def set_result(self, high_watermark: Offset) -> None:
         """In a callback of the loop."""
-        self._kernels.settle_all(self._callers, high_watermark)
+        self.settle(high_watermark, at_once=False)
+
+    def settle(self, high_watermark: Offset, at_once: bool) -> bool:
+        """As `Kernels.settle_all`, of which this is."""
+        return self._kernels.settle_all(self._callers, high_watermark, at_once)
 
     def set_exception(self, error: FastQuorumError) -> None:
         fail_all(self._callers, error)

@@ -1,11 +1,13 @@
 """What the blocking API waits with: one append's fate, and changes of one node. No event loop inside."""
 
+import copy
 import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from fastquorum.api.standing import append_timeout
 from fastquorum.api.values import as_values, each_of
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Buffer
@@ -17,95 +19,97 @@ if TYPE_CHECKING:
     from fastquorum.kernels.shell import Slot
 
 
+class Pending(Protocol):
+    """An append that was accepted, and what becomes of it. For any thread, and for several at once."""
+
+    def done(self) -> bool:
+        """Is its fate known?"""
+
+    def result(self, timeout: float | None = None) -> Offset:
+        """Wait for the offset of its first record. AppendTimeout: not within `timeout` seconds; it may still commit."""
+
+
+class Waiting(Pending, Protocol):
+    """The same of a barrier: the high watermark."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Is it known within `timeout` seconds?"""
+
+    def fail(self, error: FastQuorumError) -> None:
+        """It was refused."""
+
+
 class Result:
-    """A ticket that one thread waits for. A lock that is held until the fate is known is the cheapest such thing
-    there is.
+    """A `Waiting` that is a ticket too, of a node without a native shell; there it is `kernels.shell.Slot`.
+
+    A lock that is held until the fate is known is the cheapest such thing there is.
     """
 
-    __slots__ = ("_known", "_value")
+    __slots__ = ("_known", "_told")
 
     def __init__(self) -> None:
         self._known = threading.Lock()
         self._known.acquire()
-        self._value: Offset | FastQuorumError | None = None
+        self._told: Offset | FastQuorumError | None = None
+
+    # On the replica's thread.
 
     def committed(self, base_offset: Offset) -> None:
-        self._value = base_offset
+        self._told = base_offset
         self._known.release()
 
     passed = committed
 
     def failed(self, error: FastQuorumError) -> None:
-        self._value = error
+        self._told = error
         self._known.release()
 
-    def is_known(self) -> bool:
-        return self._value is not None
+    fail = failed
 
-    def wait(self, timeout: float | None, failure: Callable[[float], FastQuorumError]) -> Offset:
-        if self._value is None:
-            if self._known.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
-                self._known.release()  # for the next who waits
-            elif self._value is None:
-                assert timeout is not None
-                raise failure(timeout)
-        value = self._value
-        assert value is not None
-        if isinstance(value, FastQuorumError):
-            raise value
-        return value
+    # In the user's threads.
 
+    def done(self) -> bool:
+        return self._told is not None
 
-class SlotResult:
-    """As `Result`, of a native node: the thread is woken by the thread that knows, without a turn of Python's."""
+    def wait(self, timeout: float | None = None) -> bool:
+        if self._told is None and self._known.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+            self._known.release()  # for the next who waits
+        return self._told is not None
 
-    __slots__ = ("_error", "_error_of", "slot")
-
-    def __init__(self, slot: "Slot", error_of: Callable[[int], FastQuorumError]) -> None:
-        self.slot = slot
-        self._error_of = error_of
-        self._error: FastQuorumError | None = None
-
-    def failed(self, slot: "Slot", error: FastQuorumError) -> None:
-        self._error = error
-        slot.set(-1)
-
-    def is_known(self) -> bool:
-        return self.slot.is_known
-
-    def wait(self, timeout: float | None, failure: Callable[[float], FastQuorumError]) -> Offset:
-        if not self.slot.wait(-1 if timeout is None else max(round(timeout * 1_000_000), 0)):
+    def result(self, timeout: float | None = None) -> Offset:
+        if not self.wait(timeout):
             assert timeout is not None
-            raise failure(timeout)
-        result = self.slot.result
-        if result < 0:
-            raise self._error if self._error is not None else self._error_of(result)
-        return result
+            raise append_timeout(timeout)
+        told = self._told
+        assert told is not None
+        if isinstance(told, FastQuorumError):
+            raise copy.copy(told)  # one that is raised again and again, in many threads, gathers tracebacks
+        return told
 
 
-def append(node: RunningNode, values: Buffer | Sequence[Buffer], *, waits: bool) -> Result | SlotResult:
+def append(node: RunningNode, values: Buffer | Sequence[Buffer], *, waits: bool) -> Waiting:
     """Append; what to wait for, now if it `waits`. Raises what `RunningNode.append` raises."""
     native = node.native
     if native is None:
         result = Result()
         node.append(as_values(values), result)
         return result
-    waiting = SlotResult(new_slot(), native.error_of)
-    node.append_slot(values, waiting.slot, waiting.failed, is_pushed_later=not waits)
-    return waiting
+    slot = slot_class()(native.error_of)
+    node.append_slot(values, slot, is_pushed_later=not waits)
+    return slot
 
 
-def append_each(node: RunningNode, values: Sequence[Buffer]) -> Sequence[Result | SlotResult]:
+def append_each(node: RunningNode, values: Sequence[Buffer]) -> Sequence[Waiting]:
     """Append each by itself; what to wait for, which has what it is refused with. Raises ClosedError, FatalError."""
     node.check_open()
     kept, native = each_of(values), node.native
     if native is None:
         return [_append_or_fail(node, value) for value in kept]
-    waiting = [SlotResult(new_slot(), native.error_of) for _ in kept]
-    slots, fails = [each.slot for each in waiting], [each.failed for each in waiting]
-    for at, error in native.append_slots(kept, slots, fails):
-        fails[at](slots[at], error)
-    return waiting
+    slot_of, error_of = slot_class(), native.error_of
+    slots = [slot_of(error_of) for _ in kept]
+    for at, error in native.append_slots(kept, slots):
+        slots[at].fail(error)
+    return slots
 
 
 def _append_or_fail(node: RunningNode, value: bytes) -> Result:
@@ -113,11 +117,11 @@ def _append_or_fail(node: RunningNode, value: bytes) -> Result:
     try:
         node.append((value,), result)
     except FastQuorumError as error:
-        result.failed(error)
+        result.fail(error)
     return result
 
 
-def begin_barrier(node: RunningNode) -> Result | SlotResult:
+def begin_barrier(node: RunningNode) -> Waiting:
     """Begin a read barrier; what to wait for. Raises what `RunningNode.begin_barrier` raises."""
     native = node.native
     if native is None:
@@ -125,18 +129,14 @@ def begin_barrier(node: RunningNode) -> Result | SlotResult:
         node.begin_barrier(result)
         return result
     node.check_open()
-    waiting = SlotResult(new_slot(), native.error_of)
-    native.barrier_slot(waiting.slot)
-    return waiting
+    slot = slot_class()(native.error_of)
+    native.barrier_slot(slot)
+    return slot
 
 
 @cache
-def _slot_class() -> "type[Slot]":
+def slot_class() -> "type[Slot]":
     return load_shell().Slot
-
-
-def new_slot() -> "Slot":
-    return _slot_class()()
 
 
 class Watch:

@@ -57,7 +57,9 @@ class Producer(ProducerCore):
             try:
                 with self._sending(attempt):
                     self._node.append_stamped(attempt.batch, attempt.stamp, result)
-                    return result.wait(left_s(deadline), lambda _: append_timeout(timeout))
+                    if not result.wait(left_s(deadline)):
+                        raise append_timeout(timeout)
+                    return result.result()
             except (NotLeader, Overloaded) as error:
                 self._pause(error, deadline)
 

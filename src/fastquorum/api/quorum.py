@@ -4,11 +4,11 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Protocol, Self, TypeVar, Unpack
 
 from fastquorum.api.appends import Appends
 from fastquorum.api.barriers import Barriers
-from fastquorum.api.bridge import AppendWaiter, Bridge, expire, stop_unwanted
+from fastquorum.api.bridge import Bridge, expire, stop_unwanted
 from fastquorum.api.committed import Batch, Committed, Progress, check_from_offset, read_committed
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
@@ -63,31 +63,22 @@ async def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
     return Quorum(node, bridge)
 
 
-class Pending:
-    """An append that was accepted. Await it for the offset of its first record.
+class Pending(Protocol):
+    """An append that was accepted. Await it for the offset of its first record, as often as you like.
 
     It need not be awaited: nothing is logged of one that fails without being asked.
     """
 
-    __slots__ = ("_outcome",)
-
-    def __init__(self, outcome: Outcome) -> None:
-        self._outcome = outcome
-
-    def __await__(self) -> Generator[Any, None, Offset]:
-        return self._outcome.__await__()
+    def __await__(self) -> Generator[Any, None, Offset]: ...
 
     def done(self) -> bool:
         """Is its fate known?"""
-        return self._outcome.done()
 
     def result(self) -> Offset:
         """The offset, or the error raised. asyncio.InvalidStateError while its fate is not known."""
-        return self._outcome.result()
 
-    def add_done_callback(self, callback: "Callable[[Pending], object]") -> None:
-        """Have it called in the event loop once the fate is known."""
-        self._outcome.add_done_callback(lambda _: callback(self))
+    def add_done_callback(self, callback: "Callable[[Any], object]") -> None:
+        """Have it called with this in the event loop, once the fate is known."""
 
 
 class Quorum(Standing):
@@ -232,9 +223,9 @@ class Quorum(Standing):
             NotLeader, RecordTooLarge: as `append`.
         """
         self._check_loop()
-        return Pending(self._appends.submit(batch))
+        return self._appends.submit(batch)
 
-    def append_each(self, values: Sequence[Buffer]) -> list[Pending]:
+    def append_each(self, values: Sequence[Buffer]) -> Sequence[Pending]:
         """Append values, each by itself, and return at once: as many `append_nowait`, in one call that costs far less.
 
         What one of them is refused with is its result's: it raises nothing for that.
@@ -249,7 +240,7 @@ class Quorum(Standing):
             UsageError: they are not bytes; nothing was appended.
         """
         self._check_loop()
-        return [Pending(outcome) for outcome in self._appends.submit_each(values)]
+        return self._appends.submit_each(values)
 
     def producer(self, id: str, timeout: float | None = None) -> Producer:
         """A producer whose appends are in the log once, however often they are tried, by whichever process.
@@ -347,10 +338,7 @@ class Quorum(Standing):
 
     async def _submit_stamped(self, attempt: Attempt) -> Offset:
         self._check_loop()
-        self._appends.hand_over()
-        future: asyncio.Future[Offset] = self._loop.create_future()
-        self._node.append_stamped(attempt.batch, attempt.stamp, AppendWaiter(self._bridge, future))
-        return await future
+        return await self._appends.submit_stamped(attempt.batch, attempt.stamp)
 
     async def _append_parts(self, values: Sequence[Buffer]) -> Offset:
         waiting: list[Outcome] = []

@@ -328,9 +328,10 @@ class Kernels(Protocol):
         not (objects with `__index__`, sequences other than list and tuple, unknown tags)."""
         ...
 
-    def settle_all(self, outcomes: Iterable[Any], result: int) -> None:
+    def settle_all(self, outcomes: Iterable[Any], result: int, at_once: bool = True) -> bool:
         """Tell those of these outcomes that are not known yet one result. In a callback of their event loop, outside
-        every task: tasks that wait may go on in it."""
+        every task: tasks that wait may go on in it, unless something that this callback put into the loop's queue
+        would be overtaken (`at_once` False). Returns `at_once` for what this callback tells next."""
         ...
 
     def high_watermark(self, end_offsets: Sequence[int], epoch_start_offset: int) -> int:

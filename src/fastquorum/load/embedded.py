@@ -46,14 +46,13 @@ class BlockingDriver:
         if not pending:
             time.sleep(max(until_ns - time.monotonic_ns(), 0) / 1e9)
             return
-        intended_ns, oldest = pending[0]
+        oldest = pending[0]
         if not oldest.done():
             try:
                 oldest.result(max(until_ns - time.monotonic_ns(), 0) / 1e9)
             except AppendTimeout:
-                if not oldest.done() and time.monotonic_ns() - intended_ns > self._timeout_ns:
-                    pending.popleft()
-                    self._window.tally.errors["timeout"] += 1
+                if not oldest.done():
+                    self._window.expire_oldest(time.monotonic_ns() - self._timeout_ns)
             except FastQuorumError:
                 pass  # its fate: counted below
         self._window.settle()

@@ -94,7 +94,7 @@ class _Run:
                 tally.errors[IN_FLIGHT_BOUND] += wanted - count
             self._window.offer(job.payloads.take(count), intended_ns)
             if self._window.pending:
-                self._watch(self._window.pending[-1][1])
+                self._watch(self._window.pending[-1])
             tick += 1
             if tick < schedule.ticks and clock() > job.start_ns + int(tick * schedule.tick_ns):
                 await asyncio.sleep(0)  # late: still, fates must be heard
@@ -123,7 +123,7 @@ class _Run:
             self.wake_when_idle()
         elif pending is self._watched:
             # Nothing was offered since, and it was known before one that was offered earlier.
-            self._watch(self._window.pending[0][1])
+            self._watch(self._window.pending[0])
 
     async def _appender(self) -> None:
         """One of the closed loop's callers."""

@@ -36,8 +36,10 @@ class Window(Generic[_P]):
 
     def __init__(self, quorum: Appending, tally: Tally) -> None:
         self.tally = tally
-        self.pending: deque[tuple[int, _P]] = deque()
-        """Oldest first, each with the time it was intended at."""
+        self.pending: deque[_P] = deque()
+        """Oldest first."""
+        self._intended_ns: deque[int] = deque()
+        """Of each of them; not in pairs, which Python's garbage collector would have to look at."""
         self._append = quorum.append_nowait
         self._append_each = quorum.append_each
 
@@ -68,26 +70,35 @@ class Window(Generic[_P]):
 
     def _sent(self, pending: _P, intended_ns: int) -> None:
         self.tally.sent += 1
-        self.pending.append((intended_ns, pending))
+        self.pending.append(pending)
+        self._intended_ns.append(intended_ns)
 
     def settle(self) -> None:
         """Tell the tally of those whose fate is known."""
-        pending = self.pending
-        if not pending or not pending[0][1].done():
+        pending, intended_ns = self.pending, self._intended_ns
+        if not pending or not pending[0].done():
             return
         now = time.monotonic_ns()
-        while pending and pending[0][1].done():
-            intended_ns, oldest = pending.popleft()
+        while pending and pending[0].done():
+            latency_ns = now - intended_ns.popleft()
             try:
-                oldest.result()
-                self.tally.latencies.append(now - intended_ns)
+                pending.popleft().result()
+                self.tally.latencies.append(latency_ns)
             except FastQuorumError as error:
                 self.tally.failed(error)
+
+    def expire_oldest(self, before_ns: int) -> None:
+        """Give it up if it was intended before that."""
+        if self.pending and self._intended_ns[0] < before_ns:
+            self.pending.popleft()
+            self._intended_ns.popleft()
+            self.tally.errors["timeout"] += 1
 
     def abandon(self, kind: str) -> None:
         """Give up what is in flight: errors of this kind."""
         self.tally.errors[kind] += len(self.pending)
         self.pending.clear()
+        self._intended_ns.clear()
 
 
 def _error_of(pending: Pending) -> FastQuorumError | None:

@@ -7,7 +7,7 @@ from typing import Any
 from fastquorum.kernels.lane import AppendVerdict
 from fastquorum.node.io.clock import now_us
 
-from .native_rig import WAIT_US, Rig, is_readable, native
+from .native_rig import WAIT_S, Rig, is_readable, native
 
 TURN_S = 0.01
 
@@ -50,9 +50,9 @@ class Callers:
                 return offset
 
             if self._append(value, submit):
-                assert slot.wait(WAIT_US), f"{value!r} was never told"
+                assert slot.wait(WAIT_S), f"{value!r} was never told"
                 with self.lock:
-                    self.told[value] = slot.result
+                    self.told[value] = slot.told
 
     def run_mail(self, name: int) -> None:
         number = 0
@@ -144,8 +144,8 @@ def read_barriers(rig: Rig, over: threading.Event) -> None:
         if number < 0:
             assert number in (AppendVerdict.FROZEN, AppendVerdict.NOT_LEADER), f"verdict {number}"
             continue
-        assert slot.wait(WAIT_US), "a barrier was never told"
-        assert slot.result == -77 or slot.result >= committed
+        assert slot.wait(WAIT_S), "a barrier was never told"
+        assert slot.told == -77 or slot.told >= committed
 
 
 def look_around(rig: Rig, over: threading.Event) -> None:

@@ -23,7 +23,7 @@ from fastquorum.wire.produce import ProduceResponse
 from tests.lane.builders import control_batch, key
 
 from .native_callers import Callers, look_around, read_barriers
-from .native_rig import NEVER, WAIT_US, Peer, Rig, is_readable, kernels
+from .native_rig import NEVER, WAIT_S, Peer, Rig, is_readable, kernels
 from .produce_frames import PRODUCE_VERSION, a_batch, produce_door, produce_request, produce_response
 
 HOOKS: Final = ("before-lock", "before-wake", "before-receive", "after-sync", "before-wait")
@@ -162,7 +162,7 @@ class Load:
                 break
             self.chance.choice((self._pause, self._pause, self._change_terms, self._serve))()
         # Each term may have been too short for the one producer among so many: the last is as long as it needs.
-        deadline = time.monotonic() + WAIT_US / 1e6
+        deadline = time.monotonic() + WAIT_S
         while not self.producer.told and not self.failed and time.monotonic() < deadline:
             self._serve()
         self.callers.stopped.set()

@@ -33,7 +33,7 @@ def test_a_record_is_committed_when_a_voter_has_fetched_past_it_and_the_own_sync
     assert second.answer().offsets == third.answer().offsets == [1]
     second.fetch(2)
     until(lambda: end_of(rig, 2) == 2, "the voter's Fetch is seen")
-    assert not slot.is_known
+    assert not slot.done()
     assert rig.shell.high_watermark == 1
     rig.shell.hold_syncs(False)
     assert result(slot) == 1
@@ -45,7 +45,7 @@ def test_the_own_sync_alone_commits_nothing_but_with_a_voters_fetch_it_does(rig:
     second = rig.voter(2)
     slot = rig.append()
     until(lambda: rig.shell.flushed_end == 2, "the own sync")
-    assert not slot.is_known
+    assert not slot.done()
     assert second.answer().offsets == [1]
     second.fetch(2)
     assert result(slot) == 1
@@ -106,7 +106,7 @@ def test_many_appends_at_once_wake_the_threads_that_wait_for_them(rig: Rig) -> N
     assert [result(slot) for slot in slots] == list(range(1, 101))
     refused = native.Slot()
     assert rig.shell.append_slots([bytes(1 << 16)], [refused]) == [TOO_LARGE]
-    assert not refused.is_known
+    assert not refused.done()
 
 
 def test_of_many_at_once_each_that_is_refused_is_told_why_and_the_others_are_in(rig: Rig) -> None:
@@ -143,7 +143,7 @@ def test_what_was_to_be_pushed_later_is_written_when_the_lane_freezes(rig: Rig) 
     assert rig.shell.append_slot(b"later", slot, is_pushed_later=True) == 1
     assert rig.shell.freeze().log_end == 2
     rig.shell.push()
-    assert not slot.is_known
+    assert not slot.done()
     rig.shell.resume(now_us())
     assert result(slot) == 1
 
@@ -186,7 +186,7 @@ def test_a_barrier_passes_when_a_voter_fetches_after_it_began(rig: Rig) -> None:
     waits = native.Slot()
     assert rig.shell.barrier_slot(waits) > 0
     assert peer.answer().records == b"", "provoked"
-    assert not waits.is_known
+    assert not waits.done()
     peer.fetch(2)
     assert result(waits) == 2
 
@@ -335,7 +335,7 @@ def test_what_was_not_committed_when_the_terms_ended_is_told_the_number_given(ri
     rig.lead()
     slot = rig.append()
     rig.shell.close()
-    assert not slot.is_known
+    assert not slot.done()
     rig.shell.fail_pending(-1001)
     assert result(slot) == -1001
     assert rig.shell.waiting() == (0, 0)
@@ -358,7 +358,7 @@ def test_a_failed_sync_latches_and_nothing_is_sent_after_it(rig: Rig, arm: Arm) 
     assert second.frames() == []
     assert third.answer().offsets == [1]
     assert third.frames() == []
-    assert not slot.is_known
+    assert not slot.done()
     assert rig.shell.high_watermark == 1
 
 
@@ -380,7 +380,7 @@ def test_a_sync_that_was_counted_late_fails_as_one_that_failed(rig: Rig, arm: Ar
     slot = rig.append()
     rig.await_news(lambda: rig.shell.was_cut_off)
     assert rig.shell.flushed_end == 1
-    assert not slot.is_known
+    assert not slot.done()
 
 
 def test_a_sync_of_before_a_truncation_does_not_count(rig: Rig, arm: Arm) -> None:
@@ -402,7 +402,7 @@ def test_a_sync_of_before_a_truncation_does_not_count(rig: Rig, arm: Arm) -> Non
     # The sync under way ends well; the next one, which it makes room for, fails.
     rig.await_news(lambda: rig.shell.was_cut_off)
     assert rig.shell.flushed_end == 1
-    assert not slot.is_known
+    assert not slot.done()
     assert b"in its place" in rig.stored()
 
 
@@ -417,7 +417,7 @@ def test_a_sync_whose_end_came_while_the_log_was_taken_back_is_news_with_its_tok
     rig.await_news(lambda: rig.events)
     ((_, _, _, token, error),) = rig.events
     assert (token, error) == (loan.ticket[0], 0)
-    assert not slot.is_known
+    assert not slot.done()
     rig.lend()
     rig.shell.resume(now_us())
     rig.shell.synced(token, error, now_us())

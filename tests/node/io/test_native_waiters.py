@@ -1,9 +1,12 @@
 """Who waits in the native shell and how they are told: slots, mailboxes, room for what waits."""
 
+import asyncio
+import gc
 import signal
 import subprocess
 import sys
 import threading
+import weakref
 from asyncio import AbstractEventLoop, CancelledError, Task, new_event_loop
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -11,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.errors import UsageError
+from fastquorum.api.barriers import Callers
+from fastquorum.errors import AppendTimeout, FastQuorumError, RecordTooLarge, StorageFailed, UsageError
 from fastquorum.kernels import Outcome
 from fastquorum.kernels.lane import AppendVerdict
 from fastquorum.kernels.pure import batch_headers
@@ -19,7 +23,7 @@ from fastquorum.kernels.shell import BYTES_OVERLOADED, NOT_NEXT, PRODUCERS_BEHIN
 from fastquorum.node.io.clock import now_us
 from tests.lane.builders import value_batch
 
-from .native_rig import WAIT_US, Rig, is_readable, kernels, native, result
+from .native_rig import WAIT_S, Rig, is_readable, kernels, native, result
 
 SCRIPTS = Path(__file__).parent
 
@@ -30,19 +34,19 @@ SCRIPTS = Path(__file__).parent
 def test_a_slot_that_nobody_tells_waits_for_its_time_and_no_longer() -> None:
     slot = native.Slot()
     began = now_us()
-    assert not slot.wait(20_000)
+    assert not slot.wait(0.02)
     assert now_us() - began >= 20_000
     assert not slot.wait(0)
-    assert not slot.is_known
+    assert not slot.done()
 
 
 def test_a_slot_that_is_known_does_not_wait() -> None:
     slot = native.Slot()
     slot.set(-5)
-    assert slot.is_known
-    assert slot.wait(-1)
+    assert slot.done()
+    assert slot.wait()
     assert slot.wait(0)
-    assert slot.result == -5
+    assert slot.told == -5
 
 
 def test_every_thread_that_waits_in_a_slot_is_woken() -> None:
@@ -50,7 +54,7 @@ def test_every_thread_that_waits_in_a_slot_is_woken() -> None:
         slot = native.Slot()
         told: list[bool] = []
         threads = [
-            threading.Thread(target=lambda slot=slot, told=told: told.append(slot.wait(WAIT_US))) for _ in range(3)
+            threading.Thread(target=lambda slot=slot, told=told: told.append(slot.wait(WAIT_S))) for _ in range(3)
         ]
         for thread in threads:
             thread.start()
@@ -74,7 +78,7 @@ def interruptions() -> Iterator[list[int]]:
 def test_a_signal_that_is_dealt_with_does_not_shorten_the_wait(interruptions: list[int]) -> None:
     slot = native.Slot()
     began = now_us()
-    assert not slot.wait(100_000)
+    assert not slot.wait(0.1)
     assert now_us() - began >= 100_000
     assert interruptions
 
@@ -88,7 +92,7 @@ def test_a_signal_whose_handler_raises_ends_the_wait() -> None:
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.01)
         with pytest.raises(KeyboardInterrupt):
-            slot.wait(-1)
+            slot.wait()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -127,6 +131,53 @@ def test_a_mailbox_holds_its_waiters_until_they_are_collected() -> None:
     assert sys.getrefcount(waiter) == count, "and lets go of them when it goes itself"
 
 
+def test_a_slot_is_no_work_for_the_garbage_collector() -> None:
+    slots = [native.Slot(lambda told: StorageFailed(detail=str(told))) for _ in range(3)]
+    assert not any(map(gc.is_tracked, slots))
+    slots[0].set(7)
+    slots[1].set(-5)
+    assert slots[0].result() == 7
+    assert not any(map(gc.is_tracked, slots))
+
+
+def test_a_slot_that_was_refused_is_collected_with_its_error() -> None:
+    class Refused(FastQuorumError):
+        pass
+
+    slot, error = native.Slot(), Refused()
+    error.slot = slot  # type: ignore[attr-defined]
+    slot.fail(error)
+    slot.fail(error)
+    gone = weakref.ref(error)
+    del slot, error
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_a_slot_was_told_is_its_offset_or_an_error_of_its_own_for_each_who_asks() -> None:
+    errors: list[int] = []
+
+    def error_of(told: int) -> FastQuorumError:
+        errors.append(told)
+        return StorageFailed(detail="full")
+
+    good, bad, refused = native.Slot(error_of), native.Slot(error_of), native.Slot(error_of)
+    with pytest.raises(AppendTimeout, match=r"not committed within 0\.01 s; it may still commit"):
+        good.result(0.01)
+    good.set(12)
+    bad.set(-1003)
+    refused.fail(RecordTooLarge(size_bytes=10, limit_bytes=9))
+    assert good.result() == good.result(timeout=0) == 12
+    with pytest.raises(StorageFailed, match="full"):
+        bad.result()
+    assert errors == [-1003]
+    with pytest.raises(RecordTooLarge) as first:
+        refused.result()
+    with pytest.raises(RecordTooLarge) as second:
+        refused.result(1)
+    assert first.value is not second.value
+
+
 @pytest.fixture
 def loop() -> Iterator[AbstractEventLoop]:
     loop = new_event_loop()
@@ -134,18 +185,56 @@ def loop() -> Iterator[AbstractEventLoop]:
     loop.close()
 
 
-def test_futures_are_resolved_and_failures_told_apart(loop: AbstractEventLoop) -> None:
+def test_outcomes_are_resolved_and_failures_told_apart(loop: AbstractEventLoop) -> None:
     box = native.Mailbox()
-    good, bad, cancelled = loop.create_future(), loop.create_future(), loop.create_future()
-    cancelled.cancel()
+    good, bad, known = kernels.Outcome(loop), kernels.Outcome(loop), kernels.Outcome(loop)
+    known.set_result(9)
     box.post(good, 3)
     box.post(bad, -3)
-    box.post(cancelled, 4)
+    box.post(known, 4)
     failed: list[tuple[object, int]] = []
-    box.resolve(lambda future, told: failed.append((future, told)))
+    box.resolve(lambda it, told: failed.append((it, told)))
     assert good.result() == 3
     assert failed == [(bad, -3)]
-    assert cancelled.cancelled()
+    assert known.result() == 9
+
+
+def test_who_shares_a_read_barrier_does_not_overtake_a_callback_of_an_append(loop: AbstractEventLoop) -> None:
+    box, told = native.Mailbox(), list[str]()
+    appended, late, shared = kernels.Outcome(loop), kernels.Outcome(loop), [kernels.Outcome(loop) for _ in range(2)]
+
+    async def wait(outcome: Outcome, name: str) -> None:
+        await outcome
+        told.append(name)
+
+    tasks = [loop.create_task(wait(each, name)) for each, name in zip([*shared, late], "bcd", strict=True)]
+    loop.run_until_complete(asyncio.sleep(0))
+    appended.add_done_callback(lambda _: told.append("a"))
+    box.post(appended, 1)
+    box.post(Callers(shared, kernels), 2)
+    box.post(late, 3)
+    loop.call_soon(box.resolve, lambda it, result: None)
+    loop.run_until_complete(asyncio.wait(tasks))
+    assert told == ["a", "b", "c", "d"]
+
+
+def test_who_shares_a_read_barrier_goes_on_at_once_where_nobody_is_overtaken(loop: AbstractEventLoop) -> None:
+    box, told = native.Mailbox(), list[int]()
+    shared = [kernels.Outcome(loop) for _ in range(2)]
+
+    async def wait(outcome: Outcome) -> None:
+        told.append(await outcome)
+
+    tasks = [loop.create_task(wait(each)) for each in shared]
+    loop.run_until_complete(asyncio.sleep(0))
+    box.post(Callers(shared, kernels), 2)
+
+    def resolve() -> None:
+        box.resolve(lambda it, result: None)
+        assert told == [2, 2]
+
+    loop.call_soon(resolve)
+    loop.run_until_complete(asyncio.wait(tasks))
 
 
 def test_a_mailbox_is_told_of_commits_with_one_reference_to_each_waiter(rig: Rig) -> None:

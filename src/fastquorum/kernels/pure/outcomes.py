@@ -91,11 +91,14 @@ def _is_cancelled(waiting: object) -> bool:
     return isinstance(waiting, asyncio.Future) and waiting.cancelled()
 
 
-def settle_all(outcomes: Iterable[Any], result: Offset) -> None:
-    """Tell those that are not known yet one result. In a callback of their loop, as the native twin's."""
+def settle_all(outcomes: Iterable[Any], result: Offset, at_once: bool = True) -> bool:
+    """Tell those that are not known yet one result. In a callback of their loop, as the native twin's; here all go on
+    through the loop's queue."""
     for outcome in outcomes:
         if not outcome.done():
             outcome.set_result(result)
+            at_once = False
+    return at_once
 
 
 class Turn:

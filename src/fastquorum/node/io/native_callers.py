@@ -129,44 +129,41 @@ class NativeCallers(Tallied):
         follow."""
         offset = self._shell.append_mail(values, box, waiting, is_pushed_later=True)
         if offset < 0:
-            self._wait_or_raise(offset, box, values, waiting, fail)
+            self._wait_or_raise(offset, values, partial(fail, waiting), self._shell.append_mail, box, waiting)
 
     def append_all(
         self, values: list[bytes], box: Mailbox, waiting: list[Any], fail: Callable[[Any, FastQuorumError], None]
     ) -> list[tuple[int, FastQuorumError]]:
         """As `append_mail`, each value by itself, and written and sent together. Raises nothing: tells which were
         refused, and why."""
-        offsets = self._shell.append_all(values, box, waiting)
-        return _refused_of(offsets, lambda at: self._wait_or_raise(offsets[at], box, values[at], waiting[at], fail))
+        offsets, submit = self._shell.append_all(values, box, waiting), self._shell.append_mail
 
-    def append_slots(
-        self, values: list[bytes], slots: list[Slot], fails: Sequence[Callable[[Any, FastQuorumError], None]]
-    ) -> list[tuple[int, FastQuorumError]]:
-        """As `append_all`; the thread that waits in a slot is woken, or its of `fails` called as by `append_slot`."""
-        offsets = self._shell.append_slots(values, slots)
-        return _refused_of(
-            offsets, lambda at: self._wait_in_slot_or_raise(offsets[at], values[at], slots[at], fails[at])
-        )
+        def wait_or_raise(at: int) -> None:
+            self._wait_or_raise(offsets[at], values[at], partial(fail, waiting[at]), submit, box, waiting[at])
+
+        return _refused_of(offsets, wait_or_raise)
+
+    def append_slots(self, values: list[bytes], slots: list[Slot]) -> list[tuple[int, FastQuorumError]]:
+        """As `append_all`; the thread that waits in a slot is woken."""
+        offsets, submit = self._shell.append_slots(values, slots), self._shell.append_slot
+
+        def wait_or_raise(at: int) -> None:
+            self._wait_or_raise(offsets[at], values[at], slots[at].fail, submit, slots[at])
+
+        return _refused_of(offsets, wait_or_raise)
 
     def push(self) -> None:
         """Write and send what was appended by `append_mail`: many at once."""
         self._shell.push()
 
-    def append_slot(
-        self,
-        values: Buffer | Sequence[Buffer],
-        slot: Slot,
-        fail: Callable[[Any, FastQuorumError], None],
-        *,
-        is_pushed_later: bool,
-    ) -> None:
-        """As `append`; the thread that waits in the slot is woken, or `fail` is called with the slot and an error. Who
-        has more to append leaves the writing to the native thread."""
+    def append_slot(self, values: Buffer | Sequence[Buffer], slot: Slot, *, is_pushed_later: bool) -> None:
+        """As `append`; the thread that waits in the slot is woken. Who has more to append leaves the writing to the
+        native thread."""
         offset = self._shell.append_slot(values, slot, is_pushed_later=is_pushed_later)
         if is_pushed_later and offset >= 0:
             self._shell.push_soon()
         if offset < 0:
-            self._wait_in_slot_or_raise(offset, values, slot, fail)
+            self._wait_or_raise(offset, values, slot.fail, self._shell.append_slot, slot)
 
     def _append_to(
         self,
@@ -177,30 +174,19 @@ class NativeCallers(Tallied):
     ) -> None:
         offset = self._shell.append_mail(values, box, waiting)
         if offset < 0:
-            self._wait_or_raise(offset, box, values, waiting, fail)
+            self._wait_or_raise(offset, values, partial(fail, waiting), self._shell.append_mail, box, waiting)
 
     def _wait_or_raise(
         self,
         verdict: int,
-        box: Mailbox,
         values: Buffer | Sequence[Buffer],
-        waiting: object,
-        fail: Callable[[Any, FastQuorumError], None],
+        fail: Callable[[FastQuorumError], None],
+        submit: Callable[..., int],
+        *to: object,
     ) -> None:
+        """`submit` it again, with who waits, when raft/ has decided; or raise what it is refused with."""
         kept = _copied(values)
-        again = partial(self._shell.append_mail, kept, box, waiting, has_waited=True)
-        self._refused(verdict, again, partial(fail, waiting), kept)
-
-    def _wait_in_slot_or_raise(
-        self,
-        verdict: int,
-        values: Buffer | Sequence[Buffer],
-        slot: Slot,
-        fail: Callable[[Any, FastQuorumError], None],
-    ) -> None:
-        kept = _copied(values)
-        again = partial(self._shell.append_slot, kept, slot, has_waited=True)
-        self._refused(verdict, again, partial(fail, slot), kept)
+        self._refused(verdict, partial(submit, kept, *to, has_waited=True), fail, kept)
 
     def append_encoded(
         self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros, stamp: Stamp | None = None

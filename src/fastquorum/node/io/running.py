@@ -166,19 +166,12 @@ class RunningNode:
         assert self._native is not None
         self._native.append_mail(values, box, waiting, fail)
 
-    def append_slot(
-        self,
-        values: Buffer | Sequence[Buffer],
-        slot: "Slot",
-        fail: Callable[[Any, FastQuorumError], None],
-        *,
-        is_pushed_later: bool,
-    ) -> None:
+    def append_slot(self, values: Buffer | Sequence[Buffer], slot: "Slot", *, is_pushed_later: bool) -> None:
         """As `append`, on a native node: the thread that waits in the slot is woken. See `NativeShell`."""
         if self._is_forked or self._stopping.asked:
             self._refuse()
         assert self._native is not None
-        self._native.append_slot(values, slot, fail, is_pushed_later=is_pushed_later)
+        self._native.append_slot(values, slot, is_pushed_later=is_pushed_later)
 
     def append_stamped(self, batch: bytes, stamp: Stamp, ticket: AppendTicket) -> None:
         """Append a producer's batch, once. Raises as `append`, and OutOfOrderSequence, ProducerFenced."""
