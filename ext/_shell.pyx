@@ -423,7 +423,7 @@ cdef class Shell:
                 Py_DECREF(waiting)
         return offset
 
-    def append_all(self, list values, Mailbox box, list waiting):
+    def append_all(self, list values, Mailbox box, list waiting, bint have_waited=False):
         """Append values, each a bytes and by itself, in one critical section, and write and send them; waiting[i] comes into
         the mailbox with the offset of values[i]. Of each its offset or a verdict, as append_slot's.
         """
@@ -436,13 +436,13 @@ cdef class Shell:
             waiters[i].box = box.box
             waiters[i].object = <void *><PyObject *>waiting[i]
             Py_INCREF(waiting[i])
-        offsets = self._append_all(slices, waiters)
+        offsets = self._append_all(slices, waiters, have_waited)
         for i in range(<Py_ssize_t>slices.size()):
             if offsets[i] < 0:
                 Py_DECREF(waiting[i])
         return offsets
 
-    def append_slots(self, list values, list slots):
+    def append_slots(self, list values, list slots, bint have_waited=False):
         """As append_all; slots[i] is told the offset of values[i]."""
         cdef vector[Slice] slices
         cdef vector[Waiter] waiters
@@ -453,14 +453,14 @@ cdef class Shell:
         for i in range(<Py_ssize_t>slices.size()):
             slot = slots[i]
             waiters[i].slot = slot.slot
-        return self._append_all(slices, waiters)
+        return self._append_all(slices, waiters, have_waited)
 
-    cdef list _append_all(self, vector[Slice] &slices, vector[Waiter] &waiters):
+    cdef list _append_all(self, vector[Slice] &slices, vector[Waiter] &waiters, bint have_waited):
         cdef vector[int64_t] offsets
         cdef size_t i
         offsets.resize(slices.size())
         with nogil:
-            self._shell.append_all(slices.data(), slices.size(), waiters.data(), offsets.data())
+            self._shell.append_all(slices.data(), slices.size(), waiters.data(), have_waited, offsets.data())
         found = []
         for i in range(offsets.size()):
             found.append(offsets[i])

@@ -65,7 +65,7 @@ class Quorum(Standing):
             watch.on_ready()
 
         node.describe(done)
-        watch.until(lambda: bool(found))
+        watch.change(lambda: bool(found))
         if not found:
             node.check_open()
         return found[0]
@@ -85,7 +85,7 @@ class Quorum(Standing):
             watch.on_ready()
 
         node.measure(done)
-        watch.until(lambda: bool(found))
+        watch.change(lambda: bool(found))
         if not found:
             node.check_open()
         return found[0]
@@ -98,7 +98,7 @@ class Quorum(Standing):
         """
         node = self._node
         node.check_open()
-        if not self._watch.until(lambda: node.is_ready, timeout):
+        if not self._watch.change(lambda: node.is_ready, timeout):
             assert timeout is not None
             raise self._not_ready(timeout)
         if not node.is_ready:
@@ -119,7 +119,7 @@ class Quorum(Standing):
                 last = now
                 yield now
             else:
-                self._watch.until(lambda seen=last: node.leadership != seen and node.leadership.epoch >= 0)  # type: ignore[misc]
+                self._watch.change(lambda seen=last: node.leadership != seen and node.leadership.epoch >= 0)  # type: ignore[misc]
         self._raise_if_failed()
 
     def transfer_leadership(self, node_id: NodeId, timeout: float | None = None) -> Leadership:
@@ -130,7 +130,7 @@ class Quorum(Standing):
         1
         """
         transfer = Transfer(self._node, node_id)
-        if not self._watch.until(transfer.is_over, timeout):
+        if not self._watch.change(transfer.is_over, timeout):
             assert timeout is not None
             raise transfer_timeout(timeout)
         return transfer.result()
@@ -238,7 +238,7 @@ class Quorum(Standing):
                 yield Progress(position, node.high_watermark)
             if last_end is not None:
                 return
-            self._watch.until(lambda seen=position: node.high_watermark > seen)  # type: ignore[misc]
+            self._watch.commit(lambda seen=position: node.high_watermark > seen)  # type: ignore[misc]
         self._raise_if_failed()
 
     # --- the end ------------------------------------------------------------------------------------------------------

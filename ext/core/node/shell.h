@@ -233,12 +233,12 @@ class Shell {
 
     // Append values in one critical section, each by itself and with a waiter of its own, then write and send them: for each its
     // offset, or why it was refused.
-    void append_all(const Slice *values, std::int64_t count, Waiter *waiters, Offset *offsets) {
+    void append_all(const Slice *values, std::int64_t count, Waiter *waiters, bool have_waited, Offset *offsets) {
         Engine::Section section(engine_);
         const std::int64_t timestamp_ms = wall_ms();
         const Micros at_us = now_us();
         for (std::int64_t i = 0; i < count; ++i) {
-            offsets[i] = noted(engine_.append(&values[i], 1, values[i].size, timestamp_ms, at_us, waiters[i], false, true));
+            offsets[i] = noted(engine_.append(&values[i], 1, values[i].size, timestamp_ms, at_us, waiters[i], have_waited, true));
         }
         engine_.push();
     }

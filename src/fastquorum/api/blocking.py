@@ -147,12 +147,13 @@ class Watch:
         self.watch_commit: Callable[[], None] = _ignore
         """Has the node tell of the next commit; set when there is a node."""
         self._changed = threading.Condition(threading.Lock())
-        self._waiting = 0
+        self._for_commits = 0
+        """So many wait for a commit."""
 
     # On the replica's thread.
 
     def on_committed(self, high_watermark: Offset) -> None:
-        if self._waiting:
+        if self._for_commits:
             self._notify()
 
     def on_leadership(self, leadership: Leadership) -> None:
@@ -171,10 +172,16 @@ class Watch:
 
     # In the user's threads.
 
-    def until(self, is_done: Callable[[], bool], timeout: float | None = None) -> bool:
-        """Wait until is_done or the node is over; False if the time ran out first."""
+    def change(self, is_done: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Wait until is_done, which a change of leadership or readiness or an answer may bring about, or until the node
+        is over; False if the time ran out first."""
         with self._changed:
-            self._waiting += 1  # before looking: whatever is committed after the look notifies
+            return self._changed.wait_for(lambda: self.over or is_done(), timeout)
+
+    def commit(self, is_done: Callable[[], bool], timeout: float | None = None) -> bool:
+        """As `change`; a commit may bring it about."""
+        with self._changed:
+            self._for_commits += 1  # before looking: whatever is committed after the look notifies
 
             def is_over() -> bool:
                 self.watch_commit()
@@ -183,7 +190,7 @@ class Watch:
             try:
                 return self._changed.wait_for(is_over, timeout)
             finally:
-                self._waiting -= 1
+                self._for_commits -= 1
 
 
 def _ignore() -> None:

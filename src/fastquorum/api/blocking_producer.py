@@ -73,7 +73,7 @@ class Producer(ProducerCore):
                 self._pause(error, deadline)
                 continue
             end_offset = committed_end(state)
-            self._watch.until(partial(self._is_decided, end_offset), left_s(deadline))
+            self._watch.commit(partial(self._is_decided, end_offset), left_s(deadline))
             if self._has_learned(state, end_offset):
                 return
             if deadline is not None and time.monotonic() > deadline:

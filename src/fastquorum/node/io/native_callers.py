@@ -10,9 +10,7 @@ from __future__ import annotations
 import copy
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fastquorum.config import QuorumConfig
@@ -35,6 +33,7 @@ from fastquorum.kernels.lane import (
 )
 from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.node.appends import RETRY_AFTER_S
+from fastquorum.node.io.native_appends import AppendQueue, Appends, Refused, each_append, one_append
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.shell import Terms
@@ -50,15 +49,6 @@ BARRIER_FAILED: Final = -1000
 _ERRORS_KEPT: Final = 64
 _MAX_TIMESTAMP: Final = slice(35, 43)
 """Where a batch's header has it."""
-
-
-class _Queued(NamedTuple):
-    """An append that waits for raft/'s decision."""
-
-    submit: Callable[[], int]
-    fail: Callable[[FastQuorumError], None]
-    record_count: int
-    size_bytes: int
 
 
 class NativeCallers(Tallied):
@@ -90,9 +80,8 @@ class NativeCallers(Tallied):
         self._shell = shell
         self._mailbox = mailbox
         self._producer_states = ProducerStates(log, kernels)
-        self._queued: deque[_Queued] = deque()
-        self._queued_records = self._queued_bytes = 0
-        self._fates: list[tuple[Callable[[FastQuorumError], None], FastQuorumError]] = []
+        self._queue = AppendQueue()
+        self._fates: list[tuple[Callable[[Any, FastQuorumError], None], Any, FastQuorumError]] = []
         """Of those that waited: who is to be told what, once the lock is free."""
         self._errors: dict[int, FastQuorumError] = {}
         self._error_codes = BARRIER_FAILED
@@ -116,7 +105,9 @@ class NativeCallers(Tallied):
 
     def append(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None:
         """See `LaneShell.append`. The ticket is told on the replica's thread."""
-        self._append_to(self._mailbox, values, ticket, _fail_ticket)
+        self._mailed(
+            self._shell.append_mail(values, self._mailbox, ticket), self._mailbox, values, ticket, _fail_ticket
+        )
 
     def append_mail(
         self,
@@ -127,30 +118,43 @@ class NativeCallers(Tallied):
     ) -> None:
         """As `append`; who waits comes into its own mailbox, where its event loop looks, or to `fail`. `push` is to
         follow."""
-        offset = self._shell.append_mail(values, box, waiting, is_pushed_later=True)
+        self._mailed(self._shell.append_mail(values, box, waiting, is_pushed_later=True), box, values, waiting, fail)
+
+    def _mailed(
+        self,
+        offset: int,
+        box: Mailbox,
+        values: Buffer | Sequence[Buffer],
+        waiting: object,
+        fail: Callable[[Any, FastQuorumError], None],
+    ) -> None:
         if offset < 0:
-            self._wait_or_raise(offset, values, partial(fail, waiting), self._shell.append_mail, box, waiting)
+
+            def submit(values: list[list[bytes]], waiting: list[object]) -> Sequence[int]:
+                return (self._shell.append_mail(values[0], box, waiting[0], has_waited=True),)
+
+            self._raise_refused(offset, one_append(submit, fail, values, waiting))
 
     def append_all(
         self, values: list[bytes], box: Mailbox, waiting: list[Any], fail: Callable[[Any, FastQuorumError], None]
-    ) -> list[tuple[int, FastQuorumError]]:
+    ) -> list[Refused]:
         """As `append_mail`, each value by itself, and written and sent together. Raises nothing: tells which were
         refused, and why."""
-        offsets, submit = self._shell.append_all(values, box, waiting), self._shell.append_mail
 
-        def wait_or_raise(at: int) -> None:
-            self._wait_or_raise(offsets[at], values[at], partial(fail, waiting[at]), submit, box, waiting[at])
+        def submit(values: list[bytes], waiting: list[Any]) -> Sequence[int]:
+            return self._shell.append_all(values, box, waiting, have_waited=True)
 
-        return _refused_of(offsets, wait_or_raise)
+        offsets = self._shell.append_all(values, box, waiting)
+        return self._not_taken(offsets, lambda: each_append(submit, fail, values, waiting))
 
-    def append_slots(self, values: list[bytes], slots: list[Slot]) -> list[tuple[int, FastQuorumError]]:
+    def append_slots(self, values: list[bytes], slots: list[Slot]) -> list[Refused]:
         """As `append_all`; the thread that waits in a slot is woken."""
-        offsets, submit = self._shell.append_slots(values, slots), self._shell.append_slot
 
-        def wait_or_raise(at: int) -> None:
-            self._wait_or_raise(offsets[at], values[at], slots[at].fail, submit, slots[at])
+        def submit(values: list[bytes], slots: list[Slot]) -> Sequence[int]:
+            return self._shell.append_slots(values, slots, have_waited=True)
 
-        return _refused_of(offsets, wait_or_raise)
+        offsets = self._shell.append_slots(values, slots)
+        return self._not_taken(offsets, lambda: each_append(submit, _fail_slot, values, slots))
 
     def push(self) -> None:
         """Write and send what was appended by `append_mail`: many at once."""
@@ -163,30 +167,11 @@ class NativeCallers(Tallied):
         if is_pushed_later and offset >= 0:
             self._shell.push_soon()
         if offset < 0:
-            self._wait_or_raise(offset, values, slot.fail, self._shell.append_slot, slot)
 
-    def _append_to(
-        self,
-        box: Mailbox,
-        values: Buffer | Sequence[Buffer],
-        waiting: object,
-        fail: Callable[[Any, FastQuorumError], None],
-    ) -> None:
-        offset = self._shell.append_mail(values, box, waiting)
-        if offset < 0:
-            self._wait_or_raise(offset, values, partial(fail, waiting), self._shell.append_mail, box, waiting)
+            def submit(values: list[list[bytes]], slots: list[Slot]) -> Sequence[int]:
+                return (self._shell.append_slot(values[0], slots[0], has_waited=True),)
 
-    def _wait_or_raise(
-        self,
-        verdict: int,
-        values: Buffer | Sequence[Buffer],
-        fail: Callable[[FastQuorumError], None],
-        submit: Callable[..., int],
-        *to: object,
-    ) -> None:
-        """`submit` it again, with who waits, when raft/ has decided; or raise what it is refused with."""
-        kept = _copied(values)
-        self._refused(verdict, partial(submit, kept, *to, has_waited=True), fail, kept)
+            self._raise_refused(offset, one_append(submit, _fail_slot, values, slot))
 
     def append_encoded(
         self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros, stamp: Stamp | None = None
@@ -196,16 +181,15 @@ class NativeCallers(Tallied):
 
         self._raise_if_stopped()
         with self.lock:  # from the look for doubles to the note of what was appended
-            offset = self._append_stamped(batch, record_count, timestamp_ms, ticket, stamp, has_waited=False)
+            offset = self._append_stamped(batch, record_count, timestamp_ms, ticket, stamp, False)
         if offset < 0:
-            # `drain` has the lock already.
-            self._refused(
-                offset,
-                lambda: self._append_stamped(batch, record_count, timestamp_ms, ticket, stamp, has_waited=True),
-                ticket.failed,
-                (batch,),
-                record_count,
-            )
+
+            def submit(batches: list[bytearray], tickets: list[AppendTicket]) -> Sequence[int]:  # lock held
+                has_waited = True
+                return (self._append_stamped(batches[0], record_count, timestamp_ms, tickets[0], stamp, has_waited),)
+
+            sizes = [(record_count, len(batch))]
+            self._raise_refused(offset, Appends(submit, _fail_ticket, [batch], [ticket], sizes))
 
     def _append_stamped(
         self,
@@ -214,7 +198,6 @@ class NativeCallers(Tallied):
         timestamp_ms: int,
         ticket: AppendTicket,
         stamp: Stamp | None,
-        *,
         has_waited: bool,
     ) -> int:
         """Lock held. The offset, or a verdict. Raises OutOfOrderSequence, ProducerFenced, Overloaded."""
@@ -257,40 +240,73 @@ class NativeCallers(Tallied):
     def waiting(self) -> tuple[int, int]:
         """Records and bytes of the appends that wait: for their commit, or here for their turn. Lock held."""
         records, size_bytes = self._shell.waiting()
-        return records + self._queued_records, size_bytes + self._queued_bytes
+        return records + self._queue.records, size_bytes + self._queue.bytes
 
     def error_of(self, code: int) -> FastQuorumError:
         """What a negative result stands for."""
         found = self._errors.get(code) or self.error or self.not_leader()
         return copy.copy(found)  # an exception raised again and again gathers tracebacks
 
-    def _refused(
-        self,
-        verdict: int,
-        submit: Callable[[], int],
-        fail: Callable[[FastQuorumError], None],
-        values: Sequence[Buffer],
-        record_count: int = 0,
-    ) -> None:
-        """An append that was not accepted at once: queued if raft/ is deciding, else an error."""
-        count, size_bytes = record_count or len(values), sum(map(len, values))
-        if verdict != AppendVerdict.FROZEN:
-            raise self._counted(self._error_for(verdict, count, size_bytes))
-        if self.is_given_up:
-            terms = self.terms
-            raise self._counted(NotLeader(epoch=terms.epoch if terms is not None else -1))
-        with self.lock:
-            records, waiting_bytes = self.waiting()
+    def _raise_refused(self, verdict: int, appends: Appends) -> None:
+        """An append that was not taken at once: queued if raft/ is deciding, else raises why not."""
+        for _, error in self._not_taken((verdict,), lambda: appends):
+            raise error
+
+    def _not_taken(self, offsets: Sequence[int], appends_of: Callable[[], Appends]) -> list[Refused]:
+        """Which of many are refused, and why; the others that were not taken at once wait for raft/'s decision."""
+        if not offsets or min(offsets) >= 0:
+            return []
+        appends = appends_of()
+        refused, frozen = self._judged(offsets, appends)
+        if frozen and self.is_given_up:
+            epoch = self.terms.epoch if self.terms is not None else -1
+            return refused + [(at, self._counted(NotLeader(epoch=epoch))) for at in frozen]
+        if frozen:
+            with self.lock:
+                if not self._queue:
+                    frozen = self._tried_again(appends, frozen, refused)
+                must_wait = self._keep(appends, frozen, refused)
+            if must_wait:
+                self._shell.rouse()
+        return refused
+
+    def _judged(self, offsets: Sequence[int], appends: Appends) -> tuple[list[Refused], list[int]]:
+        """Those that are refused, and those that must wait."""
+        refused: list[Refused] = []
+        frozen: list[int] = []
+        for at, offset in enumerate(offsets):
+            if offset == AppendVerdict.FROZEN:
+                frozen.append(at)
+            elif offset < 0:
+                refused.append((at, self._counted(self._error_for(offset, *appends.sizes[at]))))
+        return refused, frozen
+
+    def _tried_again(self, appends: Appends, frozen: list[int], refused: list[Refused]) -> list[int]:
+        """Lock held. None waits; if raft/ has decided meanwhile, these need not. Else whoever comes a moment later
+        would have to wait behind these for the replica's thread, and those after it again. Those that must wait."""
+        again = appends.only(frozen)
+        more, still = self._judged(again.submit(again.values, again.waiting), again)
+        refused += [(frozen[at], error) for at, error in more]
+        return [frozen[at] for at in still]
+
+    def _keep(self, appends: Appends, frozen: list[int], refused: list[Refused]) -> bool:
+        """Lock held. Those that must wait do so, where `drain` finds them, as long as there is room. False: none."""
+        records, waiting_bytes = self.waiting()
+        kept: list[int] = []
+        for at in frozen:
+            count, size_bytes = appends.sizes[at]
             if records and records + count > self._config.append_queue_records_max:
-                raise self._counted(self._overloaded(by_records=True))
-            if waiting_bytes and waiting_bytes + size_bytes > self._config.append_queue_bytes_max:
-                raise self._counted(self._overloaded(by_records=False))
-            self._queued.append(_Queued(submit, fail, count, size_bytes))
-            self._queued_records += count
-            self._queued_bytes += size_bytes
-            # Again, now that it is where `drain` finds it: one that found nothing may have released in between.
+                refused.append((at, self._counted(self._overloaded(by_records=True))))
+            elif waiting_bytes and waiting_bytes + size_bytes > self._config.append_queue_bytes_max:
+                refused.append((at, self._counted(self._overloaded(by_records=False))))
+            else:
+                kept.append(at)
+                records, waiting_bytes = records + count, waiting_bytes + size_bytes
+        if kept:
+            self._queue.append(appends.only(kept))
+            # Now that they are where `drain` finds them: one that found nothing may have released in between.
             self._shell.hold_appends()
-        self._shell.rouse()
+        return bool(kept)
 
     def _counted(self, error: FastQuorumError) -> FastQuorumError:
         """On any thread, and whether or not that holds `lock`."""
@@ -344,30 +360,32 @@ class NativeCallers(Tallied):
 
     def _drain(self, resume: Callable[[Micros], None], now_us: Micros) -> None:
         """Appends that came while raft/ decided: in, or refused, in their order."""
-        while self._queued:
+        while self._queue:
             if self.is_leader and self._shell.is_roll_wanted:
                 resume(now_us)
-            first = self._queued[0]
-            try:
-                verdict = first.submit() if self.is_leader else int(AppendVerdict.NOT_LEADER)
-                error = self._error_for(verdict, first.record_count, first.size_bytes) if verdict < 0 else None
-            except (UsageError, Overloaded) as refused:
-                error = refused  # not its producer's next: nothing was looked at before
-            else:
-                if verdict == AppendVerdict.FROZEN:
-                    if self._shell.is_roll_wanted:
-                        continue
-                    return
-            self._unqueue()
-            if error is not None:
-                self._fates.append((first.fail, error))
+            first = self._queue.first
+            refused, frozen = self._submitted(first)
+            self._fates += [(first.fail, first.waiting[at], error) for at, error in refused]
+            self._queue.keep_of_first(frozen)
+            if frozen and not self._shell.is_roll_wanted:
+                return
         self._shell.release_appends()
 
-    def _unqueue(self) -> _Queued:
-        first = self._queued.popleft()
-        self._queued_records -= first.record_count
-        self._queued_bytes -= first.size_bytes
-        return first
+    def _submitted(self, appends: Appends) -> tuple[list[Refused], list[int]]:
+        """See `_judged`."""
+        if not self.is_leader:
+            return self._judged([AppendVerdict.NOT_LEADER] * len(appends.values), appends)
+        try:
+            return self._judged(appends.submit(appends.values, appends.waiting), appends)
+        except (UsageError, Overloaded) as refused:
+            return [(0, refused)], []  # not its producer's next: nothing was looked at before
+
+    def _fail_queued(self, error: FastQuorumError) -> None:
+        """Everybody who waits for raft/'s decision is told this."""
+        while self._queue:
+            first = self._queue.first
+            self._fates += [(first.fail, waiting, error) for waiting in first.waiting]
+            self._queue.keep_of_first([])
 
     def _fail_pending(self, error: FastQuorumError) -> None:
         """Everybody who waits for a commit is told this."""
@@ -394,22 +412,5 @@ class _Passing(NamedTuple):
         self.ticket.failed(error)
 
 
-def _refused_of(offsets: list[int], wait_or_raise: Callable[[int], None]) -> list[tuple[int, FastQuorumError]]:
-    """Which of many are refused, and why; those of the others that were not taken wait now."""
-    refused: list[tuple[int, FastQuorumError]] = []
-    if not offsets or min(offsets) >= 0:
-        return refused
-    for at, offset in enumerate(offsets):
-        if offset < 0:
-            try:
-                wait_or_raise(at)
-            except FastQuorumError as error:
-                refused.append((at, error))
-    return refused
-
-
-def _copied(values: Buffer | Sequence[Buffer]) -> list[bytes]:
-    """Kept where the caller may change them: they have to wait for raft/'s decision."""
-    if isinstance(values, bytes | bytearray | memoryview):
-        return [bytes(values)]
-    return [bytes(memoryview(value)) for value in values]
+def _fail_slot(slot: Slot, error: FastQuorumError) -> None:
+    slot.fail(error)

@@ -234,8 +234,7 @@ class NativeShell(NativeCallers):
         self.log.take_back()
         self.terms = None
         self._fail_pending(error or self.not_leader(maybe_committed=True))
-        while self._queued:
-            self._fates.append((self._unqueue().fail, error or self.not_leader()))
+        self._fail_queued(error or self.not_leader())
 
     def give_up(self) -> None:
         """From any thread, without the lock, which whoever hangs may have: the lane of a leader that cannot decide
@@ -307,8 +306,8 @@ class NativeShell(NativeCallers):
             fates, self._fates = self._fates, []
             high_watermark, told = self.high_watermark, self._told_high_watermark
             self._told_high_watermark = high_watermark
-            for fail, error in fates:
-                fail(error)
+            for fail, waiting, error in fates:
+                fail(waiting, error)
             for ticket, result in letters:
                 if result >= 0:
                     ticket.committed(result)
