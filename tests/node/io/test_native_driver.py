@@ -4,11 +4,12 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import pytest
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import NotLeader
+from fastquorum.errors import FastQuorumError, NotLeader, Overloaded
 from fastquorum.kernels.lane import LaneTimeouts, LeaderTerms
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.native_flusher import NativeFlusher
@@ -18,7 +19,7 @@ from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.log import Log
 from tests.lane.builders import control_batch, key
 
-from .native_rig import NEVER, Rig, is_readable, kernels, native, until
+from .native_rig import NEVER, WAIT_S, Rig, is_readable, kernels, native, result, until
 
 TERMS = LeaderTerms(epoch=5, voters=(key(1),), epoch_start=0, high_watermark=-1, timeouts=LaneTimeouts(NEVER))
 
@@ -94,6 +95,83 @@ def test_an_append_does_not_pass_one_that_its_caller_made_before_it(driver: Nati
         told += box.collect()
     assert told == [("first", 1), ("second", 2)]
     assert refused == []
+
+
+def collected(box: Any, count: int) -> list[tuple[str, int]]:
+    told: list[tuple[str, int]] = []
+    while len(told) < count:
+        assert is_readable(box, WAIT_S)
+        told += box.collect()
+    return told
+
+
+def test_a_calls_appends_that_find_raft_done_when_they_would_wait_are_in_at_once(
+    driver: NativeShell, lock: OvertakenLock
+) -> None:
+    box, slots = native.Mailbox(), [native.Slot() for _ in range(3)]
+    driver.freeze(now_us())
+    lock.overtaker = lambda: driver.resume(now_us())
+    assert driver.append_all([b"a", b"b"], box, ["a", "b"], lambda *_: None) == []
+    driver.freeze(now_us())
+    lock.overtaker = lambda: driver.resume(now_us())
+    assert driver.append_slots([b"c"] * 3, slots) == []
+    # No drain: nobody waits for the replica's thread.
+    assert collected(box, 2) == [("a", 1), ("b", 2)]
+    assert [result(slot) for slot in slots] == [3, 4, 5]
+
+
+def test_what_waits_for_raft_goes_in_together_and_in_the_order_in_which_it_came(driver: NativeShell) -> None:
+    box, slots = native.Mailbox(), [native.Slot() for _ in range(3)]
+    alone = native.Slot()
+    driver.freeze(now_us())
+    driver.append_mail([b"a", b"a"], box, "a", lambda *_: None)
+    assert driver.append_slots([b"b"] * 3, slots) == []
+    assert driver.append_all([b"c", b"d"], box, ["c", "d"], lambda *_: None) == []
+    driver.append_slot(b"e", alone, is_pushed_later=True)
+    assert driver.waiting() == (8, 8)
+    assert not any(slot.done() for slot in (*slots, alone))
+    driver.drain(now_us())
+    assert driver.waiting() == (8, 8), "raft/ has not decided"
+    driver.resume(now_us())
+    driver.drain(now_us())
+    driver.append_mail(b"f", box, "f", lambda *_: None)
+    driver.push()
+    assert [result(slot) for slot in slots] == [3, 4, 5]
+    assert result(alone) == 8
+    assert collected(box, 4) == [("a", 1), ("c", 6), ("d", 7), ("f", 9)]
+    until(lambda: driver.waiting() == (0, 0), "nothing waits any more")
+
+
+def test_of_a_calls_appends_those_wait_that_there_is_room_for_and_the_others_are_refused(driver: NativeShell) -> None:
+    driver._config = QuorumConfig(append_queue_records_max=3, append_queue_bytes_max=10)
+    slots = [native.Slot() for _ in range(5)]
+    driver.freeze(now_us())
+    refused = driver.append_slots([b"1", b"too many bytes", b"2", b"3", b"too many"], slots)
+    assert [at for at, _ in refused] == [1, 4]
+    assert all(isinstance(error, Overloaded) for _, error in refused)
+    assert driver.waiting() == (3, 3)
+    driver.resume(now_us())
+    driver.drain(now_us())
+    driver.push()
+    assert [result(slots[at]) for at in (0, 2, 3)] == [1, 2, 3]
+    assert not slots[1].done()
+
+
+def test_who_waits_for_raft_when_the_term_ends_is_refused_by_the_next_decision(driver: NativeShell) -> None:
+    slots, failed = [native.Slot() for _ in range(2)], list[tuple[str, FastQuorumError]]()
+    driver.freeze(now_us())
+    assert driver.append_slots([b"a", b"b"], slots) == []
+    driver.append_mail(b"c", native.Mailbox(), "c", lambda waiting, error: failed.append((waiting, error)))
+    driver.close(now_us())
+    driver.drain(now_us())
+    driver.tell(lambda high_watermark: None)
+    for slot in slots:
+        with pytest.raises(NotLeader):
+            slot.result()
+    ((who, error),) = failed
+    assert who == "c"
+    assert isinstance(error, NotLeader)
+    assert driver.waiting() == (0, 0)
 
 
 def test_a_leader_that_is_given_up_refuses_appends_at_once_whoever_has_the_lock(

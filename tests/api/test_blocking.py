@@ -1,0 +1,69 @@
+"""What threads wait with: a ticket of a node without a native shell, and changes of one node."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+from fastquorum.api.blocking import Result, Watch
+from fastquorum.errors import AppendTimeout, NotLeader
+
+
+def test_a_result_is_its_offset_for_whoever_asks_and_however_often() -> None:
+    result = Result()
+    assert not result.done()
+    with pytest.raises(AppendTimeout, match="not committed within 0 s; it may still commit"):
+        result.result(timeout=0)
+    asking = [threading.Thread(target=result.result) for _ in range(3)]
+    for thread in asking:
+        thread.start()
+    result.committed(7)
+    for thread in asking:
+        thread.join()
+    assert result.done()
+    assert result.result() == result.result(timeout=0) == 7
+
+
+def test_a_result_that_failed_raises_an_error_of_its_own_for_each_who_asks() -> None:
+    result = Result()
+    result.failed(NotLeader(epoch=3))
+    with pytest.raises(NotLeader, match="epoch 3") as first:
+        result.result()
+    with pytest.raises(NotLeader) as second:
+        result.result()
+    assert first.value is not second.value
+    assert first.value.epoch == second.value.epoch == 3
+
+
+def test_who_waits_for_a_change_asks_for_no_commits() -> None:
+    watch, asked, states = Watch(), list[str](), ["unknown"]
+    watch.watch_commit = lambda: asked.append("commit")
+    looking = threading.Event()
+
+    def is_known() -> bool:
+        looking.set()
+        return states == ["known"]
+
+    waiting = threading.Thread(target=watch.change, args=(is_known,))
+    waiting.start()
+    looking.wait()
+    watch.on_committed(5)
+    states[:] = ["known"]
+    watch.on_ready()
+    waiting.join()
+    assert asked == []
+    assert watch.commit(lambda: True)
+    assert asked == ["commit"]
+
+
+def test_a_result_that_nobody_keeps_is_gone_with_its_error() -> None:
+    error = NotLeader()
+    gone = weakref.ref(error)
+    result = Result()
+    result.failed(error)
+    with pytest.raises(NotLeader):
+        result.result()
+    del error, result
+    gc.collect()
+    assert gone() is None
