@@ -37,7 +37,7 @@ cdef extern from "node/mailbox.h" namespace "fastquorum::node" nogil:
 
 cdef class Slot:
     cdef shared_ptr[CppSlot] slot
-    cdef object _error_of
+    cdef object _errors
     cdef object _error
 
 

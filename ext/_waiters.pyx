@@ -29,14 +29,14 @@ cdef class Slot:
     """What becomes of one append or barrier, for the threads that wait: a `fastquorum.sync.Pending`.
 
     Whoever has many in flight makes one for each append. So Python's garbage collector does not look at them: it would
-    stop the thread that appends for tens of milliseconds now and then. They refer to nothing that refers back to them,
-    until one is failed with an error.
+    stop the thread that appends for tens of milliseconds now and then. What they refer to refers back to them only
+    while they wait for raft/'s decision, and when one is failed with an error; then the collector does look.
     """
 
-    def __cinit__(self, error_of=None):
-        """`error_of(told)` is the error that a negative number stands for."""
+    def __cinit__(self, errors=None):
+        """`errors.error_of(told)` is the error that a negative number stands for."""
         self.slot = make_shared[CppSlot]()
-        self._error_of = error_of
+        self._errors = errors
         PyObject_GC_UnTrack(self)
 
     def done(self):
@@ -55,7 +55,7 @@ cdef class Slot:
         if told >= 0:
             return told
         # A copy for whoever asks: one that is raised again and again, in many threads, gathers tracebacks.
-        raise self._error_of(told) if self._error is None else copy.copy(self._error)
+        raise self._errors.error_of(told) if self._error is None else copy.copy(self._error)
 
     def fail(self, error):
         """It was refused, and no lane knows of it."""

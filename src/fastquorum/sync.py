@@ -277,3 +277,6 @@ class Quorum(Standing):
         for each in waiting[unsettled:]:
             each.result(left_s(deadline))
         return waiting[0].result()
+
+
+__all__ = ["Pending", "Quorum", "open"]

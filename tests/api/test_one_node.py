@@ -1,5 +1,6 @@
 """A quorum of one: opening directories, appending, reading, limits."""
 
+import gc
 import os
 import socket
 from pathlib import Path
@@ -33,6 +34,23 @@ def test_an_empty_directory_is_formatted_and_opened_again(tmp_path: Path, kernel
     with open_one(tmp_path / "new", kernels=kernels) as quorum:
         assert values_of(quorum) == [b"one"]
         assert quorum.epoch == 2
+
+
+def test_appends_in_flight_are_no_work_for_the_garbage_collector(tmp_path: Path) -> None:
+    with open_one(tmp_path) as quorum:
+        quorum.append(b"first", timeout=WAIT_S)
+        gc.collect()
+        gc.disable()
+        try:
+            before = len(gc.get_objects())
+            pending = [quorum.append_nowait(b"%d" % number) for number in range(1_000)]
+            pending += quorum.append_each([b"%d" % number for number in range(1_000)])
+            grown = len(gc.get_objects()) - before
+        finally:
+            gc.enable()
+        assert all(isinstance(each, sync.Pending) for each in pending)
+        assert pending[-1].result(WAIT_S) == pending[0].result() + 1_999
+    assert grown < 200
 
 
 def test_a_foreign_directory_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from fastquorum.api.standing import append_timeout
 from fastquorum.api.values import as_values, each_of
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fastquorum.kernels.shell import Slot
 
 
+@runtime_checkable
 class Pending(Protocol):
     """An append that was accepted, and what becomes of it. For any thread, and for several at once."""
 
@@ -94,7 +95,7 @@ def append(node: RunningNode, values: Buffer | Sequence[Buffer], *, waits: bool)
         result = Result()
         node.append(as_values(values), result)
         return result
-    slot = slot_class()(native.error_of)
+    slot = slot_class()(native)
     node.append_slot(values, slot, is_pushed_later=not waits)
     return slot
 
@@ -105,8 +106,8 @@ def append_each(node: RunningNode, values: Sequence[Buffer]) -> Sequence[Waiting
     kept, native = each_of(values), node.native
     if native is None:
         return [_append_or_fail(node, value) for value in kept]
-    slot_of, error_of = slot_class(), native.error_of
-    slots = [slot_of(error_of) for _ in kept]
+    slot_of = slot_class()
+    slots = [slot_of(native) for _ in kept]
     for at, error in native.append_slots(kept, slots):
         slots[at].fail(error)
     return slots
@@ -129,7 +130,7 @@ def begin_barrier(node: RunningNode) -> Waiting:
         node.begin_barrier(result)
         return result
     node.check_open()
-    slot = slot_class()(native.error_of)
+    slot = slot_class()(native)
     native.barrier_slot(slot)
     return slot
 

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, Unpack
+from typing import Any, Protocol, Self, TypeVar, Unpack, runtime_checkable
 
 from fastquorum.api.appends import Appends
 from fastquorum.api.barriers import Barriers
@@ -63,6 +63,7 @@ async def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
     return Quorum(node, bridge)
 
 
+@runtime_checkable
 class Pending(Protocol):
     """An append that was accepted. Await it for the offset of its first record, as often as you like.
 

@@ -1,7 +1,7 @@
 """The driver of the native shell where threads meet: appends that wait for raft/'s decision keep their order."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import FastQuorumError, NotLeader, Overloaded
+from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooLarge
 from fastquorum.kernels.lane import LaneTimeouts, LeaderTerms
+from fastquorum.kernels.shell import EVENT_SYNCED
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.native_shell import NativeShell
@@ -49,16 +50,21 @@ def lock() -> OvertakenLock:
 
 
 @pytest.fixture
-def driver(rig: Rig, lock: OvertakenLock, tmp_path: Path) -> Iterator[NativeShell]:
+def config() -> QuorumConfig:
+    return QuorumConfig()
+
+
+@pytest.fixture
+def driver(rig: Rig, lock: OvertakenLock, config: QuorumConfig, tmp_path: Path) -> Iterator[NativeShell]:
     """It leads epoch 5, alone."""
     disk = RealDisk.open_directory(str(tmp_path / "n1"), kernels, create=True)
     create_log(disk, kernels)
     flusher = NativeFlusher()
     flusher.bind(rig.shell, lambda file: file)
-    log = Log.open(disk, kernels, QuorumConfig(), flusher)
+    log = Log.open(disk, kernels, config, flusher)
     log.append_batch(control_batch(0, 5), base_offset=0, next_offset=1, epoch=5, timestamp_ms=1_000)
     driver = NativeShell(
-        config=QuorumConfig(),
+        config=config,
         kernels=kernels,
         log=log,
         lock=lock,
@@ -105,6 +111,21 @@ def collected(box: Any, count: int) -> list[tuple[str, int]]:
     return told
 
 
+def await_commits(driver: NativeShell) -> None:
+    """As the replica's thread does: a sync that ends while the log is taken back is its to count."""
+
+    def are_all_committed() -> bool:
+        driver.collect()
+        while driver.events:
+            kind, _, _, token, error = driver.events.popleft()
+            assert kind == EVENT_SYNCED
+            driver.on_flush(token, error, now_us())
+        driver._shell.news_done()
+        return driver.waiting() == (0, 0)
+
+    until(are_all_committed, "nothing waits any more")
+
+
 def test_a_calls_appends_that_find_raft_done_when_they_would_wait_are_in_at_once(
     driver: NativeShell, lock: OvertakenLock
 ) -> None:
@@ -112,6 +133,7 @@ def test_a_calls_appends_that_find_raft_done_when_they_would_wait_are_in_at_once
     driver.freeze(now_us())
     lock.overtaker = lambda: driver.resume(now_us())
     assert driver.append_all([b"a", b"b"], box, ["a", "b"], lambda *_: None) == []
+    await_commits(driver)
     driver.freeze(now_us())
     lock.overtaker = lambda: driver.resume(now_us())
     assert driver.append_slots([b"c"] * 3, slots) == []
@@ -140,6 +162,49 @@ def test_what_waits_for_raft_goes_in_together_and_in_the_order_in_which_it_came(
     assert result(alone) == 8
     assert collected(box, 4) == [("a", 1), ("c", 6), ("d", 7), ("f", 9)]
     until(lambda: driver.waiting() == (0, 0), "nothing waits any more")
+
+
+def test_what_waited_is_submitted_again_by_as_many_calls_as_brought_it(driver: NativeShell) -> None:
+    slots, submitted = [native.Slot() for _ in range(100)], list[int]()
+    driver.freeze(now_us())
+    assert driver.append_slots([b"v"] * 100, slots) == []
+    waits = driver._queue.first
+    submit = waits.submit
+
+    def counted(values: list[Any], waiting: list[Any]) -> Sequence[int]:
+        submitted.append(len(values))
+        return submit(values, waiting)
+
+    waits.submit = counted
+    driver.resume(now_us())
+    driver.drain(now_us())
+    assert [result(slot) for slot in slots] == list(range(1, 101))
+    assert submitted == [100]
+
+
+@pytest.mark.parametrize("config", [QuorumConfig(segment_bytes=20_000, preallocate_bytes=20_000)])
+def test_a_call_that_fills_segments_goes_on_in_the_next(driver: NativeShell) -> None:
+    slots = [native.Slot() for _ in range(50)]
+    driver.freeze(now_us())
+    assert driver.append_slots([b"%d" % at * 500 for at in range(50)], slots) == []
+    driver.resume(now_us())
+    driver.drain(now_us())
+
+    await_commits(driver)
+    assert [result(slot) for slot in slots] == list(range(1, 51))
+    assert len(driver.log._segments) > 1
+
+
+def test_which_of_a_call_are_refused_is_told_rightly_when_it_is_tried_again(
+    driver: NativeShell, lock: OvertakenLock
+) -> None:
+    slots = [native.Slot() for _ in range(4)]
+    driver.freeze(now_us())
+    lock.overtaker = lambda: driver.resume(now_us())
+    ((at, error),) = driver.append_slots([b"a", b"b", bytes(2 << 20), b"c"], slots)
+    assert at == 2
+    assert isinstance(error, RecordTooLarge)
+    assert [result(slots[at]) for at in (0, 1, 3)] == [1, 2, 3]
 
 
 def test_of_a_calls_appends_those_wait_that_there_is_room_for_and_the_others_are_refused(driver: NativeShell) -> None:

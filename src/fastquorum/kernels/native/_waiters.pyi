@@ -1,11 +1,14 @@
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, Protocol, final
 
 from fastquorum.errors import FastQuorumError
 
+class _Errors(Protocol):
+    def error_of(self, told: int, /) -> FastQuorumError: ...
+
 @final
 class Slot:
-    def __new__(cls, error_of: Callable[[int], FastQuorumError] | None = ...) -> Slot: ...
+    def __new__(cls, errors: _Errors | None = ...) -> Slot: ...
     def done(self) -> bool: ...
     @property
     def told(self) -> int: ...

@@ -1,6 +1,7 @@
 """What callers ask of the native shell, from any thread: appends, barriers, and what becomes of them.
 
-An append that finds raft/ deciding is kept here, behind all that are kept already, and submitted again in its turn.
+Appends that find raft/ deciding are kept here, behind all that are kept already, and submitted again in their turn;
+where none is kept they try once more before.
 What the native side tells is a number: an offset, or a negative one that stands for an error. `lock` guards what is
 kept here and the producers' books; the native side has its own.
 """
@@ -258,17 +259,24 @@ class NativeCallers(Tallied):
             return []
         appends = appends_of()
         refused, frozen = self._judged(offsets, appends)
-        if frozen and self.is_given_up:
-            epoch = self.terms.epoch if self.terms is not None else -1
-            return refused + [(at, self._counted(NotLeader(epoch=epoch))) for at in frozen]
         if frozen:
-            with self.lock:
-                if not self._queue:
-                    frozen = self._tried_again(appends, frozen, refused)
-                must_wait = self._keep(appends, frozen, refused)
-            if must_wait:
-                self._shell.rouse()
+            self._wait_for_raft(appends, frozen, refused)
+        for _, error in refused:
+            self._count_refused(error)
         return refused
+
+    def _wait_for_raft(self, appends: Appends, frozen: list[int], refused: list[Refused]) -> None:
+        """Unless it has decided meanwhile, or there is no room; `refused` is added to."""
+        if self.is_given_up:
+            terms = self.terms
+            refused += [(at, NotLeader(epoch=terms.epoch if terms is not None else -1)) for at in frozen]
+            return
+        with self.lock:
+            if not self._queue:
+                frozen = self._tried_again(appends, frozen, refused)
+            must_wait = self._keep(appends, frozen, refused)
+        if must_wait:
+            self._shell.rouse()
 
     def _judged(self, offsets: Sequence[int], appends: Appends) -> tuple[list[Refused], list[int]]:
         """Those that are refused, and those that must wait."""
@@ -278,7 +286,7 @@ class NativeCallers(Tallied):
             if offset == AppendVerdict.FROZEN:
                 frozen.append(at)
             elif offset < 0:
-                refused.append((at, self._counted(self._error_for(offset, *appends.sizes[at]))))
+                refused.append((at, self._error_for(offset, *appends.sizes[at])))
         return refused, frozen
 
     def _tried_again(self, appends: Appends, frozen: list[int], refused: list[Refused]) -> list[int]:
@@ -296,9 +304,9 @@ class NativeCallers(Tallied):
         for at in frozen:
             count, size_bytes = appends.sizes[at]
             if records and records + count > self._config.append_queue_records_max:
-                refused.append((at, self._counted(self._overloaded(by_records=True))))
+                refused.append((at, self._overloaded(by_records=True)))
             elif waiting_bytes and waiting_bytes + size_bytes > self._config.append_queue_bytes_max:
-                refused.append((at, self._counted(self._overloaded(by_records=False))))
+                refused.append((at, self._overloaded(by_records=False)))
             else:
                 kept.append(at)
                 records, waiting_bytes = records + count, waiting_bytes + size_bytes
@@ -308,10 +316,10 @@ class NativeCallers(Tallied):
             self._shell.hold_appends()
         return bool(kept)
 
-    def _counted(self, error: FastQuorumError) -> FastQuorumError:
+    def _count_refused(self, error: FastQuorumError) -> None:
         """On any thread, and whether or not that holds `lock`."""
         with self._refusals_guard:
-            return self.refusals.counted(error)
+            self.refusals.counted(error)
 
     def _error_for(self, verdict: int, record_count: int, size_bytes: int) -> FastQuorumError:
         """Why the native shell did not take an append."""
@@ -378,13 +386,14 @@ class NativeCallers(Tallied):
         try:
             return self._judged(appends.submit(appends.values, appends.waiting), appends)
         except (UsageError, Overloaded) as refused:
-            return [(0, refused)], []  # not its producer's next: nothing was looked at before
+            # Not its producer's next: nothing was looked at before.
+            return [(at, refused) for at in range(len(appends.values))], []
 
     def _fail_queued(self, error: FastQuorumError) -> None:
         """Everybody who waits for raft/'s decision is told this."""
         while self._queue:
             first = self._queue.first
-            self._fates += [(first.fail, waiting, error) for waiting in first.waiting]
+            self._fates += [(first.fail, waiting, copy.copy(error)) for waiting in first.waiting]
             self._queue.keep_of_first([])
 
     def _fail_pending(self, error: FastQuorumError) -> None:
