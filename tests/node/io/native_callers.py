@@ -80,8 +80,8 @@ class Callers:
             for value, offset in zip(values, self._shell.append_all(values, self.box, values), strict=True):
 
                 def submit(more: dict[str, bool], value: bytes = value) -> int:
-                    again: int = self._shell.append_mail(value, self.box, value, **more)
-                    return again
+                    (again,) = self._shell.append_all([value], self.box, [value], have_waited=bool(more))
+                    return int(again)
 
                 self._append(value, submit, offset)
             # As tasks do that await what they appended; `run_mail` may have collected it.
