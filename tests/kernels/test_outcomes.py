@@ -31,14 +31,19 @@ async def turns(count: int = 3) -> None:
 
 async def in_callback(act: Callable[[], object]) -> None:
     """As a loop calls whoever reads a mailbox: outside every task."""
-    done = asyncio.Event()
+    done, failures = asyncio.Event(), list[Exception]()
 
     def call() -> None:
         done.set()
-        act()
+        try:
+            act()
+        except Exception as error:  # a loop would only log it, and the test pass
+            failures.append(error)
 
     asyncio.get_running_loop().call_soon(call)
     await done.wait()
+    for error in failures:
+        raise error
 
 
 async def value_of(outcome: Outcome) -> int:
