@@ -9,6 +9,7 @@ from fastquorum.kernels.lane import LaneLog
 from fastquorum.raft.ports import LogView
 from fastquorum.storage.flushing import FlushResult
 from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY
+from fastquorum.storage.preparing import AHEAD_LEAST_BYTES, AHEAD_STEP_BYTES
 
 from .logs import Rig
 
@@ -233,6 +234,20 @@ def test_records_are_found_by_timestamp(kernels: Kernels) -> None:
         assert log.offset_for_timestamp(1_051) == (1_060, 12, 1)
         assert log.offset_for_timestamp(1_110) == (1_110, 22, 1)
         assert log.offset_for_timestamp(1_111) is None
+
+
+def test_an_append_leaves_zeros_in_front_of_the_writer_where_upkeep_does_not(kernels: Kernels) -> None:
+    rig = Rig(kernels, config=QuorumConfig(segment_bytes=8 << 20, preallocate_bytes=2 << 20))
+    ends = set()
+    for _ in range(200):
+        rig.append(1, b"x" * 30_000)
+        segment = rig.log._segments[-1]
+        assert segment.prepared_bytes - segment.size_bytes >= AHEAD_LEAST_BYTES
+        assert segment.file.size_bytes == segment.prepared_bytes
+        ends.add(segment.prepared_bytes)
+    assert len(ends) == 6, "in steps of a megabyte"
+    rig.log.maintain(now_us=0)
+    assert segment.prepared_bytes - segment.size_bytes <= AHEAD_LEAST_BYTES + 2 * AHEAD_STEP_BYTES, "upkeep is no burst"
 
 
 def test_maintain_renews_the_mark_when_due_and_prepares_zeros(kernels: Kernels) -> None:

@@ -1,9 +1,9 @@
 """Zeros ahead of the writer: a sync of a file that need not grow is a quarter to a third faster (README,
 decision 5).
 
-All of it happens between commits, in steps that an ordinary sync hardly notices; an append that outruns the preparation
-prepares a step of its own. In the second half of a segment the next one is made ready beside it, so that a roll renames
-a file instead of writing megabytes.
+It happens between commits, in steps that an ordinary sync hardly notices; where appends are too fast for that, they
+make a step themselves now and then. In the second half of a segment the next one is made ready beside it, so that a roll
+renames a file instead of writing megabytes.
 """
 
 from typing import Final
@@ -14,8 +14,10 @@ from fastquorum.storage.ports import Disk
 from fastquorum.storage.segment import Segment, create_segment
 from fastquorum.types import Offset
 
-AHEAD_STEP_BYTES: Final = 256 * 1024
-"""Written into the segment in use; the next sync of it covers them."""
+AHEAD_LEAST_BYTES: Final = 256 * 1024
+"""An append leaves so many zeros in front of the writer; the upkeep prepares that many at least."""
+AHEAD_STEP_BYTES: Final = 1024 * 1024
+"""Written into the segment in use at once, at most; the next sync of it covers them."""
 SPARE_STEP_BYTES: Final = 1024 * 1024
 """Written into the next segment, and synced at once."""
 
@@ -40,14 +42,16 @@ class Preparation:
         appended = max(segment.size_bytes - self._seen_bytes, 0)
         self._seen_bytes = segment.size_bytes
         if segment.prepared_bytes - segment.size_bytes < self._ahead_bytes // 2:
-            self._extend(segment, max(AHEAD_STEP_BYTES, 2 * appended))
+            self._extend(segment, min(max(AHEAD_LEAST_BYTES, 2 * appended), AHEAD_STEP_BYTES))
         if segment.size_bytes > self._segment_bytes // 2:
             self._grow_spare()
 
-    def outrun(self, segment: Segment) -> None:
-        """The writer has passed the prepared end: give it a step more."""
-        segment.prepared_bytes = segment.size_bytes
-        self._extend(segment, AHEAD_STEP_BYTES)
+    def written(self, segment: Segment) -> None:
+        """The writer has gone on: give it a step more if the prepared end is near, or behind."""
+        least_bytes = min(AHEAD_LEAST_BYTES, self._ahead_bytes // 4)
+        if segment.size_bytes + least_bytes > segment.prepared_bytes:
+            segment.prepared_bytes = max(segment.prepared_bytes, segment.size_bytes)
+            self._extend(segment, AHEAD_STEP_BYTES)
 
     def next_segment(self, base_offset: Offset) -> Segment:
         """The segment to go on with; its zeros and its name are durable."""

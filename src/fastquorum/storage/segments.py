@@ -79,8 +79,7 @@ class Segments(list[Segment]):
         position = segment.size_bytes
         segment.file.write(position, span)
         segment.size_bytes = position + len(span)
-        if segment.size_bytes > segment.prepared_bytes:
-            self._preparation.outrun(segment)
+        self._preparation.written(segment)
         return segment, position
 
     def begin_next(self, base_offset: Offset) -> None:

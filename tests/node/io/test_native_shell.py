@@ -11,6 +11,7 @@ from fastquorum.kernels.lane import AppendVerdict, LaneMode
 from fastquorum.kernels.pure import batch_headers
 from fastquorum.kernels.shell import EVENT_FRAME, STOPPED, TOO_LARGE
 from fastquorum.node.io.clock import now_us
+from fastquorum.storage.preparing import AHEAD_LEAST_BYTES
 from tests.lane.builders import control_batch, value_batch
 
 from .conftest import Arm
@@ -316,6 +317,20 @@ def test_a_full_segment_freezes_and_asks_for_a_roll(make_rig: Callable[..., Rig]
     assert all(segment.size_bytes <= 2_000 for segment in rig.segments)
     headers = batch_headers(rig.stored())
     assert [header.base_offset for header in headers[1:]] == [header.last_offset + 1 for header in headers[:-1]]
+
+
+def test_an_append_leaves_zeros_in_front_of_the_writer_where_upkeep_does_not(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(segment_bytes=8 << 20)
+    rig.lead([1])
+    ends = set()
+    for _ in range(200):
+        assert result(rig.append(b"v" * 30_000)) > 0
+        loan = rig.shell.look()
+        assert loan.prepared_bytes - loan.size_bytes >= AHEAD_LEAST_BYTES
+        ends.add(loan.prepared_bytes)
+    assert len(ends) <= 7, "in steps of a megabyte"
+    assert rig.shell.prepare(8 << 20) == 8 << 20, "upkeep may ask for many at once, and gets them in steps"
+    assert rig.shell.prepare(4 << 20) == 8 << 20
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------
