@@ -2,8 +2,8 @@
 decision 5).
 
 It happens between commits, in steps that an ordinary sync hardly notices; where appends are too fast for that, they
-make a step themselves now and then. In the second half of a segment the next one is made ready beside it, so that a roll
-renames a file instead of writing megabytes.
+make a step themselves now and then. In the second half of a segment the next one is made ready beside it, so that a
+roll renames a file instead of writing megabytes.
 """
 
 from typing import Final
