@@ -46,6 +46,8 @@ cdef extern from "node/log.h" namespace "fastquorum::node" nogil:
         int64_t prepared_bytes
         int64_t max_timestamp_ms
         int64_t segment_bytes
+        int64_t zeros_least
+        int64_t zeros_step
         ProducersRef producers
         cbool is_flushing
         Ticket ticket

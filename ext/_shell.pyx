@@ -171,8 +171,8 @@ cdef class Shell:
 
     # --- the log's owner ----------------------------------------------------------------------------------------------
 
-    def lend(self, state, segments, int64_t segment_bytes, Producers producers not None):
-        """`state` is a LoanState, `segments` are (base offset, SegmentFile, OffsetIndex, size in bytes)."""
+    def lend(self, state, segments, int64_t segment_bytes, zeros, Producers producers not None):
+        """`state` is a LoanState, `segments` are (base offset, SegmentFile, OffsetIndex, size in bytes), `zeros` a Zeros."""
         cdef Loan loan
         cdef SegmentRef ref
         cdef SegmentFile file
@@ -184,6 +184,7 @@ cdef class Shell:
             ref.size_bytes = size_bytes
             loan.segments.push_back(ref)
         loan.segment_bytes = segment_bytes
+        loan.zeros_least, loan.zeros_step = zeros
         loan.producers = producers.producers
         loan.start_offset = state.start_offset
         loan.end_offset = state.end_offset

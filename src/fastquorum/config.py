@@ -32,7 +32,7 @@ class QuorumConfig:
     batch_bytes_max: int = 8 * 1024 * 1024
     segment_bytes: int = 1024 * 1024 * 1024
     preallocate_bytes: int = 16 * 1024 * 1024
-    """Segments are zero-filled ahead of use in steps of this size."""
+    """Segments are zero-filled ahead of use, this far."""
     mark_interval_us: Micros = 1_000 * MS
     """The durable mark is renewed at most this often."""
     frame_bytes_max: int = 100 * 1024 * 1024

@@ -179,7 +179,8 @@ def test_without_perf_it_says_what_is_left_out(monkeypatch: pytest.MonkeyPatch, 
 )
 def test_what_py_spy_cannot_do_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, why: str) -> None:
     program = tmp_path / "py-spy"
-    program.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+    # It is not over yet when it has closed what it says things on.
+    program.write_text(f"#!/bin/sh\necho '{said}' >&2\nexec >&- 2>&-\nsleep 0.2\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setattr(tools, "find_py_spy", lambda: str(program))
     with pytest.raises(SamplerFailed, match=why):

@@ -51,6 +51,8 @@ struct Loan {
     std::int64_t prepared_bytes = 0;   // of the active segment
     std::int64_t max_timestamp_ms = -1;  // of the active segment
     std::int64_t segment_bytes = 0;
+    std::int64_t zeros_least = 0;  // an append leaves so many in front of the writer, and makes a step at a time
+    std::int64_t zeros_step = 0;
     ProducersRef producers;  // told of every batch that is appended
     bool is_flushing = false;
     Ticket ticket;
@@ -62,9 +64,6 @@ enum class Failure : int { none, write, sync, read };
 
 class NodeLog final : public lane::Log {
    public:
-    // As storage/preparing.py: an append leaves so many zeros in front of the writer, and makes more at a time.
-    static constexpr std::int64_t zeros_least = 256 * 1024;
-    static constexpr std::int64_t zeros_step = 1024 * 1024;
     static constexpr std::int64_t disk_read_max = 1024 * 1024;  // at a time: everybody else waits
 
     bool is_lent() const noexcept { return is_lent_; }
@@ -160,10 +159,10 @@ class NodeLog final : public lane::Log {
         loan_.max_timestamp_ms = std::max(loan_.max_timestamp_ms, timestamp_ms);
         tail_.append(batches, base_offset, next_offset);
         loan_.end_offset = next_offset;
-        if (active.size_bytes + zeros_least <= loan_.prepared_bytes) return true;
+        if (active.size_bytes + loan_.zeros_least <= loan_.prepared_bytes) return true;
         // The upkeep does not keep up: a step of zeros, so that the next syncs need not grow the file.
         loan_.prepared_bytes = std::max(loan_.prepared_bytes, active.size_bytes);
-        return prepare(std::min(loan_.prepared_bytes + zeros_step, loan_.segment_bytes));
+        return prepare(std::min(loan_.prepared_bytes + loan_.zeros_step, loan_.segment_bytes));
     }
 
     bool read(Offset offset, std::int64_t bytes_max, Span *batches) noexcept override {

@@ -73,16 +73,10 @@ class Shell {
         return true;
     }
 
-    // In steps, each in a section of its own: appends get in between.
     std::int64_t prepare(std::int64_t end) {
-        for (;;) {
-            Engine::Section section(engine_);
-            const std::int64_t before = engine_.log().loan().prepared_bytes;
-            const std::int64_t next = std::min(end, before + NodeLog::zeros_least);
-            engine_.check(engine_.log().prepare(next));
-            const std::int64_t prepared = engine_.log().loan().prepared_bytes;
-            if (prepared >= end || prepared == before) return prepared;
-        }
+        Engine::Section section(engine_);
+        engine_.check(engine_.log().prepare(end));
+        return engine_.log().loan().prepared_bytes;
     }
 
     void submit(std::int64_t token, std::vector<FileRef> files) {

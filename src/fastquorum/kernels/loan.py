@@ -8,6 +8,14 @@ Position = tuple[int, int, int]
 """An exclusive offset, the base offset of the segment it lies in, and where it lies there, in bytes."""
 
 
+class Zeros(NamedTuple):
+    """How an append prepares the file where upkeep does not: it leaves so many zeros in front of the writer, and makes
+    a step when there are fewer; up to the segment's end."""
+
+    least_bytes: int
+    step_bytes: int
+
+
 class LoanState(NamedTuple):
     """The log's end as it is lent, and as it comes back."""
 

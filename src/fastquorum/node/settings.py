@@ -242,7 +242,7 @@ MEANINGS: Final = {
     "observer_expiry_us": "an observer not heard for this long is no longer described",
     "batch_bytes_max": "largest batch",
     "segment_bytes": "a segment that reaches this is closed",
-    "preallocate_bytes": "segments are filled with zeros ahead of use in steps of this size",
+    "preallocate_bytes": "segments are filled with zeros ahead of use, this far",
     "mark_interval_us": "how often the durable mark is renewed",
     "frame_bytes_max": "largest frame",
     "connections_max": "most connections at a time",

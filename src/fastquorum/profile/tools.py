@@ -120,6 +120,7 @@ class Sampler:
             self._said.append(line.strip())
             if self.begun and self.begun in line:
                 self._begun.set()
+        self._process.wait()  # it has said its last word a moment before it is over
         self._begun.set()  # nothing more will come
 
     def _close(self) -> None:

@@ -6,7 +6,7 @@ Knows the numbers, not what the borrower does with them. Source: `kernels.loan`.
 from collections.abc import Sequence
 
 from fastquorum.kernels import Producers
-from fastquorum.kernels.loan import LoanState, Position
+from fastquorum.kernels.loan import LoanState, Position, Zeros
 from fastquorum.storage.flushing import Flushing, FlushTicket
 from fastquorum.storage.mark import LogPosition
 from fastquorum.storage.ports import Borrower
@@ -28,6 +28,7 @@ def lend(
     generation: int,
     last_epoch: Epoch,
     segment_bytes: int,
+    zeros: Zeros,
     producers: Producers,
 ) -> None:
     """Hand it over; the active segment's zeros are the borrower's, too."""
@@ -47,7 +48,7 @@ def lend(
     )
     active.borrower = borrower
     lent = [(each.base_offset, each.file, each.index, each.size_bytes) for each in segments]
-    borrower.lend(state, lent, segment_bytes, producers)
+    borrower.lend(state, lent, segment_bytes, zeros, producers)
 
 
 def note(active: Segment, state: LoanState) -> None:

@@ -207,6 +207,7 @@ class Log:
             generation=self._generation,
             last_epoch=self.last_epoch,
             segment_bytes=self._segments.segment_bytes,
+            zeros=self._segments.zeros,
             producers=self.producers,
         )
 

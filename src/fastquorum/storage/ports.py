@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from fastquorum.kernels import OffsetIndex, Producers, SegmentFile
-from fastquorum.kernels.loan import LoanState
+from fastquorum.kernels.loan import LoanState, Zeros
 from fastquorum.raft.election import ElectionState
 from fastquorum.types import Offset
 
@@ -70,6 +70,7 @@ class Borrower(Protocol):
         state: LoanState,
         segments: Sequence[tuple[Offset, SegmentFile, OffsetIndex, int]],
         segment_bytes: int,
+        zeros: Zeros,
         producers: Producers,
     ) -> None:
         """`segments` are all there are: base offset, file, index, size in bytes. `producers` is told of every batch

@@ -9,15 +9,15 @@ roll renames a file instead of writing megabytes.
 from typing import Final
 
 from fastquorum.kernels import Kernels
+from fastquorum.kernels.loan import Zeros
 from fastquorum.storage import names
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.segment import Segment, create_segment
 from fastquorum.types import Offset
 
 AHEAD_LEAST_BYTES: Final = 256 * 1024
-"""An append leaves so many zeros in front of the writer; the upkeep prepares that many at least."""
 AHEAD_STEP_BYTES: Final = 1024 * 1024
-"""Written into the segment in use at once, at most; the next sync of it covers them."""
+"""Written into the segment in use at once: at least by upkeep, at most by anybody. The next sync of it covers them."""
 SPARE_STEP_BYTES: Final = 1024 * 1024
 """Written into the next segment, and synced at once."""
 
@@ -33,25 +33,26 @@ class Preparation:
         self._directory = directory
         self._segment_bytes = segment_bytes
         self._ahead_bytes = min(preallocate_bytes, segment_bytes)
+        self.zeros = Zeros(min(AHEAD_LEAST_BYTES, self._ahead_bytes // 4), min(AHEAD_STEP_BYTES, self._ahead_bytes))
+        """By whom appends: the log, or who borrows its end."""
         self._seen_bytes = 0
-        """Size of the active segment at the last `maintain`: zeros are prepared as fast as they are used."""
+        """Size of the active segment at the last `maintain`: zeros are prepared as fast as used, up to a step."""
         self._spare: Segment | None = None
 
     def maintain(self, segment: Segment) -> None:
-        """Keep half a preallocation of zeros in front of the writer, and get the next segment ready."""
+        """Keep half a preallocation of zeros in front of a writer that is not too fast; get the next segment ready."""
         appended = max(segment.size_bytes - self._seen_bytes, 0)
         self._seen_bytes = segment.size_bytes
         if segment.prepared_bytes - segment.size_bytes < self._ahead_bytes // 2:
-            self._extend(segment, min(max(AHEAD_LEAST_BYTES, 2 * appended), AHEAD_STEP_BYTES))
+            self._extend(segment, min(max(AHEAD_LEAST_BYTES, 2 * appended), self.zeros.step_bytes))
         if segment.size_bytes > self._segment_bytes // 2:
             self._grow_spare()
 
     def written(self, segment: Segment) -> None:
         """The writer has gone on: give it a step more if the prepared end is near, or behind."""
-        least_bytes = min(AHEAD_LEAST_BYTES, self._ahead_bytes // 4)
-        if segment.size_bytes + least_bytes > segment.prepared_bytes:
+        if segment.size_bytes + self.zeros.least_bytes > segment.prepared_bytes:
             segment.prepared_bytes = max(segment.prepared_bytes, segment.size_bytes)
-            self._extend(segment, AHEAD_STEP_BYTES)
+            self._extend(segment, self.zeros.step_bytes)
 
     def next_segment(self, base_offset: Offset) -> Segment:
         """The segment to go on with; its zeros and its name are durable."""
@@ -72,7 +73,7 @@ class Preparation:
             self._disk.remove(names.join(self._directory, names.SPARE_SEGMENT))
 
     def _extend(self, segment: Segment, step_bytes: int) -> None:
-        segment.prepare(min(segment.prepared_bytes + min(step_bytes, self._ahead_bytes), self._segment_bytes))
+        segment.prepare(min(segment.prepared_bytes + step_bytes, self._segment_bytes))
 
     def _grow_spare(self) -> None:
         if self._spare is None:

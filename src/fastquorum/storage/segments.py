@@ -10,6 +10,7 @@ from typing import Final
 
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
+from fastquorum.kernels.loan import Zeros
 from fastquorum.storage import names
 from fastquorum.storage.index import RELATIVE_OFFSET_MAX
 from fastquorum.storage.mark import LogPosition
@@ -39,6 +40,10 @@ class Segments(list[Segment]):
         self._preparation = Preparation(
             disk, kernels, directory, preallocate_bytes=config.preallocate_bytes, segment_bytes=self.segment_bytes
         )
+
+    @property
+    def zeros(self) -> Zeros:
+        return self._preparation.zeros
 
     @property
     def start_offset(self) -> Offset:

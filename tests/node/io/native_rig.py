@@ -16,9 +16,10 @@ from fastquorum.kernels.lane import (
     LeaderTerms,
     Send,
 )
-from fastquorum.kernels.loan import LoanState
+from fastquorum.kernels.loan import LoanState, Zeros
 from fastquorum.kernels.shell import EVENT_SYNCED, load_shell
 from fastquorum.node.io.clock import now_us
+from fastquorum.storage.preparing import AHEAD_LEAST_BYTES, AHEAD_STEP_BYTES
 from fastquorum.types import METADATA_TOPIC_ID
 from tests.lane.builders import (
     CLUSTER,
@@ -150,6 +151,7 @@ class Rig:
             bytes_max=bytes_max,
         )
         self.segment_bytes = segment_bytes
+        self.zeros = Zeros(AHEAD_LEAST_BYTES, AHEAD_STEP_BYTES)
         self.segments: list[Segment] = []
         self.peers: list[Peer] = []
         self.handed_up: list[tuple[int, bytes]] = []
@@ -195,7 +197,7 @@ class Rig:
         self.segments.append(Segment(base_offset, file, kernels.OffsetIndex(base_offset), len(data)))
 
     def lend(self) -> None:
-        self.shell.lend(self.loan, self.segments, self.segment_bytes, self.producers)
+        self.shell.lend(self.loan, self.segments, self.segment_bytes, self.zeros, self.producers)
 
     def take_back(self) -> LoanState:
         self.loan = self.shell.take_back()

@@ -195,16 +195,21 @@ def test_a_call_that_fills_segments_goes_on_in_the_next(driver: NativeShell) -> 
     assert len(driver.log._segments) > 1
 
 
+@pytest.mark.parametrize("config", [QuorumConfig(segment_bytes=20_000, preallocate_bytes=20_000)])
 def test_which_of_a_call_are_refused_is_told_rightly_when_it_is_tried_again(
     driver: NativeShell, lock: OvertakenLock
 ) -> None:
-    slots = [native.Slot() for _ in range(4)]
-    driver.freeze(now_us())
+    """The first fill the segment; the others find a decision, and it over when they would wait."""
+    values = [b"v" * 4_000] * 9
+    values[7] = bytes(2 << 20)
+    slots = [native.Slot() for _ in values]
     lock.overtaker = lambda: driver.resume(now_us())
-    ((at, error),) = driver.append_slots([b"a", b"b", bytes(2 << 20), b"c"], slots)
-    assert at == 2
+    ((at, error),) = driver.append_slots(values, slots)
+    assert at == 7
     assert isinstance(error, RecordTooLarge)
-    assert [result(slots[at]) for at in (0, 1, 3)] == [1, 2, 3]
+    await_commits(driver)
+    assert [result(slots[at]) for at in (*range(7), 8)] == list(range(1, 9))
+    assert len(driver.log._segments) > 1
 
 
 def test_of_a_calls_appends_those_wait_that_there_is_room_for_and_the_others_are_refused(driver: NativeShell) -> None:

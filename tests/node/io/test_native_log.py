@@ -27,7 +27,7 @@ from tests.storage.logs import checkpoint
 
 from .native_rig import NEVER, kernels, native, until
 
-CONFIG = QuorumConfig(segment_bytes=20_000, preallocate_bytes=20_000)
+CONFIG = QuorumConfig(segment_bytes=20_000, preallocate_bytes=3_000)
 
 
 def value_batch(number: int, count: int, size_bytes: int) -> bytearray:

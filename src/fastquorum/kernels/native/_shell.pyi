@@ -51,6 +51,7 @@ class Shell:
         state: LoanState,
         segments: Sequence[tuple[int, SegmentFile, OffsetIndex, int]],
         segment_bytes: int,
+        zeros: tuple[int, int],
         producers: Producers,
     ) -> None: ...
     def take_back(self) -> LoanState: ...

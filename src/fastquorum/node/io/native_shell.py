@@ -30,7 +30,7 @@ from fastquorum.kernels.lane import (
     LeaderTerms,
     Unparked,
 )
-from fastquorum.kernels.loan import LoanState
+from fastquorum.kernels.loan import LoanState, Zeros
 from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.native_callers import NativeCallers
 from fastquorum.node.peers import FetchLink
@@ -73,10 +73,11 @@ class Borrowing:
         state: LoanState,
         segments: Sequence[tuple[Offset, SegmentFile, OffsetIndex, int]],
         segment_bytes: int,
+        zeros: Zeros,
         producers: Producers,
     ) -> None:
         unwrapped = [(base, self._unwrapped(file), index, size) for base, file, index, size in segments]
-        self._shell.lend(state, unwrapped, segment_bytes, producers)
+        self._shell.lend(state, unwrapped, segment_bytes, zeros, producers)
 
 
 class NativeShell(NativeCallers):
