@@ -36,9 +36,6 @@ class Waiting(Pending, Protocol):
     def wait(self, timeout: float | None = None) -> bool:
         """Is it known within `timeout` seconds?"""
 
-    def fail(self, error: FastQuorumError) -> None:
-        """It was refused."""
-
 
 class Result:
     """A `Waiting` that is a ticket too, of a node without a native shell; there it is `kernels.shell.Slot`.
@@ -64,8 +61,6 @@ class Result:
     def failed(self, error: FastQuorumError) -> None:
         self._told = error
         self._known.release()
-
-    fail = failed
 
     # In the user's threads.
 
@@ -118,7 +113,7 @@ def _append_or_fail(node: RunningNode, value: bytes) -> Result:
     try:
         node.append((value,), result)
     except FastQuorumError as error:
-        result.fail(error)
+        result.failed(error)
     return result
 
 

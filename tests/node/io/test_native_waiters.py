@@ -11,6 +11,7 @@ from asyncio import AbstractEventLoop, CancelledError, Task, new_event_loop
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -186,6 +187,19 @@ def loop() -> Iterator[AbstractEventLoop]:
     loop.close()
 
 
+def told_in_callback(loop: AbstractEventLoop, box: Any, told: list[int]) -> list[int]:
+    """What was told by the end of the callback that resolves the mailbox: later a loop's own turns would have."""
+    by_its_end: list[int] = []
+
+    def resolve() -> None:
+        box.resolve(lambda it, result: None)
+        by_its_end.extend(told)
+
+    loop.call_soon(resolve)
+    loop.run_until_complete(asyncio.sleep(0))
+    return by_its_end
+
+
 def test_outcomes_are_resolved_and_failures_told_apart(loop: AbstractEventLoop) -> None:
     box = native.Mailbox()
     good, bad, known = kernels.Outcome(loop), kernels.Outcome(loop), kernels.Outcome(loop)
@@ -229,15 +243,8 @@ def test_who_shares_a_read_barrier_goes_on_at_once_where_nobody_is_overtaken(loo
     tasks = [loop.create_task(wait(each)) for each in shared]
     loop.run_until_complete(asyncio.sleep(0))
     box.post(Callers(shared, kernels), 2)
-    told_in_callback: list[int] = []
-
-    def resolve() -> None:
-        box.resolve(lambda it, result: None)
-        told_in_callback.extend(told)
-
-    loop.call_soon(resolve)
-    loop.run_until_complete(asyncio.wait(tasks))
-    assert told_in_callback == told == [2, 2]
+    assert told_in_callback(loop, box, told) == told == [2, 2]
+    assert all(task.done() for task in tasks)
 
 
 def test_a_mailbox_is_told_of_commits_with_one_reference_to_each_waiter(rig: Rig) -> None:
@@ -276,16 +283,7 @@ def test_outcomes_are_told_and_who_waits_goes_on_in_the_same_callback(loop: Abst
     for number, each in enumerate(outcomes):
         box.post(each, number)
 
-    told_in_callback: list[int] = []
-
-    def resolve() -> None:
-        box.resolve(lambda it, result: None)
-        told_in_callback.extend(told)
-        loop.stop()
-
-    loop.call_soon(resolve)
-    loop.run_forever()
-    assert told_in_callback == told == [0, 1, 2]
+    assert told_in_callback(loop, box, told) == told == [0, 1, 2]
     assert all(task.done() for task in tasks)
 
 
