@@ -15,7 +15,7 @@ from tests.process.cluster import Cluster, cluster
 from tests.process.faults.consumers import StoppedConsumer, forget_peak, peak_resident_bytes, resident_bytes
 from tests.process.faults.figures import Figures, figures, ratio
 from tests.process.faults.observers import observer
-from tests.process.faults.settings import PATIENT
+from tests.process.faults.settings import PATIENT, ROOMY
 from tests.process.faults.slow_disk import with_slow_disks
 from tests.process.history import History
 from tests.process.judged import under_load
@@ -23,7 +23,6 @@ from tests.process.processes import WAIT_S
 
 SLOW_S = 0.1
 WRITERS = 4
-ROOMY: dict[str, object] = {**PATIENT, "metadata.log.segment.bytes": 64 << 20, "log.preallocate.bytes": 4 << 20}
 Report = dict[str, Any]
 Tell = Callable[[str], None]
 

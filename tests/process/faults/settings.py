@@ -1,4 +1,4 @@
-"""Settings that a busy machine does not trip over: nobody is deposed because two cores were elsewhere for a moment."""
+"""Settings of quorums that something is done to."""
 
 from typing import Final
 
@@ -7,3 +7,10 @@ PATIENT: Final[dict[str, object]] = {
     "controller.quorum.request.timeout.ms": 2_000,
     "controller.quorum.election.timeout.ms": 500,
 }
+"""A busy machine does not trip over them: nobody is deposed because two cores were elsewhere for a moment."""
+ROOMY: Final[dict[str, object]] = {
+    **PATIENT,
+    "metadata.log.segment.bytes": 64 << 20,
+    "log.preallocate.bytes": 4 << 20,
+}
+"""No segment ends meanwhile: what is read from the disk crosses none, and an answer is as large as was asked for."""

@@ -14,7 +14,7 @@ from tests.process.faults.consumers import (
     peak_resident_bytes,
     resident_bytes,
 )
-from tests.process.faults.settings import PATIENT
+from tests.process.faults.settings import ROOMY
 from tests.process.judged import under_load
 from tests.process.load import fetch_committed
 from tests.process.processes import WAIT_S
@@ -29,7 +29,7 @@ that is being made. They ask for 200 MiB each."""
 
 
 def test_consumers_that_do_not_read_cost_bounded_memory_and_keep_nobody_waiting(tmp_path: Path) -> None:
-    with cluster(tmp_path, settings={**PATIENT, "partial.frame.max.ms": 3_000}) as quorum:
+    with cluster(tmp_path, settings={**ROOMY, "partial.frame.max.ms": 3_000}) as quorum:
         leader, epoch = quorum.leader(), quorum.epoch()
         pid = quorum.nodes[leader].pid
         with under_load(quorum, value_bytes=60_000) as (load, history), ExitStack() as stopped:
