@@ -195,8 +195,10 @@ class Cluster:
         return leader
 
     def make_leader(self, node_id: int) -> None:
-        """Have whoever leads resign for this one, until it leads."""
+        """Have whoever leads resign for this one, until it leads. AssertionError if it ends before."""
         while (leader := self.leader()) != node_id:
+            heir = self.nodes[node_id]
+            assert heir.is_alive, f"node {node_id} has ended; stderr: {heir.stderr[-2000:]}"
             epoch = self.epoch()
             self.nodes[leader].tell(f"transfer {node_id}")
             self.wait_leader(after_epoch=epoch)
