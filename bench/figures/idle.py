@@ -20,6 +20,7 @@ from bench.figures.trio import CLUSTER_ID
 from bench.measure import Spread
 from fastquorum.cli.main import main as fastquorum_command
 from fastquorum.load.leader_search import find_leader
+from fastquorum.load.plan import TOPIC
 from fastquorum.loopback import free_ports
 from fastquorum.types import LISTENER_NAME, Endpoint
 
@@ -89,7 +90,7 @@ def _nodes(running: ExitStack, directory: Path) -> dict[str, "subprocess.Popen[b
         log = directory / f"node-{number}.stderr"
         started.append(running.enter_context(_process([*command, "run", "--data", data], log)))
     endpoints = [Endpoint(LISTENER_NAME, "127.0.0.1", port) for port in ports]
-    leaders = {find_leader([endpoint], READY_S).node_id for endpoint in endpoints}
+    leaders = {find_leader([endpoint], TOPIC, READY_S).node_id for endpoint in endpoints}
     return {
         f"node {number}, {'leader' if number in leaders else 'follower'}": process
         for number, process in enumerate(started, 1)

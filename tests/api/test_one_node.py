@@ -12,11 +12,13 @@ from fastquorum.errors import (
     ClosedError,
     ConfigError,
     DirectoryError,
+    NotLeader,
     OffsetOutOfRange,
     Overloaded,
     RecordTooLarge,
     UsageError,
 )
+from fastquorum.node.io.native_shell import NativeShell
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, stalled, values_of
 
 
@@ -211,3 +213,17 @@ def test_offline_the_same_records_are_there(tmp_path: Path) -> None:
     assert list(offline.records()) == online
     assert [batch.info.is_control for batch in offline.batches()] == [True, False]
     assert list(offline.records(from_offset=2)) == online[1:]
+
+
+def test_what_was_appended_many_leads_ago_may_be_committed_whenever_it_is_asked_about(tmp_path: Path) -> None:
+    with open_one(tmp_path) as node:
+        with stalled(node):
+            waiting = node.append_nowait(b"x")
+            shell, lock = node._node._shell, node._node._lock
+            assert isinstance(shell, NativeShell)
+            for epoch in range(1, 100):
+                with lock:
+                    shell._fail_pending(NotLeader(2, epoch, None, maybe_committed=True))
+        with pytest.raises(NotLeader) as failed:
+            waiting.result(WAIT_S)
+        assert failed.value.maybe_committed

@@ -167,6 +167,25 @@ def test_a_quorum_that_others_run_is_loaded_through_its_door_until_it_does_not_k
     assert "1.00" in compared.out
 
 
+def test_a_log_of_another_name_is_not_written_to(data: Path, running: Callable[..., RunningCommand]) -> None:
+    found = re.search(r"://(\S+?),", running(data).line)
+    assert found is not None
+    ran = in_process("load", "--bootstrap", found[1], "--topic", "payments", "--seconds", "1")
+    assert ran.code == 2
+    assert f"{found[1]} has no topic 'payments'; --topic NAME is the log to load" in ran.err
+
+
+def test_a_kafka_client_has_room_for_every_record_of_what_is_in_flight(
+    data: Path, running: Callable[..., RunningCommand]
+) -> None:
+    found = re.search(r"://(\S+?),", running(data).line)
+    assert found is not None
+    words = ["--driver", "kafka", "--closed", "4", "--batch", "500", "--in-flight-max", "4"]
+    said = loaded("--bootstrap", found[1], *words, "--seconds", "0.3", "--warmup", "0", "--format", "json")
+    assert said["acknowledged"] > 0
+    assert said["errors"] == {}
+
+
 def test_nobody_at_the_bootstrap_servers_is_said(fastquorum: Callable[..., Ran]) -> None:
     ran = in_process("load", "--bootstrap", "127.0.0.1:1", "--timeout", "0.2", "--seconds", "1")
     assert ran.code == 3
@@ -188,6 +207,7 @@ def test_nobody_at_the_bootstrap_servers_is_said(fastquorum: Callable[..., Ran])
         (["--workload", "keys", "--record-bytes", "3"], "no room for keys"),
         (["--driver", "client", "--api", "asyncio"], "--api asyncio is for the embedded driver"),
         (["--bootstrap", "h:1", "--driver", "embedded"], "needs a node in its process"),
+        (["--topic", "payments"], "the embedded one appends to the log"),
         (["--bootstrap", "h:1", "--kill-leader-at", "1"], "kills nodes that are started here"),
         (["--bootstrap", "h:1", "--data", "x"], "is for nodes that are started here"),
         (["--kill-leader-at", "11"], "lies behind the end of the run"),

@@ -17,12 +17,12 @@ from fastquorum.load.generating import Driver, Job, generate
 from fastquorum.load.kafka_driver import KafkaDriver
 from fastquorum.load.leader_search import Found, find_leader
 from fastquorum.load.payloads import Payloads, make_payloads
-from fastquorum.load.plan import Plan
+from fastquorum.load.plan import TOPIC, Plan
 from fastquorum.load.schedule import Schedule
 from fastquorum.load.tally import Tally
-from fastquorum.load.wire_driver import REQUESTS_MAX, WireDriver
+from fastquorum.load.wire_driver import REQUEST_BYTES, REQUESTS_MAX, WireDriver
 from fastquorum.types import LISTENER_NAME, Endpoint
-from tests.api.nodes import stalled
+from tests.api.nodes import WAIT_S, stalled, trio
 from tests.cli.conftest import free_port
 from tests.load.test_generating import Heard
 
@@ -47,11 +47,11 @@ def silent() -> Tally:
 
 
 def wire(quorum: fastquorum.sync.Quorum, led_by: list[Found]) -> WireDriver:
-    return WireDriver([endpoint_of(quorum)], load_kernels("native"), silent(), TIMEOUT_NS, led_by.append)
+    return WireDriver([endpoint_of(quorum)], TOPIC, load_kernels("native"), silent(), TIMEOUT_NS, led_by.append)
 
 
 def kafka(quorum: fastquorum.sync.Quorum) -> KafkaDriver:
-    return KafkaDriver([endpoint_of(quorum)], "quorum", silent(), TIMEOUT_NS, 10_000)
+    return KafkaDriver([endpoint_of(quorum)], TOPIC, silent(), TIMEOUT_NS)
 
 
 def drive(driver: Driver, payloads: Payloads, heard: Heard, appends: int) -> None:
@@ -145,9 +145,39 @@ def test_what_is_given_up_is_counted_and_not_heard_of_again(quorum: fastquorum.s
     assert (len(heard.latencies), heard.errors) == (20, {})
 
 
+def test_the_log_goes_by_its_name_and_nothing_else_is_written_to(tmp_path: Path) -> None:
+    with fastquorum.sync.open(tmp_path / "n1", node_id=1, topic="payments") as quorum:
+        quorum.wait_ready(10)
+        with pytest.raises(UsageError, match=rf"{quorum.endpoint} has no topic 'quorum'; --topic NAME"):
+            find_leader([endpoint_of(quorum)], TOPIC, 0.0)
+        assert find_leader([endpoint_of(quorum)], "payments", 0.0).node_id == 1
+        assert values_of(quorum) == []
+
+
+def test_what_was_not_sent_to_a_leader_that_gives_way_waits_for_the_next(tmp_path: Path) -> None:
+    payloads, count = make_payloads(Plan(record_bytes=REQUEST_BYTES // 4)), 10 * REQUESTS_MAX
+    with trio(tmp_path) as nodes:
+        bootstrap = [endpoint_of(node) for node in nodes.nodes.values()]
+        driver = WireDriver(bootstrap, TOPIC, load_kernels("native"), silent(), TIMEOUT_NS, lambda found: None)
+        leader, heir = nodes.leader, nodes.followers[0].node_id
+        with stalled(leader):
+            driver.offer(payloads.take(count), time.monotonic_ns())
+            with contextlib.suppress(NotReady):  # whoever is elected instead
+                leader.transfer_leadership(heir, timeout=WAIT_S)
+            while not driver._tally.errors:
+                unsent = len(driver._unsent)
+                driver.collect(time.monotonic_ns() + SECOND // 100)
+            assert driver.in_flight == unsent > 0
+        while driver.in_flight:
+            driver.collect(time.monotonic_ns() + SECOND // 100)
+        driver.close()
+    assert len(driver._tally.latencies) + driver._tally.errors.total() == count
+    assert len(driver._tally.latencies) > 0
+
+
 def test_nobody_there_is_not_ready() -> None:
     with pytest.raises(NotReady, match="Connection refused"):
-        find_leader([Endpoint(LISTENER_NAME, "127.0.0.1", free_port())], 0.0)
+        find_leader([Endpoint(LISTENER_NAME, "127.0.0.1", free_port())], TOPIC, 0.0)
 
 
 def test_a_missing_kafka_client_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,5 +200,5 @@ def test_who_answers_with_something_else_speaks_another_protocol() -> None:
         greeting = threading.Thread(target=greet)
         greeting.start()
         with pytest.raises(PeerProtocolError, match="no Kafka protocol"):
-            find_leader([Endpoint(LISTENER_NAME, *listening.getsockname())], 0.0)
+            find_leader([Endpoint(LISTENER_NAME, *listening.getsockname())], TOPIC, 0.0)
         greeting.join()

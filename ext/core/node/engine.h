@@ -436,7 +436,7 @@ class Engine final : private lane::Outputs {
         }
         log_.flush_done();
         check(lane_.on_flushed(log_.generation(), log_.flushed_end(), at_us));
-        hit(Point::after_flush_count);
+        if (hit(Point::after_flush_count) != 0) latch();
     }
 
     // Of storage.Log, while the log is its own: have these files synced.
@@ -880,7 +880,9 @@ class Engine final : private lane::Outputs {
         if (may_send()) {
             const std::vector<std::uint8_t> frame =
                 produce_.answer(to, error, error == 0 ? base_offset : lane::unknown_offset, error == 0 ? log_.start_offset() : lane::unknown_offset);
+            if (hit(Point::before_send_produce_response) != 0) break_off(*channel);
             transmit(to.connection, Frame{{Span{frame.data(), static_cast<std::int64_t>(frame.size())}, {}, {}}});
+            if (hit(Point::after_send_produce_response) != 0) break_off(*channel);
         }
         if (--channel->unanswered > 0) return;
         for (const std::vector<std::uint8_t> &frame : std::exchange(channel->held, {}))

@@ -28,6 +28,10 @@ enum class Point : int {
     after_send_fetch_request,
     before_send_fetch_response,
     after_send_fetch_response,
+    before_send_produce_response,
+    after_send_produce_response,
+    before_segment_zero_fill,
+    after_segment_zero_fill,
     before_lock,      // the lane lock is about to be taken
     before_wake,      // it is free again; nobody has been told yet
     before_receive,   // bytes have come; nothing is read yet
@@ -39,7 +43,8 @@ enum class Point : int {
 inline constexpr const char *point_names[] = {
     "before-segment-write",      "after-segment-write",      "before-flush-submit",        "after-flush-submit",
     "before-flush-count",        "after-flush-count",        "before-send-fetch-request",  "after-send-fetch-request",
-    "before-send-fetch-response", "after-send-fetch-response", "before-lock",         "before-wake",
+    "before-send-fetch-response", "after-send-fetch-response", "before-send-produce-response", "after-send-produce-response",
+    "before-segment-zero-fill",  "after-segment-zero-fill", "before-lock",                "before-wake",
     "before-receive",            "after-sync",              "before-wait",
 };
 static_assert(sizeof point_names / sizeof *point_names == static_cast<std::size_t>(Point::count));

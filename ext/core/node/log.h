@@ -129,7 +129,10 @@ class NodeLog final : public lane::Log {
         SegmentRef &active = loan_.segments.back();
         const std::int64_t from = std::max(loan_.prepared_bytes, active.size_bytes);
         if (end <= from) return true;
-        if (const int error = active.file->zero_fill(from, end)) return fail(Failure::write, error);
+        int error = hit(Point::before_segment_zero_fill);
+        if (error == 0) error = active.file->zero_fill(from, end);
+        if (error == 0) error = hit(Point::after_segment_zero_fill);
+        if (error != 0) return fail(Failure::write, error);
         loan_.prepared_bytes = end;
         return true;
     }

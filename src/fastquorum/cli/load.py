@@ -25,7 +25,7 @@ from fastquorum.cli.arguments import (
 )
 from fastquorum.cli.output import print_json, tell, working
 from fastquorum.errors import UsageError
-from fastquorum.load.plan import APIS, ARRIVALS, DRIVERS, IN_FLIGHT_MAX, TICK_US_MAX, WORKLOADS, Driver, Plan
+from fastquorum.load.plan import APIS, ARRIVALS, DRIVERS, IN_FLIGHT_MAX, TICK_US_MAX, TOPIC, WORKLOADS, Driver, Plan
 
 if TYPE_CHECKING:
     from fastquorum.load.runs import Runs
@@ -112,6 +112,7 @@ def _add_quorum(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--api", choices=APIS, default="blocking", help="of the embedded driver (default: blocking)")
     group.add_argument("--bootstrap", metavar="HOST:PORT,...", help="load this quorum, and start none")
+    group.add_argument("--topic", metavar="NAME", help=f"what clients call the log (default: {TOPIC})")
     group.add_argument(
         "--data", metavar="DIR", help="where the started nodes' data goes: the disk to be measured (default: temporary)"
     )
@@ -197,6 +198,7 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     plan = Plan(
         driver=driver,
         api=arguments.api,
+        topic=arguments.topic or TOPIC,
         workload=arguments.workload,
         record_bytes=(arguments.record_bytes or RECORD_BYTES) if is_sized else 0,
         records_per_append=arguments.batch or default_records_per_append(arguments.workload),
@@ -224,6 +226,8 @@ def _check(arguments: argparse.Namespace, driver: str) -> None:
         raise UsageError(
             f"--record-bytes: the records of --workload {arguments.workload} have sizes of their own", "leave it out"
         )
+    if driver == "embedded" and arguments.topic:
+        raise UsageError("--topic is for drivers over sockets: the embedded one appends to the log", "leave it out")
     if driver != "embedded" and arguments.api == "asyncio":
         raise UsageError(f"--api asyncio is for the embedded driver, not for {driver}", "leave it out")
     if arguments.bootstrap:

@@ -1,4 +1,4 @@
-"""Drives a quorum, or any Kafka, with Kafka's C client (confluent-kafka, an extra). See `generating.Driver`.
+"""Drives a quorum, or a topic of any Kafka, with Kafka's C client (confluent-kafka, an extra). See `generating.Driver`.
 
 As its users have it: acks=all, idempotent, no linger. librdkafka batches and retries by itself, through elections too,
 so that what it reports as failed is final. Its callbacks run in a thread of their own, which waits for them.
@@ -33,9 +33,7 @@ def load_client() -> Any:
 class KafkaDriver:
     """One idempotent producer."""
 
-    def __init__(
-        self, bootstrap: Sequence[Endpoint], topic: str, tally: Tally, timeout_ns: int, in_flight_max: int
-    ) -> None:
+    def __init__(self, bootstrap: Sequence[Endpoint], topic: str, tally: Tally, timeout_ns: int) -> None:
         self._kafka = load_client()
         self._topic = topic
         self._tally = tally
@@ -49,7 +47,7 @@ class KafkaDriver:
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 0,
-                "queue.buffering.max.messages": max(in_flight_max, 1),
+                "queue.buffering.max.messages": 0,  # no bound of its own: what is in flight is bounded already
                 "delivery.timeout.ms": max(timeout_ns // 1_000_000, 1),
                 "log_level": 3,
             }

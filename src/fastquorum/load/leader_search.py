@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.errors import NotReady, PeerProtocolError
+from fastquorum.errors import NotReady, PeerProtocolError, UsageError
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, NodeId
-from fastquorum.wire import decode_response, encode_request, request_header
+from fastquorum.wire import ErrorCode, decode_response, encode_request, request_header
 from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
 
 CLIENT_ID: Final = "fastquorum-load"
@@ -16,26 +16,27 @@ METADATA_VERSION: Final = 12
 ANSWER_S: Final = 1.0
 ANSWER_BYTES_MAX: Final = 1 << 20
 LOOK_AGAIN_S: Final = 0.02
+_NO_TOPIC: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
 class Found(NamedTuple):
-    """A leader, as some node told, and what it calls the log."""
+    """The leader of partition 0, as some node told."""
 
     node_id: NodeId
     epoch: Epoch
     endpoint: Endpoint
-    topic: str
 
 
-def find_leader(bootstrap: Sequence[Endpoint], timeout_s: float) -> Found:
-    """Ask one after the other, each once at least, until somebody knows. NotReady."""
+def find_leader(bootstrap: Sequence[Endpoint], topic: str, timeout_s: float) -> Found:
+    """Ask one after the other, each once at least, until somebody knows. NotReady; UsageError: there is no such topic,
+    and nothing is written into another."""
     deadline = time.monotonic() + timeout_s
     while True:
         reasons = []
         for endpoint in bootstrap:
             where = f"{endpoint.host}:{endpoint.port}"
             try:
-                found = _ask(endpoint)
+                found = _ask(endpoint, topic)
             except OSError as error:
                 reasons.append(f"{where}: {error.strerror or error}")
                 continue
@@ -47,8 +48,9 @@ def find_leader(bootstrap: Sequence[Endpoint], timeout_s: float) -> Found:
         time.sleep(LOOK_AGAIN_S)
 
 
-def _ask(endpoint: Endpoint) -> Found | None:
-    request = MetadataRequest(topics=None)
+def _ask(endpoint: Endpoint, topic: str) -> Found | None:
+    wanted = MetadataRequest.MetadataRequestTopic(name=topic)
+    request = MetadataRequest(topics=[wanted], allow_auto_topic_creation=False)
     frame = encode_request(request_header(request, METADATA_VERSION, 1, CLIENT_ID), request)
     with socket.create_connection((endpoint.host, endpoint.port), ANSWER_S) as connection:
         connection.sendall(struct.pack(">i", len(frame)) + frame)
@@ -57,12 +59,14 @@ def _ask(endpoint: Endpoint) -> Found | None:
             raise PeerProtocolError(f"{endpoint.host}:{endpoint.port} answers with {length} bytes: no Kafka protocol")
         _, response = decode_response(_exactly(connection, length), type(request).__wire__.api_key, METADATA_VERSION)
     assert isinstance(response, MetadataResponse)
-    for topic in response.topics:
-        for partition in topic.partitions:
+    for told in response.topics:
+        if told.error_code in _NO_TOPIC:
+            where = f"{endpoint.host}:{endpoint.port}"
+            raise UsageError(f"{where} has no topic {topic!r}", "--topic NAME is the log to load")
+        for partition in told.partitions:
             for node in response.brokers:
-                if node.node_id == partition.leader_id and topic.name is not None:
-                    at = Endpoint(LISTENER_NAME, node.host, node.port)
-                    return Found(node.node_id, partition.leader_epoch, at, topic.name)
+                if partition.partition_index == 0 and node.node_id == partition.leader_id:
+                    return Found(node.node_id, partition.leader_epoch, Endpoint(LISTENER_NAME, node.host, node.port))
     return None
 
 

@@ -15,6 +15,8 @@ APIS: Final = ("blocking", "asyncio")
 WORKLOADS: Final = ("values", "keys", "topics", "isr", "heartbeats", "golden")
 ARRIVALS: Final = ("even", "poisson")
 TICK_US_MAX: Final = 1000
+TOPIC: Final = "quorum"
+"""Unless its directory was formatted with another name."""
 IN_FLIGHT_MAX: Final = 100_000
 """Appends; beyond what a quorum takes by default, so that it is the quorum that refuses first."""
 
@@ -25,6 +27,8 @@ class Plan:
 
     driver: Driver = "embedded"
     api: Api = "blocking"
+    topic: str = TOPIC
+    """Of the drivers over sockets: what is written to, in partition 0."""
     workload: Workload = "values"
     record_bytes: int = 100
     """Of each record's value, for the workloads `values` and `keys`; the others have sizes of their own."""

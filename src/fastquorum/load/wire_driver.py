@@ -54,12 +54,14 @@ class WireDriver:
     def __init__(
         self,
         bootstrap: Sequence[Endpoint],
+        topic: str,
         kernels: Kernels,
         tally: Tally,
         timeout_ns: int,
         on_leader: OnLeader,
     ) -> None:
         self._bootstrap = bootstrap
+        self._topic = topic
         self._kernels = kernels
         self._tally = tally
         self._timeout_ns = timeout_ns
@@ -75,8 +77,7 @@ class WireDriver:
         """Arrivals whose turn has not come."""
         self._look_at_ns = 0
         self._epoch = -1
-        found = find_leader(bootstrap, timeout_ns / 1e9)
-        self._topic = found.topic
+        found = find_leader(bootstrap, topic, timeout_ns / 1e9)
         with contextlib.suppress(OSError):  # it is looked for again
             self._connect(found)
 
@@ -172,8 +173,9 @@ class WireDriver:
                 self._flush(connection)
             if readable:
                 self._receive(connection)
-                self._put()
-                self._flush(connection)
+                if self._socket is connection:  # else it leads no longer, and what is unsent waits for who does
+                    self._put()
+                    self._flush(connection)
         except OSError:
             self._disconnect()
 
@@ -244,7 +246,7 @@ class WireDriver:
             return
         self._look_at_ns = now + _LOOK_AGAIN_NS
         with contextlib.suppress(NotReady, OSError):
-            self._connect(find_leader(self._bootstrap, 0.0))
+            self._connect(find_leader(self._bootstrap, self._topic, 0.0))
 
     def _give_up(self, now_ns: int) -> None:
         """What has waited for too long, oldest first."""

@@ -243,15 +243,15 @@ def serve_sockets(worker: Worker, bootstrap: list[Endpoint]) -> None:
     silent = Tally(lambda header, samples: None, -1, 0)
     driver: Driver
     if plan.driver == "kafka":
-        found = find_leader(bootstrap, READY_S)
-        driver = KafkaDriver(bootstrap, found.topic, silent, timeout_ns, plan.in_flight_max)
+        find_leader(bootstrap, plan.topic, READY_S)
+        driver = KafkaDriver(bootstrap, plan.topic, silent, timeout_ns)
     else:
         kernels = load_kernels("pure" if worker.options["kernels"] == "pure" else "native")
 
         def led_by(found: Found) -> None:
             worker.voice.say("leadership", epoch=found.epoch, leader_id=found.node_id, is_self=False)
 
-        driver = WireDriver(bootstrap, kernels, silent, timeout_ns, led_by)
+        driver = WireDriver(bootstrap, plan.topic, kernels, silent, timeout_ns, led_by)
     worker.voice.say("opened", endpoint="")
     try:
 

@@ -87,6 +87,8 @@ def test_what_is_no_failpoint_is_named(text: str) -> None:
         "after-segment-truncate=crash@2",
         "before-directory-sync=crash@6",
         "after-segment-sync=crash@2",
+        "before-segment-zero-fill=crash@3",
+        "after-segment-zero-fill=crash@3",
     ],
 )
 def test_killed_there_it_comes_back_with_everything_acknowledged(tmp_path: Path, point: str) -> None:

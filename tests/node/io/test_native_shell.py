@@ -398,6 +398,23 @@ def test_a_sync_that_was_counted_late_fails_as_one_that_failed(rig: Rig, arm: Ar
     assert not slot.done()
 
 
+def test_a_fault_after_a_sync_was_counted_lets_nothing_follow(rig: Rig, arm: Arm) -> None:
+    rig.lead([1])
+    arm("after-flush-count", "eio")
+    assert result(rig.append()) == 1
+    until(lambda: rig.shell.has_failed, "it latches")
+    assert rig.shell.append_slot(b"value", native.Slot()) == AppendVerdict.FAILED
+
+
+@pytest.mark.parametrize("point", ["before-segment-zero-fill", "after-segment-zero-fill"])
+def test_zeros_that_cannot_be_written_latch_as_a_record_does(rig: Rig, arm: Arm, point: str) -> None:
+    rig.lead([1])
+    arm(point, "eio")
+    rig.shell.prepare(1 << 20)
+    assert rig.shell.has_failed
+    assert rig.shell.failure() == ("write", errno.EIO, -1)
+
+
 def test_a_sync_of_before_a_truncation_does_not_count(rig: Rig, arm: Arm) -> None:
     arm("before-flush-submit", "eio", only_hit=2)
     rig.shell.hold_syncs(True)

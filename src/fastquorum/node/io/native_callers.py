@@ -85,6 +85,8 @@ class NativeCallers(Tallied):
         self._fates: list[tuple[Callable[[Any, FastQuorumError], None], Any, FastQuorumError]] = []
         """Of those that waited: who is to be told what, once the lock is free."""
         self._errors: dict[int, FastQuorumError] = {}
+        self._forgotten: FastQuorumError | None = None
+        """Of the newest that is not kept: what was appended in a lead so long ago may be committed, too."""
         self._error_codes = BARRIER_FAILED
         shell.set_barrier_failure(BARRIER_FAILED)
 
@@ -245,7 +247,8 @@ class NativeCallers(Tallied):
 
     def error_of(self, code: int) -> FastQuorumError:
         """What a negative result stands for."""
-        found = self._errors.get(code) or self.error or self.not_leader()
+        forgotten = self._forgotten if code < BARRIER_FAILED else None
+        found = self._errors.get(code) or forgotten or self.error or self.not_leader()
         return copy.copy(found)  # an exception raised again and again gathers tracebacks
 
     def _raise_refused(self, verdict: int, appends: Appends) -> None:
@@ -401,7 +404,7 @@ class NativeCallers(Tallied):
         self._error_codes -= 1
         self._errors[self._error_codes] = error
         if len(self._errors) > _ERRORS_KEPT:
-            del self._errors[min(self._errors, key=lambda code: -code)]
+            self._forgotten = self._errors.pop(max(self._errors))
         self._shell.fail_pending(self._error_codes)
 
 
