@@ -4,8 +4,10 @@ import pytest
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import FatalError, FsyncFailed, NotLeader, StateStoreFailed
+from fastquorum.kernels.lane import LaneState
 from fastquorum.node.inbox import Waiting
 from fastquorum.raft import events as ev
+from fastquorum.raft.effects import Effect
 from fastquorum.raft.transitions import RoleName
 from fastquorum.wire import ErrorCode, encode_request, request_header
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
@@ -14,6 +16,34 @@ from fastquorum.wire.quorum import BeginQuorumEpochRequest, BeginQuorumEpochResp
 from tests.lane.builders import CLUSTER, control_batch, fetch_response, value_batch
 from tests.node.rig import Rig, key, partition_of
 from tests.node.test_replica_callers import vote
+
+# --- the timer --------------------------------------------------------------------------------------------------------
+
+
+def test_a_leader_that_its_voters_fetch_from_decides_nothing_when_its_timer_fires(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(1, 2, 3).lead()
+    voters = {2: rig.accept(), 3: rig.accept()}
+    step, timers = rig.replica.raft.step, list[int]()
+
+    def stepped(event: ev.Event, lane: LaneState | None, now_us: int) -> list[Effect]:
+        if isinstance(event, ev.TimerFired):
+            timers.append(now_us)
+        return step(event, lane, now_us)
+
+    monkeypatch.setattr(rig.replica.raft, "step", stepped)
+    for _ in range(20):
+        rig.append(b"value")
+        for node_id, connection in voters.items():
+            rig.fetch(connection, node_id, rig.log.end_offset)
+        rig.pass_time(rig.config.fetch_timeout_us // 4)
+    assert timers == []
+    assert rig.replica.is_leader
+    rig.pass_time(2 * rig.config.fetch_timeout_us)
+    assert timers
+    assert not rig.replica.is_leader
+
 
 # --- a vote -----------------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 has ten records of epoch 1 and three of epoch 5. Nothing is built before the first question to it.
 """
 
+import copy
 import random
 from typing import Any, Self, TypeVar
 
@@ -273,6 +274,11 @@ class Replica:
             self.step(ev.TimerFired())
         self._now_us = end_us
         return self
+
+    def renews(self) -> bool:
+        """Would the timer's turn, now, decide nothing? Asked of a copy: nothing changes."""
+        lane = self.lane.state(self.fake_log)
+        return lane is not None and copy.deepcopy(self.raft).renew(lane, self._now_us)
 
     def elapse_to_deadline(self) -> None:
         assert self.raft.deadline_us >= 0, "no timer is set"

@@ -110,6 +110,39 @@ def test_followers_that_fetch_but_never_advance_do_not_keep_a_leader() -> None:
     assert leader.role == "resigned"
 
 
+def test_a_timer_s_turn_decides_nothing_while_every_voter_is_heard() -> None:
+    leader = replica(1).leader(epoch=5)
+    for _ in range(8):
+        leader.elapse(500)
+        leader.fetched_by(2, 3)
+        assert leader.renews()
+        leader.forget()
+        leader.step(ev.TimerFired())
+        assert leader.effects == []
+    leader.elapse(999)
+    assert leader.renews()
+    leader.now_us += 1 * MS
+    assert not leader.renews()  # they are told again who leads
+    leader.now_us += 3_000 * MS
+    assert not leader.renews()  # and it resigns
+
+
+def test_a_voter_that_is_silent_is_told_who_leads_though_a_majority_is_heard() -> None:
+    leader = replica(1).leader(epoch=5)
+    leader.now_us += 1_000 * MS
+    leader.fetched_by(2)
+    assert not leader.renews()
+    leader.fetched_by(3)
+    assert leader.renews()
+
+
+def test_a_leader_that_shuts_down_decides_in_every_turn() -> None:
+    leader = replica(1).leader(epoch=5).fetched_by(2, 3)
+    assert leader.renews()
+    leader.step(ev.ShutdownRequested())
+    assert not leader.renews()
+
+
 def test_a_process_that_stood_still_looks_at_the_lanes_contacts_before_it_resigns() -> None:
     """Lane rule 6: the deadline is overdue, but the lane went on serving Fetches meanwhile."""
     leader = replica(1).leader(epoch=5)

@@ -169,8 +169,8 @@ class Replica:
             self._door.on_tick(now_us)
             if self._no_ops is not None:
                 self._no_ops.on_tick(now_us)
-        if 0 <= self.raft.deadline_us <= now_us:
-            self._inbox.append(ev.TimerFired())
+            if 0 <= self.raft.deadline_us <= now_us and not self._is_renewed(now_us):
+                self._inbox.append(ev.TimerFired())
         self.work(now_us)
 
     def work(self, now_us: Micros) -> None:
@@ -186,6 +186,15 @@ class Replica:
                 if not self.is_leader:
                     self._door.not_leading()
         self._tell(now_us)
+
+    def _is_renewed(self, now_us: Micros) -> bool:
+        """Has raft/ only set its next deadline? Then the lane need not stop for it, nor for this thread, which may be
+        kept from its interpreter. What waits to be decided comes first."""
+        if not self.is_leader or self.shell.handed_up or self._inbox:
+            return False
+        with self._lock:
+            state = self.shell.look(now_us)
+        return state is not None and self.raft.renew(state, now_us)
 
     @contextmanager
     def _critical(self) -> Iterator[None]:

@@ -68,6 +68,13 @@ class Leader(Role):
     def grants_pre_vote(self, core: Core, is_up_to_date: bool) -> bool:
         return False
 
+    def is_heard(self, core: Core) -> bool:
+        """Would `poll` do no more than set the next deadline: nobody resigns, and nobody is to be told who leads?"""
+        deadline = self._quorum_deadline(core)
+        if core.is_shutting_down or self.resign_cause is not None or 0 <= deadline <= core.now_us:
+            return False
+        return core.now_us < self._begin_at_us or not self._silent_voters(core)
+
     def poll(self, core: Core) -> Cause | None:
         if core.is_shutting_down:
             return Cause.SHUTDOWN
@@ -106,13 +113,13 @@ class Leader(Role):
 
     def _announce(self, core: Core) -> None:
         """BeginQuorumEpoch, at once and then every half fetch timeout, to voters that have not fetched within it."""
-        period = core.config.fetch_timeout_us // 2
         if core.now_us >= self._begin_at_us:
-            self._begin_at_us = core.now_us + period
-            core.ask_voters(self._silent_voters(core, period), messages.begin_quorum_epoch_request(core))
+            self._begin_at_us = core.now_us + core.config.fetch_timeout_us // 2
+            core.ask_voters(self._silent_voters(core), messages.begin_quorum_epoch_request(core))
         core.wake_at(self._begin_at_us)
 
-    def _silent_voters(self, core: Core, period: Micros) -> list[NodeId]:
+    def _silent_voters(self, core: Core) -> list[NodeId]:
+        period = core.config.fetch_timeout_us // 2
         heard = [
             each.key.id
             for each in voters_among(core)

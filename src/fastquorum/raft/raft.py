@@ -207,6 +207,23 @@ class Raft:
         assert core.is_lane_closed or _same_terms(before, after), "the lane's terms changed without CloseLane"
         return core.take_effects()
 
+    def renew(self, lane: LaneState, now_us: Micros) -> bool:
+        """The timer's turn of a leader that its voters fetch from: True if it decides nothing, and `deadline_us` is
+        the next one. Else nothing has been decided, and `TimerFired` is for `step`.
+
+        `lane` need not be frozen: it goes on meanwhile, but contacts only become newer, so that whoever is heard now is
+        no silence (lane rule 6).
+        """
+        core = self._core
+        if self._is_over or not isinstance(core.role, Leader):
+            return False
+        core.begin(lane, now_us, is_timers_turn=True)
+        if core.lane is None or not core.role.is_heard(core):
+            return False
+        moves.run(core)
+        assert not core.take_effects(), "a turn that decides nothing has effects"
+        return True
+
     @property
     def _is_over(self) -> bool:
         return self._is_halted or self._core.is_shut_down
