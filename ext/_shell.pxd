@@ -93,6 +93,7 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
         int64_t frame_bytes_max
         int64_t records_max
         int64_t bytes_max
+        int64_t busy_poll_us
 
     const int64_t verdict_records_overloaded
     const int64_t verdict_bytes_overloaded

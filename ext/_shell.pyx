@@ -76,7 +76,8 @@ cdef class Shell:
 
     cdef CppShell *_shell
 
-    def __cinit__(self, identity, int64_t batch_bytes_max, *, int64_t frame_bytes_max, int64_t records_max, int64_t bytes_max):
+    def __cinit__(self, identity, int64_t batch_bytes_max, *, int64_t frame_bytes_max, int64_t records_max, int64_t bytes_max,
+                  int64_t busy_poll_us=0):
         cdef Limits limits
         cdef int error
         if not core.header_bytes < batch_bytes_max <= core.batch_size_max:
@@ -86,6 +87,7 @@ cdef class Shell:
         limits.frame_bytes_max = frame_bytes_max
         limits.records_max = records_max
         limits.bytes_max = bytes_max
+        limits.busy_poll_us = busy_poll_us
         self._shell = new CppShell(to_identity(identity), batch_bytes_max, limits)
         error = self._shell.start()
         if error:

@@ -48,6 +48,9 @@ class QuorumConfig:
     disk_stall_us_max: Micros = 10 * SECOND
     """A sync that takes longer than this makes a leader resign."""
 
+    busy_poll_us: Micros = 0
+    """The thread of the native sockets looks for events for so long before it sleeps; 0: it sleeps at once."""
+
     @property
     def check_quorum_us(self) -> Micros:
         """A leader that no majority fetches from for this long resigns: 1.5 x the fetch timeout (KAFKA-15489)."""

@@ -60,7 +60,8 @@ def drive(driver: Driver, payloads: Payloads, heard: Heard, appends: int) -> Non
     schedule = Schedule(Plan(records_per_s=appends * 10), 0.1, 1)
     tally = Tally(heard, 1, start_ns)
     driver.retarget(tally)
-    generate(driver, Job(payloads, tally, start_ns, 10_000, TIMEOUT_NS, schedule, end_ns=start_ns + SECOND))
+    times = {"end_ns": start_ns + SECOND, "overtime_ns": TIMEOUT_NS}
+    generate(driver, Job(payloads, tally, start_ns, 10_000, TIMEOUT_NS, schedule, **times))
 
 
 def values_of(quorum: fastquorum.sync.Quorum) -> list[tuple[bytes | None, bytes | None]]:

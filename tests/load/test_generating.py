@@ -20,6 +20,8 @@ from fastquorum.load.schedule import Schedule
 from fastquorum.load.tally import Tally
 
 SECOND = 1_000_000_000
+PATIENT_NS = 60 * SECOND
+"""A busy machine may stop the generator for as long as it is given to catch up by itself."""
 PAYLOADS = [Append((b"x",))]
 APIS: tuple[Api, ...] = ("blocking", "asyncio")
 
@@ -112,7 +114,8 @@ def run(api: Api, target: Target, heard: Heard, *, rate: float = 10_000, late_s:
     """A tenth of a second of schedule that began `late_s` ago."""
     start_ns = time.monotonic_ns() - int(late_s * SECOND)
     schedule = Schedule(Plan(records_per_s=rate), 0.1, 1)
-    fields = {"in_flight_max": 10_000, "timeout_ns": 10 * SECOND, "end_ns": start_ns + SECOND // 10, **more}
+    times = {"timeout_ns": 10 * SECOND, "end_ns": start_ns + SECOND // 10, "overtime_ns": PATIENT_NS}
+    fields = {"in_flight_max": 10_000, **times, **more}
     job = Job(Payloads(PAYLOADS), Tally(heard, 1, start_ns), start_ns, schedule=schedule, **fields)
     if api == "asyncio":
 
@@ -143,6 +146,14 @@ def test_latency_counts_from_the_intended_time(api: Api) -> None:
     # The quorum answered at once; the arrivals had waited for the generator all the same.
     assert min(heard.latencies) >= 4.8 * SECOND
     assert min(heard.lateness) >= 4.8 * SECOND
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_generator_that_is_too_late_tells_how_far_it_came_and_sends_no_more(api: Api) -> None:
+    heard, target = Heard(), Target()
+    ticks = run(api, target, heard, late_s=5.0, overtime_ns=0)
+    assert ticks == len(heard.lateness) < 100
+    assert target.offered == heard.sent == 10 * ticks
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -14,6 +14,7 @@
 
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -97,6 +98,7 @@ struct Limits {
     std::int64_t frame_bytes_max = 0;
     std::int64_t records_max = 0;
     std::int64_t bytes_max = 0;
+    Micros busy_poll_us = 0;
 };
 
 inline Micros now_us() noexcept {
@@ -726,7 +728,7 @@ class Engine final : private lane::Outputs {
         epoll_event events[64];
         Micros deadline = never;
         for (;;) {
-            const int found = ::epoll_wait(epoll_, events, 64, timeout_ms(deadline));
+            const int found = await(events, 64, deadline);
             for (int i = 0; i < found; ++i) {
                 if (events[i].data.u64 == 0) {
                     std::uint64_t count;
@@ -753,6 +755,20 @@ class Engine final : private lane::Outputs {
             expire_produces(now_us());
             if (produce_deadline_us_ != never && (deadline == never || produce_deadline_us_ < deadline)) deadline = produce_deadline_us_;
         }
+    }
+
+    // Until a socket has something, or the deadline. A thread that has gone to sleep takes a while to wake up: one that is
+    // told to looks again and again first, and lets whoever wants the processor have it in between.
+    int await(epoll_event *events, int count, Micros deadline) const noexcept {
+        if (limits_.busy_poll_us > 0) {
+            const Micros until = now_us() + limits_.busy_poll_us;
+            do {
+                const int found = ::epoll_wait(epoll_, events, count, 0);
+                if (found != 0) return found;
+                ::sched_yield();
+            } while (now_us() < (deadline == never ? until : std::min(until, deadline)));
+        }
+        return ::epoll_wait(epoll_, events, count, timeout_ms(deadline));
     }
 
     static int timeout_ms(Micros deadline) noexcept {

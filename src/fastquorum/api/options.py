@@ -34,6 +34,7 @@ class QuorumOptions(TypedDict, total=False):
     append_queue_records_max: int
     append_queue_bytes_max: int
     disk_stall_us_max: int
+    busy_poll_us: int
 
 
 class OpenOptions(QuorumOptions, total=False):

@@ -58,12 +58,13 @@ class Job:
     """Earlier ones were offered by somebody else."""
     end_ns: int = 0
     """Of the schedule, too."""
+    overtime_ns: int = OVERTIME_NS
     is_over: bool = field(default=False)
     """Set from another thread: the user, or the parent, wants an end."""
 
     def last_ns(self, now_ns: int) -> int:
         """A generator that began now sends nothing later than this: what is due has had its chance by then."""
-        return max(self.end_ns, now_ns) + OVERTIME_NS
+        return max(self.end_ns, now_ns) + self.overtime_ns
 
 
 def generate(driver: Driver, job: Job) -> int:

@@ -216,6 +216,7 @@ SETTINGS: Final = (
     _quorum("append_queue_bytes_max", ["append.queue.max.bytes"], _positive, both=False),
     _quorum("idle_us_max", ["metadata.max.idle.interval.ms"], _milliseconds_or_never, both=False),
     _quorum("disk_stall_us_max", ["disk.stall.max.ms"], _milliseconds, both=False),
+    _quorum("busy_poll_us", ["busy.poll.us"], _not_negative, both=False),
 )
 
 MEANINGS: Final = {
@@ -252,6 +253,7 @@ MEANINGS: Final = {
     "append_queue_bytes_max": "most bytes that wait for their commit",
     "idle_us_max": "a metadata log's leader that appends nothing for so long appends a no-op; 0: never",
     "disk_stall_us_max": "a sync longer than this makes a leader resign",
+    "busy_poll_us": "the native sockets look for events this long before they sleep: where processors are to spare",
 }
 """For people, by name."""
 

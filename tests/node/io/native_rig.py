@@ -141,6 +141,7 @@ class Rig:
         frame_bytes_max: int = 1 << 24,
         records_max: int = 100_000,
         bytes_max: int = 1 << 26,
+        busy_poll_us: int = 0,
     ) -> None:
         self.directory = directory
         self.shell = native.Shell(
@@ -149,6 +150,7 @@ class Rig:
             frame_bytes_max=frame_bytes_max,
             records_max=records_max,
             bytes_max=bytes_max,
+            busy_poll_us=busy_poll_us,
         )
         self.segment_bytes = segment_bytes
         self.zeros = Zeros(AHEAD_LEAST_BYTES, AHEAD_STEP_BYTES)

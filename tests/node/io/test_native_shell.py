@@ -26,6 +26,12 @@ def end_of(rig: Rig, node_id: int) -> int:
 # --- leading ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(params=[0, 60_000_000], ids=["sleeps", "busy"])
+def rig(make_rig: Callable[..., Rig], request: pytest.FixtureRequest) -> Rig:
+    """Its sockets' thread sleeps at once, or never in the time of a test."""
+    return make_rig(busy_poll_us=request.param)
+
+
 def test_a_record_is_committed_when_a_voter_has_fetched_past_it_and_the_own_sync_is_done(rig: Rig) -> None:
     rig.shell.hold_syncs(True)
     rig.lead()

@@ -20,7 +20,14 @@ def arm_failpoint(name: str, action: str, amount: int, only_hit: int) -> bool: .
 @final
 class Shell:
     def __new__(
-        cls, identity: LaneIdentity, batch_bytes_max: int, *, frame_bytes_max: int, records_max: int, bytes_max: int
+        cls,
+        identity: LaneIdentity,
+        batch_bytes_max: int,
+        *,
+        frame_bytes_max: int,
+        records_max: int,
+        bytes_max: int,
+        busy_poll_us: int = 0,
     ) -> Self: ...
     def end_threads(self) -> None: ...
     def before_fork(self) -> None: ...

@@ -97,6 +97,7 @@ class NativeMachine:
                 frame_bytes_max=config.frame_bytes_max,
                 records_max=config.append_queue_records_max,
                 bytes_max=config.append_queue_bytes_max,
+                busy_poll_us=config.busy_poll_us,
             )
         except OSError as error:
             raise FatalError(f"the node's native threads cannot start: {error}") from error
