@@ -20,6 +20,7 @@ from fastquorum.errors import (
 )
 from fastquorum.node.io.native_shell import NativeShell
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, stalled, values_of
+from tests.cli.conftest import wait_until
 
 
 def open_one(path: Path, **options: object) -> sync.Quorum:
@@ -227,3 +228,12 @@ def test_what_was_appended_many_leads_ago_may_be_committed_whenever_it_is_asked_
         with pytest.raises(NotLeader) as failed:
             waiting.result(WAIT_S)
         assert failed.value.maybe_committed
+
+
+def test_a_lane_that_stands_goes_on_when_the_timer_fires(tmp_path: Path) -> None:
+    with open_one(tmp_path) as node:
+        shell = node._node._shell
+        assert isinstance(shell, NativeShell)
+        shell._shell.freeze()  # as the end of a segment does; whoever came upon it is gone
+        wait_until(lambda: not shell.is_standing, WAIT_S)
+        assert node.append(b"x", timeout=WAIT_S) == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fastquorum
-from fastquorum.errors import NotReady, PeerProtocolError, UsageError
+from fastquorum.errors import NotLeader, NotReady, PeerProtocolError, UsageError
 from fastquorum.kernels import load as load_kernels
 from fastquorum.load import kafka_driver
 from fastquorum.load.generating import Driver, Job, generate
@@ -161,9 +161,11 @@ def test_what_was_not_sent_to_a_leader_that_gives_way_waits_for_the_next(tmp_pat
         bootstrap = [endpoint_of(node) for node in nodes.nodes.values()]
         driver = WireDriver(bootstrap, TOPIC, load_kernels("native"), silent(), TIMEOUT_NS, lambda found: None)
         leader, heir = nodes.leader, nodes.followers[0].node_id
-        with stalled(leader):
+        with contextlib.ExitStack() as no_commits:
+            for node in nodes.nodes.values():
+                no_commits.enter_context(stalled(node))
             driver.offer(payloads.take(count), time.monotonic_ns())
-            with contextlib.suppress(NotReady):  # whoever is elected instead
+            with contextlib.suppress(NotReady, NotLeader):  # whoever is elected instead, or was already
                 leader.transfer_leadership(heir, timeout=WAIT_S)
             while not driver._tally.errors:
                 unsent = len(driver._unsent)

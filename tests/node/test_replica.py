@@ -45,6 +45,18 @@ def test_a_leader_that_its_voters_fetch_from_decides_nothing_when_its_timer_fire
     assert not rig.replica.is_leader
 
 
+def test_a_lane_that_stands_goes_on_with_the_timer_of_a_leader_that_is_heard() -> None:
+    rig = Rig(1, 2, 3).lead()
+    voters = {2: rig.accept(), 3: rig.accept()}
+    rig.shell.freeze(rig.now_us)
+    assert rig.shell.is_standing
+    rig.pass_time(rig.replica.raft.deadline_us - rig.now_us)
+    assert not rig.shell.is_standing
+    for node_id, connection in voters.items():
+        rig.fetch(connection, node_id, rig.log.end_offset)
+    assert rig.replica.is_leader
+
+
 # --- a vote -----------------------------------------------------------------------------------------------------------
 
 

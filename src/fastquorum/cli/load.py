@@ -228,6 +228,8 @@ def _check(arguments: argparse.Namespace, driver: str) -> None:
         )
     if driver == "embedded" and arguments.topic:
         raise UsageError("--topic is for drivers over sockets: the embedded one appends to the log", "leave it out")
+    if arguments.topic and not (arguments.bootstrap or arguments.config):
+        raise UsageError("--topic names a log that is there (--bootstrap) or that --config names (topic.name)")
     if driver != "embedded" and arguments.api == "asyncio":
         raise UsageError(f"--api asyncio is for the embedded driver, not for {driver}", "leave it out")
     if arguments.bootstrap:

@@ -16,7 +16,8 @@ The seven rules (each has a scenario test and a mutant in tests/):
    generation, and a completion of an older generation is ignored.
 5. A failed sync latches (`on_flush_failed`): no send, no acknowledgement, no append after it.
 6. Contact is what the lane saw: the state it returns carries the times of the last contacts, and raft/ checks an
-   overdue deadline against them before it acts.
+   overdue deadline against them before it acts. That nothing is overdue may be seen without freezing (`Raft.renew`):
+   contacts only get newer.
 7. A read barrier counts only Fetches that answer responses sent after it began (parked ones are answered empty to
    provoke them), from a majority, with the high watermark past the epoch's start. No clocks, no leases.
 

@@ -47,7 +47,9 @@ class KafkaDriver:
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 0,
-                "queue.buffering.max.messages": 0,  # no bound of its own: what is in flight is bounded already
+                # What is in flight is bounded already: no bound in records, and the largest that there is in bytes.
+                "queue.buffering.max.messages": 0,
+                "queue.buffering.max.kbytes": 2**31 - 1,
                 "delivery.timeout.ms": max(timeout_ns // 1_000_000, 1),
                 "log_level": 3,
             }

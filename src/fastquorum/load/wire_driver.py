@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from fastquorum.errors import NotReady, PeerProtocolError
+from fastquorum.errors import NotReady, PeerProtocolError, UsageError
 from fastquorum.kernels import Kernels, Record
 from fastquorum.load.leader_search import CLIENT_ID, Found, find_leader
 from fastquorum.load.payloads import Append
@@ -245,7 +245,7 @@ class WireDriver:
         if now < self._look_at_ns:
             return
         self._look_at_ns = now + _LOOK_AGAIN_NS
-        with contextlib.suppress(NotReady, OSError):
+        with contextlib.suppress(NotReady, OSError, UsageError):  # a node that has just started may know no topic yet
             self._connect(find_leader(self._bootstrap, self._topic, 0.0))
 
     def _give_up(self, now_ns: int) -> None:

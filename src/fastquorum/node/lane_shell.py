@@ -94,6 +94,10 @@ class LaneShell(Tallied):
         return isinstance(self.terms, LeaderTerms)
 
     @property
+    def is_standing(self) -> bool:
+        return self._lane.is_frozen
+
+    @property
     def is_open(self) -> bool:
         return self.terms is not None
 

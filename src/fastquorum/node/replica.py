@@ -189,8 +189,8 @@ class Replica:
 
     def _is_renewed(self, now_us: Micros) -> bool:
         """Has raft/ only set its next deadline? Then the lane need not stop for it, nor for this thread, which may be
-        kept from its interpreter. What waits to be decided comes first."""
-        if not self.is_leader or self.shell.handed_up or self._inbox:
+        kept from its interpreter. What waits to be decided comes first, and a lane that stands is to go on after it."""
+        if not self.is_leader or self.shell.handed_up or self._inbox or self.shell.is_standing:
             return False
         with self._lock:
             state = self.shell.look(now_us)

@@ -101,6 +101,14 @@ def _not_negative(value: object) -> int:
     return number
 
 
+def _part_of_a_second(value: object) -> int:
+    """In microseconds."""
+    number = _not_negative(value)
+    if number > 1000 * MS:
+        raise ValueError("expected at most a second")
+    return number
+
+
 def _milliseconds(value: object) -> int:
     return _positive(value) * MS
 
@@ -216,7 +224,7 @@ SETTINGS: Final = (
     _quorum("append_queue_bytes_max", ["append.queue.max.bytes"], _positive, both=False),
     _quorum("idle_us_max", ["metadata.max.idle.interval.ms"], _milliseconds_or_never, both=False),
     _quorum("disk_stall_us_max", ["disk.stall.max.ms"], _milliseconds, both=False),
-    _quorum("busy_poll_us", ["busy.poll.us"], _not_negative, both=False),
+    _quorum("busy_poll_us", ["busy.poll.us"], _part_of_a_second, both=False),
 )
 
 MEANINGS: Final = {

@@ -85,7 +85,12 @@ class Shell(Protocol):
 
     def advance(self, high_watermark: Offset) -> None: ...
     def look(self, now_us: Micros) -> LaneState | None:
-        """What the lane knows, for people; it goes on. Nothing may be decided from it. None while it is closed."""
+        """What the lane knows; it goes on. For people, and for `Raft.renew`, to which contacts that only get newer are
+        enough: nothing else may be decided from it. None while it is closed."""
+
+    @property
+    def is_standing(self) -> bool:
+        """Is the lane frozen, though nothing is being decided? `resume` is wanted then."""
 
     def waiting(self) -> tuple[int, int]:
         """Records and bytes of the appends that wait for their commit."""

@@ -247,8 +247,10 @@ class NativeCallers(Tallied):
 
     def error_of(self, code: int) -> FastQuorumError:
         """What a negative result stands for."""
-        forgotten = self._forgotten if code < BARRIER_FAILED else None
-        found = self._errors.get(code) or forgotten or self.error or self.not_leader()
+        found = self._errors.get(code)
+        if found is None and code < BARRIER_FAILED:
+            found = self._forgotten
+        found = found or self.error or self.not_leader()
         return copy.copy(found)  # an exception raised again and again gathers tracebacks
 
     def _raise_refused(self, verdict: int, appends: Appends) -> None:
@@ -404,7 +406,9 @@ class NativeCallers(Tallied):
         self._error_codes -= 1
         self._errors[self._error_codes] = error
         if len(self._errors) > _ERRORS_KEPT:
-            self._forgotten = self._errors.pop(max(self._errors))
+            oldest = max(self._errors)
+            self._forgotten = self._errors[oldest]  # before it goes: somebody may be looking
+            del self._errors[oldest]
         self._shell.fail_pending(self._error_codes)
 
 

@@ -277,6 +277,10 @@ class NativeShell(NativeCallers):
     def advance(self, high_watermark: Offset) -> None:
         self._shell.advance(high_watermark)
 
+    @property
+    def is_standing(self) -> bool:
+        return self._shell.is_frozen
+
     def look(self, now_us: Micros) -> LaneState | None:
         return self._shell.state() if self.terms is not None else None
 
