@@ -132,6 +132,13 @@ def test_ctrl_c_ends_the_run_and_still_reports(quick: list[str], tmp_path: Path)
     assert max(point["in_flight"] for point in said["timeline"]) <= 8
 
 
+def endpoint_of(node: RunningCommand) -> str:
+    """HOST:PORT, as it says where it listens."""
+    found = re.search(r"://(\S+?),", node.line)
+    assert found is not None
+    return found[1]
+
+
 def _logs(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "data").glob("*/quorum-1/node-*/*/*.log"))
 
@@ -147,11 +154,10 @@ def _has_bytes_at(path: Path, position: int) -> bool:
 def test_a_quorum_that_others_run_is_loaded_through_its_door_until_it_does_not_keep_up(
     data: Path, running: Callable[..., RunningCommand], tmp_path: Path, fastquorum: Callable[..., Ran]
 ) -> None:
-    found = re.search(r"://(\S+?),", running(data).line)
-    assert found is not None
+    endpoint = endpoint_of(running(data))
     # A window of one append: whatever the machine, it is not kept up with for long.
     words = ["--sweep", "--rate", "50", "--seconds", "0.3", "--warmup", "0", "--in-flight-max", "1"]
-    said = loaded("--bootstrap", found[1], *words, "--history", tmp_path / "h", "--format", "json")
+    said = loaded("--bootstrap", endpoint, *words, "--history", tmp_path / "h", "--format", "json")
     rates = [step["offered_per_s"] for step in said["steps"]]
     assert rates == sorted(rates)
     for step in said["steps"]:
@@ -168,20 +174,18 @@ def test_a_quorum_that_others_run_is_loaded_through_its_door_until_it_does_not_k
 
 
 def test_a_log_of_another_name_is_not_written_to(data: Path, running: Callable[..., RunningCommand]) -> None:
-    found = re.search(r"://(\S+?),", running(data).line)
-    assert found is not None
-    ran = in_process("load", "--bootstrap", found[1], "--topic", "payments", "--seconds", "1")
+    endpoint = endpoint_of(running(data))
+    ran = in_process("load", "--bootstrap", endpoint, "--topic", "payments", "--seconds", "1")
     assert ran.code == 2
-    assert f"{found[1]} has no topic 'payments'; --topic NAME is the log to load" in ran.err
+    assert f"{endpoint} has no topic 'payments'; --topic NAME is the log to load" in ran.err
 
 
 def test_a_kafka_client_has_room_for_every_record_of_what_is_in_flight(
     data: Path, running: Callable[..., RunningCommand]
 ) -> None:
-    found = re.search(r"://(\S+?),", running(data).line)
-    assert found is not None
+    endpoint = endpoint_of(running(data))
     words = ["--driver", "kafka", "--closed", "4", "--batch", "500", "--in-flight-max", "4"]
-    said = loaded("--bootstrap", found[1], *words, "--seconds", "0.3", "--warmup", "0", "--format", "json")
+    said = loaded("--bootstrap", endpoint, *words, "--seconds", "0.3", "--warmup", "0", "--format", "json")
     assert said["acknowledged"] > 0
     assert said["errors"] == {}
 

@@ -17,7 +17,7 @@ FAILED_S = 20.0
 """A failing node is gone within this; it is a bound, not a measure."""
 
 
-# Once only: the next call would succeed: nobody may try it. It is a thread's fiftieth: elections do not make so many,
+# Once only: the next call would succeed, and nobody may try it. A thread's fiftieth: elections do not make so many,
 # even some more than are needed, and so it befalls a node under load.
 @pytest.mark.parametrize("injection", ["fdatasync:error=EIO:when=50", "pwrite64:error=EIO:when=50"])
 @pytest.mark.parametrize("role", ["leader", "follower"])

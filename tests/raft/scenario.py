@@ -275,10 +275,13 @@ class Replica:
         self._now_us = end_us
         return self
 
+    def renewed(self) -> Raft | None:
+        """A copy whose timer's turn, now, decided nothing; None if there is something to decide."""
+        lane, asked = self.lane.state(self.fake_log), copy.deepcopy(self.raft)
+        return asked if lane is not None and asked.renew(lane, self._now_us) else None
+
     def renews(self) -> bool:
-        """Would the timer's turn, now, decide nothing? Asked of a copy: nothing changes."""
-        lane = self.lane.state(self.fake_log)
-        return lane is not None and copy.deepcopy(self.raft).renew(lane, self._now_us)
+        return self.renewed() is not None
 
     def elapse_to_deadline(self) -> None:
         assert self.raft.deadline_us >= 0, "no timer is set"

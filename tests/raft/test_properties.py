@@ -1,6 +1,5 @@
 """Whatever comes, in whatever order, a replica keeps its promises: random events against `promises.Promises`."""
 
-import copy
 from typing import Any
 
 from hypothesis import given, settings
@@ -65,11 +64,10 @@ class Life:
         if self.replica.raft.deadline_us >= 0:
             late_us = self.draw(st.sampled_from((0, 0, 0, 5_000_000)))
             self.replica.now_us = max(self.replica.raft.deadline_us, self.replica.now_us) + late_us
-            renewed, lane = copy.deepcopy(self.replica.raft), self.replica.lane.state(self.replica.fake_log)
-            is_renewed = lane is not None and renewed.renew(lane, self.replica.now_us)
+            renewed = self.replica.renewed()
             before = len(self.replica.effects)
             self.step(ev.TimerFired())
-            if is_renewed:  # what was not asked would have said nothing else
+            if renewed is not None:  # what was not asked would have said nothing else
                 assert self.replica.effects[before:] == []
                 assert renewed.deadline_us == self.replica.raft.deadline_us
 

@@ -70,22 +70,27 @@ class Leader(Role):
 
     def is_heard(self, core: Core) -> bool:
         """Would `poll` do no more than set the next deadline: nobody resigns, and nobody is to be told who leads?"""
-        deadline = self._quorum_deadline(core)
-        if core.is_shutting_down or self.resign_cause is not None or 0 <= deadline <= core.now_us:
+        if self._cause_to_end(core, self._quorum_deadline(core)) is not None:
             return False
         return core.now_us < self._begin_at_us or not self._silent_voters(core)
 
     def poll(self, core: Core) -> Cause | None:
+        quorum_deadline = self._quorum_deadline(core)
+        cause = self._cause_to_end(core, quorum_deadline)
+        if cause is not None:
+            return cause
+        if quorum_deadline >= 0:
+            core.wake_at(quorum_deadline)
+        self._announce(core)
+        return None
+
+    def _cause_to_end(self, core: Core, quorum_deadline: Micros) -> Cause | None:
         if core.is_shutting_down:
             return Cause.SHUTDOWN
         if self.resign_cause is not None:
             return self.resign_cause
-        quorum_deadline = self._quorum_deadline(core)
         if quorum_deadline >= 0 and core.is_silence(quorum_deadline):
             return Cause.QUORUM_LOST
-        if quorum_deadline >= 0:
-            core.wake_at(quorum_deadline)
-        self._announce(core)
         return None
 
     def _quorum_deadline(self, core: Core) -> Micros:
