@@ -131,6 +131,7 @@ cdef extern from "lane/lane.h" namespace "fastquorum::lane" nogil:
         cbool has_failed() noexcept
         int64_t high_watermark() noexcept
         int64_t deadline_us() noexcept
+        int64_t gathered_bytes() noexcept
         cbool serves(int64_t connection) noexcept
         cbool may_lead(const LeaderTerms &terms) noexcept
         cbool open_leader(const LeaderTerms &terms, int64_t now_us) except +

@@ -217,6 +217,10 @@ cdef class Lane:
     def deadline_us(self):
         return self._lane.get().deadline_us()
 
+    @property
+    def gathered_bytes(self):
+        return self._lane.get().gathered_bytes()
+
     cdef list _done(self):
         """What the call brought about, or what the log raised in it."""
         out, self._out = self._out, []

@@ -132,8 +132,8 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         void synced(int64_t token, int error, int64_t at_us) except +
         Failure failure(int *error, int64_t *offset) noexcept
         void hold_syncs(cbool hold) noexcept
-        cbool is_roll_wanted() noexcept
-        void rolled() noexcept
+        int64_t room_wanted() noexcept
+        void room_sought() noexcept
         cbool was_cut_off() noexcept
         cbool may_lead(const LeaderTerms &terms) noexcept
         void open_leader(const LeaderTerms &terms, int64_t at_us) except +

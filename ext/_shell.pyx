@@ -264,15 +264,15 @@ cdef class Shell:
             self._shell.hold_syncs(hold)
 
     @property
-    def is_roll_wanted(self):
-        cdef bint wanted
+    def room_wanted(self):
+        cdef int64_t wanted
         with nogil:
-            wanted = self._shell.is_roll_wanted()
+            wanted = self._shell.room_wanted()
         return wanted
 
-    def rolled(self):
+    def room_sought(self):
         with nogil:
-            self._shell.rolled()
+            self._shell.room_sought()
 
     @property
     def was_cut_off(self):
@@ -338,7 +338,7 @@ cdef class Shell:
         return from_state(state)
 
     def offer(self, int64_t connection, frame, int64_t now_us):
-        """False: the segment is full; a roll first, and then again."""
+        """False: the log's end has no room for it; that first, and then again."""
         cdef Span span
         cdef Py_buffer view
         cdef bint taken

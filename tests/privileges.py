@@ -51,14 +51,16 @@ def strace_missing() -> str:
     return "" if tried.returncode == 0 else f"strace cannot trace here: {tried.stderr.strip()}"
 
 
-def strace(log: Path, *injections: str) -> list[str]:
-    """A command prefix that injects faults into system calls. The command stays our direct child (-D)."""
+def strace(log: Path, *injections: str, of: Path | None = None) -> list[str]:
+    """A command prefix that injects faults into system calls, or into those on one file, which exists. The command
+    stays our direct child (-D)."""
     reason = strace_missing()
     if reason:
         missing(reason)
     calls = ",".join(each.partition(":")[0] for each in injections)
     injected = [word for each in injections for word in ("-e", f"inject={each}")]
-    return ["strace", "-D", "-f", "-qq", "-o", str(log), "-e", f"trace={calls}", *injected]
+    only = ["-P", str(of)] if of is not None else []
+    return ["strace", "-D", "-f", "-qq", "-o", str(log), *only, "-e", f"trace={calls}", *injected]
 
 
 def compiled(source: str, name: str, directory: Path) -> Path:

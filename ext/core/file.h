@@ -53,6 +53,12 @@ class File {
         return 0;
     }
 
+    int truncate(std::int64_t size) noexcept {
+        while (::ftruncate(descriptor_, size) != 0)
+            if (errno != EINTR) return errno;
+        return 0;
+    }
+
     int zero_fill(std::int64_t start, std::int64_t end) noexcept {
         static constexpr std::int64_t chunk = 256 * 1024;
         static const std::uint8_t zeros[chunk] = {};
@@ -71,6 +77,9 @@ class File {
         }
         return 0;
     }
+
+    // The file system is full, or a quota is: nothing is lost by what fails with this.
+    static bool lacks_room(int error) noexcept { return error == ENOSPC || error == EDQUOT; }
 
     int close() noexcept {
         if (descriptor_ < 0) return 0;

@@ -5,9 +5,11 @@ A class also inherits the built-in that fits. Foreign exceptions are mapped to t
 
 import errno
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from fastquorum.types import Endpoint, Epoch, NodeId, Offset
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(eq=False)
@@ -170,12 +172,17 @@ class NotLeader(RetriableError):
     endpoint: Endpoint | None = None
     maybe_committed: bool = False
     """True if the append had reached this replica's log before leadership was lost: it may still commit."""
+    hindrance: str = ""
+    """What keeps this node from leading, and what to do about it; empty if nothing does."""
 
     def __str__(self) -> str:
+        text = f"this node does not lead epoch {self.epoch}"
+        if self.hindrance:
+            text += f" ({self.hindrance})"
         if self.leader_id < 0:
-            return f"this node does not lead epoch {self.epoch}, and no leader is known: retry after the election"
+            return f"{text}, and no leader is known: retry after the election"
         at = f" at {self.endpoint.host}:{self.endpoint.port}" if self.endpoint else ""
-        return f"this node does not lead epoch {self.epoch}: ask node {self.leader_id}{at}"
+        return f"{text}: ask node {self.leader_id}{at}"
 
 
 @dataclass(eq=False)
@@ -319,7 +326,7 @@ class StorageFailed(FatalError, OSError):
 
     def __str__(self) -> str:
         todo = "check the device and restart the process"
-        if self.errno_code in (errno.ENOSPC, errno.EDQUOT):
+        if self.errno_code in _FULL:
             todo = "make room on its file system and start the process again, which needs nothing else"
         return (
             f"{self.operation} of {self.path} failed: {self.detail}; the replica stops, because what the disk holds is "
@@ -331,6 +338,11 @@ class StorageFailed(FatalError, OSError):
         """A file could not be opened: a write or a sync never fails like this."""
         return self.errno_code in (errno.EMFILE, errno.ENFILE)
 
+    @property
+    def lacks_room(self) -> bool:
+        """The file system is full, or a quota is: what was to be written is not there, and all else is as it was."""
+        return self.errno_code in _FULL
+
 
 @dataclass(eq=False)
 class FsyncFailed(StorageFailed):
@@ -339,6 +351,11 @@ class FsyncFailed(StorageFailed):
     @property
     def lacks_descriptor(self) -> bool:
         """Final, whatever the error's number."""
+        return False
+
+    @property
+    def lacks_room(self) -> bool:
+        """Final, too: what was written before may be lost."""
         return False
 
 

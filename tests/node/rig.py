@@ -105,6 +105,7 @@ class FakeListener:
     def __init__(self) -> None:
         self.committed: list[int] = []
         self.leaderships: list[tuple[int, int, bool]] = []
+        self.full: list[bool] = []
         self.stopped: list[FastQuorumError | None] = []
         self.watches_commits = False
 
@@ -113,6 +114,9 @@ class FakeListener:
 
     def on_leadership(self, epoch: int, leader_id: int, endpoint: Endpoint | None, is_self: bool) -> None:
         self.leaderships.append((epoch, leader_id, is_self))
+
+    def on_disk_full(self, is_full: bool) -> None:
+        self.full.append(is_full)
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.stopped.append(error)
@@ -147,8 +151,9 @@ class Rig:
         versions: ApiVersionsResponse | None = None,
         files: Mapping[str, bytes] | None = None,
         first_records: tuple[bytes, ...] = (),
+        room_bytes: int | None = None,
     ) -> None:
-        """`files` are on the disk before it starts."""
+        """`files` are on the disk before it starts; `room_bytes` is what it has room for beside them."""
         self.config = config or QuorumConfig(preallocate_bytes=4096)
         self.versions = versions or api_versions()
         """What its peers speak."""
@@ -162,6 +167,7 @@ class Rig:
         self.disk.make_directory(LOG_DIRECTORY)
         for name, data in (files or {}).items():
             self.disk.replace_file(name, data)
+        self.disk.room_bytes = room_bytes
         self.kernels = load("pure")
         self.log = Log.open(self.disk, self.kernels, self.config, self.flusher)
         self.now_us = 1_000_000

@@ -153,13 +153,11 @@ def test_a_write_that_fails_on_a_callers_thread_stops_the_replica(monkeypatch: p
     waiting = rig.append(b"being synced")
 
     def fail(*_: object, **__: object) -> None:
-        raise StorageFailed(detail="injected", operation="write", path="/fake", errno_code=28)
+        raise StorageFailed(detail="injected", operation="write", path="/fake", errno_code=5)
 
     monkeypatch.setattr(rig.log._segments[-1].file, "write", fail)
-    half = bytes(rig.config.batch_bytes_max // 2)
-    rig.append(half)
     with pytest.raises(StorageFailed):
-        rig.append(half)
+        rig.append(bytes(rig.config.batch_bytes_max // 2))
     assert is_over(rig)
     assert waiting.errors
 
@@ -207,10 +205,10 @@ def test_between_a_durable_mark_that_failed_and_the_end_nothing_leaves(monkeypat
     connection = rig.accept()
     rig.fetch(connection, 2, rig.log.end_offset)
 
-    def full(*_: object) -> None:
-        raise StorageFailed("no space left", "write", "durable-mark", 28)
+    def fail(*_: object) -> None:
+        raise StorageFailed("input/output error", "write", "durable-mark", 5)
 
-    monkeypatch.setattr(rig.disk, "replace_file", full)
+    monkeypatch.setattr(rig.disk, "replace_file", fail)
     rig.append(b"x")
     rig.sync()
     with pytest.raises(StorageFailed), rig.lock:

@@ -64,6 +64,7 @@ LEADER = NodeMetrics(
     segment_count=2,
     sync_count=40,
     syncing_us=1_500,
+    is_disk_full=False,
     moved=Moved(60, 40),
     replicas=(
         ReplicaMetrics(node_id=2, is_voter=True, end_offset=98, lag=2, since_contact_us=300, since_caught_up_us=900),

@@ -36,6 +36,7 @@ class FakeLog:
         self.epochs = epochs
         """From `start_offset` on."""
         self.unflushed = 0
+        self.is_full = False
         self.start_offset = 0
         self.snapshots = FakeSnapshots()
 

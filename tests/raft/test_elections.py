@@ -1,5 +1,7 @@
 """From silence to a leader: timeouts, pre-votes, votes, and what late or odd answers do (KIP-595, KIP-996)."""
 
+from typing import Any
+
 import pytest
 
 from fastquorum.config import MS, QuorumConfig
@@ -240,6 +242,26 @@ def test_a_voter_without_known_address_is_not_asked() -> None:
     voter.pass_deadline(until=voter.raft.role.PROSPECTIVE)
     assert [to for to, _ in voter.requests(VoteRequest)] == [2]
     assert endpoint(2) == voter.last_request(2).endpoint
+
+
+def test_a_voter_whose_disk_is_full_votes_but_does_not_stand() -> None:
+    voter = replica(1).unattached(epoch=5)
+    voter.fake_log.is_full = True
+    voter.step(ev.RoomChanged())
+    voter.elapse(60_000)
+    assert voter.role == "unattached"
+    answer: Any = voter.receives(vote_request(6, by=2))
+    assert answer.topics[0].partitions[0].vote_granted
+
+
+def test_a_sole_voter_that_starts_on_a_full_disk_waits_for_room() -> None:
+    alone = replica(1).voters(1)
+    alone.fake_log.is_full = True
+    alone.starts().elapse(60_000)
+    assert alone.role == "unattached"
+    alone.fake_log.is_full = False
+    alone.step(ev.RoomChanged())
+    assert alone.role == "leader"
 
 
 def test_a_replica_whose_disk_stalls_does_not_stand_until_it_syncs_again() -> None:

@@ -1,5 +1,6 @@
 """The follower and the observer: what the lane hands up, lost connections, finding the leader (KIP-595)."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -46,6 +47,22 @@ def test_records_that_raft_had_to_see_are_appended_and_the_lane_fetches_on() -> 
     assert kinds == [fx.CloseLane, fx.AppendSpan, fx.CommitTo]
     assert asked.ordered(fx.CommitTo) == [fx.CommitTo(16)]
     assert attempt(asked) == before + 1
+
+
+def test_records_that_a_full_disk_has_no_room_for_are_asked_for_again_now_and_then() -> None:
+    asked = follower()
+    asked.fake_log.is_full = True
+    fetches = []
+    for _ in range(12):
+        asked.lane_hands_up(fetch_response(5, leader=3, high_watermark=16))
+        assert asked.raft.lane_terms() is None, "nothing is fetched meanwhile"
+        asked.forget()
+        asked.elapse_to_deadline()
+        fetches.append(asked.now_us)
+        assert asked.ordered(fx.ConnectLeader)
+        assert asked.role == "follower"
+    pauses = {after - before for before, after in pairwise(fetches)}
+    assert pauses == {QuorumConfig().fetch_timeout_us // 4}, "seldom, but the leader is heard in time"
 
 
 @pytest.mark.parametrize(("told", "known"), [(99, 18), (17, 17), (-1, -1)])

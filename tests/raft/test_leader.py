@@ -255,6 +255,20 @@ def test_a_leader_whose_disk_stalls_resigns_and_stays_down_until_it_syncs() -> N
     leader.pass_deadline(until=leader.role.PROSPECTIVE)
 
 
+def test_a_leader_whose_disk_is_full_resigns_and_stays_down_until_it_has_room() -> None:
+    leader = replica(1).leader(epoch=5).log("5:8")
+    assert leader.role == "leader"
+    leader.fake_log.is_full = True
+    assert not leader.renews(), "its timer must not pass over that"
+    leader.step(ev.RoomChanged())
+    assert leader.role == "resigned"
+    leader.elapse(30_000)
+    assert (leader.role, leader.epoch) == ("unattached", 6)
+    leader.fake_log.is_full = False
+    leader.step(ev.RoomChanged())
+    leader.pass_deadline(until=leader.role.PROSPECTIVE)
+
+
 # --- the lane's terms -------------------------------------------------------------------------------------------------
 
 

@@ -50,6 +50,12 @@ def lose_pre_votes_of_a_follower(asked: Replica) -> None:
     answers(granted=False)(asked)
 
 
+def fill_the_disk(asked: Replica) -> None:
+    assert asked.role == RoleName.LEADER
+    asked.fake_log.is_full = True
+    asked.step(ev.RoomChanged())
+
+
 WAYS: dict[tuple[RoleName, Cause], Callable[[Replica], object]] = {
     (RoleName.UNATTACHED, Cause.ELECTION_TIMEOUT): time_out,
     (RoleName.FOLLOWER, Cause.FETCH_TIMEOUT): time_out,
@@ -64,6 +70,7 @@ WAYS: dict[tuple[RoleName, Cause], Callable[[Replica], object]] = {
     (RoleName.LEADER, Cause.QUORUM_LOST): time_out,
     (RoleName.LEADER, Cause.RESIGN_REQUESTED): lambda asked: asked.step(ev.ResignRequested(-1, 5)),
     (RoleName.LEADER, Cause.DISK_STALLED): lambda asked: asked.step(ev.DiskStalled()),
+    (RoleName.LEADER, Cause.DISK_FULL): fill_the_disk,
     (RoleName.LEADER, Cause.SHUTDOWN): lambda asked: asked.step(ev.ShutdownRequested()),
     **{(role, Cause.HIGHER_EPOCH): lambda asked: asked.receives(vote_request(6, to=key(3))) for role in RoleName},
     **{(role, Cause.LEADER_OF_HIGHER_EPOCH): lambda asked: asked.receives(begin_request(6)) for role in RoleName},

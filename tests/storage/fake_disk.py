@@ -3,6 +3,7 @@
 A crash keeps, of what was not synced, whatever subset a callable chooses, sector by sector; directory entries likewise.
 """
 
+import errno
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -126,12 +127,15 @@ class FakeDisk:
         self.operations = 0
         self.crash_at = -1
         """Raise `Crashed` at this operation, to stop in the middle of something."""
+        self.room_bytes: int | None = None
+        """How much more the files may hold together; None: as much as they like."""
 
     def open(self, name: str, mode: Literal["create", "open", "read"] = "open") -> SegmentFile:
         if mode != "read":
             self._step()
         if mode == "create":
             assert name not in self.entries, name
+            self.take_room("open", name, 0)
             self.entries[name] = Inode()
         if name not in self.entries:
             raise StorageFailed(detail="no such file", operation="open", path=f"{self.root}/{name}", errno_code=2)
@@ -165,6 +169,9 @@ class FakeDisk:
 
     def replace_file(self, name: str, data: bytes) -> None:
         self._step()
+        if self.room_bytes is not None and self.room_bytes < len(data):
+            raise self._full("write", name)
+        self.take_room("write", name, len(data))
         self.entries[name] = self.durable_entries[name] = Inode(bytearray(data), bytearray(data))
 
     def write_file(self, name: str, data: bytes) -> None:
@@ -196,6 +203,24 @@ class FakeDisk:
             disk.entries[name] = disk.durable_entries[name] = survivor
         return disk
 
+    def take_room(self, operation: str, name: str, size_bytes: int) -> int:
+        """For so many bytes, or fewer if there is not as much; StorageFailed if there is none."""
+        if self.room_bytes is None:
+            return size_bytes
+        if self.room_bytes <= 0:
+            raise self._full(operation, name)
+        taken = min(size_bytes, self.room_bytes)
+        self.room_bytes -= taken
+        return taken
+
+    def give_room(self, size_bytes: int) -> None:
+        if self.room_bytes is not None:
+            self.room_bytes += size_bytes
+
+    def _full(self, operation: str, name: str) -> StorageFailed:
+        path = f"{self.root}/{name}"
+        return StorageFailed(detail="no space left", operation=operation, path=path, errno_code=errno.ENOSPC)
+
     def _step(self) -> None:
         self.operations += 1
         if self.operations == self.crash_at:
@@ -215,10 +240,15 @@ class StepFile(FakeFile):
 
     def write(self, position: int, data: Buffer) -> None:
         self._disk._step()
-        super().write(position, data)
+        wanted = max(position + len(data) - self.size_bytes, 0)
+        taken = self._disk.take_room("write", self.path, wanted) if wanted else 0
+        super().write(position, bytes(data)[: len(data) - wanted + taken])  # as pwrite does: what there is room for
+        if taken < wanted:
+            self._disk.take_room("write", self.path, 1)
 
     def truncate(self, size_bytes: int) -> None:
         self._disk._step()
+        self._disk.give_room(self.size_bytes - size_bytes)
         super().truncate(size_bytes)
 
     def sync(self) -> None:

@@ -246,8 +246,9 @@ class Engine final : private lane::Outputs {
     void set_appended_us(Micros at_us) noexcept { appended_us_.store(at_us, std::memory_order_relaxed); }
     bool has_failed() const noexcept { return latch_.load(std::memory_order_acquire); }  // from any thread
     bool was_cut_off() const noexcept { return was_cut_off_; }
-    bool is_roll_wanted() const noexcept { return is_roll_wanted_; }
-    void rolled() noexcept { is_roll_wanted_ = false; }
+    // So many bytes of room at the log's end, which it had not; 0: none is wanted. The lane is frozen until it was looked for.
+    std::int64_t room_wanted() const noexcept { return room_wanted_; }
+    void room_sought() noexcept { room_wanted_ = 0; }
     Micros flush_began_us() const noexcept { return flush_began_us_.load(std::memory_order_relaxed); }  // from any thread
     // From any thread. Only of a sync that is still under way: it may have ended since its beginning was looked at.
     void watch_flush_again(Micros from_us) noexcept {
@@ -413,7 +414,7 @@ class Engine final : private lane::Outputs {
         taken_.clear();
     }
 
-    // A frame that waited for raft/, on a lane that goes on. False: a roll first, and then again.
+    // A frame that waited for raft/, on a lane that goes on. False: room first, and then again.
     bool offer(Connection connection, Span frame, Micros at_us) {
         if (!make_room(lane_.gathered_bytes() + frame.size)) return false;
         serve(connection, frame, at_us);
@@ -632,12 +633,12 @@ class Engine final : private lane::Outputs {
         return offset;
     }
 
-    // False: the segment is full. The lane is frozen then, and Python rolls.
+    // False: the segment is full, or the file system. The lane is frozen then, and Python rolls, or finds that it cannot.
     bool make_room(std::int64_t size_bytes) noexcept {
         if (lane_.mode() == lane::Mode::closed || lane_.is_frozen() || !log_.is_lent()) return true;
-        if (log_.has_room(size_bytes, size_bytes)) return true;
-        check(lane_.freeze());
-        is_roll_wanted_ = true;
+        if (log_.make_room(size_bytes, size_bytes)) return true;
+        check(log_.failure() == Failure::none && lane_.freeze());
+        room_wanted_ = size_bytes;
         has_news_ = true;
         return false;
     }
@@ -1039,7 +1040,7 @@ class Engine final : private lane::Outputs {
     bool is_push_wanted_ = false;
     bool is_stopped_ = false;
     bool was_cut_off_ = false;
-    bool is_roll_wanted_ = false;
+    std::int64_t room_wanted_ = 0;
     bool ending_ = false;
     bool is_flusher_wanted_ = false;
     bool has_job_ = false;  // of storage.Log's

@@ -2,6 +2,9 @@
 //
 // It writes into the active segment, samples what a sync will make durable before that begins, and counts it when it has
 // ended (rule 4). It neither rolls nor truncates. All of it under the lane lock, but for the syncs themselves.
+//
+// An append goes into zeros that are there: a file system that is full is noticed before anything is written that would end
+// half-way, and storage.Log, which has to do with it, is asked for room.
 #pragma once
 
 #include <cstdint>
@@ -84,11 +87,14 @@ class NodeLog final : public lane::Log {
 
     void take_back() noexcept { is_lent_ = false; }
 
-    // Do so many more bytes and records fit into the active segment? An empty one takes any number of bytes.
-    bool has_room(std::int64_t size_bytes, std::int64_t record_count) const noexcept {
-        const SegmentRef &active = loan_.segments.back();
-        if (active.size_bytes == 0) return true;
-        return loan_.end_offset + record_count - active.base_offset <= INT32_MAX && active.size_bytes + size_bytes <= loan_.segment_bytes;
+    // Do so many more bytes and records fit into the active segment, and are there zeros for them, or can they be made? False:
+    // the segment is full, or the file system is; or the disk has failed.
+    bool make_room(std::int64_t size_bytes, std::int64_t record_count) noexcept {
+        if (!fits(size_bytes, record_count)) return false;
+        const std::int64_t end = loan_.segments.back().size_bytes + size_bytes;
+        if (end <= loan_.prepared_bytes) return true;
+        const bool is_good = prepare(std::max(end, std::min(loan_.prepared_bytes + loan_.zeros_step, loan_.segment_bytes)));
+        return is_good && end <= loan_.prepared_bytes;
     }
 
     // A sync that the shell has to have done; once.
@@ -124,7 +130,8 @@ class NodeLog final : public lane::Log {
         fail(Failure::sync, error);
     }
 
-    // Zeros up to `end`, in front of the writer; where they end now.
+    // Zeros up to `end`, in front of the writer, if the file system has room for them: `prepared_bytes` says where they end. False:
+    // the disk has failed.
     bool prepare(std::int64_t end) noexcept {
         SegmentRef &active = loan_.segments.back();
         const std::int64_t from = std::max(loan_.prepared_bytes, active.size_bytes);
@@ -132,6 +139,10 @@ class NodeLog final : public lane::Log {
         int error = hit(Point::before_segment_zero_fill);
         if (error == 0) error = active.file->zero_fill(from, end);
         if (error == 0) error = hit(Point::after_segment_zero_fill);
+        if (File::lacks_room(error)) {
+            error = active.file->truncate(from);  // the little that was left is for what cannot wait: a vote, the mark
+            if (error == 0) return true;
+        }
         if (error != 0) return fail(Failure::write, error);
         loan_.prepared_bytes = end;
         return true;
@@ -188,6 +199,13 @@ class NodeLog final : public lane::Log {
     }
 
    private:
+    // Into the active segment. An empty one takes any number of bytes.
+    bool fits(std::int64_t size_bytes, std::int64_t record_count) const noexcept {
+        const SegmentRef &active = loan_.segments.back();
+        if (active.size_bytes == 0) return true;
+        return loan_.end_offset + record_count - active.base_offset <= INT32_MAX && active.size_bytes + size_bytes <= loan_.segment_bytes;
+    }
+
     Position written_end() const noexcept {
         const SegmentRef &active = loan_.segments.back();
         return {loan_.end_offset, active.base_offset, active.size_bytes};

@@ -102,14 +102,14 @@ class Shell {
         engine_.hold_syncs(hold);
     }
 
-    bool is_roll_wanted() {
+    std::int64_t room_wanted() {
         Engine::Section section(engine_);
-        return engine_.is_roll_wanted();
+        return engine_.room_wanted();
     }
 
-    void rolled() {
+    void room_sought() {
         Engine::Section section(engine_);
-        engine_.rolled();
+        engine_.room_sought();
     }
 
     bool was_cut_off() {

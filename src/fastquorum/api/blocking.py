@@ -158,6 +158,9 @@ class Watch:
     def on_ready(self) -> None:
         self._notify()
 
+    def on_disk_full(self, is_full: bool) -> None:
+        pass  # who appends is told why this node does not lead
+
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.over = True
         self._notify()

@@ -77,6 +77,9 @@ class Bridge:
     def on_ready(self) -> None:
         self._changed()
 
+    def on_disk_full(self, is_full: bool) -> None:
+        pass  # who appends is told why this node does not lead
+
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.over = True
         self._has_committed = True

@@ -24,11 +24,12 @@ class NodeLog:
         self._verbose = verbose
         self._node_id: NodeId | None = None
         self._epoch: Epoch | None = None
+        self._data = ""
 
     def started(self, node: RunningNode, data: str) -> None:
         """On stdout: it listens."""
         identity, endpoint, metrics = node.identity, node.advertised, node.metrics_endpoint
-        self._node_id = identity.node_id
+        self._node_id, self._data = identity.node_id, data
         url = f"http://{_host(metrics)}/metrics" if metrics is not None else ""
         reached = f"{endpoint.name}://{endpoint.host}:{endpoint.port}"
         self._say(
@@ -67,6 +68,16 @@ class NodeLog:
             endpoint=f"{now.endpoint.host}:{now.endpoint.port}" if now.endpoint is not None else None,
             is_self=now.is_self,
         )
+
+    def disk_full(self, is_full: bool) -> None:
+        """Always said: somebody has to act."""
+        path = self._data
+        if is_full:
+            sentence = f"no space is left on the file system of {path}: this node does not lead until there is"
+            self._say(sys.stderr, "error", "disk_full", f"fastquorum: {sentence}; make room there", data=path)
+        else:
+            sentence = f"the file system of {path} has room again"
+            self._say(sys.stderr, "info", "disk_has_room", f"fastquorum: {sentence}", data=path)
 
     def ready(self) -> None:
         if self._is_json:  # in words it is told by the leadership before it

@@ -103,6 +103,9 @@ class _Watcher:
     def on_ready(self) -> None:
         self._later(self._log.ready)
 
+    def on_disk_full(self, is_full: bool) -> None:
+        self._later(lambda: self._log.disk_full(is_full))
+
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.error = error
         self.over.set()

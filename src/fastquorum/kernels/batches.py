@@ -16,6 +16,8 @@ Int64Array = npt.NDArray[np.int64]
 
 BATCH_HEADER_BYTES: Final = 61
 """Size of a v2 batch's header, from baseOffset up to the first record."""
+RECORD_OVERHEAD_MAX: Final = 24
+"""Bytes that a value takes in a batch beside itself, at most: four varints and an attribute byte."""
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 """Kafka's `KafkaRaftClient.MAX_BATCH_SIZE_BYTES`."""
 DECOMPRESSED_BYTES_MAX: Final = 64 * 1024 * 1024

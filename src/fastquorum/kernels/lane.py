@@ -245,6 +245,10 @@ class Lane(Protocol):
     def deadline_us(self) -> Micros:
         """When `on_tick` is next due (a parked Fetch's end); -1 never."""
 
+    @property
+    def gathered_bytes(self) -> int:
+        """Of the batch of accepted appends that is not written yet; 0 if there is none."""
+
     # raft's side
     #
     # A lane that opens is not frozen. `close` leaves it frozen, as `freeze` does: the shell ends every decision of

@@ -90,9 +90,8 @@ class Connections:
     def _offer(self, connection: Connection, frame: bytes, *, is_outgoing: bool, now_us: Micros) -> None:
         """Lock held. Straight to the lane if nothing waits before it; else in turn, through the inbox."""
         nothing_waits = not self._inbox and not self._shell.handed_up
-        if nothing_waits and self._shell.is_open and (is_outgoing or self._inbound.is_replica(connection)):
-            self._shell.offer(connection, frame, now_us)
-        else:
+        may_offer = nothing_waits and self._shell.is_open and (is_outgoing or self._inbound.is_replica(connection))
+        if not may_offer or not self._shell.offer(connection, frame, now_us):
             self._inbox.append(Waiting(connection, frame, is_outgoing))
 
     def _on_peer_events(self, events: list[PeerEvent], now_us: Micros) -> None:

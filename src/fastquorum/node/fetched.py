@@ -7,6 +7,7 @@ from typing import Final
 
 from fastquorum.kernels import Kernels
 from fastquorum.node import control
+from fastquorum.node.ports import LaneLock
 from fastquorum.raft import events as ev
 from fastquorum.storage.log import Log
 from fastquorum.types import Epoch, NodeId
@@ -17,11 +18,12 @@ _HANDLE: Final = 1
 
 
 class Fetched:
-    """The records of the answer that is being decided."""
+    """The records of the answer that is being decided. What the log has no room for is as good as not there."""
 
-    def __init__(self, kernels: Kernels, log: Log) -> None:
+    def __init__(self, kernels: Kernels, log: Log, lock: LaneLock) -> None:
         self._kernels = kernels
         self._log = log
+        self._lock = lock
         self._spans: dict[int, control.Span] = {}
 
     def read(self, source: NodeId, message: FetchResponse, epoch_max: Epoch) -> ev.FetchResponseReceived:
@@ -39,6 +41,9 @@ class Fetched:
         span = control.read_span(self._kernels, records, log.end_offset, epoch_min=log.last_epoch, epoch_max=epoch_max)
         if span is None:
             return None
+        with self._lock:
+            if not log.make_room(len(records), len(records)):
+                return None
         self._spans[_HANDLE] = span
         return span.as_event(_HANDLE)
 

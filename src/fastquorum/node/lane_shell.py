@@ -17,7 +17,7 @@ from typing import Final
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, Overloaded, UsageError
-from fastquorum.kernels import Buffer, Kernels
+from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Buffer, Kernels
 from fastquorum.kernels.lane import (
     NO_CONNECTION,
     Advanced,
@@ -214,6 +214,8 @@ class LaneShell(Tallied):
             if batch is not None:
                 self._join(queued, batch)
                 return batch.base_offset
+        if self.is_leader and not self._lane.is_frozen and not self.make_room(_largest(queued)):
+            return AppendVerdict.FROZEN  # raft/ gives up the lead, which is what it will be told
         if queued.encoded is None:
             offset, outputs = self._lane.append(queued.values, self._clock_ms(), now_us)
         else:
@@ -242,10 +244,21 @@ class LaneShell(Tallied):
 
     # --- the lane, on the replica's thread, lock held -----------------------------------------------------------------
 
-    def offer(self, connection: Connection, frame: bytes, now_us: Micros) -> None:
-        """Lock held, lane open. A frame, after whatever raft/ has decided."""
+    def offer(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
+        """Lock held, lane open. A frame, after whatever raft/ has decided. False: there is no room for it."""
         self.resume(now_us)
+        if not self.make_room(len(frame)):
+            return False
         self.perform(self._lane.on_frame(connection, frame, now_us))
+        return True
+
+    def make_room(self, size_bytes: int) -> bool:
+        """Lock held. Will the log take so much more, beside what the lane has gathered? No record is smaller than a
+        byte."""
+        if not self.log.may_claim:
+            return True  # it is over, and whoever stops the replica says why
+        size_bytes += self._lane.gathered_bytes
+        return self.log.make_room(size_bytes, size_bytes)
 
     def admit(self, admission: FetchAdmission, now_us: Micros) -> None:
         self.perform(self._lane.admit(admission, now_us))
@@ -414,3 +427,8 @@ class LaneShell(Tallied):
                 barrier.tell(lambda: self.error or self.not_leader())
             if high_watermark != told:
                 on_committed(high_watermark)
+
+
+def _largest(queued: Queued) -> int:
+    """What it may take in the log, in bytes."""
+    return BATCH_HEADER_BYTES + queued.size_bytes + RECORD_OVERHEAD_MAX * queued.record_count

@@ -71,6 +71,8 @@ class NodeMetrics:
     """Syncs begun."""
     syncing_us: Micros
     """How long the sync under way has lasted; -1 if none is."""
+    is_disk_full: bool
+    """The log's file system has no room for what is appended: this replica does not lead meanwhile."""
     moved: Moved
     replicas: tuple[ReplicaMetrics, ...]
     """On a leader: those that fetch from it."""
@@ -119,7 +121,7 @@ def measure(replica: "Replica", around: Surroundings) -> NodeMetrics:
         sizes = log.sizes()
         end_offset, flushed_end, start_offset = log.end_offset, log.flushed_end, log.start_offset
         moved = shell.progress.so_far(end_offset)
-        last_epoch = log.last_epoch
+        last_epoch, is_disk_full = log.last_epoch, log.is_full
         waiting_records, waiting_bytes = shell.waiting()
     contact_us = state.leader_contact_us if state is not None else NEVER
     voted = raft.voted_key
@@ -149,6 +151,7 @@ def measure(replica: "Replica", around: Surroundings) -> NodeMetrics:
         segment_count=sizes.segment_count,
         sync_count=sizes.sync_count,
         syncing_us=_since(around.sync_began_us, now_us),
+        is_disk_full=is_disk_full,
         moved=moved,
         replicas=tuple(
             ReplicaMetrics(

@@ -67,6 +67,9 @@ class Listener(Protocol):
 
     def on_committed(self, high_watermark: Offset) -> None: ...
     def on_leadership(self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool) -> None: ...
+    def on_disk_full(self, is_full: bool) -> None:
+        """The log's file system has no room for more, or has again."""
+
     def on_stopped(self, error: FastQuorumError | None) -> None:
         """The replica is over: None after a graceful stop, the reason otherwise. Nothing is sent or written after
         it."""

@@ -10,7 +10,9 @@ Must not know election rules, nor what records mean. Source: `kernels/lane.py` (
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
+from fastquorum.config import MS
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, WireError
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
@@ -31,6 +33,9 @@ from fastquorum.raft.raft import Raft
 from fastquorum.storage.ports import StateStore
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire import Message
+
+ROOM_LOOK_US: Final = 250 * MS
+"""How often a full file system is looked at."""
 
 
 class Replica:
@@ -63,7 +68,7 @@ class Replica:
         self._door = door
         self._listener = listener
         self._control_appends = ControlAppends(kernels, shell.log, clock_ms, first_values)
-        self._fetched = Fetched(kernels, shell.log)
+        self._fetched = Fetched(kernels, shell.log, shell.lock)
         self._inbox = Inbox()
         self.connections = Connections(
             shell=shell,
@@ -78,6 +83,10 @@ class Replica:
         self._no_ops = no_ops
         self._leaderships: list[fx.LeadershipChanged] = []
         self._stopped = False
+        self._is_full = False
+        """The log's file system, as raft/ and the listener know."""
+        self._room_at_us: Micros = -1
+        """When to look whether it has room again."""
         shell.not_leader = self.not_leader
         shell.watches_commits = lambda: door.watches_commits or listener.watches_commits
 
@@ -107,7 +116,8 @@ class Replica:
         leader = self.raft.leader_id
         if leader == self.raft.key.id and not self.is_leader:
             leader = NO_NODE
-        return NotLeader(leader, self.raft.epoch, self.raft.endpoint_of(leader), maybe_committed)
+        hindrance = f"no space is left at {self.log.path}: make room there" if self._is_full else ""
+        return NotLeader(leader, self.raft.epoch, self.raft.endpoint_of(leader), maybe_committed, hindrance)
 
     @property
     def deadline_us(self) -> Micros:
@@ -115,12 +125,16 @@ class Replica:
         due = [each for each in (self.shell.deadline_us, self.raft.deadline_us, self._door.deadline_us) if each >= 0]
         if self._no_ops is not None and self._no_ops.deadline_us >= 0:
             due.append(self._no_ops.deadline_us)
+        if self._room_at_us >= 0:
+            due.append(self._room_at_us)
         return min(due, default=-1)
 
     # --- what happens to it -------------------------------------------------------------------------------------------
 
     def start(self, now_us: Micros) -> None:
         """Begin: timers start, a sole voter elects itself."""
+        if self.log.is_full:
+            self._note_room(now_us)
         self.request(ev.Started(), now_us)
 
     def request(self, event: ev.Event, now_us: Micros) -> None:
@@ -166,6 +180,8 @@ class Replica:
             with self._critical():
                 self.shell.on_tick(now_us)
                 self.shell.maintain(now_us)
+            if 0 <= self._room_at_us <= now_us:
+                self._room_at_us = now_us + ROOM_LOOK_US
             self._door.on_tick(now_us)
             if self._no_ops is not None:
                 self._no_ops.on_tick(now_us)
@@ -178,14 +194,29 @@ class Replica:
         with self._failure_stops(now_us):
             if self.shell.error is not None and not self._stopped:
                 self._stop(self.shell.error, now_us)
-            while (self.shell.handed_up or self._inbox) and not self._stopped:
-                self._work_one(now_us)
-            if not self._stopped:
+            while not self._stopped:
+                self._look_for_room(now_us)
+                if self.shell.handed_up or self._inbox:
+                    self._work_one(now_us)
+                    continue
                 with self._lock:
                     self.shell.drain(now_us)
-                if not self.is_leader:
-                    self._door.not_leading()
+                if self.log.is_full == self._is_full:
+                    break
+            if not self._stopped and not self.is_leader:
+                self._door.not_leading()
         self._tell(now_us)
+
+    def _look_for_room(self, now_us: Micros) -> None:
+        """Before anything else is decided: whether the log can take more."""
+        if self.log.is_full != self._is_full:
+            self._note_room(now_us)
+            self._step(ev.RoomChanged(), now_us)
+
+    def _note_room(self, now_us: Micros) -> None:
+        self._is_full = self.log.is_full
+        self._room_at_us = now_us + ROOM_LOOK_US if self._is_full else -1
+        self._listener.on_disk_full(self._is_full)
 
     def _is_renewed(self, now_us: Micros) -> bool:
         """Has raft/ only set its next deadline? Then the lane need not stop for it, nor for this thread, which may be
@@ -235,9 +266,11 @@ class Replica:
             return
         if self.shell.is_open:
             with self._lock:
-                self.shell.offer(item.connection, item.frame, now_us)
-        else:
-            self._step_frame(item.connection, item.frame, now_us)
+                taken = self.shell.offer(item.connection, item.frame, now_us)
+            if taken:
+                return
+            self._look_for_room(now_us)
+        self._step_frame(item.connection, item.frame, now_us)
 
     def _to_door(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
         """False if the frame is raft's. A client's request may come on a replica's connection, too: then the lane

@@ -43,6 +43,8 @@ def readiness(node: RunningNode | None, metrics: NodeMetrics | None, silent_us: 
         return Verdict(False, "the node is stopping")
     if metrics is None:
         return Verdict(False, "the replica's thread does not answer at the moment")
+    if metrics.is_disk_full:
+        return Verdict(False, f"no space is left at {node.log.path}: make room there")
     leadership, limits = node.leadership, node.config
     if leadership.leader_id == NO_NODE:
         return Verdict(False, f"no leader is known (epoch {leadership.epoch})")

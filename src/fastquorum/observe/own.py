@@ -113,6 +113,11 @@ _WORK: Final = (
         "How long the sync under way has lasted; 0 if none is.",
         lambda view: max(view.node.syncing_us, 0) / US_PER_S,
     ),
+    gauge(
+        OWN + "disk_full",
+        "1 while the file system has no room for what is appended, and this replica does not lead; else 0.",
+        lambda view: int(view.node.is_disk_full),
+    ),
     Metric(
         OWN + "commit_stage_seconds",
         "histogram",

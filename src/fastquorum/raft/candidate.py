@@ -21,7 +21,7 @@ class Candidate(Role):
         self.ballots = Ballots(core.voters.ids, core.key.id)
 
     def poll(self, core: Core) -> Cause | None:
-        if self.ballots.is_won and not core.is_disk_stalled:
+        if self.ballots.is_won and core.can_commit:
             return Cause.VOTES_WON
         if core.now_us >= self.election_deadline_us:
             return Cause.ELECTION_TIMEOUT

@@ -192,8 +192,8 @@ class Core:
 
     @property
     def may_stand(self) -> bool:
-        """A replica that stops, or whose disk does not sync, must not become leader (it could not commit)."""
-        return not self.is_shutting_down and not self.is_disk_stalled
+        """A replica that stops, or whose disk takes nothing, must not become leader."""
+        return not self.is_shutting_down and self.can_commit
 
     def is_same_replica(self, stored: ReplicaKey, other: ReplicaKey) -> bool:
         """Same id, and same directory where one was stored (kraft.version 0 stores none)."""
@@ -202,8 +202,9 @@ class Core:
     # --- the disk -----------------------------------------------------------------------------------------------------
 
     @property
-    def is_disk_stalled(self) -> bool:
-        return self._stalled_flushed_end >= 0
+    def can_commit(self) -> bool:
+        """Does the disk sync, and has it room?"""
+        return self._stalled_flushed_end < 0 and not self.log.is_full
 
     def disk_stalled(self) -> None:
         self._stalled_flushed_end = self.log.flushed_end

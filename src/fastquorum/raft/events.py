@@ -119,6 +119,11 @@ class DiskRecovered:
 
 
 @dataclass(frozen=True, slots=True)
+class RoomChanged:
+    """`LogView.is_full` is another than before."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResignRequested:
     """The user's transfer of leadership: the preferred successor, or NO_NODE for any."""
 
@@ -150,6 +155,7 @@ Event = (
     | TimerFired
     | DiskStalled
     | DiskRecovered
+    | RoomChanged
     | ResignRequested
     | ShutdownRequested
     | EndpointsChanged

@@ -168,7 +168,9 @@ class Follower(Role):
     def fetch_later(self, core: Core) -> None:
         """The answer was of no use: ask again, but not at once, lest two replicas keep each other busy."""
         core.close_lane()
-        self._fetch_at_us = core.now_us + core.config.retry_backoff_us
+        # What a full disk cannot take is not asked for again and again; the leader still has to be heard in time.
+        backoff_us = core.config.fetch_timeout_us // 4 if core.log.is_full else core.config.retry_backoff_us
+        self._fetch_at_us = core.now_us + backoff_us
 
     def _fetch_now(self, core: Core) -> None:
         core.close_lane()
@@ -198,7 +200,7 @@ class Follower(Role):
         if core.learn_high_watermark(min(end, fetched.high_watermark)):
             core.emit(CommitTo(core.high_watermark))
         if span is None:
-            # Nothing that could be used: corrupt records, most likely.
+            # Nothing that could be used: corrupt records, most likely, or there is no room for them.
             self.fetch_later(core)
         else:
             self._fetch_now(core)

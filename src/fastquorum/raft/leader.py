@@ -89,6 +89,8 @@ class Leader(Role):
             return Cause.SHUTDOWN
         if self.resign_cause is not None:
             return self.resign_cause
+        if core.log.is_full:
+            return Cause.DISK_FULL
         if quorum_deadline >= 0 and core.is_silence(quorum_deadline):
             return Cause.QUORUM_LOST
         return None

@@ -34,6 +34,10 @@ class LogView(Protocol):
     @property
     def flushed_end(self) -> Offset: ...
     @property
+    def is_full(self) -> bool:
+        """There is no room on the disk for what is appended: who leads gives up, and this replica does not stand."""
+
+    @property
     def last_epoch(self) -> Epoch:
         """Epoch of the last record, or of the snapshot that an empty log begins with; else 0."""
 

@@ -33,9 +33,9 @@ class Prospective(Voting):
         self._ask_again_at_us = core.now_us + core.config.election_timeout_us // ASK_AGAIN_PART
 
     def poll(self, core: Core) -> Cause | None:
-        if (self.ballots.is_won or self.has_peer_without_pre_vote) and not core.is_disk_stalled:
+        if (self.ballots.is_won or self.has_peer_without_pre_vote) and core.can_commit:
             return Cause.PRE_VOTES_WON
-        if self.ballots.is_lost or core.is_disk_stalled or core.now_us >= self.election_deadline_us:
+        if self.ballots.is_lost or not core.can_commit or core.now_us >= self.election_deadline_us:
             return Cause.PRE_VOTES_LOST if _can_follow(core) else Cause.PRE_VOTES_LOST_LEADERLESS
         core.wake_at(self.election_deadline_us)
         if core.now_us >= self._ask_again_at_us:

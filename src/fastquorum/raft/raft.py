@@ -26,6 +26,7 @@ from fastquorum.raft.events import (
     RequestReceived,
     ResignRequested,
     ResponseReceived,
+    RoomChanged,
     ShutdownRequested,
     SnapshotInstalled,
     Started,
@@ -247,6 +248,8 @@ class Raft:
                     core.role.on_connection(core, is_connected)
             case TimerFired():
                 pass  # what is due is done after every event; but who fell silent is decided only now
+            case RoomChanged():
+                pass  # as the log says
             case Started():
                 self._is_started = True
                 moves.begin(core)

@@ -32,6 +32,7 @@ class Cause(enum.StrEnum):
     QUORUM_LOST = "no majority fetches"
     RESIGN_REQUESTED = "asked to resign"
     DISK_STALLED = "disk stalled"
+    DISK_FULL = "disk full"
     SHUTDOWN = "shutdown"
     HIGHER_EPOCH = "higher epoch, no leader"
     LEADER_OF_HIGHER_EPOCH = "leader of a higher epoch"
@@ -54,6 +55,7 @@ TABLE: Final[dict[tuple[RoleName, Cause], RoleName]] = {
     (_L, Cause.QUORUM_LOST): _R,
     (_L, Cause.RESIGN_REQUESTED): _R,
     (_L, Cause.DISK_STALLED): _R,
+    (_L, Cause.DISK_FULL): _R,
     (_L, Cause.SHUTDOWN): _R,
     (_R, Cause.ELECTION_TIMEOUT): _U,
     **{(role, Cause.HIGHER_EPOCH): _U for role in RoleName},

@@ -144,7 +144,6 @@ class SimDisk:
 
     def refuse_full(self, operation: str, name: str) -> None:
         if self.faults.is_full:
-            self._report_failure()
             code = errno.ENOSPC
             raise StorageFailed(detail="no space left", operation=operation, path=self.path(name), errno_code=code)
 
@@ -202,7 +201,8 @@ class SimFile:
 
     def write(self, position: int, data: Buffer) -> None:
         self._before("write")
-        self._disk.refuse_full("write", self.name)
+        if position + len(data) > len(self.inode.data):
+            self._disk.refuse_full("write", self.name)
         self.inode.write(position, bytes(data))
 
     def read(self, position: int, size_bytes: int) -> bytes:

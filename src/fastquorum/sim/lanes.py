@@ -108,6 +108,10 @@ class WatchedLane:
     def deadline_us(self) -> Micros:
         return self._lane.deadline_us
 
+    @property
+    def gathered_bytes(self) -> int:
+        return self._lane.gathered_bytes
+
     def majority_contact_us(self) -> Micros:
         """Leader: since when no majority of voters, itself included, has been heard; -1 if it hears itself alone
         be enough."""

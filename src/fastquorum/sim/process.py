@@ -297,9 +297,18 @@ class Process:
         timers.heard(self, number, packet)
         in_lane = self.lane_thread.is_alone or (early and self.lane_thread.is_there)
         if in_lane and number in self.lane.served and self.lane_thread.is_going:
-            lane = self.lane
-            self.lane_thread.run(lambda: self.shell.perform(lane.on_frame(number, packet.frame, self.now_us)))
-            return
+            self.lane_thread.run(lambda: self._to_lane(number, packet, early=early))
+        else:
+            self._to_replica(number, packet, early=early)
+
+    def _to_lane(self, number: int, packet: Packet, *, early: bool) -> None:
+        """On the lane's own thread, lock held. What there is no room for is the replica's."""
+        if self.shell.make_room(len(packet.frame)):
+            self.shell.perform(self.lane.on_frame(number, packet.frame, self.now_us))
+        else:
+            self._to_replica(number, packet, early=early)
+
+    def _to_replica(self, number: int, packet: Packet, *, early: bool) -> None:
         if early:
             self.thread.post_later(lambda: self.replica.on_frame(number, packet.frame, self.now_us))
         else:
@@ -401,6 +410,10 @@ class Process:
 
     def on_leadership(self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool) -> None:
         self.note(f"epoch {epoch} leader {leader_id}{' (self)' if is_self else ''}")
+
+    def on_disk_full(self, is_full: bool) -> None:
+        self.may_resign = is_full
+        self.note("its disk is full" if is_full else "its disk has room again")
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self._stopped = (error,)

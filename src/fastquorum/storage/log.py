@@ -54,7 +54,7 @@ class Log:
         self._generation = 0
         self._flushing = Flushing(flush_port)
         self._flushed = self._written_end()
-        self._marking = Marking(disk, kernels, config, directory, found.epochs, found.mark)
+        self._marking = Marking(disk, kernels, config, directory, found.epochs, found.epochs_saved, found.mark)
         self._tail = RecentTail(kernels)
         self._recovered_control = found.seen.control
         self._recovered_end = found.end_offset
@@ -85,7 +85,10 @@ class Log:
             StorageFailed: the disk failed; the log may be opened again only by another process.
         """
         found = recover(disk, kernels, directory, prepare_bytes=min(config.preallocate_bytes, config.segment_bytes))
-        return cls(disk, kernels, config, flush_port, directory, found)
+        log = cls(disk, kernels, config, flush_port, directory, found)
+        if log._segments.has_room(1, log._end_offset + 1):
+            log._segments.make_room(1)  # whether the file system is full has to be known before anything is decided
+        return log
 
     # --- where things stand -------------------------------------------------------------------------------------------
 
@@ -164,6 +167,11 @@ class Log:
         return self._failed
 
     @property
+    def is_full(self) -> bool:
+        """The file system has no room for what is wanted ahead of the end. What goes into `make_room` is taken."""
+        return self._segments.is_full
+
+    @property
     def may_claim(self) -> bool:
         """False from the moment the disk fails, before anybody was told: nothing may be sent any more (lane rule 5)."""
         return not (self._failed or self._flushing.has_failed)
@@ -232,12 +240,24 @@ class Log:
         self._epochs.continued(state.end_offset)
         return state
 
-    def roll(self) -> None:
-        """Begin a new segment, as the next append would not fit."""
-        with self._latched():
-            self._roll()
-
     # --- appending ----------------------------------------------------------------------------------------------------
+
+    def make_room(self, size_bytes: int, record_count: int) -> bool:
+        """Room for an append of at most so many bytes and records, in a new segment if it does not fit into this one.
+
+        False, and nothing has changed but `is_full`: the file system has none. To be asked before an append, as a
+        write that fails is final. While the log is lent its borrower says when a new segment is wanted.
+        """
+        self._refresh()
+        next_offset = self.end_offset + record_count
+        with self._latched():
+            if not self._segments.has_room(size_bytes, next_offset):
+                if self._borrower is not None:
+                    return not self.is_full
+                if not self._segments.make_next():
+                    return False
+                self._roll()
+            return self._segments.make_room(size_bytes)
 
     def append_batch(
         self, batch: Buffer, *, base_offset: Offset, next_offset: Offset, epoch: Epoch, timestamp_ms: int
@@ -290,7 +310,7 @@ class Log:
         if not self.is_flushing:
             self._flushed = self._written_end()
         self._segments.begin_next(self._end_offset)
-        self._marking.save(self._flushed)
+        self._marking.save_if_possible(self._flushed)
 
     # --- syncing ------------------------------------------------------------------------------------------------------
 
@@ -435,18 +455,18 @@ class Log:
     def maintain(self, now_us: Micros) -> None:
         """Prepare zeros ahead, renew the durable mark when it is due. To be called between commits.
 
-        All of it can wait while the process has no descriptor left: the mark is a lower bound, and a file is opened
-        before anything is changed.
+        All of it can wait while the process has no descriptor left: a file is opened before anything is changed. Where
+        the file system has no room `is_full` says so.
         """
         self._refuse_failed()
         self._refresh()
         with self._latched():
             try:
                 self._segments.maintain()
-                self._marking.save_when_due(self._flushed, now_us)
             except StorageFailed as failed:
                 if not failed.lacks_descriptor:
                     raise
+            self._marking.save_when_due(self._flushed, now_us)
 
     def abandon(self) -> None:
         """The replica has failed elsewhere: write nothing any more, `close` included."""

@@ -4,6 +4,7 @@ Owns what of both stands on the disk, and when the mark is due again. Must not k
 """
 
 from fastquorum.config import QuorumConfig
+from fastquorum.errors import StorageFailed
 from fastquorum.kernels import EpochCache, Kernels
 from fastquorum.storage import names
 from fastquorum.storage.epochs import format_epochs
@@ -16,16 +17,23 @@ class Marking:
     """Writes only what has changed."""
 
     def __init__(
-        self, disk: Disk, kernels: Kernels, config: QuorumConfig, directory: str, epochs: EpochCache, mark: Mark
+        self,
+        disk: Disk,
+        kernels: Kernels,
+        config: QuorumConfig,
+        directory: str,
+        epochs: EpochCache,
+        epochs_saved: bool,
+        mark: Mark,
     ) -> None:
-        """`mark` and `epochs` are what the files say."""
+        """`mark` is what its file says; so are `epochs`, if they are saved."""
         self._disk = disk
         self._kernels = kernels
         self._directory = directory
         self._interval_us = config.mark_interval_us
         self._due_us: Micros = -1
         self._epochs = epochs
-        self._epochs_saved = epochs.entries()
+        self._epochs_saved = epochs.entries() if epochs_saved else None
         self.mark = mark
         """The one on the disk."""
 
@@ -37,7 +45,16 @@ class Marking:
     def save_when_due(self, flushed: LogPosition, now_us: Micros) -> None:
         if now_us >= self._due_us:
             self._due_us = now_us + self._interval_us
+            self.save_if_possible(flushed)
+
+    def save_if_possible(self, flushed: LogPosition) -> None:
+        """It can wait while there is no descriptor or no room: the mark is a lower bound, and both files are replaced
+        whole or not at all."""
+        try:
             self.save(flushed)
+        except StorageFailed as failed:
+            if not (failed.lacks_descriptor or failed.lacks_room):
+                raise
 
     def save_mark(self, flushed: LogPosition) -> None:
         if self.mark.at != flushed:

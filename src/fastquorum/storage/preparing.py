@@ -4,10 +4,15 @@ decision 5).
 It happens between commits, in steps that an ordinary sync hardly notices; where appends are too fast for that, they
 make a step themselves now and then. In the second half of a segment the next one is made ready beside it, so that a
 roll renames a file instead of writing megabytes.
+
+It is also what notices that the file system is full, before anything is written that would end half-way: an append
+goes into zeros that are there (`make_room`). Where they cannot be had nothing has changed, and `is_full` says so until
+all that is wanted ahead is there again.
 """
 
 from typing import Final
 
+from fastquorum.errors import StorageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.loan import Zeros
 from fastquorum.storage import names
@@ -38,15 +43,42 @@ class Preparation:
         self._seen_bytes = 0
         """Size of the active segment at the last `maintain`: zeros are prepared as fast as used, up to a step."""
         self._spare: Segment | None = None
+        self._lacking_bytes = 0
+        """Zeros in front of the writer that there was no room for; 0: there was."""
+        self._lacks_next = False
+        """There was none for the next segment."""
+
+    @property
+    def is_full(self) -> bool:
+        """There was no room for what was to be prepared, and there is not yet for all that is wanted ahead."""
+        return self._lacks_next or self._lacking_bytes > 0
 
     def maintain(self, segment: Segment) -> None:
         """Keep half a preallocation of zeros in front of a writer that is not too fast; get the next segment ready."""
+        if self.is_full:
+            self._catch_up(segment)
+            return
         appended = max(segment.size_bytes - self._seen_bytes, 0)
         self._seen_bytes = segment.size_bytes
         if segment.prepared_bytes - segment.size_bytes < self._ahead_bytes // 2:
             self._extend(segment, min(max(AHEAD_LEAST_BYTES, 2 * appended), self.zeros.step_bytes))
         if segment.size_bytes > self._segment_bytes // 2:
-            self._grow_spare()
+            self._lacks_next = not self._grow_spare(SPARE_STEP_BYTES)
+
+    def make_room(self, segment: Segment, size_bytes: int) -> bool:
+        """Are there zeros for so many more bytes, or can they be made? False: the file system is full."""
+        end = segment.size_bytes + size_bytes
+        if end > segment.prepared_bytes:
+            wanted = max(end, min(segment.prepared_bytes + self.zeros.step_bytes, self._segment_bytes))
+            if not segment.prepare(wanted):
+                self._lacks(size_bytes)
+                return segment.prepare(end)
+        return True
+
+    def make_next(self) -> bool:
+        """Have the next segment ready, whole. False: the file system is full."""
+        self._lacks_next = not self._grow_spare(self._ahead_bytes)
+        return not self._lacks_next
 
     def written(self, segment: Segment) -> None:
         """The writer has gone on: give it a step more if the prepared end is near, or behind."""
@@ -73,13 +105,39 @@ class Preparation:
             self._disk.remove(names.join(self._directory, names.SPARE_SEGMENT))
 
     def _extend(self, segment: Segment, step_bytes: int) -> None:
-        segment.prepare(min(segment.prepared_bytes + step_bytes, self._segment_bytes))
+        if not segment.prepare(min(segment.prepared_bytes + step_bytes, self._segment_bytes)):
+            self._lacks(self.zeros.least_bytes)
 
-    def _grow_spare(self) -> None:
+    def _lacks(self, size_bytes: int) -> None:
+        self._lacking_bytes = max(self._lacking_bytes, size_bytes, 1)  # upkeep looks ahead even if nothing is wanted
+
+    def _catch_up(self, segment: Segment) -> None:
+        """A step towards all that is wanted ahead: with less the next append might find the file system full again."""
+        ahead_end = min(segment.size_bytes + self._ahead_bytes, self._segment_bytes)
+        end = max(ahead_end, segment.size_bytes + self._lacking_bytes)
+        step_end = max(segment.prepared_bytes, segment.size_bytes) + max(AHEAD_STEP_BYTES, self._lacking_bytes)
+        if segment.prepare(min(step_end, end)) and segment.prepared_bytes >= end:
+            self._lacking_bytes = 0
+        if self._lacks_next or segment.size_bytes > self._segment_bytes // 2:
+            self._lacks_next = not (self._grow_spare(SPARE_STEP_BYTES) and self._has_spare)
+
+    @property
+    def _has_spare(self) -> bool:
+        return self._spare is not None and self._spare.prepared_bytes >= self._ahead_bytes
+
+    def _grow_spare(self, step_bytes: int) -> bool:
+        """False: the file system is full, and the spare is as it was, or not there."""
         if self._spare is None:
             name = names.join(self._directory, names.SPARE_SEGMENT)
-            self._spare = Segment(self._kernels, -1, self._disk.open(name, "create"))
-        elif self._spare.prepared_bytes == self._ahead_bytes:
-            return
-        self._spare.prepare(min(self._spare.prepared_bytes + SPARE_STEP_BYTES, self._ahead_bytes))
+            try:
+                self._spare = Segment(self._kernels, -1, self._disk.open(name, "create"))
+            except StorageFailed as failed:
+                if not failed.lacks_room:
+                    raise
+                return False
+        elif self._has_spare:
+            return True
+        if not self._spare.prepare(min(self._spare.prepared_bytes + step_bytes, self._ahead_bytes)):
+            return False
         self._spare.file.sync()
+        return True

@@ -25,7 +25,7 @@ aside.
 from dataclasses import dataclass, field
 from functools import partial
 
-from fastquorum.errors import CorruptionError, DirectoryError
+from fastquorum.errors import CorruptionError, DirectoryError, StorageFailed
 from fastquorum.kernels import BatchFault, Buffer, EpochCache, Fault, Kernels, Scan
 from fastquorum.kernels.producers import Producers
 from fastquorum.storage import names
@@ -100,6 +100,8 @@ class Recovered:
     segments: list[Segment]
     end_offset: Offset
     epochs: EpochCache
+    epochs_saved: bool
+    """Kafka's file of them says the same."""
     mark: Mark
     torn: Fault | None
     snapshots: FoundSnapshots
@@ -272,7 +274,8 @@ def _has_batch_behind(disk: Disk, kernels: Kernels, directory: str, last: FoundS
 def recover(disk: Disk, kernels: Kernels, directory: str, *, prepare_bytes: int) -> Recovered:
     """Bring a directory to a log that is wholly good, synced and ready to be written.
 
-    The new mark comes last but for the epochs: until it is there, the next recovery finds the same to do.
+    The new mark comes last but for the epochs: until it is there, the next recovery finds the same to do. Where the
+    file system has no room for either the old ones stand.
     """
     inspection = inspect(disk, kernels, directory)
     if inspection.begins_at is not None:
@@ -289,15 +292,14 @@ def recover(disk: Disk, kernels: Kernels, directory: str, *, prepare_bytes: int)
     if active.prepared_bytes < active.size_bytes + prepare_bytes // 2:
         active.prepare(active.size_bytes + prepare_bytes)
         active.file.sync()
-    mark = inspection.mark
-    if mark is None or mark.at != inspection.written_end:
-        mark = write_mark(disk, kernels, directory, inspection.written_end, inspection.epoch_starts)
+    mark = _renew_mark(disk, kernels, directory, inspection)
     epochs = kernels.EpochCache(inspection.epoch_starts)
-    _write_epochs(disk, directory, epochs)
+    epochs_saved = _write_epochs(disk, directory, epochs)
     snapshots = inspection.snapshots
     removed = remove_below(disk, directory, segments[0].base_offset)
     snapshots.usable = [each for each in snapshots.usable if each not in removed]
-    return Recovered(segments, inspection.end_offset, epochs, mark, inspection.torn, snapshots, inspection.seen)
+    end_offset, torn, seen = inspection.end_offset, inspection.torn, inspection.seen
+    return Recovered(segments, end_offset, epochs, epochs_saved, mark, torn, snapshots, seen)
 
 
 def discard_log(disk: Disk, kernels: Kernels, directory: str, begins_at: Offset) -> Mark:
@@ -367,8 +369,28 @@ def _synced_bytes(segment: Segment, mark: Mark | None) -> int:
     return mark.at.position if segment.base_offset == mark.at.segment_base else segment.size_bytes
 
 
-def _write_epochs(disk: Disk, directory: str, epochs: EpochCache) -> None:
+def _renew_mark(disk: Disk, kernels: Kernels, directory: str, inspection: Inspection) -> Mark:
+    """The mark that is on the disk then. An old one is a lower bound still."""
+    mark = inspection.mark
+    if mark is not None and mark.at == inspection.written_end:
+        return mark
+    try:
+        return write_mark(disk, kernels, directory, inspection.written_end, inspection.epoch_starts)
+    except StorageFailed as failed:
+        if mark is None or mark.is_anew or not failed.lacks_room:
+            raise
+        return mark
+
+
+def _write_epochs(disk: Disk, directory: str, epochs: EpochCache) -> bool:
+    """False: Kafka's file of them says something else, and has to be written when there is room."""
     name = names.join(directory, names.EPOCH_CHECKPOINT)
     data = format_epochs(epochs.entries())
-    if not disk.exists(name) or disk.read_file(name) != data:
-        disk.replace_file(name, data)
+    try:
+        if not disk.exists(name) or disk.read_file(name) != data:
+            disk.replace_file(name, data)
+    except StorageFailed as failed:
+        if not failed.lacks_room:
+            raise
+        return False
+    return True

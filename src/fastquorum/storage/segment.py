@@ -2,6 +2,7 @@
 
 from dataclasses import InitVar, dataclass, field
 
+from fastquorum.errors import StorageFailed
 from fastquorum.kernels import Kernels, OffsetIndex, SegmentFile
 from fastquorum.storage.names import index_name, join, segment_name
 from fastquorum.storage.ports import Borrower, Disk
@@ -25,13 +26,27 @@ class Segment:
     def __post_init__(self, kernels: Kernels) -> None:
         self.index = kernels.OffsetIndex(self.base_offset)
 
-    def prepare(self, end: int) -> None:
-        """Zero-fill ahead up to `end`. Not synced here: the next sync of the file covers it."""
+    def prepare(self, end: int) -> bool:
+        """Zero-fill ahead up to `end`; False, and all is as it was, if the file system has no room for that.
+
+        Not synced here: the next sync of the file covers it.
+        """
         if self.borrower is not None:
             self.prepared_bytes = self.borrower.prepare(end)
         elif end > self.prepared_bytes:
-            self.file.zero_fill(max(self.prepared_bytes, self.size_bytes), end)
-            self.prepared_bytes = end
+            self.prepared_bytes = self._zero_fill(max(self.prepared_bytes, self.size_bytes), end)
+        return self.prepared_bytes >= end
+
+    def _zero_fill(self, start: int, end: int) -> int:
+        """Where the zeros end now."""
+        try:
+            self.file.zero_fill(start, end)
+        except StorageFailed as failed:
+            if not failed.lacks_room:
+                raise
+            self.file.truncate(start)  # the little that was left is for what cannot wait: a vote, the mark
+            return start
+        return end
 
     def trim(self) -> None:
         """Cut the zero tail off and sync: what remains is a file as Kafka writes it."""
@@ -45,7 +60,7 @@ def create_segment(disk: Disk, kernels: Kernels, directory: str, base_offset: Of
     """A new, zero-filled segment; the file and its name are durable when this returns."""
     name = join(directory, segment_name(base_offset))
     segment = Segment(kernels, base_offset, disk.open(name, "create"))
-    segment.prepare(prepare_bytes)
+    segment.prepare(prepare_bytes)  # where there is no room it begins without
     segment.file.sync()
     disk.sync_directory(directory)
     return segment

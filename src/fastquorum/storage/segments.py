@@ -78,6 +78,19 @@ class Segments(list[Segment]):
         is_within_index = next_offset - active.base_offset <= RELATIVE_OFFSET_MAX
         return is_within_index and active.size_bytes + size_bytes <= self.segment_bytes
 
+    def make_room(self, size_bytes: int) -> bool:
+        """Zeros for so many more bytes in the active segment. False: the file system is full."""
+        return self._preparation.make_room(self[-1], size_bytes)
+
+    def make_next(self) -> bool:
+        """Have the next segment ready. False: the file system is full."""
+        return self._preparation.make_next()
+
+    @property
+    def is_full(self) -> bool:
+        """The file system had no room for zeros, and has not yet for all that are wanted."""
+        return self._preparation.is_full
+
     def write(self, span: bytes) -> tuple[Segment, int]:
         """Put bytes at the end of the active segment: that one, and where they begin in it."""
         segment = self[-1]

@@ -15,8 +15,8 @@ Arm = Callable[..., None]
 def make_rig(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
     rigs: list[Rig] = []
 
-    def make(**options: Any) -> Rig:
-        directory = tmp_path / f"shell{len(rigs)}"
+    def make(*, within: Path = tmp_path, **options: Any) -> Rig:
+        directory = within / f"shell{len(rigs)}"
         directory.mkdir()
         rigs.append(Rig(directory, **options))
         return rigs[-1]

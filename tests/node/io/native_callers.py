@@ -166,6 +166,6 @@ def look_around(rig: Rig, over: threading.Event) -> None:
         shell.watch_flush_again(now)
         shell.overdue(now, partial_us_max=1 << 40, idle_us_max=1 << 40, connect_us_max=1 << 40)
         shell.oldest_silent(now, 1 << 40)
-        _ = (shell.mode, shell.is_frozen, shell.is_flushing, shell.is_roll_wanted, shell.appended_us)
+        _ = (shell.mode, shell.is_frozen, shell.is_flushing, shell.room_wanted, shell.appended_us)
         assert shell.connection_count() >= 0
         assert shell.flush_began_us >= -1

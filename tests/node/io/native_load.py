@@ -229,7 +229,7 @@ class Load:
                 header, message = decode_request(frame)
                 assert isinstance(message, FetchRequest)
                 self._admit(connection, header.correlation_id)
-        if shell.is_roll_wanted:
+        if shell.room_wanted:
             self._roll()
         shell.resume(now_us())
         shell.news_done()
@@ -274,7 +274,7 @@ class Load:
         shell = self.rig.shell
         shell.freeze()
         loan = self.rig.take_back()
-        shell.rolled()
+        shell.room_sought()
         self.rig.segments[-1].file.sync()
         self.rig.add_segment(loan.end_offset)
         self.rig.loan = loan._replace(size_bytes=0, prepared_bytes=0, max_timestamp_ms=-1)

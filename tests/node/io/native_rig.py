@@ -220,7 +220,7 @@ class Rig:
         self.shell.freeze()
         loan = self.take_back()
         self.segments[-1].file.sync()
-        self.shell.rolled()
+        self.shell.room_sought()
         self.add_segment(loan.end_offset)
         self.loan = loan._replace(size_bytes=0, prepared_bytes=0, max_timestamp_ms=-1)
         self.lend()

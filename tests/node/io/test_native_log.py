@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastquorum.config import QuorumConfig
+from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX
 from fastquorum.kernels.lane import AppendVerdict, LaneIdentity, LaneTimeouts, LeaderTerms
 from fastquorum.kernels.shell import EVENT_SYNCED
 from fastquorum.node.io.clock import now_us
@@ -89,7 +90,10 @@ class Alone:
 
     def go_on(self) -> None: ...
 
-    def append(self, batch: bytearray, count: int) -> bool:
+    def append(self, batch: bytearray, count: int) -> None:
+        # The lane asks for a little more room than a batch will take.
+        wanted = len(batch) + BATCH_HEADER_BYTES + RECORD_OVERHEAD_MAX * count
+        assert self.log.make_room(wanted, wanted)
         end = self.log.end_offset
         stamped = bytearray(batch)
         stamped[:8] = end.to_bytes(8, "big")
@@ -99,7 +103,6 @@ class Alone:
             stamped, base_offset=end, next_offset=end + count, epoch=self.epoch, timestamp_ms=timestamp_ms
         )
         self.log.request_flush()
-        return False
 
     def pause(self) -> None: ...
 
@@ -148,24 +151,22 @@ class Lent:
         )
         self.shell.open_leader(terms, now_us())
 
-    def append(self, batch: bytearray, count: int) -> bool:
-        """Whether the log was rolled for it."""
+    def append(self, batch: bytearray, count: int) -> None:
         timestamp_ms = int.from_bytes(batch[35:43], "big")
-        stamped, rolled = bytearray(batch), False
+        stamped = bytearray(batch)
         offset = self.shell.append_encoded(stamped, count, timestamp_ms, self.box, "append")
         if offset == AppendVerdict.FROZEN:
-            assert self.shell.is_roll_wanted
-            rolled = True
+            assert self.shell.room_wanted
             self.shell.freeze()
             self.log.take_back()
-            self.shell.rolled()
-            self.log.roll()
+            wanted = self.shell.room_wanted
+            self.shell.room_sought()
+            assert self.log.make_room(wanted, wanted)
             self._go_on()
             self.shell.release_appends()
             offset = self.shell.append_encoded(stamped, count, timestamp_ms, self.box, "append")
         assert offset >= 0
         self.accepted.append(offset)
-        return rolled
 
     def _go_on(self) -> None:
         self.log.lend(self.borrower)
@@ -283,10 +284,8 @@ def test_a_lent_log_becomes_what_the_log_alone_becomes(
         for number, (step, first, second) in enumerate(steps):
             if step == "append":
                 batch = value_batch(number, first, second)
-                # The lane asks for a little more room than a batch will take: it says when to roll.
-                if lent.append(batch, first):
-                    alone.log.roll()
-                alone.append(batch, first)
+                for side in sides:
+                    side.append(batch, first)
             elif step == "look":
                 for side in sides:
                     side.settle()

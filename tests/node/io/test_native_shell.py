@@ -1,18 +1,22 @@
 """The native shell over real files and sockets: commits, parked Fetches, followers, frozen lanes, ends of terms."""
 
 import errno
+import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fastquorum.kernels.lane import AppendVerdict, LaneMode
-from fastquorum.kernels.pure import batch_headers
+from fastquorum.kernels.pure import batch_headers, encode_values
 from fastquorum.kernels.shell import EVENT_FRAME, STOPPED, TOO_LARGE
 from fastquorum.node.io.clock import now_us
 from fastquorum.storage.preparing import AHEAD_LEAST_BYTES
 from tests.lane.builders import control_batch, value_batch
+from tests.privileges import mounted
 
 from .conftest import Arm
 from .native_rig import Rig, is_readable, native, result, until
@@ -308,12 +312,12 @@ def test_a_full_segment_freezes_and_asks_for_a_roll(make_rig: Callable[..., Rig]
         slot = native.Slot()
         offset = rig.shell.append_slot(b"v" * 100, slot)
         if offset == AppendVerdict.FROZEN:
-            assert rig.shell.is_roll_wanted
+            assert rig.shell.room_wanted
             assert rig.shell.is_frozen
             assert is_readable(rig.shell), "Python is told"
             rig.roll()
             rolls += 1
-            assert not rig.shell.is_roll_wanted
+            assert not rig.shell.room_wanted
             rig.shell.release_appends()
             offset = rig.shell.append_slot(b"v" * 100, slot)
         assert offset == number + 1
@@ -337,6 +341,61 @@ def test_an_append_leaves_zeros_in_front_of_the_writer_where_upkeep_does_not(mak
     assert len(ends) <= 7, "in steps of a megabyte"
     assert rig.shell.prepare(8 << 20) == 8 << 20
     assert rig.shell.prepare(4 << 20) == 8 << 20, "they are there already"
+
+
+# --- room -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of three megabytes."""
+    with mounted(tmp_path / "disk", "tmpfs", "size=3m") as place:
+        yield place
+
+
+def test_an_append_that_the_file_system_has_no_room_for_writes_nothing_and_waits_for_raft(
+    make_rig: Callable[..., Rig], small_disk: Path
+) -> None:
+    rig = make_rig(segment_bytes=8 << 20, batch_bytes_max=1 << 20, within=small_disk)
+    rig.lead([1])
+    taken = 0
+    while (offset := rig.shell.append_slot(b"v" * 100_000, slot := native.Slot())) >= 0:
+        taken += 1
+        assert result(slot) == offset
+    assert offset == AppendVerdict.FROZEN
+    assert taken >= 3, "what goes into the zeros that are there is taken"
+    assert rig.shell.is_frozen
+    assert rig.shell.room_wanted > 100_000
+    assert is_readable(rig.shell), "Python is told"
+    assert not rig.shell.has_failed
+    loan = rig.shell.look()
+    assert rig.segments[-1].file.size_bytes == loan.prepared_bytes, "what was left of the room is left"
+    assert (batch_headers(rig.stored())[-1].last_offset, loan.end_offset) == (taken, taken + 1)
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    rig.shell.room_sought()
+    rig.shell.resume(now_us())
+    rig.shell.release_appends()
+    assert result(rig.append(b"v" * 100_000)) == taken + 1
+
+
+def test_records_that_a_follower_has_no_room_for_are_left_to_raft(
+    make_rig: Callable[..., Rig], small_disk: Path
+) -> None:
+    rig = make_rig(segment_bytes=8 << 20, batch_bytes_max=1 << 20, within=small_disk)
+    leader = rig.connect(1)
+    rig.follow(leader)
+    question = leader.question()
+    fields: dict[str, Any] = {"leader_epoch": 5, "timestamp_ms": 1}
+    while not rig.shell.room_wanted:
+        leader.reply(question, encode_values([b"v" * 100_000], base_offset=question.offset, **fields))
+        until(lambda: rig.shell.room_wanted or not leader.is_silent(), "it is written, or there is no room")
+        if not rig.shell.room_wanted:
+            question = leader.question()
+    assert rig.shell.end_offset == question.offset, "nothing of it is written"
+    assert rig.shell.is_frozen
+    rig.await_news(lambda: rig.events)
+    (event,) = [each for each in rig.events if each.kind == EVENT_FRAME]
+    assert event.frame[:4] == question.correlation_id.to_bytes(4, "big"), "the answer is raft's"
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------

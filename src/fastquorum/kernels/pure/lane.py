@@ -71,6 +71,10 @@ class Lane:
     def deadline_us(self) -> Micros:
         return self._leader.deadline_us if self._leader is not None else -1
 
+    @property
+    def gathered_bytes(self) -> int:
+        return self._leader.gathered_bytes if self._leader is not None else 0
+
     # --- raft's side ------------------------------------------------------------------------------------------------
 
     def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:

@@ -114,6 +114,10 @@ class LeaderLane:
             self._answer_parked(out)
         return offset
 
+    @property
+    def gathered_bytes(self) -> int:
+        return self._batch.size_bytes if self._batch.record_count else 0
+
     def seal(self) -> None:
         """Write what was accepted."""
         if self._batch.record_count:

@@ -95,11 +95,12 @@ class MeasuredLaneShell(LaneShell):
             self._stages.synced(began, self._sync_ended)
         super().on_flush(token, errno_code, now_us)
 
-    def offer(self, connection: Connection, frame: bytes, now_us: Micros) -> None:
+    def offer(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
         self._heard = time.monotonic_ns()
         self._stages.begin(self._heard)
-        super().offer(connection, frame, now_us)
+        taken = super().offer(connection, frame, now_us)
         self._heard = 0
+        return taken
 
     def freeze(self, now_us: Micros) -> LaneState | None:
         state = super().freeze(now_us)

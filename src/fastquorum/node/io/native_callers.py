@@ -374,13 +374,15 @@ class NativeCallers(Tallied):
     def _drain(self, resume: Callable[[Micros], None], now_us: Micros) -> None:
         """Appends that came while raft/ decided: in, or refused, in their order."""
         while self._queue:
-            if self.is_leader and self._shell.is_roll_wanted:
+            if self.is_leader and self._shell.room_wanted:
                 resume(now_us)
+                if self.log.is_full:
+                    return  # raft/ has to know before they are refused
             first = self._queue.first
             refused, frozen = self._submitted(first)
             self._fates += [(first.fail, first.waiting[at], error) for at, error in refused]
             self._queue.keep_of_first(frozen)
-            if frozen and not self._shell.is_roll_wanted:
+            if frozen and not self._shell.room_wanted:
                 return
         self._shell.release_appends()
 

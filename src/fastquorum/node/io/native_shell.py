@@ -121,13 +121,16 @@ class NativeShell(NativeCallers):
 
     # --- the lane, on the replica's thread, lock held -----------------------------------------------------------------
 
-    def offer(self, connection: Connection, frame: bytes, now_us: Micros) -> None:
-        """A frame, after whatever raft/ has decided."""
+    def offer(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
+        """A frame, after whatever raft/ has decided. False: there is no room for it."""
         self.resume(now_us)
         while not self._shell.offer(connection, frame, now_us):
-            self._roll()
+            had_room = self._make_room()
             self.resume(now_us)
+            if not had_room:
+                return False
         self.collect()
+        return True
 
     def admit(self, admission: FetchAdmission, now_us: Micros) -> None:
         self._shell.admit(admission, now_us)
@@ -169,20 +172,22 @@ class NativeShell(NativeCallers):
         return state
 
     def resume(self, now_us: Micros) -> None:
-        if self._shell.is_roll_wanted:
-            self._roll()
+        if self._shell.room_wanted:
+            self._make_room()
         if self.terms is not None and not self.log.is_lent:
             self.log.lend(self._borrowing)
         self._shell.resume(now_us)
         self._raise_cut_off()
 
-    def _roll(self) -> None:
-        """The active segment is full; the lane is frozen until there is another."""
+    def _make_room(self) -> bool:
+        """There is none at the log's end for what came; the lane is frozen until it was looked for. False: the file
+        system is full, as the log knows from now on."""
         self._shell.freeze()
         self.log.take_back()
         self._raise_cut_off()
-        self._shell.rolled()
-        self.log.roll()
+        wanted = self._shell.room_wanted
+        self._shell.room_sought()
+        return self.log.make_room(wanted, wanted)
 
     def settle(self, terms: Terms | None, now_us: Micros) -> None:
         """See `LaneShell.settle`."""

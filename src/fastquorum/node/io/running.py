@@ -59,6 +59,9 @@ class Observer(Protocol):
     def on_ready(self) -> None:
         """`is_ready` became true."""
 
+    def on_disk_full(self, is_full: bool) -> None:
+        """There is no room for what is appended: this node does not lead meanwhile. Or there is again."""
+
     def on_stopped(self, error: FastQuorumError | None) -> None: ...
 
 
@@ -381,6 +384,10 @@ class RunningNode:
         self._ready_epoch = -1
         observer.on_leadership(self.leadership)
         self._look_ready()
+
+    def on_disk_full(self, is_full: bool) -> None:
+        assert self._observer is not None
+        self._observer.on_disk_full(is_full)
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         """The observer hears of it when everything is closed."""

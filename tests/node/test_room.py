@@ -1,0 +1,105 @@
+"""A replica whose file system is full: it takes nothing, leads nobody, votes, and goes on when there is room."""
+
+from fastquorum.config import MS, QuorumConfig
+from fastquorum.errors import NotLeader
+from fastquorum.node.replica import ROOM_LOOK_US
+from fastquorum.raft.transitions import RoleName
+from fastquorum.wire.quorum import VoteResponse
+from tests.lane.builders import control_batch, encode_values, fetch_response
+from tests.node.rig import Rig
+from tests.node.test_replica import fetch_of
+from tests.node.test_replica_callers import vote
+
+SMALL = QuorumConfig(preallocate_bytes=4096)
+HALF = b"x" * 2048
+
+
+def test_a_leader_without_room_says_why_it_leads_no_longer_and_leads_again_when_there_is() -> None:
+    rig = Rig(config=SMALL).lead()
+    rig.disk.room_bytes = 0
+    taken = rig.append(b"into the zeros that are there")
+    waiting = [rig.append(HALF), rig.append(HALF)]
+    rig.work()
+    rig.sync()
+    assert not rig.replica.is_leader
+    assert rig.listener.full == [True]
+    told = [error for each in (taken, *waiting) for error in each.errors]
+    assert told, "somebody was refused"
+    assert all(isinstance(error, NotLeader) for error in told)
+    assert "no space is left" in str(told[-1])
+    assert "make room" in str(told[-1])
+    assert not told[-1].maybe_committed  # type: ignore[attr-defined]
+    rig.pass_time(20 * rig.config.election_timeout_us)
+    assert not rig.replica.is_leader
+    assert not rig.replica.stopped
+    rig.disk.room_bytes = 100_000
+    rig.pass_time(4 * ROOM_LOOK_US)
+    rig.sync()
+    assert rig.listener.full == [True, False]
+    assert rig.replica.is_leader
+    assert not str(rig.replica.not_leader()).count("no space")
+    again = rig.append(HALF)
+    rig.sync()
+    assert again.offsets
+
+
+def test_upkeep_finds_the_disk_full_before_an_append_does() -> None:
+    rig = Rig(config=SMALL).lead()
+    rig.disk.room_bytes = 0
+    rig.append(HALF)
+    rig.sync()
+    rig.replica.on_tick(rig.now_us)
+    assert not rig.replica.is_leader
+    assert rig.listener.full == [True]
+
+
+def test_a_follower_without_room_asks_again_now_and_then_and_goes_on_when_there_is() -> None:
+    rig = Rig(1, 2, 3, config=SMALL)
+    connection = rig.follow()
+    number, _ = fetch_of(rig, connection)
+    rig.replica.on_frame(connection, fetch_response(number, control_batch(0, 5), leader_id=2), rig.now_us)
+    rig.sync()
+    rig.disk.room_bytes = 0
+    values = encode_values([HALF] * 4, base_offset=1, leader_epoch=5, timestamp_ms=1)
+    for _ in range(5):
+        number, fetch = fetch_of(rig, connection)
+        assert fetch.topics[0].partitions[0].fetch_offset == 1
+        rig.replica.on_frame(connection, fetch_response(number, values, leader_id=2), rig.now_us)
+        assert rig.asked(connection) == [], "not at once"
+        rig.pass_time(rig.config.fetch_timeout_us // 4)
+    assert rig.listener.full == [True]
+    assert rig.log.end_offset == 1
+    assert rig.replica.raft.role is RoleName.FOLLOWER
+    rig.disk.room_bytes = 100_000
+    rig.pass_time(ROOM_LOOK_US)
+    number, _ = fetch_of(rig, connection)
+    rig.replica.on_frame(connection, fetch_response(number, values, leader_id=2), rig.now_us)
+    rig.sync()
+    assert rig.log.end_offset == 5
+
+
+def test_a_voter_without_room_votes_but_does_not_stand() -> None:
+    rig = Rig(1, 2, 3, config=SMALL)
+    rig.disk.room_bytes = 0
+    assert not rig.log.make_room(10_000, 1)
+    rig.work()
+    rig.pass_time(10 * rig.config.election_timeout_us)
+    assert rig.replica.raft.role is RoleName.UNATTACHED
+    answer = rig.answer_to(VoteResponse, vote(epoch=9), 2)
+    assert answer.topics[0].partitions[0].vote_granted
+    assert rig.replica.raft.epoch == 9
+
+
+def test_a_replica_that_starts_on_a_full_disk_tells_so_at_once() -> None:
+    before = Rig(config=SMALL).lead()
+    before.append(HALF)
+    before.sync()
+    before.log.close()
+    rig = Rig(config=SMALL, room_bytes=0, files=before.disk.contents())
+    assert rig.listener.full == [True]
+    rig.pass_time(5_000 * MS)
+    assert not rig.replica.is_leader
+    rig.disk.room_bytes = 100_000
+    rig.pass_time(5_000 * MS)
+    rig.sync()
+    assert rig.replica.is_leader
