@@ -15,6 +15,11 @@ from fastquorum.kernels.native._waiters cimport Waiter
 from fastquorum.kernels.native.core cimport BatchHeader, FileRef, IndexRef, Slice
 
 
+cdef extern from "lane/mutation.h" namespace "fastquorum::lane" nogil:
+    const cbool has_mutants
+    void plant(int mutation) noexcept
+
+
 cdef extern from "node/hooks.h" namespace "fastquorum::node" nogil:
     cbool arm(const char *name, int action, int amount, int64_t only_hit) noexcept
 

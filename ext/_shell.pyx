@@ -49,6 +49,13 @@ _FAILURES = ("", "write", "sync", "read")
 cdef int64_t _SMALL_BYTES = 4096  # copied with the GIL held; beyond it is let go of
 
 
+def plant_mutation(int number):
+    """Break a rule, in every shell of this process; 0: break none. For tests, in builds that have it."""
+    if number and not has_mutants:
+        raise UsageError("this build has no mutants", "make the checked one")
+    plant(number)
+
+
 def arm_failpoint(str name, str action, int amount, int64_t only_hit):
     """Have a native failpoint or schedule hook act; False if there is none of this name here.
 

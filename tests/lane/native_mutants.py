@@ -1,7 +1,7 @@
 """Breaches of the seven rules inside the native lane, beside the scenario that catches each.
 
 `ext/core/lane/mutation.h` names them; they exist in the checked build only. What breaks a rule from outside of a lane
-(the first rule's mutant, logs that lie about syncs) is in `mutants`, and is tried on both twins.
+(a shell that opens it too early, logs that lie about syncs) is in `mutants`, and is tried on both twins.
 """
 
 import re
@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from fastquorum.kernels.native._lane import HAS_MUTANTS, plant_mutation
+from fastquorum.kernels.native import _lane, _shell
+from fastquorum.kernels.native._lane import HAS_MUTANTS
 from tests.lane import scenarios
-from tests.lane.scenarios import Scenario
+from tests.lane.builders import Leading
+from tests.lane.scenarios import Scenario, World
 
 _HEADER = Path(__file__).parents[2] / "ext" / "core" / "lane" / "mutation.h"
 
@@ -21,7 +23,7 @@ def declared() -> list[str]:
     """The mutations' names, by their numbers; the first is none."""
     found = re.search(r"enum class Mutation : int \{(.*?)\};", _HEADER.read_text(), re.DOTALL)
     assert found is not None
-    return [name.strip() for name in found[1].split(",") if name.strip()]
+    return [name.strip() for name in re.sub(r"//.*", "", found[1]).split(",") if name.strip()]
 
 
 class NativeMutant(NamedTuple):
@@ -32,7 +34,22 @@ class NativeMutant(NamedTuple):
     scenario: Scenario
 
 
+def a_lane_refuses_a_lead_that_has_no_leader_change(world: World) -> None:
+    leader = Leading(world.make, log=world.log().values(2))
+    state, _ = leader.lane.close(0)
+    terms = leader.terms._replace(epoch=7, epoch_start=state.log_end)
+    try:
+        leader.lane.open_leader(terms, 0)
+    except AssertionError:
+        return
+    raise AssertionError("it leads")
+
+
+IN_THE_SHELL = ("samples_the_end_after_the_sync",)
+"""Not in a lane: tried where the shell is, in tests/node/io."""
+
 NATIVE_MUTANTS = (
+    NativeMutant(1, "leads_without_a_leader_change", a_lane_refuses_a_lead_that_has_no_leader_change),
     NativeMutant(2, "hands_up_without_freezing", scenarios.a_hand_up_stops_appends_until_raft_has_decided),
     NativeMutant(
         2,
@@ -65,10 +82,12 @@ NATIVE_MUTANTS = (
 
 @contextmanager
 def planted(name: str) -> Iterator[None]:
-    """Every native lane of this process breaks this rule meanwhile."""
+    """Every native lane and shell of this process breaks this rule meanwhile."""
     assert HAS_MUTANTS
-    plant_mutation(declared().index(name))
+    for module in (_lane, _shell):
+        module.plant_mutation(declared().index(name))
     try:
         yield
     finally:
-        plant_mutation(0)
+        for module in (_lane, _shell):
+            module.plant_mutation(0)

@@ -36,6 +36,7 @@ class Lane {
 
     // Rule 1: may this lead begin? The shell asks before it opens.
     bool may_lead(const LeaderTerms &terms) noexcept {
+        if (mutated(Mutation::leads_without_a_leader_change)) return true;
         return log_.last_epoch() == terms.epoch && terms.epoch_start < log_.end_offset();
     }
 

@@ -5,11 +5,13 @@ namespace fastquorum::lane {
 
 enum class Mutation : int {
     none,
+    leads_without_a_leader_change,
     hands_up_without_freezing,
     freezes_without_writing_what_gathered,
     sends_while_frozen,
     goes_on_after_close,
     answers_a_parked_fetch_twice,
+    samples_the_end_after_the_sync,  // in the shell's log
     ignores_the_generation,
     forgets_a_failed_sync,
     tells_the_contacts_of_the_opening,

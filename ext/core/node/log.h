@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../flusher.h"
+#include "../lane/mutation.h"
 #include "../lane/ports.h"
 #include "../offset_index.h"
 #include "../producers.h"
@@ -117,6 +118,7 @@ class NodeLog final : public lane::Log {
     // A sync ended well. The next, if one is wanted, is to be done.
     void flush_done() noexcept {
         loan_.is_flushing = false;
+        if (lane::mutated(lane::Mutation::samples_the_end_after_the_sync)) loan_.ticket.at = written_end();
         if (loan_.ticket.generation == loan_.generation && loan_.ticket.at.offset > loan_.flushed.offset) loan_.flushed = loan_.ticket.at;
         trace_.flushed(loan_.flushed.offset, trace_.sync_ended_ns());
         if (loan_.is_flush_wanted) {

@@ -1,10 +1,12 @@
 """Who leads, asked of any node by Kafka's Metadata request. Source: the Kafka protocol guide."""
 
+import contextlib
 import socket
 import struct
+import threading
 import time
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Self
 
 from fastquorum.errors import NotReady, PeerProtocolError, UsageError
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, NodeId
@@ -13,7 +15,9 @@ from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
 
 CLIENT_ID: Final = "fastquorum-load"
 METADATA_VERSION: Final = 12
+READY_S: Final = 30.0
 ANSWER_S: Final = 1.0
+WATCH_S: Final = 0.1
 ANSWER_BYTES_MAX: Final = 1 << 20
 LOOK_AGAIN_S: Final = 0.02
 _NO_TOPIC: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
@@ -46,6 +50,40 @@ def find_leader(bootstrap: Sequence[Endpoint], topic: str, timeout_s: float) -> 
         if time.monotonic() > deadline:
             raise NotReady("; ".join(reasons))
         time.sleep(LOOK_AGAIN_S)
+
+
+class LeaderWatch:
+    """Asks again and again, in a thread of its own, and tells of every new epoch's leader: for a client that keeps that
+    to itself. A context manager."""
+
+    def __init__(self, bootstrap: Sequence[Endpoint], topic: str, led_by: Callable[[Found], None]) -> None:
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._led_by = led_by
+        self._epoch: Epoch = -1
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="leader-watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Once somebody leads. NotReady, UsageError."""
+        self._tell(find_leader(self._bootstrap, self._topic, READY_S))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(WATCH_S):
+            # While nobody leads, or nobody can be asked, there is nothing to tell: the client says what it costs.
+            with contextlib.suppress(NotReady, PeerProtocolError):
+                self._tell(find_leader(self._bootstrap, self._topic, 0.0))
+
+    def _tell(self, found: Found) -> None:
+        if found.epoch > self._epoch:
+            self._epoch = found.epoch
+            self._led_by(found)
 
 
 def _ask(endpoint: Endpoint, topic: str) -> Found | None:

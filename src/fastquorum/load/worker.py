@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, TypedDict
+from typing import Any, TypedDict
 
 import fastquorum
 from fastquorum.errors import FastQuorumError
@@ -28,7 +28,7 @@ from fastquorum.load import embedded_asyncio
 from fastquorum.load.embedded import BlockingDriver
 from fastquorum.load.generating import Driver, Job, generate
 from fastquorum.load.kafka_driver import KafkaDriver
-from fastquorum.load.leader_search import Found, find_leader
+from fastquorum.load.leader_search import READY_S, Found, LeaderWatch
 from fastquorum.load.null_target import own_appends_per_s
 from fastquorum.load.observing import Observing, allow_tracing
 from fastquorum.load.payloads import Payloads, make_payloads
@@ -38,7 +38,6 @@ from fastquorum.load.tally import Tally
 from fastquorum.load.wire_driver import WireDriver
 from fastquorum.types import LISTENER_NAME, Endpoint
 
-READY_S: Final = 30.0
 Command = dict[str, Any]
 
 
@@ -241,27 +240,26 @@ def serve_sockets(worker: Worker, bootstrap: list[Endpoint]) -> None:
     plan = worker.plan
     timeout_ns = int(plan.timeout_s * 1e9)
     silent = Tally(lambda header, samples: None, -1, 0)
-    driver: Driver
-    if plan.driver == "kafka":
-        find_leader(bootstrap, plan.topic, READY_S)
-        driver = KafkaDriver(bootstrap, plan.topic, silent, timeout_ns)
-    else:
-        kernels = load_kernels("pure" if worker.options["kernels"] == "pure" else "native")
 
-        def led_by(found: Found) -> None:
-            worker.voice.say("leadership", epoch=found.epoch, leader_id=found.node_id, is_self=False)
+    def led_by(found: Found) -> None:
+        worker.voice.say("leadership", epoch=found.epoch, leader_id=found.node_id, is_self=False)
 
-        driver = WireDriver(bootstrap, plan.topic, kernels, silent, timeout_ns, led_by)
-    worker.voice.say("opened", endpoint="")
-    try:
+    with contextlib.ExitStack() as stack:
+        driver: Driver
+        if plan.driver == "kafka":
+            stack.enter_context(LeaderWatch(bootstrap, plan.topic, led_by))
+            driver = KafkaDriver(bootstrap, plan.topic, silent, timeout_ns)
+        else:
+            kernels = load_kernels("pure" if worker.options["kernels"] == "pure" else "native")
+            driver = WireDriver(bootstrap, plan.topic, kernels, silent, timeout_ns, led_by)
+        stack.callback(driver.close)
+        worker.voice.say("opened", endpoint="")
 
         def run(job: Job) -> int:
             driver.retarget(job.tally)
             return generate(driver, job)
 
         worker.commands(lambda: None, run)
-    finally:
-        driver.close()
 
 
 def cpu_s() -> float:

@@ -16,6 +16,7 @@ from fastquorum.kernels.shell import EVENT_FRAME, STOPPED, TOO_LARGE
 from fastquorum.node.io.clock import now_us
 from fastquorum.storage.preparing import AHEAD_LEAST_BYTES
 from tests.lane.builders import control_batch, value_batch
+from tests.lane.native_mutants import HAS_MUTANTS, IN_THE_SHELL, planted
 from tests.privileges import mounted
 
 from .conftest import Arm
@@ -60,6 +61,36 @@ def test_the_own_sync_alone_commits_nothing_but_with_a_voters_fetch_it_does(rig:
     assert second.answer().offsets == [1]
     second.fetch(2)
     assert result(slot) == 1
+
+
+def bytes_written_during_a_sync_do_not_count_when_it_ends(rig: Rig, arm: Arm) -> None:
+    """Lane rule 4: the second sync, which fails, would have been the one that made them durable."""
+    rig.shell.hold_syncs(True)
+    rig.lead()
+    second = rig.voter(2)
+    rig.append()
+    assert second.answer().offsets == [1]
+    second.fetch(2)
+    until(lambda: end_of(rig, 2) == 2, "the voter waits, and so the next batch is written at once")
+    rig.append()
+    assert second.answer().offsets == [2]
+    assert rig.shell.end_offset == 3
+    arm("before-flush-submit", "eio", 0, 2)
+    rig.shell.hold_syncs(False)
+    until(lambda: rig.shell.has_failed, "the second sync fails")
+    assert rig.shell.flushed_end == 2
+
+
+def test_bytes_written_during_a_sync_do_not_count_when_it_ends(make_rig: Callable[..., Rig], arm: Arm) -> None:
+    bytes_written_during_a_sync_do_not_count_when_it_ends(make_rig(), arm)
+
+
+if HAS_MUTANTS:  # in the checked build
+
+    def test_a_shell_that_samples_the_end_after_the_sync_is_caught(make_rig: Callable[..., Rig], arm: Arm) -> None:
+        (mutant,) = IN_THE_SHELL
+        with planted(mutant), pytest.raises(AssertionError):
+            bytes_written_during_a_sync_do_not_count_when_it_ends(make_rig(), arm)
 
 
 def test_a_single_voter_commits_by_its_own_sync(rig: Rig) -> None:

@@ -15,6 +15,7 @@ from fastquorum.kernels.native._produce import ProduceDoor
 from fastquorum.kernels.native._waiters import Mailbox, Slot
 from fastquorum.kernels.stages import StageHistogram, TraceRead
 
+def plant_mutation(number: int) -> None: ...
 def arm_failpoint(name: str, action: str, amount: int, only_hit: int) -> bool: ...
 
 @final
