@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import fastquorum
 from bench.figures import repeating
+from bench.figures.calls import Calls
 from bench.figures.computing import Computing
 from bench.figures.pump import Pump
 from fastquorum.errors import NotLeader, NotReady
@@ -42,6 +43,12 @@ class Commands:
     def window(self, in_flight: int, appends: int, batch: int) -> Answer:
         """One thread appends, the window kept full: so many appends of so many values."""
         return repeating.window(self._quorum.append_nowait, in_flight, appends, batch)
+
+    def calls(self, in_flight: int, appends: int) -> Answer:
+        """As `window`, of one value each: what the thread that appends and waits calls for it."""
+        with Calls() as calls:
+            self.window(in_flight, appends, 1)
+        return calls.told(appends)
 
     def values(self) -> Answer:
         """How many were committed, read back."""
@@ -110,6 +117,11 @@ async def serve_async(options: dict[str, Any]) -> None:
                 case "window":
                     append = partial(quorum.append, repeating.values(fields["batch"]))
                     say(await repeating.as_many(append, fields["in_flight"], fields["appends"]))
+                case "calls":
+                    append = partial(quorum.append, repeating.values(1))
+                    with Calls() as calls:
+                        await repeating.as_many(append, fields["in_flight"], fields["appends"])
+                    say(calls.told(fields["appends"]))
                 case "tasks":
                     call = _call(quorum, fields["what"])
                     say(await repeating.tasks(call, fields["in_flight"], fields["seconds"]))
