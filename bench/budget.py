@@ -26,6 +26,8 @@ from bench.report import facts_lines, table
 IN_FLIGHT: Final = (1, 64)
 APPENDS: Final = {1: 1_500, 64: 30_000}
 TRACED: Final = {1: 400, 64: 6_400}
+QUICK_APPENDS: Final = {1: 100, 64: 1_280}
+"""With --quick, traced or not."""
 _TICK_US: Final = 10_000
 """A clock tick of /proc/PID/stat, the usual hundredth of a second."""
 _LINE: Final = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$")
@@ -36,26 +38,31 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench budget", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--directory", default=tempfile.gettempdir(), help="the disk to measure (default: %(default)s)")
     parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--quick", action="store_true", help="small and short: shows that it runs, says little")
     options = parser.parse_args(arguments)
     measured = facts(options.directory)
-    found = [_budget(api, in_flight, options.directory) for api in ("asyncio", "blocking") for in_flight in IN_FLIGHT]
+    appends, traced = (QUICK_APPENDS, QUICK_APPENDS) if options.quick else (APPENDS, TRACED)
+    found = [
+        _budget(api, in_flight, appends[in_flight], traced[in_flight], options.directory)
+        for api in ("asyncio", "blocking")
+        for in_flight in IN_FLIGHT
+    ]
     if options.format == "json":
-        print(json.dumps({"facts": measured, "budget": found}, indent=1))
+        print(json.dumps({"facts": measured, "quick": options.quick, "budget": found}, indent=1))
     else:
         print("\n".join([*facts_lines(measured), "", *_table(found)]))
     return 0
 
 
-def _budget(api: str, in_flight: int, directory: str) -> dict[str, Any]:
+def _budget(api: str, in_flight: int, appends: int, traced: int, directory: str) -> dict[str, Any]:
     print(f"budget, {api}, {in_flight} in flight ...", file=sys.stderr, flush=True)
     contestant = Contestant(f"{api}, native", "native", api == "blocking")
     with (
         tempfile.TemporaryDirectory(dir=directory, prefix="fastquorum-budget-") as place,
         CommitTrio(contestant, place) as trio,
     ):
-        trio.measure(in_flight, TRACED[in_flight])  # warm
+        trio.measure(in_flight, traced)  # warm
         nodes = _by_role(trio)
-        appends = APPENDS[in_flight]
         before = {role: _threads(node.pid) for role, node in nodes}
         trio.measure(in_flight, appends)
         after = {role: _threads(node.pid) for role, node in nodes}
@@ -67,9 +74,9 @@ def _budget(api: str, in_flight: int, directory: str) -> dict[str, Any]:
             }
         if shutil.which("strace"):
             with _traced(nodes) as calls:
-                trio.measure(in_flight, TRACED[in_flight])
+                trio.measure(in_flight, traced)
             for role, counts in calls.items():
-                per_commit = {name: count / TRACED[in_flight] for name, count in counts.items()}
+                per_commit = {name: count / traced for name, count in counts.items()}
                 found["nodes"][role]["system_calls"] = per_commit
         return found
 

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from bench import floors
-from bench.compare import charts, fetch
+from bench.compare import charts, fetch, goals
 from bench.compare.cluster import Cluster, ContenderFailed, Plan
 from bench.compare.command import main
-from bench.compare.contenders import CONTENDERS, Contender
+from bench.compare.contenders import CONTENDERS, OURS, Contender
 from bench.compare.fetch import Missing
 from bench.compare.floor import Floor, group_bytes, group_records
-from bench.compare.goals import ASYNCIO, BARE, FLOOR, KAFKA, ONE, OPEN, Goal, over, over_floor, spread, verdicts
+from bench.compare.goals import ASYNCIO, BARE, FLOOR, GOALS, KAFKA, ONE, OPEN, Goal, over, over_floor, spread, verdicts
 from bench.compare.programs import loops
 from bench.compare.run import Comparison, Lengths, Slice, Taken
 from bench.compare.syncs import Counted, SyncCount, Trace, count_syncs
@@ -218,6 +218,35 @@ def test_a_goal_is_met_not_met_or_not_decided_and_a_tail_of_unsent_appends_meets
     text = "\n".join(goal_table(found))
     assert text.count("NOT met") == 2
     assert text.count("not decided") == 1
+
+
+def test_everybody_whom_the_comparison_promises_is_a_contender() -> None:
+    ours = {"ours, blocking", "ours, asyncio", "ours, uvloop", "ours, Kafka client"}
+    go = {"etcd raft + wal", "dragonboat", "hashicorp/raft", "etcd, in process", "etcd, client"}
+    java = {"ZooKeeper", "ZooKeeper, kazoo", "Kafka's raft", "Kafka's raft, linger 0"}
+    python = {"PySyncObj", "PySyncObj, tuned"}
+    names = [each.name for each in CONTENDERS]
+    assert len(set(names)) == len(names)
+    assert set(names) == ours | go | java | python
+    assert {each.name for each in CONTENDERS if each.role == OURS} == ours
+    # The C floor is none of them: it takes its turn with each.
+    assert FLOOR == "C floor"
+    assert FLOOR not in names
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=str)
+def test_a_goal_can_be_decided_as_its_names_are_those_of_contenders_and_workloads(goal: Goal) -> None:
+    contenders = {each.name: each for each in CONTENDERS}
+    assert goal.figure in goals.FIGURES
+    for name in {goal.of, goal.over} - {"", FLOOR}:
+        assert goal.workload in {each.name for each in contenders[name].workloads}
+    assert goal.of != FLOOR
+    assert (goal.at_least is None) != (goal.at_most is None)
+
+
+def test_no_two_goals_are_about_the_same() -> None:
+    about = [(goal.figure, goal.workload, goal.of, goal.over, goal.at_least is None) for goal in GOALS]
+    assert len(set(about)) == len(about)
 
 
 def test_a_group_of_the_floor_has_as_many_bytes_as_a_batch_of_ours() -> None:

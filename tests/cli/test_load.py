@@ -1,11 +1,14 @@
 """`fastquorum load` as users run it: real processes, real files, real kills."""
 
+import contextlib
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from hdrh.log import HistogramLogReader
 from fastquorum import log
 from fastquorum.cli.load import rate
 from fastquorum.load.hdr import Histogram
-from tests.cli.conftest import COMMAND, Ran, RunningCommand, in_process, wait_until
+from tests.cli.conftest import COMMAND, Ran, RunningCommand, environment, in_process, wait_until
 from tests.tracing.chrome_rules import check as check_trace
 
 SETTINGS = """\
@@ -28,12 +31,18 @@ FIGURES = {"p50", "p90", "p99", "p999", "max"}
 
 
 @pytest.fixture
-def quick(tmp_path: Path) -> list[str]:
-    """Where the nodes are, and elections that do not keep a test waiting."""
+def shown(tmp_path: Path) -> list[str]:
+    """Where the nodes are, and elections that do not keep a test waiting. For people."""
     settings, data = tmp_path / "quick.properties", tmp_path / "data"
     settings.write_text(SETTINGS)
     data.mkdir()
-    return ["--data", str(data), "--config", str(settings), "--warmup", "0.2", "--format", "json"]
+    return ["--data", str(data), "--config", str(settings), "--warmup", "0.2"]
+
+
+@pytest.fixture
+def quick(shown: list[str]) -> list[str]:
+    """The same for programs."""
+    return [*shown, "--format", "json"]
 
 
 def loaded(*words: object) -> dict[str, Any]:
@@ -91,6 +100,55 @@ def test_three_nodes_are_started_loaded_and_gone(quick: list[str], tmp_path: Pat
 
 
 @pytest.mark.slow
+def test_people_read_what_programs_do(shown: list[str], tmp_path: Path) -> None:
+    ran = in_process("load", *shown, "--rate", "400", "--seconds", "0.5", "--history", tmp_path / "history")
+    assert ran.code == 0, ran.err
+    (kept,) = (tmp_path / "history").iterdir()
+    assert ran.err.splitlines()[-1] == f"written: {kept}"
+    assert not re.search("━|three nodes start", ran.err), "nobody watches"
+    said = json.loads(kept.read_text())
+    rows = dict(re.split(r"  +", line, maxsplit=1) for line in ran.out.splitlines())
+    assert rows["LOAD"] == "400 records/s"
+    assert rows["offered"] == "400 records/s (values, 100 B, 1 an append, embedded, blocking)"
+    assert rows["achieved"] == f"{said['achieved_per_s']:,.0f} records/s"
+    names = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "max": "max"}
+    latencies = [f"{name} {said['latency_us'][figure]:,.0f}" for figure, name in names.items()]
+    assert rows["latency, us"].split("  ") == latencies
+    assert rows["errors"] == "none"
+    assert rows["CPU"] == f"{said['cpu_us_per_append']:,.0f} us an append, all processes"
+    verdict = "it was the BOTTLENECK" if said["generator_was_bottleneck"] else "kept up"
+    assert rows["generator"] == f"{verdict}: {said['generator']['how']}"
+
+
+@pytest.mark.slow
+def test_whoever_watches_sees_a_bar_and_stdout_stays_json(quick: list[str]) -> None:
+    master, terminal = pty.openpty()
+    seen: list[bytes] = []
+    reader = threading.Thread(target=lambda: seen.extend(_read(master)))
+    words = [*COMMAND, "load", *quick, "--rate", "400", "--seconds", "1"]
+    watched = environment(TERM="xterm", COLUMNS="160")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=terminal, text=True, env=watched) as run:
+        os.close(terminal)
+        reader.start()
+        out, _ = run.communicate(timeout=60)
+    reader.join()
+    os.close(master)
+    drawn = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", b"".join(seen).decode())
+    assert run.returncode == 0, drawn
+    assert_accounted_for(json.loads(out))
+    assert "three nodes start" in drawn
+    assert re.search(r"400 records/s +[━╸╺]+ +[\d,]+ appends/s, p99 +[\d,]+ us", drawn), drawn
+    assert b"".join(seen).rstrip().endswith(b"\x1b[2K"), "the bar goes away in the end"
+
+
+def _read(terminal: int) -> Iterator[bytes]:
+    """Until nobody has its other side open."""
+    with contextlib.suppress(OSError):  # EIO: how Linux says that
+        while data := os.read(terminal, 65536):
+            yield data
+
+
+@pytest.mark.slow
 def test_kafkas_client_loads_local_nodes(quick: list[str], tmp_path: Path) -> None:
     said = loaded(*quick, "--rate", "300", "--seconds", "0.5", "--driver", "kafka", "--workload", "keys")
     assert_accounted_for(said)
@@ -99,15 +157,26 @@ def test_kafkas_client_loads_local_nodes(quick: list[str], tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("driver", "api"), [("embedded", "asyncio"), ("client", "blocking")])
-def test_the_load_goes_on_with_the_next_leader(quick: list[str], driver: str, api: str) -> None:
+@pytest.mark.parametrize(
+    ("driver", "api", "lost"),
+    [
+        # Whatever the killed process had in flight dies with it.
+        ("embedded", "asyncio", {"killed"}),
+        ("embedded", "blocking", {"killed"}),
+        # The client lives on, and cannot know what became of what it had sent.
+        ("client", "blocking", {"outcome_unknown"}),
+        # librdkafka sends it again, to the next leader.
+        ("kafka", "blocking", set()),
+    ],
+)
+def test_the_load_goes_on_with_the_next_leader(quick: list[str], driver: str, api: str, lost: set[str]) -> None:
     words = ["--rate", "200", "--seconds", "2.5", "--driver", driver, "--api", api, "--kill-leader-at", "0.5"]
     said = loaded(*quick, *words)
     assert_accounted_for(said)
     (kill,), (election, *_) = said["kills"], said["elections"]
     assert 0.5 <= kill["t_s"] <= election["t_s"]
     assert election["leader"] != kill["node_id"]
-    assert said["errors"].keys() <= {"killed", "outcome_unknown"}
+    assert said["errors"].keys() <= lost
     # Whoever was due while nobody led had to wait for the election, and that was not left out.
     assert said["latency_us"]["max"] >= (election["t_s"] - kill["t_s"]) * 0.9e6
     assert said["acknowledged"] >= 400

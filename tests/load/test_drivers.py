@@ -4,8 +4,9 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -15,7 +16,7 @@ from fastquorum.kernels import load as load_kernels
 from fastquorum.load import kafka_driver
 from fastquorum.load.generating import Driver, Job, generate
 from fastquorum.load.kafka_driver import KafkaDriver
-from fastquorum.load.leader_search import Found, find_leader
+from fastquorum.load.leader_search import Found, LeaderWatch, find_leader
 from fastquorum.load.payloads import Payloads, make_payloads
 from fastquorum.load.plan import TOPIC, Plan
 from fastquorum.load.schedule import Schedule
@@ -176,6 +177,47 @@ def test_what_was_not_sent_to_a_leader_that_gives_way_waits_for_the_next(tmp_pat
         driver.close()
     assert len(driver._tally.latencies) + driver._tally.errors.total() == count
     assert len(driver._tally.latencies) > 0
+
+
+class Asked(list[Endpoint]):
+    """Where to ask; tells of every time that somebody begins to."""
+
+    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
+        super().__init__(endpoints)
+        self._begun = threading.Semaphore(0)
+
+    def __iter__(self) -> Iterator[Endpoint]:
+        self._begun.release()
+        return super().__iter__()
+
+    def wait_asked_again(self) -> None:
+        """From the first to the last: the third time begins after the second has ended, whenever the first began."""
+        while self._begun.acquire(blocking=False):
+            pass
+        for _ in range(3):
+            assert self._begun.acquire(timeout=WAIT_S)
+
+
+def test_a_watch_tells_of_every_leader_once_however_often_it_asks(tmp_path: Path) -> None:
+    with trio(tmp_path) as nodes:
+        endpoints = {node_id: endpoint_of(node) for node_id, node in nodes.nodes.items()}
+        told, bootstrap = Queue[Found](), Asked(endpoints.values())
+        with LeaderWatch(bootstrap, TOPIC, told.put) as watch:
+            led_by = [told.get_nowait()]  # the first one before anything else is done
+            bootstrap.wait_asked_again()
+            while (epoch := nodes.leader.epoch) <= led_by[0].epoch:
+                with contextlib.suppress(NotReady, NotLeader):  # whoever is elected instead, or was already
+                    nodes.leader.transfer_leadership(nodes.followers[0].node_id, timeout=WAIT_S)
+            while led_by[-1].epoch < epoch:
+                led_by.append(told.get(timeout=WAIT_S))
+            bootstrap.wait_asked_again()
+        assert not watch._thread.is_alive()
+        while not told.empty():  # somebody again, or an election that nobody asked for
+            led_by.append(told.get_nowait())
+    epochs = [found.epoch for found in led_by]
+    assert epochs == sorted(set(epochs))
+    assert len(epochs) >= 2
+    assert all(found.endpoint == endpoints[found.node_id] for found in led_by)
 
 
 def test_nobody_there_is_not_ready() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.image import imread
 
 from fastquorum.errors import UsageError
 from fastquorum.load import files, history, svg
@@ -191,10 +192,22 @@ def test_numbers_are_short(value: float, text: str) -> None:
     assert number(value) == text
 
 
-def test_png_charts_are_pictures(tmp_path: Path) -> None:
-    paths = files.write_png(str(tmp_path), result(**KILLED))
-    assert [Path(path).name for path in paths] == ["latency.png", "timeline-rate.png", "timeline-latency.png"]
-    assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in paths)
+@pytest.mark.parametrize(
+    ("made", "names"),
+    [
+        (result(**KILLED), ["latency.png", "timeline-rate.png", "timeline-latency.png"]),
+        (sweep(), ["throughput.png", "latency-over-load.png", "latency.png"]),
+    ],
+    ids=["a run", "a sweep"],
+)
+def test_png_charts_are_pictures(made: Result, names: list[str], tmp_path: Path) -> None:
+    paths = files.write_png(str(tmp_path), made)
+    assert [Path(path).name for path in paths] == names
+    for path in paths:
+        assert Path(path).read_bytes().startswith(b"\x89PNG")
+        picture = imread(path)
+        assert min(picture.shape[:2]) >= 200
+        assert (picture != picture[0, 0]).any(), f"{path} shows nothing"
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
