@@ -3,7 +3,8 @@
     python -m bench budget                      # 1 and 64 in flight, from asyncio and from a blocking thread
 
 Two runs each: one alone, for processor time and changes of threads (/proc), and one under `strace -c`, which counts and
-slows down. Whoever leads also generates, so its Python is in the figures.
+slows down. Whoever leads also generates, so its Python is in the figures. Function calls are those of the thread that
+appends and waits, the benchmark's own few among them; the replica's Python thread takes no part in a commit.
 """
 
 import argparse
@@ -78,6 +79,7 @@ def _budget(api: str, in_flight: int, appends: int, traced: int, directory: str)
             for role, counts in calls.items():
                 per_commit = {name: count / traced for name, count in counts.items()}
                 found["nodes"][role]["system_calls"] = per_commit
+        found["calls"] = trio.await_leader().ask("calls", in_flight=in_flight, appends=traced)
         return found
 
 
@@ -131,7 +133,15 @@ def _traced(nodes: Sequence[tuple[str, Node]]) -> Iterator[dict[str, dict[str, i
 def _table(found: Sequence[dict[str, Any]]) -> list[str]:
     """A commit's costs, a node a line."""
     rows: list[tuple[str, ...]] = [
-        ("in flight", "API", "node", "CPU us (by thread)", "changes of threads", "system calls a commit")
+        (
+            "in flight",
+            "API",
+            "node",
+            "CPU us (by thread)",
+            "changes of threads",
+            "system calls a commit",
+            "function calls, Python + C",
+        )
     ]
     for each in found:
         for role, node in each["nodes"].items():
@@ -145,6 +155,7 @@ def _table(found: Sequence[dict[str, Any]]) -> list[str]:
                     f"{sum(node['cpu_us'].values()):.1f} ({', '.join(f'{name} {us:.1f}' for name, us in cpu.items())})",
                     f"{sum(node['switches'].values()):.2f}",
                     ", ".join(f"{name} {calls[name]:.2f}" for name in SHOWN if calls.get(name, 0.0) >= 0.005),
+                    "{python:.1f} + {c:.1f}".format_map(each["calls"]) if role == "leader" else "",
                 )
             )
     return table(rows)

@@ -43,6 +43,15 @@ def test_a_commits_budget_has_every_nodes_processor_time_and_switches(budget: li
 
 
 @pytest.mark.slow
+def test_a_commits_budget_counts_the_calls_that_an_interpreter_makes(budget: list[dict[str, Any]]) -> None:
+    for each in budget:
+        assert each["calls"].keys() == {"python", "c"}
+        # An append is called, awaited and noted, at the least; what is more than this belongs to no commit.
+        assert 1 <= each["calls"]["python"] < 100
+        assert 1 <= each["calls"]["c"] < 100
+
+
+@pytest.mark.slow
 def test_a_commits_budget_counts_system_calls_and_no_more_than_a_sync_a_commit(budget: list[dict[str, Any]]) -> None:
     if reason := strace_missing():
         missing(reason)

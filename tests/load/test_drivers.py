@@ -167,7 +167,7 @@ def test_what_was_not_sent_to_a_leader_that_gives_way_waits_for_the_next(tmp_pat
                 no_commits.enter_context(stalled(node))
             driver.offer(payloads.take(count), time.monotonic_ns())
             with contextlib.suppress(NotReady, NotLeader):  # whoever is elected instead, or was already
-                leader.transfer_leadership(heir, timeout=WAIT_S)
+                leader.transfer_leadership(heir, timeout=0.1)
             while not driver._tally.errors:
                 unsent = len(driver._unsent)
                 driver.collect(time.monotonic_ns() + SECOND // 100)
