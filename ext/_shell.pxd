@@ -137,6 +137,7 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         void synced(int64_t token, int error, int64_t at_us) except +
         Failure failure(int *error, int64_t *offset) noexcept
         void hold_syncs(cbool hold) noexcept
+        void refuse_appends(cbool refuse) noexcept
         int64_t room_wanted() noexcept
         void room_sought() noexcept
         cbool was_cut_off() noexcept

@@ -270,6 +270,10 @@ cdef class Shell:
         with nogil:
             self._shell.hold_syncs(hold)
 
+    def refuse_appends(self, bint refuse):
+        with nogil:
+            self._shell.refuse_appends(refuse)
+
     @property
     def room_wanted(self):
         cdef int64_t wanted

@@ -1,7 +1,9 @@
 """A replica whose file system is full: it takes nothing, leads nobody, votes, and goes on when there is room."""
 
+import pytest
+
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.errors import NotLeader
+from fastquorum.errors import NotLeader, RecordTooLarge
 from fastquorum.node.replica import ROOM_LOOK_US
 from fastquorum.raft.transitions import RoleName
 from fastquorum.wire.quorum import VoteResponse
@@ -41,6 +43,50 @@ def test_a_leader_without_room_says_why_it_leads_no_longer_and_leads_again_when_
     again = rig.append(HALF)
     rig.sync()
     assert again.offsets
+
+
+def test_an_append_that_no_batch_can_hold_is_refused_as_such_and_asks_for_no_room() -> None:
+    rig = Rig(config=SMALL).lead()
+    prepared = rig.log._segments[-1].prepared_bytes
+    rig.disk.room_bytes = 10_000
+    with pytest.raises(RecordTooLarge):
+        rig.append(bytes(rig.config.batch_bytes_max + 1))
+    assert rig.log._segments[-1].prepared_bytes == prepared
+    assert rig.replica.is_leader
+    assert rig.listener.full == []
+
+
+def test_a_leader_without_room_serves_fetches_but_takes_no_appends_until_somebody_has_its_log() -> None:
+    rig = Rig(1, 2, 3, config=SMALL).lead()
+    voter = rig.accept()
+    rig.fetch(voter, 2, rig.log.end_offset)
+    rig.append(b"before")
+    rig.sync()
+    rig.disk.room_bytes = 0
+    assert not rig.log.make_room(100_000, 1)
+    rig.work()
+    with pytest.raises(NotLeader, match="no space is left"):
+        rig.append(b"refused")
+    rig.answers(voter)
+    rig.fetch(voter, 2, rig.log.end_offset)
+    rig.pass_time(50 * MS)
+    assert not rig.replica.is_leader
+    assert rig.replica.raft.role is RoleName.RESIGNED
+
+
+def test_an_append_on_a_follower_without_room_is_refused_and_changes_nothing() -> None:
+    rig = Rig(1, 2, 3, config=SMALL)
+    connection = rig.follow()
+    number, _ = fetch_of(rig, connection)
+    rig.disk.room_bytes = 0
+    for _ in range(3):
+        with pytest.raises(NotLeader):
+            rig.append(HALF * 10)
+    rig.work()
+    assert rig.listener.full == []
+    rig.replica.on_frame(connection, fetch_response(number, control_batch(0, 5), leader_id=2), rig.now_us)
+    rig.sync()
+    assert fetch_of(rig, connection)[1].topics[0].partitions[0].fetch_offset == 1
 
 
 def test_upkeep_finds_the_disk_full_before_an_append_does() -> None:

@@ -37,6 +37,7 @@ class FakeLog:
         """From `start_offset` on."""
         self.unflushed = 0
         self.is_full = False
+        self.takes_nothing = False
         self.start_offset = 0
         self.snapshots = FakeSnapshots()
 

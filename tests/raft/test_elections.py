@@ -254,6 +254,16 @@ def test_a_voter_whose_disk_is_full_votes_but_does_not_stand() -> None:
     assert answer.topics[0].partitions[0].vote_granted
 
 
+def test_a_voter_that_could_not_even_take_a_control_batch_helps_nobody_to_an_election() -> None:
+    voter = replica(1).unattached(epoch=5)
+    assert voter.role == "unattached"
+    voter.fake_log.is_full = voter.fake_log.takes_nothing = True
+    pre_vote: Any = voter.receives(vote_request(5, by=2, pre_vote=True))
+    assert not pre_vote.topics[0].partitions[0].vote_granted
+    vote: Any = voter.receives(vote_request(6, by=2))
+    assert vote.topics[0].partitions[0].vote_granted, "a vote that is asked for is given: somebody else can help"
+
+
 def test_a_sole_voter_that_starts_on_a_full_disk_waits_for_room() -> None:
     alone = replica(1).voters(1)
     alone.fake_log.is_full = True

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fastquorum.config import MS
+from fastquorum.config import MS, QuorumConfig
 from fastquorum.kernels.lane import LeaderTerms
 from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
@@ -257,7 +257,7 @@ def test_a_leader_whose_disk_stalls_resigns_and_stays_down_until_it_syncs() -> N
 
 def test_a_leader_whose_disk_is_full_resigns_and_stays_down_until_it_has_room() -> None:
     leader = replica(1).leader(epoch=5).log("5:8")
-    assert leader.role == "leader"
+    leader.fetched_by(2)
     leader.fake_log.is_full = True
     assert not leader.renews(), "its timer must not pass over that"
     leader.step(ev.RoomChanged())
@@ -267,6 +267,33 @@ def test_a_leader_whose_disk_is_full_resigns_and_stays_down_until_it_has_room() 
     leader.fake_log.is_full = False
     leader.step(ev.RoomChanged())
     leader.pass_deadline(until=leader.role.PROSPECTIVE)
+
+
+def test_a_leader_whose_disk_is_full_serves_until_another_voter_has_its_log_but_not_for_ever() -> None:
+    leader = replica(1).leader(epoch=5).log("5:8").fetched_by(2, 3, end=5)
+    leader.fake_log.is_full = True
+    leader.step(ev.RoomChanged())
+    leader.elapse(1_000)
+    assert leader.role == "leader"
+    leader.fetched_by(3)
+    leader.elapse_to_deadline()
+    assert leader.role == "resigned"
+    alone = replica(1).leader(epoch=5).log("5:8").fetched_by(2, 3, end=5)
+    alone.fake_log.is_full = True
+    alone.step(ev.RoomChanged())
+    alone.elapse(QuorumConfig().fetch_timeout_us // MS)
+    assert alone.role == "resigned"
+
+
+def test_a_leader_that_has_room_again_before_it_gives_up_leads_on() -> None:
+    leader = replica(1).leader(epoch=5).log("5:8").fetched_by(2, 3, end=5)
+    leader.fake_log.is_full = True
+    leader.step(ev.RoomChanged())
+    leader.fake_log.is_full = False
+    leader.step(ev.RoomChanged())
+    leader.fetched_by(2, 3)
+    leader.elapse(500)
+    assert leader.role == "leader"
 
 
 # --- the lane's terms -------------------------------------------------------------------------------------------------

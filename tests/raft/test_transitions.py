@@ -51,7 +51,7 @@ def lose_pre_votes_of_a_follower(asked: Replica) -> None:
 
 
 def fill_the_disk(asked: Replica) -> None:
-    assert asked.role == RoleName.LEADER
+    asked.fetched_by(2, 3)
     asked.fake_log.is_full = True
     asked.step(ev.RoomChanged())
 

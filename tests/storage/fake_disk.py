@@ -158,7 +158,7 @@ class FakeDisk:
 
     def remove(self, name: str) -> None:
         self._step()
-        del self.entries[name]
+        self.give_room(len(self.entries.pop(name).volatile))
 
     def sync_directory(self, directory: str = "") -> None:
         self._step()
@@ -172,6 +172,8 @@ class FakeDisk:
         if self.room_bytes is not None and self.room_bytes < len(data):
             raise self._full("write", name)
         self.take_room("write", name, len(data))
+        if name in self.entries:
+            self.give_room(len(self.entries[name].volatile))
         self.entries[name] = self.durable_entries[name] = Inode(bytearray(data), bytearray(data))
 
     def write_file(self, name: str, data: bytes) -> None:

@@ -1,5 +1,6 @@
 """A file system without room: the log says so before it writes, and goes on when there is some."""
 
+import itertools
 import random
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 from fastquorum.config import MS, SECOND
 from fastquorum.errors import FsyncFailed, StorageFailed
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Kernels, load
-from fastquorum.storage.names import LOG_DIRECTORY, SPARE_SEGMENT
+from fastquorum.storage.names import EPOCH_CHECKPOINT, LOG_DIRECTORY, SPARE_SEGMENT
+from fastquorum.storage.offline import trim_log
 
 from .logs import SMALL, Rig
 
@@ -25,9 +27,12 @@ def fill(rig: Rig) -> list[bytes]:
     return taken
 
 
+_seconds = itertools.count(1_000, 10)
+
+
 def upkeep(rig: Rig, turns: int = 20) -> None:
-    for turn in range(turns):
-        rig.log.maintain(turn * 10 * SECOND)
+    for seconds in itertools.islice(_seconds, turns):
+        rig.log.maintain(seconds * SECOND)
 
 
 def values(rig: Rig) -> list[bytes]:
@@ -102,7 +107,7 @@ def test_a_mark_that_has_no_room_waits(kernels: Kernels) -> None:
     upkeep(rig)
     assert rig.log.durable_mark == mark
     rig.disk.room_bytes = 10_000
-    rig.log.maintain(1_000 * SECOND)
+    upkeep(rig, 1)
     assert rig.log.durable_mark.at.offset == 1
     assert not rig.log.failed
 
@@ -117,6 +122,64 @@ def test_a_log_opens_on_a_full_disk_and_knows_it(kernels: Kernels) -> None:
     assert again.log.is_full
     assert not again.log.make_room(200, 1)
     assert values(again) == [b"value"]
+
+
+def test_a_log_that_crashed_opens_on_a_full_disk_with_the_mark_and_the_epochs_that_it_had(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    rig.append(1, b"first")
+    rig.flush()
+    upkeep(rig)
+    rig.append(2, b"second")
+    rig.flush()
+    survivor = rig.disk.crash(random.Random(1))
+    survivor.room_bytes = 0
+    again = Rig(kernels, survivor)
+    assert values(again) == [b"first", b"second"]
+    assert again.log.durable_mark.at.offset == 1
+    assert again.log.epochs.entries() == [(1, 0), (2, 1)]
+    assert survivor.read_file(f"{LOG_DIRECTORY}/{EPOCH_CHECKPOINT}").split()[2:] == [b"1", b"0"]
+    survivor.room_bytes = 10_000
+    upkeep(again)
+    assert again.log.durable_mark.at.offset == 2
+    assert survivor.read_file(f"{LOG_DIRECTORY}/{EPOCH_CHECKPOINT}").split()[2:] == [b"1", b"0", b"2", b"1"]
+
+
+def test_a_truncation_below_the_mark_has_the_room_that_it_needs_if_anything_is_prepared(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    for number in range(3):
+        rig.append(1, b"value %d" % number)
+    rig.flush()
+    upkeep(rig)
+    rig.append(2, b"in another epoch")
+    rig.flush()
+    assert rig.log.durable_mark.at.offset == 3
+    rig.disk.room_bytes = 0
+    rig.log.truncate_to(1)
+    assert rig.log.durable_mark.at.offset == 1
+    assert rig.log.is_full
+    assert values(rig) == [b"value 0"]
+    survivor = rig.disk.crash(random.Random(1))
+    survivor.room_bytes = 0
+    assert values(Rig(kernels, survivor)) == [b"value 0"]
+
+
+def test_a_log_closes_on_a_full_disk_and_trimming_it_later_writes_what_waited(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    rig.append(1, b"value")
+    rig.flush()
+    while rig.log.make_room(80, 1):
+        rig.append(1, b"value")
+        rig.disk.room_bytes = 0
+    rig.log.close()
+    assert not rig.log.failed
+    rig.disk.room_bytes = 0
+    with pytest.raises(StorageFailed):
+        trim_log(rig.disk, kernels)
+    rig.disk.room_bytes = 10_000
+    trimmed = trim_log(rig.disk, kernels)
+    assert trimmed.is_sound
+    assert trimmed.is_closed
+    assert values(Rig(kernels, rig.disk))[0] == b"value"
 
 
 def test_a_disk_that_fails_otherwise_is_not_taken_for_a_full_one(
@@ -180,8 +243,8 @@ def test_what_room_was_made_for_is_written_whatever_room_there_is(steps: list[tu
             case "crash":
                 room = rig.disk.room_bytes
                 survivor = rig.disk.crash(random.Random(first))
+                survivor.room_bytes = room
                 rig = Rig(rig.kernels, survivor)
-                rig.disk.room_bytes = room
                 found = [value for _, _, value in rig.values()]
                 assert len(found) >= synced
                 assert found == written[: len(found)]

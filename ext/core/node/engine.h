@@ -110,7 +110,7 @@ inline Micros now_us() noexcept {
 class Engine final : private lane::Outputs {
    public:
     Engine(lane::Identity identity, std::int64_t batch_bytes_max, Limits limits)
-        : limits_(limits), lane_(std::move(identity), log_, *this, batch_bytes_max) {}
+        : limits_(limits), batch_bytes_max_(batch_bytes_max), lane_(std::move(identity), log_, *this, batch_bytes_max) {}
     Engine(const Engine &) = delete;
     Engine &operator=(const Engine &) = delete;
 
@@ -276,8 +276,12 @@ class Engine final : private lane::Outputs {
 
     // Would an append now only gather in memory, without a system call?
     bool gathers(std::int64_t size_bytes, std::int64_t count, bool is_pushed_later) noexcept {
-        return !is_stopped_ && !holds_appends_ && lane_.gathers(size_bytes, count, is_pushed_later);
+        return !is_stopped_ && !holds_appends_ && !refuses_appends_ && lane_.gathers(size_bytes, count, is_pushed_later) &&
+               log_.has_zeros(lane_.gathered_bytes() + batch_bytes(size_bytes, count));
     }
+
+    // Appends are refused as by one who does not lead, though this one may, and Fetches are served.
+    void refuse_appends(bool refuse) noexcept { refuses_appends_ = refuse; }
 
     // Write and send what gathered.
     void push() noexcept { check(lane_.push()); }
@@ -291,7 +295,7 @@ class Engine final : private lane::Outputs {
     // Append; the waiter is told when it is committed, if the answer is an offset. Else a verdict, and the waiter is untouched.
     Offset append(const Slice *values, std::int64_t count, std::int64_t size_bytes, std::int64_t timestamp_ms, Micros at_us, Waiter &waiter,
                   bool has_waited, bool is_pushed_later) {
-        const Offset refused = admit_append(count, size_bytes, has_waited);
+        const Offset refused = admit_append(count, size_bytes, batch_bytes(size_bytes, count), has_waited);
         if (refused != 0) return refused;
         log_.trace().begin(at_us * ns_per_us);
         return appended(lane_.append(values, count, timestamp_ms, is_pushed_later), count, size_bytes, at_us, waiter);
@@ -416,7 +420,7 @@ class Engine final : private lane::Outputs {
 
     // A frame that waited for raft/, on a lane that goes on. False: room first, and then again.
     bool offer(Connection connection, Span frame, Micros at_us) {
-        if (!make_room(lane_.gathered_bytes() + frame.size)) return false;
+        if (!make_room_for_frame(frame)) return false;
         serve(connection, frame, at_us);
         return true;
     }
@@ -580,12 +584,19 @@ class Engine final : private lane::Outputs {
 
     // --- appends ----------------------------------------------------------------------------------------------------------------
 
-    Offset admit_append(std::int64_t count, std::int64_t size_bytes, bool has_waited) noexcept {
+    // What values of so many bytes take in a batch, at most.
+    static std::int64_t batch_bytes(std::int64_t size_bytes, std::int64_t count) noexcept {
+        return header_bytes + size_bytes + lane::record_overhead_max * count;
+    }
+
+    // 0, or a verdict. `most_bytes`: of the batch that it may become.
+    Offset admit_append(std::int64_t count, std::int64_t size_bytes, std::int64_t most_bytes, bool has_waited) noexcept {
         if (is_stopped_) return verdict_stopped;
         if (has_failed()) return lane::verdict_failed;
+        if (refuses_appends_) return lane::verdict_not_leader;
         const Offset refused = reserve(count, size_bytes);
         if (refused != 0) return refused;
-        if ((holds_appends_ && !has_waited) || !make_room(lane_.gathered_bytes() + header_bytes + size_bytes + lane::record_overhead_max * count)) {
+        if ((holds_appends_ && !has_waited) || !make_room_for_batch(size_bytes, most_bytes)) {
             release(count, size_bytes);
             return lane_.mode() == lane::Mode::leader ? lane::verdict_frozen : lane::verdict_not_leader;
         }
@@ -614,7 +625,7 @@ class Engine final : private lane::Outputs {
 
     Offset append_next(std::uint8_t *batch, std::int64_t size, std::int64_t count, std::int64_t timestamp_ms, Micros at_us, Waiter &waiter,
                        bool has_waited) {
-        const Offset refused = admit_append(count, size, has_waited);
+        const Offset refused = admit_append(count, size, size, has_waited);
         if (refused != 0) return refused;
         log_.trace().begin(at_us * ns_per_us);
         return appended(lane_.append_encoded(batch, size, count, timestamp_ms), count, size, at_us, waiter);
@@ -632,6 +643,15 @@ class Engine final : private lane::Outputs {
         pending_.push_back({offset + count, offset, count, size_bytes, std::move(waiter)});
         return offset;
     }
+
+    // Behind what gathered. What is too large for a batch is the lane's to refuse, and no other role appends.
+    bool make_room_for_batch(std::int64_t size_bytes, std::int64_t most_bytes) noexcept {
+        if (lane_.mode() != lane::Mode::leader || size_bytes > batch_bytes_max_) return true;
+        return make_room(lane_.gathered_bytes() + std::min(most_bytes, batch_bytes_max_));
+    }
+
+    // A leader writes nothing of what comes: what gathered has its room.
+    bool make_room_for_frame(Span frame) noexcept { return lane_.mode() != lane::Mode::follower || make_room(frame.size); }
 
     // False: the segment is full, or the file system. The lane is frozen then, and Python rolls, or finds that it cannot.
     bool make_room(std::int64_t size_bytes) noexcept {
@@ -853,7 +873,7 @@ class Engine final : private lane::Outputs {
         channel.seen_frame.store(true, std::memory_order_relaxed);
         const bool is_lanes = channel.waiting == 0 && handed_up_.empty() && lane_.mode() != lane::Mode::closed && !lane_.is_frozen() &&
                               lane_.serves(channel.number);
-        if (is_lanes && make_room(lane_.gathered_bytes() + frame.size)) {
+        if (is_lanes && make_room_for_frame(frame)) {
             serve(channel.number, frame, at_us);
             return true;
         }
@@ -1012,6 +1032,7 @@ class Engine final : private lane::Outputs {
 
     const pid_t process_ = ::getpid();
     const Limits limits_;
+    const std::int64_t batch_bytes_max_;
     std::mutex mutex_;
     std::condition_variable flush_wanted_;
     Section *section_ = nullptr;
@@ -1041,6 +1062,7 @@ class Engine final : private lane::Outputs {
     bool is_stopped_ = false;
     bool was_cut_off_ = false;
     std::int64_t room_wanted_ = 0;
+    bool refuses_appends_ = false;
     bool ending_ = false;
     bool is_flusher_wanted_ = false;
     bool has_job_ = false;  // of storage.Log's

@@ -84,9 +84,15 @@ class NodeLog final : public lane::Log {
         is_lent_ = true;
         if (tail_.end_offset() != loan_.end_offset || tail_generation_ != loan_.generation) tail_.clear();
         tail_generation_ = loan_.generation;
+        lacks_room_ = false;
     }
 
     void take_back() noexcept { is_lent_ = false; }
+
+    // Are zeros there for so many more bytes?
+    bool has_zeros(std::int64_t size_bytes) const noexcept {
+        return is_lent_ && loan_.segments.back().size_bytes + size_bytes <= loan_.prepared_bytes;
+    }
 
     // Do so many more bytes and records fit into the active segment, and are there zeros for them, or can they be made? False:
     // the segment is full, or the file system is; or the disk has failed.
@@ -143,6 +149,7 @@ class NodeLog final : public lane::Log {
         if (error == 0) error = hit(Point::after_segment_zero_fill);
         if (File::lacks_room(error)) {
             error = active.file->truncate(from);  // the little that was left is for what cannot wait: a vote, the mark
+            lacks_room_ = true;
             if (error == 0) return true;
         }
         if (error != 0) return fail(Failure::write, error);
@@ -175,7 +182,7 @@ class NodeLog final : public lane::Log {
         loan_.max_timestamp_ms = std::max(loan_.max_timestamp_ms, timestamp_ms);
         tail_.append(batches, base_offset, next_offset);
         loan_.end_offset = next_offset;
-        if (active.size_bytes + loan_.zeros_least <= loan_.prepared_bytes) return true;
+        if (active.size_bytes + loan_.zeros_least <= loan_.prepared_bytes || lacks_room_) return true;
         // The upkeep does not keep up: a step of zeros, so that the next syncs need not grow the file.
         loan_.prepared_bytes = std::max(loan_.prepared_bytes, active.size_bytes);
         return prepare(std::min(loan_.prepared_bytes + loan_.zeros_step, loan_.segment_bytes));
@@ -245,6 +252,7 @@ class NodeLog final : public lane::Log {
     }
 
     bool is_lent_ = false;
+    bool lacks_room_ = false;  // the file system had none; storage.Log looks again
     bool has_job_ = false;
     Loan loan_;
     Trace trace_;

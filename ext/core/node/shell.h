@@ -102,6 +102,11 @@ class Shell {
         engine_.hold_syncs(hold);
     }
 
+    void refuse_appends(bool refuse) {
+        Engine::Section section(engine_);
+        engine_.refuse_appends(refuse);
+    }
+
     std::int64_t room_wanted() {
         Engine::Section section(engine_);
         return engine_.room_wanted();

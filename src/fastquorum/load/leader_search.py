@@ -77,7 +77,7 @@ class LeaderWatch:
     def _watch(self) -> None:
         while not self._is_over.wait(WATCH_S):
             # While nobody leads, or nobody can be asked, there is nothing to tell: the client says what it costs.
-            with contextlib.suppress(NotReady, PeerProtocolError):
+            with contextlib.suppress(NotReady, PeerProtocolError, UsageError):
                 self._tell(find_leader(self._bootstrap, self._topic, 0.0))
 
     def _tell(self, found: Found) -> None:

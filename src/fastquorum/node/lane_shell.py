@@ -79,6 +79,8 @@ class LaneShell(Tallied):
         self.not_leader: Callable[..., NotLeader] = NotLeader
         """Names the leader; set by the replica, which knows."""
         self.watches_commits: Callable[[], bool] = bool
+        self._batch_bytes_max = config.batch_bytes_max
+        self._refuses_appends = False
         self._lane = lane
         self._transport = transport
         self._clock_ms = clock_ms
@@ -214,8 +216,11 @@ class LaneShell(Tallied):
             if batch is not None:
                 self._join(queued, batch)
                 return batch.base_offset
-        if self.is_leader and not self._lane.is_frozen and not self.make_room(_largest(queued)):
-            return AppendVerdict.FROZEN  # raft/ gives up the lead, which is what it will be told
+        if self.is_leader and not self._lane.is_frozen:
+            if self._refuses_appends:
+                return AppendVerdict.NOT_LEADER
+            if not self._make_room_for(queued):
+                return AppendVerdict.FROZEN  # raft/ gives up the lead, which is what it will be told
         if queued.encoded is None:
             offset, outputs = self._lane.append(queued.values, self._clock_ms(), now_us)
         else:
@@ -247,18 +252,31 @@ class LaneShell(Tallied):
     def offer(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
         """Lock held, lane open. A frame, after whatever raft/ has decided. False: there is no room for it."""
         self.resume(now_us)
-        if not self.make_room(len(frame)):
+        if not self.make_room_for_frame(frame):
             return False
         self.perform(self._lane.on_frame(connection, frame, now_us))
         return True
 
-    def make_room(self, size_bytes: int) -> bool:
-        """Lock held. Will the log take so much more, beside what the lane has gathered? No record is smaller than a
-        byte."""
-        if not self.log.may_claim:
-            return True  # it is over, and whoever stops the replica says why
-        size_bytes += self._lane.gathered_bytes
-        return self.log.make_room(size_bytes, size_bytes)
+    def make_room_for_frame(self, frame: bytes) -> bool:
+        """Lock held. A leader writes nothing of what comes: what gathered has its room."""
+        return self.is_leader or self._make_room(len(frame))
+
+    def refuse_appends(self, refuse: bool) -> None:
+        self._refuses_appends = refuse
+
+    def _make_room_for(self, queued: Queued) -> bool:
+        """What is too large for a batch is the lane's to refuse."""
+        if queued.size_bytes > self._batch_bytes_max:
+            return True
+        size_bytes = queued.size_bytes
+        if queued.encoded is None:
+            size_bytes += BATCH_HEADER_BYTES + RECORD_OVERHEAD_MAX * queued.record_count
+        return self._make_room(self._lane.gathered_bytes + min(size_bytes, self._batch_bytes_max))
+
+    def _make_room(self, size_bytes: int) -> bool:
+        """No record is smaller than a byte."""
+        # Once the log has failed it is over, and whoever stops the replica says why.
+        return not self.log.may_claim or self.log.make_room(size_bytes, size_bytes)
 
     def admit(self, admission: FetchAdmission, now_us: Micros) -> None:
         self.perform(self._lane.admit(admission, now_us))
@@ -427,8 +445,3 @@ class LaneShell(Tallied):
                 barrier.tell(lambda: self.error or self.not_leader())
             if high_watermark != told:
                 on_committed(high_watermark)
-
-
-def _largest(queued: Queued) -> int:
-    """What it may take in the log, in bytes."""
-    return BATCH_HEADER_BYTES + queued.size_bytes + RECORD_OVERHEAD_MAX * queued.record_count

@@ -6,7 +6,7 @@ KIP-835.
 
 from typing import Final
 
-from fastquorum.errors import FastQuorumError, Overloaded
+from fastquorum.errors import FastQuorumError, NotLeader, Overloaded
 from fastquorum.kernels import Kernels
 from fastquorum.node.first_records import is_without_records
 from fastquorum.node.shell import Shell
@@ -53,5 +53,5 @@ class NoOps:
                 return
         try:
             self._shell.append((NO_OP,), _Nobody(), now_us)
-        except Overloaded:
-            return  # so many wait for their commit that this one would show nothing
+        except (Overloaded, NotLeader):
+            return  # so many wait for their commit that this one would show nothing, or the lead is being given up

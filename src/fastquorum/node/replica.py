@@ -35,7 +35,7 @@ from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset, O
 from fastquorum.wire import Message
 
 ROOM_LOOK_US: Final = 250 * MS
-"""How often a full file system is looked at."""
+"""A log that is full does its upkeep, in which it looks for room, at least as often."""
 
 
 class Replica:
@@ -114,7 +114,7 @@ class Replica:
     def not_leader(self, *, maybe_committed: bool = False) -> NotLeader:
         """The error for a request that only the leader serves, naming the leader."""
         leader = self.raft.leader_id
-        if leader == self.raft.key.id and not self.is_leader:
+        if leader == self.raft.key.id and (self._is_full or not self.is_leader):
             leader = NO_NODE
         hindrance = f"no space is left at {self.log.path}: make room there" if self._is_full else ""
         return NotLeader(leader, self.raft.epoch, self.raft.endpoint_of(leader), maybe_committed, hindrance)
@@ -195,27 +195,28 @@ class Replica:
             if self.shell.error is not None and not self._stopped:
                 self._stop(self.shell.error, now_us)
             while not self._stopped:
-                self._look_for_room(now_us)
-                if self.shell.handed_up or self._inbox:
+                if self.shell.handed_up:
+                    self._work_one(now_us)  # the lane stands until it is decided
+                elif self.log.is_full != self._is_full:
+                    self._note_room(now_us)
+                    self._step(ev.RoomChanged(), now_us)
+                elif self._inbox:
                     self._work_one(now_us)
-                    continue
-                with self._lock:
-                    self.shell.drain(now_us)
-                if self.log.is_full == self._is_full:
-                    break
+                else:
+                    with self._lock:
+                        self.shell.drain(now_us)
+                    if self.log.is_full == self._is_full:
+                        break
             if not self._stopped and not self.is_leader:
                 self._door.not_leading()
         self._tell(now_us)
 
-    def _look_for_room(self, now_us: Micros) -> None:
-        """Before anything else is decided: whether the log can take more."""
-        if self.log.is_full != self._is_full:
-            self._note_room(now_us)
-            self._step(ev.RoomChanged(), now_us)
-
     def _note_room(self, now_us: Micros) -> None:
+        """The log can take no more, or it can again."""
         self._is_full = self.log.is_full
         self._room_at_us = now_us + ROOM_LOOK_US if self._is_full else -1
+        with self._lock:
+            self.shell.refuse_appends(self._is_full)
         self._listener.on_disk_full(self._is_full)
 
     def _is_renewed(self, now_us: Micros) -> bool:
@@ -269,7 +270,6 @@ class Replica:
                 taken = self.shell.offer(item.connection, item.frame, now_us)
             if taken:
                 return
-            self._look_for_room(now_us)
         self._step_frame(item.connection, item.frame, now_us)
 
     def _to_door(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:

@@ -50,6 +50,10 @@ class Shell(Protocol):
     @property
     def deadline_us(self) -> Micros: ...
 
+    def refuse_appends(self, refuse: bool) -> None:
+        """Lock held. Whether appends are refused though this node may lead: it gives up the lead, and serves Fetches
+        until somebody else has all that it has."""
+
     # callers
     def append(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None: ...
     def append_encoded(

@@ -80,6 +80,8 @@ class Core:
         self._bootstrap = bootstrap
         self._next_bootstrap = random.randrange(max(len(bootstrap), len(self.voters), 1))
         self._learned: dict[NodeId, tuple[Endpoint, ...]] = {}
+        self.is_disk_full = False
+        """As the step began: a caller's append may find it full at any time."""
         self._stalled_flushed_end: Offset = UNKNOWN_OFFSET
         self._effects: list[Effect] = []
         self._is_unsaved = False
@@ -94,6 +96,7 @@ class Core:
         self.lane = None if lane is None or lane.mode is LaneMode.CLOSED or lane.epoch != self.epoch else lane
         self._effects = []
         self._is_lane_closed = False
+        self.is_disk_full = self.log.is_full
         if self.lane is not None:
             self.learn_high_watermark(self.lane.high_watermark)
             self.role.absorb(self)
@@ -204,7 +207,7 @@ class Core:
     @property
     def can_commit(self) -> bool:
         """Does the disk sync, and has it room?"""
-        return self._stalled_flushed_end < 0 and not self.log.is_full
+        return self._stalled_flushed_end < 0 and not self.is_disk_full
 
     def disk_stalled(self) -> None:
         self._stalled_flushed_end = self.log.flushed_end

@@ -169,7 +169,7 @@ class Follower(Role):
         """The answer was of no use: ask again, but not at once, lest two replicas keep each other busy."""
         core.close_lane()
         # What a full disk cannot take is not asked for again and again; the leader still has to be heard in time.
-        backoff_us = core.config.fetch_timeout_us // 4 if core.log.is_full else core.config.retry_backoff_us
+        backoff_us = core.config.fetch_timeout_us // 4 if core.is_disk_full else core.config.retry_backoff_us
         self._fetch_at_us = core.now_us + backoff_us
 
     def _fetch_now(self, core: Core) -> None:

@@ -45,6 +45,7 @@ class Leader(Role):
         self.granting = granting
         self.resign_cause: Cause | None = None
         self.preferred: NodeId = NO_NODE
+        self._full_since_us: Micros = -1
         self._begin_at_us = core.now_us
         self._copying: dict[NodeId, _Copying] = {}
 
@@ -70,7 +71,7 @@ class Leader(Role):
 
     def is_heard(self, core: Core) -> bool:
         """Would `poll` do no more than set the next deadline: nobody resigns, and nobody is to be told who leads?"""
-        if self._cause_to_end(core, self._quorum_deadline(core)) is not None:
+        if core.is_disk_full or self._cause_to_end(core, self._quorum_deadline(core)) is not None:
             return False
         return core.now_us < self._begin_at_us or not self._silent_voters(core)
 
@@ -79,6 +80,10 @@ class Leader(Role):
         cause = self._cause_to_end(core, quorum_deadline)
         if cause is not None:
             return cause
+        if core.is_disk_full:
+            core.wake_at(core.now_us + core.config.retry_backoff_us)
+        else:
+            self._full_since_us = -1
         if quorum_deadline >= 0:
             core.wake_at(quorum_deadline)
         self._announce(core)
@@ -89,11 +94,19 @@ class Leader(Role):
             return Cause.SHUTDOWN
         if self.resign_cause is not None:
             return self.resign_cause
-        if core.log.is_full:
+        if core.is_disk_full and self._may_give_up(core):
             return Cause.DISK_FULL
         if quorum_deadline >= 0 and core.is_silence(quorum_deadline):
             return Cause.QUORUM_LOST
         return None
+
+    def _may_give_up(self, core: Core) -> bool:
+        """Once another voter has all of the log: who lacks a part cannot be elected by this one, which has it and may
+        not stand. Appends are refused meanwhile, so that it does not take long; nor is it waited for any longer."""
+        if self._full_since_us < 0:
+            self._full_since_us = core.now_us
+        has_heir = any(peer.end_offset >= core.log_end for peer in voters_among(core) if peer.key != core.key)
+        return has_heir or core.is_only_voter or core.now_us >= self._full_since_us + core.config.fetch_timeout_us
 
     def _quorum_deadline(self, core: Core) -> Micros:
         """When this replica must stop to lead, from the lane's contacts (lane rule 6); -1 never, for a sole voter.

@@ -38,6 +38,10 @@ class LogView(Protocol):
         """There is no room on the disk for what is appended: who leads gives up, and this replica does not stand."""
 
     @property
+    def takes_nothing(self) -> bool:
+        """Not even a control batch: whoever is elected could commit nothing with this replica's help."""
+
+    @property
     def last_epoch(self) -> Epoch:
         """Epoch of the last record, or of the snapshot that an empty log begins with; else 0."""
 

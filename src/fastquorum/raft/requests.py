@@ -59,7 +59,9 @@ def _judge_vote(core: Core, voter_id: NodeId, vote: _VoteAsked) -> tuple[ErrorCo
         return ErrorCode.INVALID_VOTER_KEY, False
     is_up_to_date = _is_up_to_date(core, vote)
     if vote.pre_vote:
-        return ErrorCode.NONE, core.role.grants_pre_vote(core, is_up_to_date)
+        # A leader that can commit nothing would only be replaced by the next one: nobody is helped by elections then.
+        may_help = not core.log.takes_nothing
+        return ErrorCode.NONE, may_help and core.role.grants_pre_vote(core, is_up_to_date)
     candidate = ReplicaKey(vote.replica_id, vote.replica_directory_id)
     granted = core.role.grants_vote(core, candidate, is_up_to_date)
     if granted:

@@ -303,7 +303,7 @@ class Process:
 
     def _to_lane(self, number: int, packet: Packet, *, early: bool) -> None:
         """On the lane's own thread, lock held. What there is no room for is the replica's."""
-        if self.shell.make_room(len(packet.frame)):
+        if self.shell.make_room_for_frame(packet.frame):
             self.shell.perform(self.lane.on_frame(number, packet.frame, self.now_us))
         else:
             self._to_replica(number, packet, early=early)
@@ -412,7 +412,7 @@ class Process:
         self.note(f"epoch {epoch} leader {leader_id}{' (self)' if is_self else ''}")
 
     def on_disk_full(self, is_full: bool) -> None:
-        self.may_resign = is_full
+        self.may_resign = self.may_resign or is_full
         self.note("its disk is full" if is_full else "its disk has room again")
 
     def on_stopped(self, error: FastQuorumError | None) -> None:

@@ -11,7 +11,7 @@ that survives a crash. Only a sync reported by the FlushPort, or one of our own 
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self
+from typing import Final, Self
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, FsyncFailed, OffsetOutOfRange, ProtocolFatal, StorageFailed
@@ -22,7 +22,7 @@ from fastquorum.storage.checkpoint import CheckpointState
 from fastquorum.storage.flushing import Flushing, FlushResult, LogSizes
 from fastquorum.storage.log_epochs import LogEpochs
 from fastquorum.storage.mark import LogPosition, Mark
-from fastquorum.storage.marking import Marking
+from fastquorum.storage.marking import Marking, if_possible
 from fastquorum.storage.ports import Borrower, Disk, FlushPort
 from fastquorum.storage.reading import TimestampOffset, batch_start
 from fastquorum.storage.recovery import Recovered, discard_log, recover
@@ -31,6 +31,9 @@ from fastquorum.storage.segments import Segments
 from fastquorum.storage.snapshots import Snapshots, supersedes
 from fastquorum.storage.tail import RecentTail
 from fastquorum.types import Epoch, Micros, Offset, OffsetAndEpoch
+
+CONTROL_BYTES: Final = 2048
+"""What an epoch begins with takes no more: its control records, and the feature levels of a metadata log."""
 
 
 class Log:
@@ -49,6 +52,7 @@ class Log:
         self._kernels = kernels
         self._directory = directory
         self._segments = Segments(disk, kernels, config, directory, found.segments)
+        self._control_bytes = min(CONTROL_BYTES, self._segments.zeros.step_bytes)
         self._end_offset = found.end_offset
         self._torn_tail = found.torn
         self._generation = 0
@@ -86,8 +90,9 @@ class Log:
         """
         found = recover(disk, kernels, directory, prepare_bytes=min(config.preallocate_bytes, config.segment_bytes))
         log = cls(disk, kernels, config, flush_port, directory, found)
-        if log._segments.has_room(1, log._end_offset + 1):
-            log._segments.make_room(1)  # whether the file system is full has to be known before anything is decided
+        # Whether the file system is full has to be known before anything is decided: whoever is elected writes that.
+        if log._segments.has_room(log._control_bytes, log._end_offset + log._control_bytes):
+            log._segments.make_room(log._control_bytes)
         return log
 
     # --- where things stand -------------------------------------------------------------------------------------------
@@ -172,6 +177,11 @@ class Log:
         return self._segments.is_full
 
     @property
+    def takes_nothing(self) -> bool:
+        """Full, and there are no zeros even for a control batch."""
+        return self.is_full and not self._segments.has_zeros(self._control_bytes)
+
+    @property
     def may_claim(self) -> bool:
         """False from the moment the disk fails, before anybody was told: nothing may be sent any more (lane rule 5)."""
         return not (self._failed or self._flushing.has_failed)
@@ -245,19 +255,23 @@ class Log:
     def make_room(self, size_bytes: int, record_count: int) -> bool:
         """Room for an append of at most so many bytes and records, in a new segment if it does not fit into this one.
 
-        False, and nothing has changed but `is_full`: the file system has none. To be asked before an append, as a
-        write that fails is final. While the log is lent its borrower says when a new segment is wanted.
+        False: the file system has none, as `is_full` says from now on; nothing is written. To be asked before an
+        append, as a write that fails is final. A borrower asks for itself, and has taken the log back when it has to
+        ask here.
         """
-        self._refresh()
-        next_offset = self.end_offset + record_count
+        if self._borrower is not None:
+            self._refresh()
+            return not self.is_full or self._segments.has_zeros(size_bytes)
+        segments, next_offset = self._segments, self._end_offset + record_count
+        fits = segments.has_room(size_bytes, next_offset)
+        if fits and segments.has_zeros(size_bytes):
+            return True
         with self._latched():
-            if not self._segments.has_room(size_bytes, next_offset):
-                if self._borrower is not None:
-                    return not self.is_full
-                if not self._segments.make_next():
+            if not fits:
+                if not segments.make_next():
                     return False
                 self._roll()
-            return self._segments.make_room(size_bytes)
+            return segments.make_room(size_bytes)
 
     def append_batch(
         self, batch: Buffer, *, base_offset: Offset, next_offset: Offset, epoch: Epoch, timestamp_ms: int
@@ -369,7 +383,7 @@ class Log:
                 self._flushed = target
             if target.offset < self.durable_mark.at.offset:
                 # The mark first: were it to survive above the new end, the removed bytes would count as corruption.
-                self._marking.save_mark(self._flushed)
+                self._save_mark_at_any_cost()
             self._segments.remove_behind(segment)
             segment.file.zero_fill(position, segment.size_bytes)
             segment.file.sync()
@@ -385,8 +399,18 @@ class Log:
         else:
             self._flushed = target
         with self._latched():
-            self._marking.save_epochs()
+            self._marking.save_epochs_if_possible()
         return new_end
+
+    def _save_mark_at_any_cost(self) -> None:
+        """Where the file system has no room, what is prepared goes."""
+        try:
+            self._marking.save_mark(self._flushed)
+        except StorageFailed as failed:
+            if not failed.lacks_room:
+                raise
+            self._segments.give_room()
+            self._marking.save_mark(self._flushed)
 
     def install_snapshot(self, snapshot: OffsetAndEpoch) -> None:
         """Begin anew, empty, at the end of this finished snapshot.
@@ -462,7 +486,7 @@ class Log:
         self._refresh()
         with self._latched():
             try:
-                self._segments.maintain()
+                self._segments.maintain(now_us)
             except StorageFailed as failed:
                 if not failed.lacks_descriptor:
                     raise
@@ -495,8 +519,9 @@ class Log:
                 segment.trim()
             self._flushed = self._written_end()
             self._segments.discard_prepared()
-            self._marking.save(self._flushed)
-            self._segments.write_indexes()
+            self._marking.save_if_possible(self._flushed)
+            with if_possible():
+                self._segments.write_indexes()
 
     # --- inner --------------------------------------------------------------------------------------------------------
 

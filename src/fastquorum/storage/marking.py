@@ -3,6 +3,9 @@
 Owns what of both stands on the disk, and when the mark is due again. Must not know what is synced: the log says it.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import StorageFailed
 from fastquorum.kernels import EpochCache, Kernels
@@ -11,6 +14,16 @@ from fastquorum.storage.epochs import format_epochs
 from fastquorum.storage.mark import LogPosition, Mark, write_mark
 from fastquorum.storage.ports import Disk
 from fastquorum.types import Micros
+
+
+@contextmanager
+def if_possible() -> Iterator[None]:
+    """What is written inside, whole or not at all, can wait while there is no descriptor or no room for it."""
+    try:
+        yield
+    except StorageFailed as failed:
+        if not (failed.lacks_descriptor or failed.lacks_room):
+            raise
 
 
 class Marking:
@@ -48,13 +61,14 @@ class Marking:
             self.save_if_possible(flushed)
 
     def save_if_possible(self, flushed: LogPosition) -> None:
-        """It can wait while there is no descriptor or no room: the mark is a lower bound, and both files are replaced
-        whole or not at all."""
-        try:
+        """It can wait: the mark is a lower bound."""
+        with if_possible():
             self.save(flushed)
-        except StorageFailed as failed:
-            if not (failed.lacks_descriptor or failed.lacks_room):
-                raise
+
+    def save_epochs_if_possible(self) -> None:
+        """They can wait: recovery finds them in the log."""
+        with if_possible():
+            self.save_epochs()
 
     def save_mark(self, flushed: LogPosition) -> None:
         if self.mark.at != flushed:

@@ -13,12 +13,12 @@ from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, BatchInfo, Fault, Kernels
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import read_checkpoint
-from fastquorum.storage.epochs import parse_epochs
+from fastquorum.storage.epochs import format_epochs, parse_epochs
 from fastquorum.storage.index import decode_index
-from fastquorum.storage.mark import Mark, epochs_checksum, read_mark
+from fastquorum.storage.mark import LogPosition, Mark, epochs_checksum, read_mark, write_mark
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.reading import whole_batches
-from fastquorum.storage.recovery import recover
+from fastquorum.storage.recovery import Recovered, recover
 from fastquorum.storage.scanning import find_batch, last_offset_at, nonzero_end, scan_segment
 from fastquorum.storage.segment import write_index
 from fastquorum.storage.snapshots import FoundSnapshots, supersedes
@@ -171,7 +171,18 @@ def trim_log(disk: Disk, kernels: Kernels, directory: str = names.LOG_DIRECTORY)
             segment.trim()
         segment.file.close()
         write_index(disk, directory, segment)
+    _write_what_waited(disk, kernels, directory, recovered)
     return OfflineLog(disk, kernels, directory).verify()
+
+
+def _write_what_waited(disk: Disk, kernels: Kernels, directory: str, recovered: Recovered) -> None:
+    """Recovery does without room for mark and epochs; a closed directory does not. StorageFailed."""
+    last, epochs = recovered.segments[-1], recovered.epochs.entries()
+    end = LogPosition(recovered.end_offset, last.base_offset, last.size_bytes)
+    if recovered.mark.at != end:
+        write_mark(disk, kernels, directory, end, epochs)
+    if not recovered.epochs_saved:
+        disk.replace_file(names.join(directory, names.EPOCH_CHECKPOINT), format_epochs(epochs))
 
 
 class _Verifier:

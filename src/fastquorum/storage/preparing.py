@@ -12,19 +12,22 @@ all that is wanted ahead is there again.
 
 from typing import Final
 
+from fastquorum.config import MS
 from fastquorum.errors import StorageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.loan import Zeros
 from fastquorum.storage import names
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.segment import Segment, create_segment
-from fastquorum.types import Offset
+from fastquorum.types import Micros, Offset
 
 AHEAD_LEAST_BYTES: Final = 256 * 1024
 AHEAD_STEP_BYTES: Final = 1024 * 1024
 """Written into the segment in use at once: at least by upkeep, at most by anybody. The next sync of it covers them."""
 SPARE_STEP_BYTES: Final = 1024 * 1024
 """Written into the next segment, and synced at once."""
+LOOK_US: Final = 200 * MS
+"""While the file system is full it is looked at no more often: each look takes what is left of it for a moment."""
 
 
 class Preparation:
@@ -47,16 +50,20 @@ class Preparation:
         """Zeros in front of the writer that there was no room for; 0: there was."""
         self._lacks_next = False
         """There was none for the next segment."""
+        self._look_at_us: Micros = 0
+        """When to look for room again."""
 
     @property
     def is_full(self) -> bool:
         """There was no room for what was to be prepared, and there is not yet for all that is wanted ahead."""
         return self._lacks_next or self._lacking_bytes > 0
 
-    def maintain(self, segment: Segment) -> None:
+    def maintain(self, segment: Segment, now_us: Micros) -> None:
         """Keep half a preallocation of zeros in front of a writer that is not too fast; get the next segment ready."""
         if self.is_full:
-            self._catch_up(segment)
+            if now_us >= self._look_at_us:
+                self._look_at_us = now_us + LOOK_US
+                self._catch_up(segment)
             return
         appended = max(segment.size_bytes - self._seen_bytes, 0)
         self._seen_bytes = segment.size_bytes
@@ -72,7 +79,7 @@ class Preparation:
             wanted = max(end, min(segment.prepared_bytes + self.zeros.step_bytes, self._segment_bytes))
             if not segment.prepare(wanted):
                 self._lacks(size_bytes)
-                return segment.prepare(end)
+                return wanted > end and segment.prepare(end)
         return True
 
     def make_next(self) -> bool:
@@ -96,6 +103,13 @@ class Preparation:
         self._disk.rename(names.join(self._directory, names.SPARE_SEGMENT), name)
         self._disk.sync_directory(self._directory)
         return Segment(self._kernels, base_offset, self._disk.open(name, "open"), prepared_bytes=spare.prepared_bytes)
+
+    def give_room(self, segment: Segment) -> None:
+        """Give the file system back what is prepared, for something that cannot wait."""
+        self.discard()
+        segment.file.truncate(segment.size_bytes)
+        segment.prepared_bytes = segment.size_bytes
+        self._lacks(self.zeros.least_bytes)
 
     def discard(self) -> None:
         """Remove the spare, as a closed directory has none."""

@@ -18,7 +18,7 @@ from fastquorum.storage.ports import Disk
 from fastquorum.storage.preparing import Preparation
 from fastquorum.storage.reading import TimestampOffset, first_at_or_after, max_timestamp_below, read_batches
 from fastquorum.storage.segment import Segment, write_index
-from fastquorum.types import Offset
+from fastquorum.types import Micros, Offset
 
 SEGMENT_BYTES_MAX: Final = 2**31 - 1
 """Positions in Kafka's index files are int32."""
@@ -82,6 +82,15 @@ class Segments(list[Segment]):
         """Zeros for so many more bytes in the active segment. False: the file system is full."""
         return self._preparation.make_room(self[-1], size_bytes)
 
+    def has_zeros(self, size_bytes: int) -> bool:
+        """For so many more bytes in the active segment; none has to be made."""
+        active = self[-1]
+        return active.size_bytes + size_bytes <= active.prepared_bytes
+
+    def give_room(self) -> None:
+        """Let go of what is prepared."""
+        self._preparation.give_room(self[-1])
+
     def make_next(self) -> bool:
         """Have the next segment ready. False: the file system is full."""
         return self._preparation.make_next()
@@ -116,9 +125,9 @@ class Segments(list[Segment]):
             self._disk.sync_directory(self._directory)
         del self[keep:]
 
-    def maintain(self) -> None:
+    def maintain(self, now_us: Micros) -> None:
         """Prepare zeros ahead, and the next segment. To be called between commits."""
-        self._preparation.maintain(self[-1])
+        self._preparation.maintain(self[-1], now_us)
 
     # --- read ---------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import pytest
 
 from fastquorum.kernels.lane import AppendVerdict, LaneMode
 from fastquorum.kernels.pure import batch_headers, encode_values
-from fastquorum.kernels.shell import EVENT_FRAME, STOPPED, TOO_LARGE
+from fastquorum.kernels.shell import BYTES_OVERLOADED, EVENT_FRAME, STOPPED, TOO_LARGE
 from fastquorum.node.io.clock import now_us
 from fastquorum.storage.preparing import AHEAD_LEAST_BYTES
 from tests.lane.builders import control_batch, value_batch
@@ -407,6 +407,40 @@ def test_an_append_that_the_file_system_has_no_room_for_writes_nothing_and_waits
     rig.shell.resume(now_us())
     rig.shell.release_appends()
     assert result(rig.append(b"v" * 100_000)) == taken + 1
+
+
+def test_an_append_to_a_follower_asks_for_no_room_and_its_lane_goes_on(rig: Rig) -> None:
+    leader = rig.connect(1)
+    rig.follow(leader)
+    question = leader.question()
+    prepared = rig.shell.look().prepared_bytes
+    assert rig.shell.append_slot(b"v" * 5_000_000, native.Slot()) == AppendVerdict.NOT_LEADER
+    assert rig.shell.look().prepared_bytes == prepared
+    assert not rig.shell.is_frozen
+    leader.reply(question, value_batch(1, 5), high_watermark=1)
+    assert leader.question().offset == 2
+
+
+def test_appends_are_refused_while_fetches_are_served(rig: Rig) -> None:
+    rig.lead()
+    second = rig.voter(2)
+    slot = rig.append()
+    assert second.answer().offsets == [1]
+    rig.shell.refuse_appends(True)
+    assert rig.shell.append_slot(b"refused", native.Slot()) == AppendVerdict.NOT_LEADER
+    second.fetch(2)
+    assert result(slot) == 1
+    rig.shell.refuse_appends(False)
+    assert rig.shell.append_slot(b"taken", native.Slot()) == 2
+
+
+def test_what_is_too_large_for_a_batch_asks_for_no_room(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(batch_bytes_max=1_000)
+    rig.lead([1])
+    prepared = rig.shell.look().prepared_bytes
+    assert rig.shell.append_slot(b"v" * 50_000_000, native.Slot()) in (TOO_LARGE, BYTES_OVERLOADED)
+    assert rig.shell.look().prepared_bytes == prepared
+    assert not rig.shell.is_frozen
 
 
 def test_records_that_a_follower_has_no_room_for_are_left_to_raft(

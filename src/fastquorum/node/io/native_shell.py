@@ -225,7 +225,12 @@ class NativeShell(NativeCallers):
 
     def drain(self, now_us: Micros) -> None:
         """Appends that came while raft/ decided: in, or refused, in their order."""
+        if self._shell.room_wanted:
+            self.resume(now_us)  # be there any or not: the lane stands
         self._drain(self.resume, now_us)
+
+    def refuse_appends(self, refuse: bool) -> None:
+        self._shell.refuse_appends(refuse)
 
     def stop(self, error: FastQuorumError | None, now_us: Micros) -> None:
         """Nothing is sent, written or acknowledged after this; everybody who waits is told so."""
