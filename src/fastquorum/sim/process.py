@@ -71,6 +71,8 @@ class Process:
         self.crash_loses_power = False
         self.heard = timers.Heard()
         self.may_resign = False
+        self.is_disk_full = False
+        """As the replica has said."""
         self._world = world
         self._prng = prng
         self.disk = SimDisk(self.node_id, prng.fork(), DiskFaults())
@@ -116,7 +118,7 @@ class Process:
         assert not self.is_running
         self.incarnation += 1
         self.is_running = self.is_powered = True
-        self.may_resign = self.has_failed = self.is_assembled = False
+        self.may_resign = self.has_failed = self.is_assembled = self.is_disk_full = False
         self._stopped = self._log = None
         self.thread.begin()
         self.transport.begin()
@@ -412,7 +414,7 @@ class Process:
         self.note(f"epoch {epoch} leader {leader_id}{' (self)' if is_self else ''}")
 
     def on_disk_full(self, is_full: bool) -> None:
-        self.may_resign = self.may_resign or is_full
+        self.is_disk_full = is_full
         self.note("its disk is full" if is_full else "its disk has room again")
 
     def on_stopped(self, error: FastQuorumError | None) -> None:

@@ -77,7 +77,8 @@ def check(process: "Process", role_before: RoleName) -> None:
             and raft.epoch not in process.heard.ended_epochs
         ):
             raise Violation("R6", f"stands {silent_us} us after its leader was heard", process.node_id)
-    if role_before is RoleName.LEADER and role is RoleName.RESIGNED and not process.may_resign:
+    may_resign = process.may_resign or process.is_disk_full
+    if role_before is RoleName.LEADER and role is RoleName.RESIGNED and not may_resign:
         _check_resignation(process, now_us - config.check_quorum_us)
     if role is RoleName.LEADER:
         process.may_resign = False
