@@ -167,6 +167,22 @@ cdef class SegmentFile:
         if error:
             self.fail("zero_fill", error)
 
+    def reserve(self, int64_t start, int64_t end):
+        """Set blocks aside for [start, end); False: that cannot be had."""
+        cdef FileRef file
+        cdef int error
+        _refuse_negative(start, end)
+        if start >= end:
+            return True
+        self.refuse_failed("reserve")
+        self.refuse_closed("reserve")
+        file = self.file
+        with nogil:
+            error = file.get().reserve(start, end)
+        if error and not File.cannot_reserve(error):
+            self.fail("reserve", error)
+        return error == 0
+
     def truncate(self, int64_t size_bytes):
         """Cut or extend the file to size_bytes."""
         _refuse_negative(size_bytes, 0)

@@ -67,6 +67,13 @@ class File {
         return 0;
     }
 
+    // Have the file system set blocks aside for [start, end), behind the file's end or over it; its size stays.
+    int reserve(std::int64_t start, std::int64_t end) noexcept {
+        while (::fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, start, end - start) != 0)
+            if (errno != EINTR) return errno;
+        return 0;
+    }
+
     // One fdatasync. After a failed one it is not tried again: what the page cache holds may not be on the disk.
     int sync() noexcept {
         if (const int error = sync_error()) return error;
@@ -80,6 +87,9 @@ class File {
 
     // The file system is full, or a quota is: nothing is lost by what fails with this.
     static bool lacks_room(int error) noexcept { return error == ENOSPC || error == EDQUOT; }
+
+    // It is, or it sets nothing aside: not every file system does.
+    static bool cannot_reserve(int error) noexcept { return lacks_room(error) || error == EOPNOTSUPP || error == ENOSYS; }
 
     int close() noexcept {
         if (descriptor_ < 0) return 0;

@@ -156,8 +156,10 @@ def test_a_write_that_fails_on_a_callers_thread_stops_the_replica(monkeypatch: p
         raise StorageFailed(detail="injected", operation="write", path="/fake", errno_code=5)
 
     monkeypatch.setattr(rig.log._segments[-1].file, "write", fail)
+    half = bytes(rig.config.batch_bytes_max // 2)
+    rig.append(half)
     with pytest.raises(StorageFailed):
-        rig.append(bytes(rig.config.batch_bytes_max // 2))
+        rig.append(half)
     assert is_over(rig)
     assert waiting.errors
 

@@ -277,7 +277,7 @@ class Engine final : private lane::Outputs {
     // Would an append now only gather in memory, without a system call?
     bool gathers(std::int64_t size_bytes, std::int64_t count, bool is_pushed_later) noexcept {
         return !is_stopped_ && !holds_appends_ && !refuses_appends_ && lane_.gathers(size_bytes, count, is_pushed_later) &&
-               log_.has_zeros(lane_.gathered_bytes() + batch_bytes(size_bytes, count));
+               log_.has_room(lane_.gathered_bytes() + batch_bytes(size_bytes, count));
     }
 
     // Appends are refused as by one who does not lead, though this one may, and Fetches are served.

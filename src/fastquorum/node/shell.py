@@ -50,10 +50,6 @@ class Shell(Protocol):
     @property
     def deadline_us(self) -> Micros: ...
 
-    def refuse_appends(self, refuse: bool) -> None:
-        """Lock held. Whether appends are refused though this node may lead: it gives up the lead, and serves Fetches
-        until somebody else has all that it has."""
-
     # callers
     def append(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None: ...
     def append_encoded(
@@ -86,6 +82,10 @@ class Shell(Protocol):
     def serve_produce(self, topic_name: str, topic_id: Uuid, unanswered_max: int) -> None:
         """A user log: whoever can append a client's plain batch and answer for it without the door may do so, as long
         as no more than unanswered_max wait on one connection. Once, before anything comes."""
+
+    def refuse_appends(self, refuse: bool) -> None:
+        """Whether appends are refused though this node may lead: it gives up the lead, and serves Fetches
+        until somebody else has all that it has."""
 
     def settled(self, connection: Connection, frames: int) -> None:
         """So many frames came on this accepted connection, and no answer to any is owed any more."""

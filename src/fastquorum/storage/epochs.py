@@ -7,12 +7,18 @@ Source: Kafka `LeaderEpochCheckpointFile`; KIP-101.
 from collections.abc import Sequence
 
 from fastquorum.errors import CorruptionError
+from fastquorum.storage import names
+from fastquorum.storage.ports import Disk
 from fastquorum.types import Epoch, Offset
 
 
 def format_epochs(entries: Sequence[tuple[Epoch, Offset]]) -> bytes:
     lines = ["0", str(len(entries)), *(f"{epoch} {start}" for epoch, start in entries)]
     return ("\n".join(lines) + "\n").encode("ascii")
+
+
+def write_epochs(disk: Disk, directory: str, entries: Sequence[tuple[Epoch, Offset]]) -> None:
+    disk.replace_file(names.join(directory, names.EPOCH_CHECKPOINT), format_epochs(entries))
 
 
 def parse_epochs(data: bytes, path: str = "") -> list[tuple[Epoch, Offset]]:

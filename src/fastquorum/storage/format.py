@@ -11,7 +11,7 @@ from fastquorum.errors import DirectoryError, UsageError, VoterCountError
 from fastquorum.kernels import Kernels
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint
-from fastquorum.storage.epochs import format_epochs
+from fastquorum.storage.epochs import write_epochs
 from fastquorum.storage.identity import (
     FORMAT_VERSION,
     META_VERSION,
@@ -101,7 +101,7 @@ def create_log(disk: Disk, kernels: Kernels, *, directory: str = names.LOG_DIREC
     disk.make_directory(directory)
     if not disk.exists(names.join(directory, names.segment_name(0))):
         create_segment(disk, kernels, directory, 0, 0).file.close()
-    disk.replace_file(names.join(directory, names.EPOCH_CHECKPOINT), format_epochs([]))
+    write_epochs(disk, directory, [])
     write_mark(disk, kernels, directory, LogPosition(0, 0, 0), [])
     disk.replace_file(names.join(directory, names.PARTITION_METADATA), partition_metadata())
 

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import StorageFailed
 from fastquorum.kernels import EpochCache, Kernels
-from fastquorum.storage import names
-from fastquorum.storage.epochs import format_epochs
+from fastquorum.storage.epochs import write_epochs
 from fastquorum.storage.mark import LogPosition, Mark, write_mark
 from fastquorum.storage.ports import Disk
 from fastquorum.types import Micros
@@ -77,5 +76,5 @@ class Marking:
     def save_epochs(self) -> None:
         entries = self._epochs.entries()
         if entries != self._epochs_saved:
-            self._disk.replace_file(names.join(self._directory, names.EPOCH_CHECKPOINT), format_epochs(entries))
+            write_epochs(self._disk, self._directory, entries)
             self._epochs_saved = entries

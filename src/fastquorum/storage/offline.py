@@ -13,7 +13,7 @@ from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, BatchInfo, Fault, Kernels
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import read_checkpoint
-from fastquorum.storage.epochs import format_epochs, parse_epochs
+from fastquorum.storage.epochs import parse_epochs, write_epochs
 from fastquorum.storage.index import decode_index
 from fastquorum.storage.mark import LogPosition, Mark, epochs_checksum, read_mark, write_mark
 from fastquorum.storage.ports import Disk
@@ -167,8 +167,7 @@ def trim_log(disk: Disk, kernels: Kernels, directory: str = names.LOG_DIRECTORY)
     """
     recovered = recover(disk, kernels, directory, prepare_bytes=0)
     for segment in recovered.segments:
-        if segment.prepared_bytes != segment.size_bytes:
-            segment.trim()
+        segment.trim()
         segment.file.close()
         write_index(disk, directory, segment)
     _write_what_waited(disk, kernels, directory, recovered)
@@ -182,7 +181,7 @@ def _write_what_waited(disk: Disk, kernels: Kernels, directory: str, recovered: 
     if recovered.mark.at != end:
         write_mark(disk, kernels, directory, end, epochs)
     if not recovered.epochs_saved:
-        disk.replace_file(names.join(directory, names.EPOCH_CHECKPOINT), format_epochs(epochs))
+        write_epochs(disk, directory, epochs)
 
 
 class _Verifier:

@@ -29,7 +29,7 @@ from fastquorum.errors import CorruptionError, DirectoryError, StorageFailed
 from fastquorum.kernels import BatchFault, Buffer, EpochCache, Fault, Kernels, Scan
 from fastquorum.kernels.producers import Producers
 from fastquorum.storage import names
-from fastquorum.storage.epochs import format_epochs
+from fastquorum.storage.epochs import format_epochs, write_epochs
 from fastquorum.storage.mark import ANEW, LogPosition, Mark, epochs_checksum, read_mark, write_mark
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.scanning import WINDOW_BYTES, find_batch, nonzero_end, scan_segment
@@ -294,7 +294,7 @@ def recover(disk: Disk, kernels: Kernels, directory: str, *, prepare_bytes: int)
         active.file.sync()
     mark = _renew_mark(disk, kernels, directory, inspection)
     epochs = kernels.EpochCache(inspection.epoch_starts)
-    epochs_saved = _write_epochs(disk, directory, epochs)
+    epochs_saved = _renew_epochs(disk, directory, epochs)
     snapshots = inspection.snapshots
     removed = remove_below(disk, directory, segments[0].base_offset)
     snapshots.usable = [each for each in snapshots.usable if each not in removed]
@@ -382,13 +382,13 @@ def _renew_mark(disk: Disk, kernels: Kernels, directory: str, inspection: Inspec
         return mark
 
 
-def _write_epochs(disk: Disk, directory: str, epochs: EpochCache) -> bool:
+def _renew_epochs(disk: Disk, directory: str, epochs: EpochCache) -> bool:
     """False: Kafka's file of them says something else, and has to be written when there is room."""
     name = names.join(directory, names.EPOCH_CHECKPOINT)
-    data = format_epochs(epochs.entries())
+    entries = epochs.entries()
     try:
-        if not disk.exists(name) or disk.read_file(name) != data:
-            disk.replace_file(name, data)
+        if not disk.exists(name) or disk.read_file(name) != format_epochs(entries):
+            write_epochs(disk, directory, entries)
     except StorageFailed as failed:
         if not failed.lacks_room:
             raise

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -407,6 +408,56 @@ def test_an_append_that_the_file_system_has_no_room_for_writes_nothing_and_waits
     rig.shell.resume(now_us())
     rig.shell.release_appends()
     assert result(rig.append(b"v" * 100_000)) == taken + 1
+
+
+def test_an_append_larger_than_the_zeros_goes_into_blocks_that_are_set_aside_for_it(
+    make_rig: Callable[..., Rig],
+) -> None:
+    rig = make_rig(segment_bytes=8 << 20, batch_bytes_max=1 << 20)
+    rig.lead([1])
+    rig.shell.prepare(300_000)
+    rig.shell.hold_syncs(True)
+    slot = rig.append(b"v" * 500_000)
+    loan = rig.shell.look()
+    assert loan.reserved_bytes >= loan.size_bytes > 500_000
+    assert loan.prepared_bytes >= loan.size_bytes + AHEAD_LEAST_BYTES, "zeros are in front of the writer again"
+    assert rig.segments[-1].file.size_bytes == loan.prepared_bytes
+    rig.shell.hold_syncs(False)
+    assert result(slot) == 1
+
+
+def test_an_append_larger_than_the_zeros_has_more_of_them_where_nothing_can_be_set_aside(
+    make_rig: Callable[..., Rig], tmp_path: Path
+) -> None:
+    with mounted(tmp_path / "plain", "ramfs", "mode=0755") as place:
+        rig = make_rig(segment_bytes=8 << 20, batch_bytes_max=1 << 20, within=place)
+        rig.lead([1])
+        assert result(rig.append(b"v" * 500_000)) == 1
+        loan = rig.shell.look()
+        assert loan.reserved_bytes == 0
+        assert loan.prepared_bytes >= loan.size_bytes + AHEAD_LEAST_BYTES
+        assert rig.segments[-1].file.size_bytes == loan.prepared_bytes
+        rig.close()
+
+
+def test_what_is_set_aside_is_kept_when_the_zeros_find_the_file_system_full(
+    make_rig: Callable[..., Rig], small_disk: Path
+) -> None:
+    rig = make_rig(segment_bytes=8 << 20, batch_bytes_max=1 << 20, within=small_disk)
+    rig.lead([1])
+    first = result(rig.append(b"v" * 700_000))
+    reserved = rig.shell.look().reserved_bytes
+    with (small_disk / "filling").open("wb", buffering=0) as other, suppress(OSError):
+        while other.write(bytes(65_536)):
+            pass
+    rig.shell.prepare(8 << 20)
+    loan = rig.shell.look()
+    assert loan.prepared_bytes >= max(reserved, loan.size_bytes)
+    assert rig.segments[-1].file.size_bytes == loan.prepared_bytes
+    assert not rig.shell.has_failed
+    room = loan.prepared_bytes - loan.size_bytes
+    assert room > 200
+    assert result(rig.append(b"v" * (room - 150))) == first + 1
 
 
 def test_an_append_to_a_follower_asks_for_no_room_and_its_lane_goes_on(rig: Rig) -> None:

@@ -74,6 +74,9 @@ class InjectedFile:
         with self._around("zero-fill"):
             self.inner.zero_fill(start, end)
 
+    def reserve(self, start: int, end: int) -> bool:
+        return self.inner.reserve(start, end)  # no byte of the file changes
+
     def truncate(self, size_bytes: int) -> None:
         with self._around("truncate"):
             self.inner.truncate(size_bytes)
