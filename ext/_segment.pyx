@@ -167,21 +167,19 @@ cdef class SegmentFile:
         if error:
             self.fail("zero_fill", error)
 
-    def reserve(self, int64_t start, int64_t end):
-        """Set blocks aside for [start, end); False: that cannot be had."""
+    def allocate(self, int64_t start, int64_t end):
+        """Give blocks to [start, end), which read as zeros; False: the file system would not."""
         cdef FileRef file
-        cdef int error
+        cdef bint is_done
         _refuse_negative(start, end)
         if start >= end:
             return True
-        self.refuse_failed("reserve")
-        self.refuse_closed("reserve")
+        self.refuse_failed("allocate")
+        self.refuse_closed("allocate")
         file = self.file
         with nogil:
-            error = file.get().reserve(start, end)
-        if error and not File.cannot_reserve(error):
-            self.fail("reserve", error)
-        return error == 0
+            is_done = file.get().allocate(start, end)
+        return is_done
 
     def truncate(self, int64_t size_bytes):
         """Cut or extend the file to size_bytes."""

@@ -49,7 +49,6 @@ cdef extern from "node/log.h" namespace "fastquorum::node" nogil:
         int64_t generation
         int32_t last_epoch
         int64_t prepared_bytes
-        int64_t reserved_bytes
         int64_t max_timestamp_ms
         int64_t segment_bytes
         int64_t zeros_least

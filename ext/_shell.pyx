@@ -201,7 +201,6 @@ cdef class Shell:
         loan.generation = state.generation
         loan.last_epoch = state.last_epoch
         loan.prepared_bytes = state.prepared_bytes
-        loan.reserved_bytes = state.reserved_bytes
         loan.max_timestamp_ms = state.max_timestamp_ms
         loan.is_flushing = state.ticket is not None
         if state.ticket is not None:
@@ -710,7 +709,6 @@ cdef object _from_loan(const Loan &loan):
         end_offset=loan.end_offset,
         size_bytes=loan.segments[last].size_bytes,
         prepared_bytes=loan.prepared_bytes,
-        reserved_bytes=loan.reserved_bytes,
         max_timestamp_ms=loan.max_timestamp_ms,
         flushed=(loan.flushed.offset, loan.flushed.segment_base, loan.flushed.position),
         generation=loan.generation,

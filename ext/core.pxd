@@ -173,9 +173,7 @@ cdef extern from "file.h" namespace "fastquorum" nogil:
         int write(int64_t position, const uint8_t *data, int64_t size) noexcept
         int read(int64_t position, uint8_t *data, int64_t size, int64_t *done) noexcept
         int zero_fill(int64_t start, int64_t end) noexcept
-        int reserve(int64_t start, int64_t end) noexcept
-        @staticmethod
-        bint cannot_reserve(int error) noexcept
+        bint allocate(int64_t start, int64_t end) noexcept
         int sync() noexcept
         int close() noexcept
 

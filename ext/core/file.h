@@ -67,11 +67,12 @@ class File {
         return 0;
     }
 
-    // Have the file system set blocks aside for [start, end), behind the file's end or over it; its size stays.
-    int reserve(std::int64_t start, std::int64_t end) noexcept {
-        while (::fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, start, end - start) != 0)
-            if (errno != EINTR) return errno;
-        return 0;
+    // Have the file system give blocks to [start, end): they read as zeros, and the file ends no earlier. False: it would not, and
+    // some of it may have happened.
+    bool allocate(std::int64_t start, std::int64_t end) noexcept {
+        while (::fallocate(descriptor_, 0, start, end - start) != 0)
+            if (errno != EINTR) return false;
+        return true;
     }
 
     // One fdatasync. After a failed one it is not tried again: what the page cache holds may not be on the disk.
@@ -87,9 +88,6 @@ class File {
 
     // The file system is full, or a quota is: nothing is lost by what fails with this.
     static bool lacks_room(int error) noexcept { return error == ENOSPC || error == EDQUOT; }
-
-    // It is, or it sets nothing aside: not every file system does.
-    static bool cannot_reserve(int error) noexcept { return lacks_room(error) || error == EOPNOTSUPP || error == ENOSYS; }
 
     int close() noexcept {
         if (descriptor_ < 0) return 0;

@@ -96,18 +96,19 @@ def test_zeros_are_written_not_a_hole(open_file: OpenFile, path: str) -> None:
     assert file.size_bytes == 1 << 20
 
 
-def test_blocks_are_set_aside_and_given_back_while_the_size_stays(open_file: OpenFile, path: str) -> None:
+def test_blocks_are_allocated_that_read_as_zeros(open_file: OpenFile, path: str) -> None:
     file = open_file(path, "create")
     file.write(0, b"before")
-    assert file.reserve(6, 1 << 20)
-    assert file.size_bytes == 6
+    assert file.allocate(6, 1 << 20)
+    assert file.size_bytes == 1 << 20
     assert os.stat(path).st_blocks * 512 >= 1 << 20
-    assert file.reserve(5, 5)
-    assert file.reserve(9, 5)
-    assert file.reserve(1 << 10, 1 << 15), "what is set aside may be asked for again"
+    assert file.read(0, 1 << 20) == b"before" + bytes((1 << 20) - 6)
+    assert file.allocate(5, 5)
+    assert file.allocate(9, 5)
+    assert file.allocate(3, 100), "what is there stays"
     file.write(6, b" after")
     file.sync()
-    file.truncate(file.size_bytes)
+    file.truncate(12)
     assert file.read(0, 100) == b"before after"
     assert os.stat(path).st_blocks * 512 < 1 << 20
 
@@ -155,7 +156,7 @@ def test_negative_positions_are_the_callers_mistake(open_file: OpenFile, path: s
         lambda: file.read(0, -1),
         lambda: file.read_into(-1, bytearray(1)),
         lambda: file.zero_fill(-1, 1),
-        lambda: file.reserve(-1, 1),
+        lambda: file.allocate(-1, 1),
         lambda: file.truncate(-1),
     ):
         with pytest.raises(UsageError):
@@ -167,7 +168,7 @@ OPERATIONS: dict[str, Callable[[SegmentFile], object]] = {
     "write": lambda file: file.write(0, b"x"),
     "read": lambda file: file.read(0, 1),
     "zero_fill": lambda file: file.zero_fill(0, 1),
-    "reserve": lambda file: file.reserve(0, 1),
+    "allocate": lambda file: file.allocate(0, 1),
     "truncate": lambda file: file.truncate(1),
     "sync": lambda file: file.sync(),
     "map": lambda file: file.map(),
@@ -199,7 +200,7 @@ def test_a_failed_sync_is_latched(open_file: OpenFile, path: str) -> None:
     assert file.failed
     os.dup2(healthy, file.fileno(), inheritable=False)
     os.close(healthy)
-    for operation in ("sync", "write", "zero_fill", "reserve", "truncate"):
+    for operation in ("sync", "write", "zero_fill", "allocate", "truncate"):
         with pytest.raises(StorageFailed) as later:
             OPERATIONS[operation](file)
         assert (later.value.operation, later.value.errno_code) == (operation, code)
@@ -234,27 +235,18 @@ def test_disk_full_in_the_middle_of_a_write(open_file: OpenFile, small_disk: Pat
     assert (caught.value.operation, caught.value.errno_code) == ("zero_fill", errno.ENOSPC)
 
 
-def test_what_is_set_aside_can_be_written_on_a_full_disk(open_file: OpenFile, small_disk: Path) -> None:
+def test_what_is_allocated_can_be_written_on_a_full_disk(open_file: OpenFile, small_disk: Path) -> None:
     file = open_file(str(small_disk / "segment.log"), "create")
-    assert file.reserve(0, 700_000)
-    assert not file.reserve(700_000, 3_000_000)
+    assert file.allocate(0, 700_000)
+    assert not file.allocate(700_000, 3_000_000)
     other = open_file(str(small_disk / "other"), "create")
     with pytest.raises(StorageFailed):
         other.zero_fill(0, 3_000_000)
-    file.write(0, bytes(700_000))
-    assert file.size_bytes == 700_000
+    file.write(0, b"x" * 700_000)
+    assert file.read(0, 700_000) == b"x" * 700_000
 
 
-def test_a_file_system_that_sets_nothing_aside_says_so(open_file: OpenFile, tmp_path: Path) -> None:
-    with mounted(tmp_path / "plain", "ramfs", "mode=0755") as place:
-        file = open_file(str(place / "segment.log"), "create")
-        assert not file.reserve(0, 100)
-        file.write(0, b"x")
-        file.close()
-
-
-def test_blocks_cannot_be_set_aside_in_what_is_no_file_of_a_disk(open_file: OpenFile) -> None:
+def test_what_cannot_be_allocated_is_no_failure(open_file: OpenFile) -> None:
     file = open_file("/dev/full")
-    with pytest.raises(StorageFailed) as caught:
-        file.reserve(0, 1)
-    assert (caught.value.operation, caught.value.errno_code) == ("reserve", errno.ENODEV)
+    assert not file.allocate(0, 1)
+    assert not file.failed

@@ -45,6 +45,25 @@ def test_a_leader_without_room_says_why_it_leads_no_longer_and_leads_again_when_
     assert again.offsets
 
 
+def test_what_gathered_before_a_roll_goes_where_its_room_is() -> None:
+    rig = Rig(config=QuorumConfig(preallocate_bytes=1024, segment_bytes=8192)).lead()
+    first = rig.append(b"v" * 4500)
+    rig.sync()
+    for _ in range(3):
+        rig.replica.on_tick(rig.now_us)  # the next segment is made ready, with 1 KiB of zeros
+    rig.disk.room_bytes = 4000
+    rig.append(b"being synced")
+    rig.append(b"g" * 3000)
+    rig.disk.room_bytes = -10_000  # what the old segment gives back is somebody else's at once
+    too_much = rig.append(b"t" * 3000)
+    rig.work()
+    rig.sync()
+    assert not rig.replica.stopped
+    assert isinstance(too_much.errors[0], NotLeader)
+    assert len(rig.log._segments) == 2
+    assert rig.log.end_offset == first.offsets[0] + 3, "all but the last is there"
+
+
 def test_an_append_that_no_batch_can_hold_is_refused_as_such_and_asks_for_no_room() -> None:
     rig = Rig(config=SMALL).lead()
     prepared = rig.log._segments[-1].prepared_bytes

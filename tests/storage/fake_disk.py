@@ -22,13 +22,6 @@ class Inode:
     volatile: bytearray = field(default_factory=bytearray)
     dirty: set[int] = field(default_factory=set)
     """Sectors that differ."""
-    reserved: int = 0
-    """Blocks are set aside up to here."""
-
-    @property
-    def room_bytes(self) -> int:
-        """What of the disk's room it has."""
-        return max(len(self.volatile), self.reserved)
 
     def touch(self, start: int, end: int) -> None:
         self.dirty.update(range(start // SECTOR, (end + SECTOR - 1) // SECTOR))
@@ -99,13 +92,12 @@ class FakeFile:
     def zero_fill(self, start: int, end: int) -> None:
         self.write(start, bytes(max(end - start, 0)))
 
-    def reserve(self, start: int, end: int) -> bool:
-        self.inode.reserved = max(self.inode.reserved, end)
+    def allocate(self, start: int, end: int) -> bool:
+        FakeFile.write(self, start, bytes(max(end - start, 0)))
         return True
 
     def truncate(self, size_bytes: int) -> None:
         assert self._mode != "read", f"truncation of {self._path}"
-        self.inode.reserved = 0
         content = self.inode.volatile
         self.inode.touch(size_bytes, len(content))
         del content[size_bytes:]
@@ -170,7 +162,7 @@ class FakeDisk:
 
     def remove(self, name: str) -> None:
         self._step()
-        self.give_room(self.entries.pop(name).room_bytes)
+        self.give_room(len(self.entries.pop(name).volatile))
 
     def sync_directory(self, directory: str = "") -> None:
         self._step()
@@ -254,25 +246,25 @@ class StepFile(FakeFile):
 
     def write(self, position: int, data: Buffer) -> None:
         self._disk._step()
-        wanted = max(position + len(data) - self.inode.room_bytes, 0)
+        wanted = max(position + len(data) - self.size_bytes, 0)
         taken = self._disk.take_room("write", self.path, wanted) if wanted else 0
         super().write(position, bytes(data)[: len(data) - wanted + taken])  # as pwrite does: what there is room for
         if taken < wanted:
             self._disk.take_room("write", self.path, 1)
 
-    def reserve(self, start: int, end: int) -> bool:
+    def allocate(self, start: int, end: int) -> bool:
         """As ext4 does: what there is room for, should there be too little."""
         self._disk._step()
-        wanted = max(end - self.inode.room_bytes, 0)
+        wanted = max(end - self.size_bytes, 0)
         room = self._disk.room_bytes
         taken = wanted if room is None else min(wanted, room)
         self._disk.give_room(-taken)
-        super().reserve(start, end - wanted + taken)
+        super().allocate(start, end - wanted + taken)
         return taken == wanted
 
     def truncate(self, size_bytes: int) -> None:
         self._disk._step()
-        self._disk.give_room(self.inode.room_bytes - size_bytes)
+        self._disk.give_room(self.size_bytes - size_bytes)
         super().truncate(size_bytes)
 
     def sync(self) -> None:

@@ -80,7 +80,7 @@ def test_it_goes_on_when_all_that_is_wanted_ahead_is_there_and_not_before(kernel
 
 def test_without_room_for_the_next_segment_the_last_one_stays_as_it_is(kernels: Kernels) -> None:
     rig = Rig(kernels)
-    while rig.log._segments.fits(200, rig.log.end_offset + 1):
+    while rig.log._segments.has_room(200, rig.log.end_offset + 1):
         rig.append(1, b"v" * 50)
     rig.flush()
     segments = [name for name in rig.disk.list(LOG_DIRECTORY) if name.endswith(".log")]
@@ -182,62 +182,47 @@ def test_a_log_closes_on_a_full_disk_and_trimming_it_later_writes_what_waited(ke
     assert values(Rig(kernels, rig.disk))[0] == b"value"
 
 
-def test_what_is_larger_than_the_zeros_is_written_once_into_what_is_set_aside_for_it(kernels: Kernels) -> None:
-    rig = Rig(kernels)
-    rig.disk.room_bytes = 5_000
-    active = rig.log._segments[-1]
-    prepared = active.prepared_bytes
-    assert rig.log.make_room(prepared + 300, 1)
-    assert active.file.size_bytes == active.prepared_bytes == prepared
-    assert active.reserved_bytes >= prepared + 300
-    rig.disk.room_bytes = 0
-    rig.append(1, b"v" * (prepared + 200))
-    rig.flush()
-    assert active.file.size_bytes == active.prepared_bytes >= active.size_bytes
-    assert values(rig) == values(rig.reopen()) == [b"v" * (prepared + 200)]
-
-
-def test_a_closed_segment_keeps_nothing_that_was_set_aside(kernels: Kernels) -> None:
-    rig = Rig(kernels)
-    rig.disk.room_bytes = 5_000
-    before = rig.disk.room_bytes + sum(inode.room_bytes for inode in rig.disk.entries.values())
-    rig.append(1, b"first")
-    assert rig.log.make_room(1_500, 1)
-    rig.log.close()
-    assert all(inode.room_bytes == len(inode.volatile) for inode in rig.disk.entries.values())
-    assert rig.disk.room_bytes + sum(inode.room_bytes for inode in rig.disk.entries.values()) == before
-
-
-@pytest.mark.parametrize("can_reserve", [True, False])
-def test_where_nothing_can_be_set_aside_zeros_make_the_room(
-    kernels: Kernels, monkeypatch: pytest.MonkeyPatch, can_reserve: bool
+@pytest.mark.parametrize("can_allocate", [True, False])
+def test_what_is_larger_than_the_zeros_is_written_once_unless_nothing_can_be_allocated(
+    kernels: Kernels, monkeypatch: pytest.MonkeyPatch, can_allocate: bool
 ) -> None:
     rig = Rig(kernels)
     rig.disk.room_bytes = 5_000
     active = rig.log._segments[-1]
-    if not can_reserve:
-        monkeypatch.setattr(active.file, "reserve", lambda *_: False)
+    zero_fill, filled = active.file.zero_fill, []
+
+    def watched(start: int, end: int) -> None:
+        filled.append((start, end))
+        zero_fill(start, end)
+
+    def allocate(start: int, end: int) -> bool:
+        if can_allocate:
+            zero_fill(start, end)
+        return can_allocate
+
+    monkeypatch.setattr(active.file, "zero_fill", watched)
+    monkeypatch.setattr(active.file, "allocate", allocate)
     prepared = active.prepared_bytes
     assert rig.log.make_room(prepared + 300, 1)
-    assert (active.prepared_bytes > prepared) is not can_reserve
+    assert bool(filled) is not can_allocate
+    assert active.file.size_bytes == active.prepared_bytes >= prepared + 300
     rig.disk.room_bytes = 0
     rig.append(1, b"v" * (prepared + 200))
     rig.flush()
     assert values(rig.reopen()) == [b"v" * (prepared + 200)]
 
 
-@pytest.mark.parametrize("operation", ["reserve", "zero_fill"])
 def test_a_disk_that_fails_otherwise_is_not_taken_for_a_full_one(
-    kernels: Kernels, monkeypatch: pytest.MonkeyPatch, operation: str
+    kernels: Kernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig = Rig(kernels)
-    if operation == "zero_fill":
-        monkeypatch.setattr(rig.log._segments[-1].file, "reserve", lambda *_: False)
 
     def fail(*_: int) -> None:
-        raise StorageFailed(detail="injected", operation=operation, path="/fake", errno_code=5)
+        raise StorageFailed(detail="injected", operation="zero_fill", path="/fake", errno_code=5)
 
-    monkeypatch.setattr(rig.log._segments[-1].file, operation, fail)
+    active = rig.log._segments[-1].file
+    monkeypatch.setattr(active, "zero_fill", fail)
+    monkeypatch.setattr(active, "allocate", lambda *_: False)
     with pytest.raises(StorageFailed):
         rig.log.make_room(1_000, 1)
     assert rig.log.failed
@@ -254,6 +239,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(1, 3), st.integers(0, 400)),
         st.tuples(st.just("append"), st.integers(1, 3), st.integers(0, 400)),
+        st.tuples(st.just("promise"), st.integers(1, 3), st.integers(0, 900)),
         st.tuples(st.just("room"), st.sampled_from([0, 50, 300, 700, 5_000]), st.just(0)),
         st.tuples(st.just("upkeep"), st.integers(1, 5), st.just(0)),
         st.tuples(st.just("flush"), st.just(0), st.just(0)),
@@ -270,15 +256,24 @@ def test_what_room_was_made_for_is_written_whatever_room_there_is(steps: list[tu
     rig = Rig(load("native"))
     rig.disk.room_bytes = 5_000
     written: list[bytes] = []
+    promised: list[bytes] = []
     synced = 0
+
+    def keep_promise() -> None:
+        if promised:
+            rig.append(1, *promised)
+            written.extend(promised)
+            promised.clear()
+
     for turn, (step, first, second) in enumerate(steps):
         match step:
-            case "append":
+            case "append" | "promise":
+                keep_promise()
                 wanted = BATCH_HEADER_BYTES + first * (second + RECORD_OVERHEAD_MAX)
-                batch = [b"%d" % turn + bytes(max(second - 3, 0)) for _ in range(first)]
                 if rig.log.make_room(wanted, wanted):
-                    rig.append(1, *batch)
-                    written += batch
+                    promised += [b"%d" % turn + bytes(max(second - 3, 0)) for _ in range(first)]
+                if step == "append":
+                    keep_promise()
             case "room":
                 rig.disk.room_bytes = first
             case "upkeep":
@@ -292,10 +287,12 @@ def test_what_room_was_made_for_is_written_whatever_room_there_is(steps: list[tu
                 survivor = rig.disk.crash(random.Random(first))
                 survivor.room_bytes = room
                 rig = Rig(rig.kernels, survivor)
+                promised.clear()
                 found = [value for _, _, value in rig.values()]
                 assert len(found) >= synced
                 assert found == written[: len(found)]
                 written, synced = found, len(found)
+    keep_promise()
     assert values(rig) == written
     rig.disk.room_bytes = 100_000
     for turn in range(30):

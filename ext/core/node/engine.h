@@ -277,7 +277,7 @@ class Engine final : private lane::Outputs {
     // Would an append now only gather in memory, without a system call?
     bool gathers(std::int64_t size_bytes, std::int64_t count, bool is_pushed_later) noexcept {
         return !is_stopped_ && !holds_appends_ && !refuses_appends_ && lane_.gathers(size_bytes, count, is_pushed_later) &&
-               log_.has_room(lane_.gathered_bytes() + batch_bytes(size_bytes, count));
+               log_.has_zeros(lane_.gathered_bytes() + batch_bytes(size_bytes, count));
     }
 
     // Appends are refused as by one who does not lead, though this one may, and Fetches are served.
@@ -647,16 +647,17 @@ class Engine final : private lane::Outputs {
     // Behind what gathered. What is too large for a batch is the lane's to refuse, and no other role appends.
     bool make_room_for_batch(std::int64_t size_bytes, std::int64_t most_bytes) noexcept {
         if (lane_.mode() != lane::Mode::leader || size_bytes > batch_bytes_max_) return true;
-        return make_room(lane_.gathered_bytes() + std::min(most_bytes, batch_bytes_max_));
+        return make_room(lane_.gathered_bytes(), std::min(most_bytes, batch_bytes_max_));
     }
 
     // A leader writes nothing of what comes: what gathered has its room.
-    bool make_room_for_frame(Span frame) noexcept { return lane_.mode() != lane::Mode::follower || make_room(frame.size); }
+    bool make_room_for_frame(Span frame) noexcept { return lane_.mode() != lane::Mode::follower || make_room(0, frame.size); }
 
-    // False: the segment is full, or the file system. The lane is frozen then, and Python rolls, or finds that it cannot.
-    bool make_room(std::int64_t size_bytes) noexcept {
+    // False: the segment is full, or the file system. The lane is frozen then, which writes what gathered, and Python rolls, or finds
+    // that it cannot.
+    bool make_room(std::int64_t gathered_bytes, std::int64_t size_bytes) noexcept {
         if (lane_.mode() == lane::Mode::closed || lane_.is_frozen() || !log_.is_lent()) return true;
-        if (log_.make_room(size_bytes, size_bytes)) return true;
+        if (log_.make_room(gathered_bytes + size_bytes, gathered_bytes + size_bytes)) return true;
         check(log_.failure() == Failure::none && lane_.freeze());
         room_wanted_ = size_bytes;
         has_news_ = true;

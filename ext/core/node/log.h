@@ -3,8 +3,8 @@
 // It writes into the active segment, samples what a sync will make durable before that begins, and counts it when it has
 // ended (rule 4). It neither rolls nor truncates. All of it under the lane lock, but for the syncs themselves.
 //
-// An append goes where there is room, into zeros or into blocks that are set aside: a file system that is full is noticed
-// before anything is written that would end half-way, and storage.Log, which has to do with it, is asked.
+// An append goes into zeros that are there, written or allocated: a file system that is full is noticed before anything is
+// written that would end half-way, and storage.Log, which has to do with it, is asked for room.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +52,7 @@ struct Loan {
     Position flushed;
     std::int64_t generation = 0;
     std::int32_t last_epoch = 0;
-    std::int64_t prepared_bytes = 0;   // of the active segment: zeros up to here
-    std::int64_t reserved_bytes = 0;   // of the active segment: blocks are set aside up to here
+    std::int64_t prepared_bytes = 0;   // of the active segment
     std::int64_t max_timestamp_ms = -1;  // of the active segment
     std::int64_t segment_bytes = 0;
     std::int64_t zeros_least = 0;  // an append leaves so many in front of the writer, and makes a step at a time
@@ -90,18 +89,19 @@ class NodeLog final : public lane::Log {
 
     void take_back() noexcept { is_lent_ = false; }
 
-    // Is there room for so many more bytes, without a look at the file system?
-    bool has_room(std::int64_t size_bytes) const noexcept {
-        return is_lent_ && loan_.segments.back().size_bytes + size_bytes <= room_end();
+    // Are zeros there for so many more bytes, and do they fit into the active segment?
+    bool has_zeros(std::int64_t size_bytes) const noexcept {
+        return is_lent_ && loan_.segments.back().size_bytes + size_bytes <= loan_.prepared_bytes && fits(size_bytes, size_bytes);
     }
 
-    // Do so many more bytes and records fit into the active segment, and is there room for them, or can it be had? False: the
-    // segment is full, or the file system is; or the disk has failed.
+    // Do so many more bytes and records fit into the active segment, and are there zeros for them, or can they be made? False:
+    // the segment is full, or the file system is; or the disk has failed.
     bool make_room(std::int64_t size_bytes, std::int64_t record_count) noexcept {
         if (!fits(size_bytes, record_count)) return false;
-        if (has_room(size_bytes)) return true;
         const std::int64_t end = loan_.segments.back().size_bytes + size_bytes;
-        return reserve(std::max(end, std::min(room_end() + loan_.zeros_step, loan_.segment_bytes))) && end <= room_end();
+        if (end <= loan_.prepared_bytes) return true;
+        const bool is_good = allocate(std::max(end, std::min(loan_.prepared_bytes + loan_.zeros_step, loan_.segment_bytes)));
+        return is_good && end <= loan_.prepared_bytes;
     }
 
     // A sync that the shell has to have done; once.
@@ -138,8 +138,8 @@ class NodeLog final : public lane::Log {
         fail(Failure::sync, error);
     }
 
-    // Zeros up to `end`, in front of the writer, if the file system has room for them: `prepared_bytes` says where they end. They
-    // take the place of blocks that are set aside, and end no earlier than those. False: the disk has failed.
+    // Zeros up to `end`, in front of the writer, if the file system has room for them: `prepared_bytes` says where they end. False:
+    // the disk has failed.
     bool prepare(std::int64_t end) noexcept {
         SegmentRef &active = loan_.segments.back();
         const std::int64_t from = std::max(loan_.prepared_bytes, active.size_bytes);
@@ -148,12 +148,13 @@ class NodeLog final : public lane::Log {
         if (error == 0) error = active.file->zero_fill(from, end);
         if (error == 0) error = hit(Point::after_segment_zero_fill);
         if (File::lacks_room(error)) {
-            end = std::max(from, loan_.reserved_bytes);
-            error = active.file->truncate(end);  // the little that was left is for what cannot wait: a vote, the mark
+            error = active.file->truncate(from);  // the little that was left is for what cannot wait: a vote, the mark
             lacks_room_ = true;
+            if (error == 0) return true;
         }
         if (error != 0) return fail(Failure::write, error);
         loan_.prepared_bytes = end;
+        lacks_room_ = false;
         return true;
     }
 
@@ -182,9 +183,9 @@ class NodeLog final : public lane::Log {
         loan_.max_timestamp_ms = std::max(loan_.max_timestamp_ms, timestamp_ms);
         tail_.append(batches, base_offset, next_offset);
         loan_.end_offset = next_offset;
-        loan_.prepared_bytes = std::max(loan_.prepared_bytes, active.size_bytes);
         if (active.size_bytes + loan_.zeros_least <= loan_.prepared_bytes || lacks_room_) return true;
         // The upkeep does not keep up: a step of zeros, so that the next syncs need not grow the file.
+        loan_.prepared_bytes = std::max(loan_.prepared_bytes, active.size_bytes);
         return prepare(std::min(loan_.prepared_bytes + loan_.zeros_step, loan_.segment_bytes));
     }
 
@@ -208,16 +209,12 @@ class NodeLog final : public lane::Log {
     }
 
    private:
-    std::int64_t room_end() const noexcept { return std::max(loan_.prepared_bytes, loan_.reserved_bytes); }
-
-    // Room up to `end`. Blocks that are set aside: a large append would be written twice if zeros went before it. Where they
-    // cannot be had, zeros, as far as there is room. False: the disk has failed.
-    bool reserve(std::int64_t end) noexcept {
+    // Zeros up to `end` that nobody has to write, for an append that is larger than those in front of the writer: it would be
+    // written twice. Where they cannot be had, as `prepare`.
+    bool allocate(std::int64_t end) noexcept {
         SegmentRef &active = loan_.segments.back();
-        const int error = active.file->reserve(std::max(room_end(), active.size_bytes), end);
-        if (File::cannot_reserve(error)) return prepare(end);
-        if (error != 0) return fail(Failure::write, error);
-        loan_.reserved_bytes = end;
+        if (!active.file->allocate(std::max(loan_.prepared_bytes, active.size_bytes), end)) return prepare(end);
+        loan_.prepared_bytes = end;
         return true;
     }
 

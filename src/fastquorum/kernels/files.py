@@ -38,11 +38,11 @@ class SegmentFile(Protocol):
     def zero_fill(self, start: int, end: int) -> None:
         """Write zeros over [start, end) (real zeros, not a hole)."""
 
-    def reserve(self, start: int, end: int) -> bool:
-        """Have the file system set blocks aside for [start, end), so that writing there cannot find it full; the file's
-        size stays as it is (fallocate with FALLOC_FL_KEEP_SIZE). A truncation gives back what lies beyond it.
+    def allocate(self, start: int, end: int) -> bool:
+        """Have the file system give blocks to [start, end), behind the file's end: they read as zeros, and writing
+        there cannot find it full. The file then ends no earlier than `end` (fallocate).
 
-        False: there is no room, or the file system cannot do it. Some blocks may have been set aside all the same.
+        False: it would not, for whatever reason; some of it may have happened. Writing zeros tells why.
         """
 
     def truncate(self, size_bytes: int) -> None: ...

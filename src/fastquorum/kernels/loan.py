@@ -22,10 +22,8 @@ class LoanState(NamedTuple):
     start_offset: int
     end_offset: int
     size_bytes: int
-    """Of the active segment; and how much of it is prepared with zeros, how far blocks are set aside for it, and its
-    largest timestamp."""
+    """Of the active segment; and how much of it is prepared with zeros, and its largest timestamp."""
     prepared_bytes: int
-    reserved_bytes: int
     max_timestamp_ms: int
     flushed: Position
     generation: int

@@ -219,7 +219,7 @@ class LaneShell(Tallied):
         if self.is_leader and not self._lane.is_frozen:
             if self._refuses_appends:
                 return AppendVerdict.NOT_LEADER
-            if not self._make_room_for(queued):
+            if not self._make_room_for(queued, now_us):
                 return AppendVerdict.FROZEN  # raft/ gives up the lead, which is what it will be told
         if queued.encoded is None:
             offset, outputs = self._lane.append(queued.values, self._clock_ms(), now_us)
@@ -264,14 +264,20 @@ class LaneShell(Tallied):
     def refuse_appends(self, refuse: bool) -> None:
         self._refuses_appends = refuse
 
-    def _make_room_for(self, queued: Queued) -> bool:
+    def _make_room_for(self, queued: Queued, now_us: Micros) -> bool:
         """What is too large for a batch is the lane's to refuse."""
         if queued.size_bytes > self._batch_bytes_max:
             return True
         size_bytes = queued.size_bytes
         if queued.encoded is None:
             size_bytes += BATCH_HEADER_BYTES + RECORD_OVERHEAD_MAX * queued.record_count
-        return self._make_room(self._lane.gathered_bytes + min(size_bytes, self._batch_bytes_max))
+        size_bytes = min(size_bytes, self._batch_bytes_max)
+        behind_bytes = self._lane.gathered_bytes + size_bytes
+        if not self._lane.gathered_bytes or self.log.fits(behind_bytes, behind_bytes):
+            return self._make_room(behind_bytes)
+        self.freeze(now_us)  # what gathered has its room in this segment, and is written there
+        self.resume(now_us)
+        return self._make_room(size_bytes)
 
     def _make_room(self, size_bytes: int) -> bool:
         """No record is smaller than a byte."""

@@ -201,7 +201,7 @@ class SimFile:
 
     def write(self, position: int, data: Buffer) -> None:
         self._before("write")
-        if position + len(data) > self._room_end:
+        if position + len(data) > len(self.inode.data):
             self._disk.refuse_full("write", self.name)
         self.inode.write(position, bytes(data))
 
@@ -218,15 +218,15 @@ class SimFile:
         if end <= start:
             return
         self._before("zero_fill")
-        if end > self._room_end:
+        if end > len(self.inode.data):
             self._disk.refuse_full("zero_fill", self.name)
         self.inode.write(start, bytes(end - start))
 
-    def reserve(self, start: int, end: int) -> bool:
-        self._before("reserve")
-        if self._disk.faults.is_full:
-            return end <= self._room_end
-        self.inode.reserved = max(self.inode.reserved, end)
+    def allocate(self, start: int, end: int) -> bool:
+        self._before("allocate")
+        if end > len(self.inode.data) and self._disk.faults.is_full:
+            return False
+        self.inode.write(start, bytes(max(end - start, 0)))
         return True
 
     def truncate(self, size_bytes: int) -> None:
@@ -251,11 +251,6 @@ class SimFile:
 
     def close(self) -> None:
         self._closed = True
-
-    @property
-    def _room_end(self) -> int:
-        """A full disk takes what ends before this."""
-        return max(len(self.inode.data), self.inode.reserved)
 
     def _before(self, operation: str) -> None:
         assert not self._closed, f"{operation} of the closed file {self.path}"

@@ -23,7 +23,7 @@ class Write(NamedTuple):
 class Inode:
     """`data` is what readers see (the page cache); `durable` what is on the platter."""
 
-    __slots__ = ("data", "durable", "is_suspect", "pending", "reserved", "settled")
+    __slots__ = ("data", "durable", "is_suspect", "pending", "settled")
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -31,8 +31,6 @@ class Inode:
         self.pending: list[Write] = []
         self.settled = 0
         """How many changes are pending no more; with `pending` it numbers all changes of the file's life."""
-        self.reserved = 0
-        """Blocks are set aside up to here, though the file may end before."""
         self.is_suspect = False
         """A sync failed: the page cache is taken for clean, though the platter may hold something else."""
 
@@ -47,7 +45,6 @@ class Inode:
         change = Write(size, b"", size)
         _apply(self.data, change)
         self.pending.append(change)
-        self.reserved = 0
 
     @property
     def changes(self) -> int:
@@ -72,7 +69,6 @@ class Inode:
         self.durable = self._survivor(prng)
         self.data = bytearray(self.durable)
         self._settle(len(self.pending))
-        self.reserved = 0
         self.is_suspect = False
 
     def _settle(self, count: int) -> None:

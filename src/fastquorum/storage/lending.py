@@ -38,7 +38,6 @@ def lend(
         end_offset=end_offset,
         size_bytes=active.size_bytes,
         prepared_bytes=active.prepared_bytes,
-        reserved_bytes=active.reserved_bytes,
         max_timestamp_ms=active.max_timestamp_ms,
         flushed=_position(flushed),
         generation=generation,
@@ -56,7 +55,6 @@ def note(active: Segment, state: LoanState) -> None:
     """What has become of the active segment."""
     active.size_bytes = state.size_bytes
     active.prepared_bytes = state.prepared_bytes
-    active.reserved_bytes = state.reserved_bytes
     active.max_timestamp_ms = state.max_timestamp_ms
 
 

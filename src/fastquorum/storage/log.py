@@ -91,7 +91,7 @@ class Log:
         found = recover(disk, kernels, directory, prepare_bytes=min(config.preallocate_bytes, config.segment_bytes))
         log = cls(disk, kernels, config, flush_port, directory, found)
         # Whether the file system is full has to be known before anything is decided: whoever is elected writes that.
-        if log._segments.fits(log._control_bytes, log._end_offset + log._control_bytes):
+        if log._segments.has_room(log._control_bytes, log._end_offset + log._control_bytes):
             log._segments.make_room(log._control_bytes)
         return log
 
@@ -179,7 +179,7 @@ class Log:
     @property
     def takes_nothing(self) -> bool:
         """Full, and there are no zeros even for a control batch."""
-        return self.is_full and not self._segments.has_room(self._control_bytes)
+        return self.is_full and not self._segments.has_zeros(self._control_bytes)
 
     @property
     def may_claim(self) -> bool:
@@ -261,10 +261,9 @@ class Log:
         """
         if self._borrower is not None:
             self._refresh()
-            return not self.is_full or self._segments.has_room(size_bytes)
-        segments, next_offset = self._segments, self._end_offset + record_count
-        fits = segments.fits(size_bytes, next_offset)
-        if fits and segments.has_room(size_bytes):
+            return not self.is_full or self._segments.has_zeros(size_bytes)
+        segments, fits = self._segments, self.fits(size_bytes, record_count)
+        if fits and segments.has_zeros(size_bytes):
             return True
         with self._latched():
             if not fits:
@@ -272,6 +271,10 @@ class Log:
                     return False
                 self._roll()
             return segments.make_room(size_bytes)
+
+    def fits(self, size_bytes: int, record_count: int) -> bool:
+        """Into the segment in use, without another."""
+        return self._segments.has_room(size_bytes, self._end_offset + record_count)
 
     def append_batch(
         self, batch: Buffer, *, base_offset: Offset, next_offset: Offset, epoch: Epoch, timestamp_ms: int
@@ -312,7 +315,7 @@ class Log:
         """Put bytes at the end of the active segment, rolling it first if they do not fit."""
         span = bytes(data)
         with self._latched():
-            if not self._segments.fits(len(span), next_offset):
+            if not self._segments.has_room(len(span), next_offset):
                 self._roll()
             segment, position = self._segments.write(span)
         self._tail.append(self._end_offset, span)
@@ -485,8 +488,11 @@ class Log:
         self._refuse_failed()
         self._refresh()
         with self._latched():
-            with if_possible():
+            try:
                 self._segments.maintain(now_us)
+            except StorageFailed as failed:
+                if not failed.lacks_descriptor:
+                    raise
             self._marking.save_when_due(self._flushed, now_us)
 
     def abandon(self) -> None:

@@ -167,7 +167,8 @@ def trim_log(disk: Disk, kernels: Kernels, directory: str = names.LOG_DIRECTORY)
     """
     recovered = recover(disk, kernels, directory, prepare_bytes=0)
     for segment in recovered.segments:
-        segment.trim()
+        if segment.prepared_bytes != segment.size_bytes:
+            segment.trim()
         segment.file.close()
         write_index(disk, directory, segment)
     _write_what_waited(disk, kernels, directory, recovered)

@@ -6,8 +6,9 @@ make a step themselves now and then. In the second half of a segment the next on
 roll renames a file instead of writing megabytes.
 
 It is also what notices that the file system is full, before anything is written that would end half-way: an append
-goes where there is room (`make_room`), into zeros or, if it is larger than those, into blocks that are set aside for
-it. Where they cannot be had nothing has changed, and `is_full` says so until all that is wanted ahead is there again.
+goes into zeros that are there (`make_room`); if it is larger than those, into blocks that are allocated for it, which
+read as zeros. Where they cannot be had nothing has changed, and `is_full` says so until all that is wanted ahead is
+there again.
 """
 
 from typing import Final
@@ -73,13 +74,13 @@ class Preparation:
             self._lacks_next = not self._grow_spare(SPARE_STEP_BYTES)
 
     def make_room(self, segment: Segment, size_bytes: int) -> bool:
-        """Is there room for so many more bytes, or can it be had? False: the file system is full."""
+        """Are there zeros for so many more bytes, or can they be made? False: the file system is full."""
         end = segment.size_bytes + size_bytes
-        if end > segment.room_end:
-            wanted = max(end, min(segment.room_end + self.zeros.step_bytes, self._segment_bytes))
-            if not segment.reserve(wanted):
+        if end > segment.prepared_bytes:
+            wanted = max(end, min(segment.prepared_bytes + self.zeros.step_bytes, self._segment_bytes))
+            if not segment.allocate(wanted):
                 self._lacks(size_bytes)
-                return wanted > end and segment.reserve(end)
+                return wanted > end and segment.allocate(end)
         return True
 
     def make_next(self) -> bool:
@@ -107,7 +108,8 @@ class Preparation:
     def give_room(self, segment: Segment) -> None:
         """Give the file system back what is prepared, for something that cannot wait."""
         self.discard()
-        segment.give_room()
+        segment.file.truncate(segment.size_bytes)
+        segment.prepared_bytes = segment.size_bytes
         self._lacks(self.zeros.least_bytes)
 
     def discard(self) -> None:

@@ -1,4 +1,4 @@
-"""One open segment of the log: its file, how much of it is written and how much is made ready, its index."""
+"""One open segment of the log: its file, how much of it is written and how much is prepared with zeros, its index."""
 
 from dataclasses import InitVar, dataclass, field
 
@@ -11,15 +11,14 @@ from fastquorum.types import Offset
 
 @dataclass(slots=True)
 class Segment:
-    """`size_bytes` bytes of batches, then zeros up to `prepared_bytes`, where the file ends; maybe blocks beyond that,
-    up to `reserved_bytes`, which the file system has set aside."""
+    """`size_bytes` bytes of batches, then zeros up to `prepared_bytes`, where the file ends: written ones, or blocks
+    that only read as zeros."""
 
     kernels: InitVar[Kernels]
     base_offset: Offset
     file: SegmentFile
     size_bytes: int = 0
     prepared_bytes: int = 0
-    reserved_bytes: int = 0
     max_timestamp_ms: int = -1
     index: OffsetIndex = field(init=False)
     borrower: Borrower | None = field(default=None, init=False)
@@ -28,22 +27,18 @@ class Segment:
     def __post_init__(self, kernels: Kernels) -> None:
         self.index = kernels.OffsetIndex(self.base_offset)
 
-    @property
-    def room_end(self) -> int:
-        """Up to here nothing that is written finds the file system full."""
-        return max(self.prepared_bytes, self.reserved_bytes)
-
-    def reserve(self, end: int) -> bool:
-        """Room up to `end`: blocks set aside, or zeros where the file system does not do that. False: it has none."""
+    def allocate(self, end: int) -> bool:
+        """Zeros up to `end` that nobody has to write, for something larger than those in front of the writer: it would
+        be written twice. Where they cannot be had, as `prepare`."""
         assert self.borrower is None, "the log's end is lent"
-        if not self.file.reserve(max(self.room_end, self.size_bytes), end):
-            return self.prepare(end)
-        self.reserved_bytes = end
+        if end > self.prepared_bytes:
+            if not self.file.allocate(max(self.prepared_bytes, self.size_bytes), end):
+                return self.prepare(end)
+            self.prepared_bytes = end
         return True
 
     def prepare(self, end: int) -> bool:
-        """Zero-fill ahead up to `end`. False: the file system has no room for that, and the zeros end where its room
-        ended before.
+        """Zero-fill ahead up to `end`; False, and all is as it was, if the file system has no room for that.
 
         Not synced here: the next sync of the file covers it.
         """
@@ -60,19 +55,16 @@ class Segment:
         except StorageFailed as failed:
             if not failed.lacks_room:
                 raise
-            end = max(start, self.reserved_bytes)
-            self.file.truncate(end)  # the little that was left is for what cannot wait: a vote, the mark
+            self.file.truncate(start)  # the little that was left is for what cannot wait: a vote, the mark
+            return start
         return end
 
     def trim(self) -> None:
-        """Cut off what is made ready and sync: what remains is a file as Kafka writes it."""
-        self.give_room()
+        """Cut the zero tail off and sync: what remains is a file as Kafka writes it."""
+        if self.prepared_bytes != self.size_bytes:
+            self.file.truncate(self.size_bytes)
+            self.prepared_bytes = self.size_bytes
         self.file.sync()
-
-    def give_room(self) -> None:
-        """Give the file system back what is made ready; also what was before a crash, which no size tells."""
-        self.file.truncate(self.size_bytes)
-        self.prepared_bytes = self.reserved_bytes = self.size_bytes
 
 
 def create_segment(disk: Disk, kernels: Kernels, directory: str, base_offset: Offset, prepare_bytes: int) -> Segment:

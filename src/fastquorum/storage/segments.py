@@ -70,7 +70,7 @@ class Segments(list[Segment]):
 
     # --- written ------------------------------------------------------------------------------------------------------
 
-    def fits(self, size_bytes: int, next_offset: Offset) -> bool:
+    def has_room(self, size_bytes: int, next_offset: Offset) -> bool:
         """May so many bytes, up to next_offset, go into the active segment? An empty one takes anything."""
         active = self[-1]
         if not active.size_bytes:
@@ -79,13 +79,13 @@ class Segments(list[Segment]):
         return is_within_index and active.size_bytes + size_bytes <= self.segment_bytes
 
     def make_room(self, size_bytes: int) -> bool:
-        """For so many more bytes in the active segment. False: the file system is full."""
+        """Zeros for so many more bytes in the active segment. False: the file system is full."""
         return self._preparation.make_room(self[-1], size_bytes)
 
-    def has_room(self, size_bytes: int) -> bool:
-        """For so many more bytes in the active segment, without a look at the file system."""
+    def has_zeros(self, size_bytes: int) -> bool:
+        """For so many more bytes in the active segment; none has to be made."""
         active = self[-1]
-        return active.size_bytes + size_bytes <= active.room_end
+        return active.size_bytes + size_bytes <= active.prepared_bytes
 
     def give_room(self) -> None:
         """Let go of what is prepared."""

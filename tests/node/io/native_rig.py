@@ -165,7 +165,6 @@ class Rig:
             end_offset=1,
             size_bytes=len(first),
             prepared_bytes=len(first),
-            reserved_bytes=0,
             max_timestamp_ms=1_000,
             flushed=(1, 0, len(first)),
             generation=0,
@@ -223,7 +222,7 @@ class Rig:
         self.segments[-1].file.sync()
         self.shell.room_sought()
         self.add_segment(loan.end_offset)
-        self.loan = loan._replace(size_bytes=0, prepared_bytes=0, reserved_bytes=0, max_timestamp_ms=-1)
+        self.loan = loan._replace(size_bytes=0, prepared_bytes=0, max_timestamp_ms=-1)
         self.lend()
         self.shell.resume(now_us())
         self.count_syncs()

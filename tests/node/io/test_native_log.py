@@ -234,14 +234,7 @@ def described(log: Log) -> dict[str, object]:
     return {
         "ends": (log.start_offset, log.end_offset, log.flushed_end, log.generation, log.last_epoch, log.is_flushing),
         "segments": [
-            (
-                each.base_offset,
-                each.size_bytes,
-                each.prepared_bytes,
-                each.reserved_bytes,
-                each.max_timestamp_ms,
-                each.index.encode(),
-            )
+            (each.base_offset, each.size_bytes, each.prepared_bytes, each.max_timestamp_ms, each.index.encode())
             for each in log._segments
         ],
         "files": [each.file.read(0, 1 << 20) for each in log._segments],

@@ -410,54 +410,42 @@ def test_an_append_that_the_file_system_has_no_room_for_writes_nothing_and_waits
     assert result(rig.append(b"v" * 100_000)) == taken + 1
 
 
-def test_an_append_larger_than_the_zeros_goes_into_blocks_that_are_set_aside_for_it(
-    make_rig: Callable[..., Rig],
+@pytest.mark.parametrize("kind", ["tmpfs", "ramfs"])
+def test_an_append_larger_than_the_zeros_has_its_room_before_it_gathers(
+    make_rig: Callable[..., Rig], tmp_path: Path, kind: str
 ) -> None:
-    rig = make_rig(segment_bytes=8 << 20, batch_bytes_max=1 << 20)
-    rig.lead([1])
-    rig.shell.prepare(300_000)
-    rig.shell.hold_syncs(True)
-    slot = rig.append(b"v" * 500_000)
-    loan = rig.shell.look()
-    assert loan.reserved_bytes >= loan.size_bytes > 500_000
-    assert loan.prepared_bytes >= loan.size_bytes + AHEAD_LEAST_BYTES, "zeros are in front of the writer again"
-    assert rig.segments[-1].file.size_bytes == loan.prepared_bytes
-    rig.shell.hold_syncs(False)
-    assert result(slot) == 1
-
-
-def test_an_append_larger_than_the_zeros_has_more_of_them_where_nothing_can_be_set_aside(
-    make_rig: Callable[..., Rig], tmp_path: Path
-) -> None:
-    with mounted(tmp_path / "plain", "ramfs", "mode=0755") as place:
+    with mounted(tmp_path / "disk", kind, "mode=0755") as place:  # the second allocates nothing: zeros are written
         rig = make_rig(segment_bytes=8 << 20, batch_bytes_max=1 << 20, within=place)
         rig.lead([1])
-        assert result(rig.append(b"v" * 500_000)) == 1
+        rig.shell.hold_syncs(True)
+        small, large = rig.append(), rig.append(b"v" * 900_000)
         loan = rig.shell.look()
-        assert loan.reserved_bytes == 0
-        assert loan.prepared_bytes >= loan.size_bytes + AHEAD_LEAST_BYTES
+        assert loan.size_bytes < 1_000, "it gathers"
+        assert loan.prepared_bytes >= loan.size_bytes + 900_000
         assert rig.segments[-1].file.size_bytes == loan.prepared_bytes
+        rig.shell.hold_syncs(False)
+        assert (result(small), result(large)) == (1, 2)
         rig.close()
 
 
-def test_what_is_set_aside_is_kept_when_the_zeros_find_the_file_system_full(
+def test_what_gathered_is_written_though_the_file_system_is_full_by_then(
     make_rig: Callable[..., Rig], small_disk: Path
 ) -> None:
     rig = make_rig(segment_bytes=8 << 20, batch_bytes_max=1 << 20, within=small_disk)
     rig.lead([1])
-    first = result(rig.append(b"v" * 700_000))
-    reserved = rig.shell.look().reserved_bytes
+    rig.shell.hold_syncs(True)
+    small, large = rig.append(), rig.append(b"v" * 900_000)
     with (small_disk / "filling").open("wb", buffering=0) as other, suppress(OSError):
         while other.write(bytes(65_536)):
             pass
     rig.shell.prepare(8 << 20)
     loan = rig.shell.look()
-    assert loan.prepared_bytes >= max(reserved, loan.size_bytes)
-    assert rig.segments[-1].file.size_bytes == loan.prepared_bytes
+    assert rig.segments[-1].file.size_bytes == loan.prepared_bytes >= loan.size_bytes + 900_000
+    rig.shell.freeze()
+    rig.shell.resume(now_us())
+    rig.shell.hold_syncs(False)
+    assert (result(small), result(large)) == (1, 2)
     assert not rig.shell.has_failed
-    room = loan.prepared_bytes - loan.size_bytes
-    assert room > 200
-    assert result(rig.append(b"v" * (room - 150))) == first + 1
 
 
 def test_an_append_to_a_follower_asks_for_no_room_and_its_lane_goes_on(rig: Rig) -> None:

@@ -5,7 +5,6 @@ what the disk holds. A file's descriptor is shared with the flusher: closing the
 that sync finish first.
 """
 
-import ctypes
 import errno
 import mmap
 import os
@@ -24,10 +23,6 @@ _FLAGS: Final = {
     "read": os.O_RDONLY | os.O_CLOEXEC,
 }
 _ZEROS: Final = bytes(1024 * 1024)
-_FALLOC_FL_KEEP_SIZE: Final = 1
-_CANNOT_RESERVE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EOPNOTSUPP, errno.ENOSYS})
-_fallocate = ctypes.CDLL(None, use_errno=True).fallocate  # of the C library; Python has only POSIX's, which grows files
-_fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 
 
 class Descriptor:
@@ -133,21 +128,22 @@ class SegmentFile:
         for position in range(start, end, len(_ZEROS)):
             self._write("zero_fill", position, memoryview(_ZEROS)[: end - position])
 
-    def reserve(self, start: int, end: int) -> bool:
-        """Set blocks aside for [start, end); False: that cannot be had."""
+    def allocate(self, start: int, end: int) -> bool:
+        """Give blocks to [start, end), which read as zeros; False: the file system would not."""
         _refuse_negative(start, end)
         if start >= end:
             return True
-        self._refuse_failed("reserve", StorageFailed)
-        with self._mapped_errors("reserve"):
+        self._refuse_failed("allocate", StorageFailed)
+        with self._mapped_errors("allocate"):
             fd = self._open_fd()
-            while _fallocate(fd, _FALLOC_FL_KEEP_SIZE, start, end - start):
-                code = ctypes.get_errno()
-                if code in _CANNOT_RESERVE:
-                    return False
-                if code != errno.EINTR:
-                    raise OSError(code, os.strerror(code))
-        return True
+        while True:
+            try:
+                os.posix_fallocate(fd, start, end - start)
+            except InterruptedError:
+                continue
+            except OSError:
+                return False  # whoever asked writes zeros, and learns why
+            return True
 
     def truncate(self, size_bytes: int) -> None:
         """Cut or extend the file to size_bytes."""

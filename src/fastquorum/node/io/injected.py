@@ -74,8 +74,8 @@ class InjectedFile:
         with self._around("zero-fill"):
             self.inner.zero_fill(start, end)
 
-    def reserve(self, start: int, end: int) -> bool:
-        return self.inner.reserve(start, end)  # no byte of the file changes
+    def allocate(self, start: int, end: int) -> bool:
+        return self.inner.allocate(start, end)  # never needed: zeros take its place
 
     def truncate(self, size_bytes: int) -> None:
         with self._around("truncate"):
