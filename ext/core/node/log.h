@@ -99,9 +99,7 @@ class NodeLog final : public lane::Log {
     bool make_room(std::int64_t size_bytes, std::int64_t record_count) noexcept {
         if (!fits(size_bytes, record_count)) return false;
         const std::int64_t end = loan_.segments.back().size_bytes + size_bytes;
-        if (end <= loan_.prepared_bytes) return true;
-        const bool is_good = allocate(std::max(end, std::min(loan_.prepared_bytes + loan_.zeros_step, loan_.segment_bytes)));
-        return is_good && end <= loan_.prepared_bytes;
+        return end <= loan_.prepared_bytes || (allocate(end) && end <= loan_.prepared_bytes);
     }
 
     // A sync that the shell has to have done; once.
@@ -210,7 +208,7 @@ class NodeLog final : public lane::Log {
 
    private:
     // Zeros up to `end` that nobody has to write, for an append that is larger than those in front of the writer: it would be
-    // written twice. Where they cannot be had, as `prepare`.
+    // written twice. No more than that, as written ones sync faster. Where they cannot be had, as `prepare`.
     bool allocate(std::int64_t end) noexcept {
         SegmentRef &active = loan_.segments.back();
         if (!active.file->allocate(std::max(loan_.prepared_bytes, active.size_bytes), end)) return prepare(end);

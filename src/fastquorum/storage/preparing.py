@@ -75,13 +75,10 @@ class Preparation:
 
     def make_room(self, segment: Segment, size_bytes: int) -> bool:
         """Are there zeros for so many more bytes, or can they be made? False: the file system is full."""
-        end = segment.size_bytes + size_bytes
-        if end > segment.prepared_bytes:
-            wanted = max(end, min(segment.prepared_bytes + self.zeros.step_bytes, self._segment_bytes))
-            if not segment.allocate(wanted):
-                self._lacks(size_bytes)
-                return wanted > end and segment.allocate(end)
-        return True
+        if segment.allocate(segment.size_bytes + size_bytes):
+            return True
+        self._lacks(size_bytes)
+        return False
 
     def make_next(self) -> bool:
         """Have the next segment ready, whole. False: the file system is full."""

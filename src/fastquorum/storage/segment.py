@@ -29,7 +29,7 @@ class Segment:
 
     def allocate(self, end: int) -> bool:
         """Zeros up to `end` that nobody has to write, for something larger than those in front of the writer: it would
-        be written twice. Where they cannot be had, as `prepare`."""
+        be written twice. No more than that, as written ones sync faster. Where they cannot be had, as `prepare`."""
         assert self.borrower is None, "the log's end is lent"
         if end > self.prepared_bytes:
             if not self.file.allocate(max(self.prepared_bytes, self.size_bytes), end):
