@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -130,6 +130,13 @@ def _traced(nodes: Sequence[tuple[str, Node]]) -> Iterator[dict[str, dict[str, i
                     counts[role][match[2]] = int(match[1])
 
 
+def _by_thread(cpu_us: Mapping[str, float]) -> str:
+    """The kernel counts in ticks of 10 ms: a short run may have none."""
+    if not cpu_us:
+        return "less than a tick"
+    return f"{sum(cpu_us.values()):.1f} ({', '.join(f'{name} {us:.1f}' for name, us in cpu_us.items())})"
+
+
 def _table(found: Sequence[dict[str, Any]]) -> list[str]:
     """A commit's costs, a node a line."""
     rows: list[tuple[str, ...]] = [
@@ -152,7 +159,7 @@ def _table(found: Sequence[dict[str, Any]]) -> list[str]:
                     str(each["in_flight"]),
                     each["api"],
                     role,
-                    f"{sum(node['cpu_us'].values()):.1f} ({', '.join(f'{name} {us:.1f}' for name, us in cpu.items())})",
+                    _by_thread(cpu),
                     f"{sum(node['switches'].values()):.2f}",
                     ", ".join(f"{name} {calls[name]:.2f}" for name in SHOWN if calls.get(name, 0.0) >= 0.005),
                     "{python:.1f} + {c:.1f}".format_map(each["calls"]) if role == "leader" else "",

@@ -363,6 +363,11 @@ class FsyncFailed(StorageFailed):
 class StateStoreFailed(StorageFailed):
     """The quorum state could not be made durable: a vote may or may not have been cast."""
 
+    @property
+    def lacks_room(self) -> bool:
+        """Final, for want of room, too."""
+        return False
+
 
 @dataclass(eq=False)
 class ProtocolFatal(FatalError):

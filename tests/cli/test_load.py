@@ -271,6 +271,8 @@ def test_nobody_at_the_bootstrap_servers_is_said(fastquorum: Callable[..., Ran])
     [
         (["--closed", "4", "--rate", "5"], "--closed and --rate exclude each other"),
         (["--closed", "4", "--sweep"], "--closed and --sweep exclude each other"),
+        (["--closed", "40", "--in-flight-max", "5"], "--closed 40 is more than --in-flight-max 5"),
+        (["--batch", "3000000000"], "an append of 300,000 MB, one batch, is more than 67 MB"),
         (["--sweep", "--kill-leader-at", "1"], "exclude each other"),
         (["--sweep", "--hdr", "x"], "--hdr is for a single run"),
         (["--sweep", "--trace", "x"], "--trace is for a single run"),

@@ -28,13 +28,22 @@ def recorded(
     cpu_s: float = 0.1,
     own_appends_per_s: float = 500_000.0,
     not_sent: int = 0,
+    leaderless_s: float = 0.0,
+    failed: int = 0,
 ) -> Recorded:
     """A second's schedule."""
     found = Recorded(0, 1.0)
-    fields = {"at_ns": int(took_s * SECOND), "sent": sent, "errors": {}, "is_draining": False, "in_flight": 0}
+    fields = {
+        "at_ns": int(took_s * SECOND),
+        "sent": sent,
+        "errors": {"timeout": failed},
+        "is_draining": False,
+        "in_flight": 0,
+    }
     lateness = np.full(sent, lateness_ns, np.int64)
     found.add(Message(None, "interval", fields, np.full(sent, latency_ns, np.int64), lateness), lateness)  # type: ignore[arg-type]
     found.generator_cpu_s, found.own_appends_per_s, found.not_sent = cpu_s, own_appends_per_s, not_sent
+    found.leaderless_s = leaderless_s
     return found
 
 
@@ -66,6 +75,8 @@ def test_a_generator_that_does_not_keep_up_is_named_and_why(how: dict[str, Any],
         ({"lateness_ns": 900_000, "latency_ns": MS}, False),  # within a tick, as promised
         ({"cpu_s": 0.95}, False),  # the node's own work is in there
         ({"own_appends_per_s": 0.0}, True),
+        ({"took_s": 2.2, "leaderless_s": 1.2}, False),  # there was nobody to append at
+        ({"lateness_ns": 4 * MS, "failed": 1001}, False),  # of which the latencies tell nothing
     ],
 )
 def test_a_generator_in_time_is_not_blamed(how: dict[str, Any], alone: bool) -> None:

@@ -1,9 +1,11 @@
 """What becomes of a result: the history, the comparison, charts and the page."""
 
+import io
 import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 from matplotlib.image import imread
 
+from fastquorum.cli.load_view import show
 from fastquorum.errors import UsageError
 from fastquorum.load import files, history, svg
 from fastquorum.load.chart import Chart, charts_of, number
@@ -19,6 +22,7 @@ from fastquorum.load.page import page_of
 from fastquorum.load.result import Result
 from fastquorum.load.runs import keeps_up
 from fastquorum.load.scales import Range, ranges
+from fastquorum.load.stage import ended
 from tests.cli.conftest import Ran
 from tests.load.results import result, sweep
 
@@ -68,6 +72,38 @@ def test_a_comparison_is_b_over_a() -> None:
     assert lines["p50_us"].ratio == pytest.approx(2, rel=0.01)
     assert lines["achieved_per_s"].ratio == 1
     assert lines["errors"].ratio is None  # none of none
+
+
+def test_a_run_in_which_nothing_was_acknowledged_has_no_latencies(
+    tmp_path: Path, fastquorum: Callable[..., Ran]
+) -> None:
+    none = dict.fromkeys(("p50", "p90", "p99", "p999", "max"))
+    nothing = result(acknowledged=0, achieved_per_s=0.0) | {"latency_us": none}
+    assert not keeps_up(nothing, result())
+    with redirect_stdout(io.StringIO()) as said:
+        show(nothing)
+    assert "p50 -  p90 -" in said.getvalue()
+    assert len(charts_of(nothing)) == 3
+    assert len(charts_of(sweep() | {"steps": [nothing, *sweep()["steps"]]})) == 3
+    for name, each in (("a.json", nothing), ("b.json", result())):
+        (tmp_path / name).write_text(json.dumps(each))
+    ran = fastquorum("load", "compare", tmp_path / "a.json", tmp_path / "b.json")
+    assert ran.code == 0
+    assert re.search(r"p50_us +- +\d", ran.out), ran.out
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "said"),
+    [
+        (1, "no room", "ended with exit code 1: no room"),
+        (5, "", "ended with exit code 5"),
+        (-9, "", "was ended by SIGKILL"),
+        (-7, "Bus error", "was ended by SIGBUS: Bus error"),
+        (-200, "", "was ended by signal 200"),
+    ],
+)
+def test_how_a_process_ended_is_said_in_words(code: int, words: str, said: str) -> None:
+    assert ended(code, words) == said
 
 
 def test_sweeps_are_compared_where_they_meet() -> None:

@@ -66,3 +66,4 @@ def test_an_interrupted_sweep_reports_what_it_has() -> None:
     assert said["steps"] == heard
     assert len(heard) == 3
     assert said["overload"] is None
+    assert said["knee"] is None, "more might have been kept up with"

@@ -34,9 +34,9 @@ def refusal(result: subprocess.CompletedProcess[str], exit_code: int = 2) -> str
 
 
 def picture(directory: Path) -> dict[str, bytes]:
-    """Every file below, with its bytes. A lock file may come and go."""
+    """Every file below, with its bytes. The lock file may come and go."""
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for path in sorted(directory.rglob("*"))
-        if path.is_file() and path.name not in (".lock", "quorum-state.mdb-lock")
+        if path.is_file() and path.name != ".lock"
     }

@@ -1,15 +1,19 @@
 """A disk that fails stops its node, one that fills up costs it the lead; the quorum goes on, and needs no hands."""
 
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from fastquorum import sync
 from fastquorum.errors import FatalError
+from fastquorum.loopback import free_ports
 from fastquorum.storage.names import LOG_DIRECTORY
 from tests.cli.conftest import wait_until
 from tests.privileges import mounted, strace
-from tests.process.cluster import Cluster, cluster
+from tests.process.cluster import CLUSTER_ID, Cluster, cluster
+from tests.process.command import fastquorum, refusal
 from tests.process.judged import under_load
 from tests.process.processes import WAIT_S
 
@@ -85,6 +89,25 @@ def test_a_node_killed_on_a_full_disk_starts_on_it_again_and_catches_up_when_the
         quorum.ready(victim)
 
 
+@pytest.mark.parametrize("left_bytes", [0, 4096, 65_536])
+def test_a_first_start_on_a_full_disk_says_so_and_the_next_one_has_nothing_to_mend(
+    tmp_path: Path, left_bytes: int
+) -> None:
+    with mounted(tmp_path / "disk", "tmpfs", "size=4m") as place:
+        data = str(place / "node")
+        voter = f"1@127.0.0.1:{free_ports(1)[0]}"
+        only = ("--node-id", "1", "--cluster-id", CLUSTER_ID, "--voters", voter)
+        assert fastquorum("format", "--data", data, *only).returncode == 0
+        filling = fill(place, left_bytes)
+        said = refusal(fastquorum("run", "--data", data), exit_code=5)
+        assert "make room" in said
+        assert "check the device" not in said
+        filling.unlink()
+        with sync.open(data) as quorum:
+            quorum.wait_ready(WAIT_S)
+            quorum.append(b"value")
+
+
 @pytest.mark.parametrize("kernels", ["native", "pure"])
 def test_a_disk_that_all_three_share_fills_up_and_room_brings_all_of_them_back(tmp_path: Path, kernels: str) -> None:
     with mounted(tmp_path / "disk", "tmpfs", "size=4m") as place:
@@ -117,6 +140,17 @@ def is_full(quorum: Cluster, node_id: int) -> bool:
     if is_hindered:
         assert (said["error"], "make room" in said["text"]) == ("NotLeader", True)
     return is_hindered
+
+
+def fill(place: Path, left_bytes: int) -> Path:
+    """The file that takes all of its room but so much."""
+    filling = place / "filling"
+    with filling.open("wb", buffering=0) as file:
+        with suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+        file.truncate(file.tell() - left_bytes)
+    return filling
 
 
 def grow(place: Path) -> None:

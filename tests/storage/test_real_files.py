@@ -26,7 +26,7 @@ from fastquorum.storage.identity import parse_voters
 from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_lock import DirectoryLock
-from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.io_state import RESERVE_BYTES, LmdbStateStore
 from fastquorum.storage.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY, QUORUM_STATE
 from fastquorum.storage.state_value import StateOwner, decode_state, encode_state
@@ -127,6 +127,30 @@ def test_a_vote_fits_on_a_full_disk(kernels: Kernels, tmpfs: Path) -> None:
         store.save(ElectionState(epoch, voted_key=ReplicaKey(2)))
     assert store.load() == ElectionState(49, voted_key=ReplicaKey(2))
     store.close()
+
+
+def test_a_quorum_state_that_has_no_room_to_begin_says_so(kernels: Kernels, tmpfs: Path) -> None:
+    refusals: list[StateStoreFailed] = []
+    for left in range(0, 160, 4):
+        with (tmpfs / "filler").open("wb", buffering=0) as filler:
+            with contextlib.suppress(OSError):
+                while filler.write(bytes(4096)):
+                    pass
+            filler.truncate(filler.tell() - left * 1024)
+        try:
+            LmdbStateStore(str(tmpfs), OWNER, kernels).close()
+        except StateStoreFailed as failed:
+            refusals.append(failed)
+        (tmpfs / "filler").unlink()
+        LmdbStateStore(str(tmpfs), OWNER, kernels).close()
+        assert os.path.getsize(tmpfs / QUORUM_STATE) >= RESERVE_BYTES
+        for path in tmpfs.iterdir():
+            path.unlink()
+    assert len(refusals) >= 10
+    for each in refusals:
+        assert "no space" in str(each).lower()
+        assert "make room" in str(each)
+        assert not each.lacks_room, "whatever it is, it is final"
 
 
 def test_a_full_disk_stops_the_log_and_loses_nothing(kernels: Kernels, tmpfs: Path) -> None:

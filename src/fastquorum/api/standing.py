@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Final
 
-from fastquorum.errors import AppendTimeout, NotReady
+from fastquorum.errors import AppendTimeout, NotLeader, NotReady
 from fastquorum.kernels.stages import StageHistogram
 from fastquorum.node.io.running import Leadership, RunningNode
 from fastquorum.trace.recording import CAPACITY, Recording, recording
@@ -93,7 +93,9 @@ class Standing:
             if self.leader == NO_NODE
             else f"node {self.leader} has committed nothing in its epoch yet"
         )
-        return NotReady(f"after {timeout} s, {who} (epoch {self.epoch})")
+        error = self._node.not_leader()
+        why = f"; {error.hindrance}" if isinstance(error, NotLeader) and error.hindrance else ""
+        return NotReady(f"after {timeout} s, {who} (epoch {self.epoch}){why}")
 
 
 class Transfer:

@@ -93,7 +93,10 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         help="arrivals come in groups of this (at most 1000)",
     )
     group.add_argument(
-        "--in-flight-max", metavar="N", type=positive, default=IN_FLIGHT_MAX, help="appends; more are not sent"
+        "--in-flight-max",
+        metavar="N",
+        type=positive,
+        help=f"appends; what a schedule brings beyond them is not sent (default: {IN_FLIGHT_MAX:,})",
     )
     group.add_argument("--timeout", metavar="S", type=positive_seconds, default=10.0, help="of an append (default: 10)")
     group.add_argument("--seed", metavar="N", type=natural, default=1, help="of payloads and random arrivals")
@@ -208,7 +211,7 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         warmup_s=arguments.warmup,
         arrivals=arguments.arrivals,
         tick_us=arguments.tick_us,
-        in_flight_max=arguments.in_flight_max,
+        in_flight_max=arguments.in_flight_max or IN_FLIGHT_MAX,
         timeout_s=arguments.timeout,
         seed=arguments.seed,
     )
@@ -220,6 +223,8 @@ def _check(arguments: argparse.Namespace, driver: str) -> None:
     both = [name for name in ("rate", "sweep") if getattr(arguments, name) and arguments.closed]
     if both:
         raise UsageError(f"--closed and --{both[0]} exclude each other", "a closed loop has no rate")
+    if arguments.in_flight_max and arguments.closed and arguments.closed > arguments.in_flight_max:
+        raise UsageError(f"--closed {arguments.closed} is more than --in-flight-max {arguments.in_flight_max}")
     if arguments.tick_us > TICK_US_MAX:
         raise UsageError(f"--tick-us {arguments.tick_us}: a tick is {TICK_US_MAX} us at most")
     if arguments.record_bytes and arguments.workload not in ("values", "keys"):

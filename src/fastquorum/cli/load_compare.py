@@ -32,10 +32,14 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"figures": [line._asdict() for line in lines], "differences": differing})
         return 0
     rows = [
-        (line.load, line.figure, f"{line.a:,.0f}", f"{line.b:,.0f}", "" if line.ratio is None else f"{line.ratio:.2f}")
+        (line.load, line.figure, _whole(line.a), _whole(line.b), "" if line.ratio is None else f"{line.ratio:.2f}")
         for line in lines
     ]
     print_table(("LOAD", "FIGURE", "A", "B", "B / A"), rows)
     for each in differing:
         print(f"differs: {each}")
     return 0
+
+
+def _whole(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"

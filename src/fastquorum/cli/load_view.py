@@ -97,7 +97,8 @@ def _show_sweep(result: Result) -> None:
     print()
     knee, overload = result["knee"], result["overload"]
     if knee is None:
-        print("no knee was found: even the first rate was not kept up with" * bool(result["steps"]))
+        why = "the sweep was ended before" if result["interrupted"] else "even the first rate was not kept up with"
+        print(f"no knee was found: {why}")
         return
     latency = knee["latency_us"]
     print(
@@ -134,7 +135,9 @@ def _errors(result: Result) -> str:
 
 
 def _us(result: Result, name: str) -> str:
-    return f"{result['latency_us'][name]:,.0f}"
+    """Of nothing that was acknowledged there is none."""
+    value = result["latency_us"][name]
+    return "-" if value is None else f"{value:,.0f}"
 
 
 def _short(label: str) -> str:

@@ -64,6 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(lines_of(report)))
     for path in report["files"]:
         tell(f"written: {path}")
+    if result["interrupted"]:
+        return load.EXIT_INTERRUPTED
     return 0 if profiler.has_python and profiler.stacks else EXIT_NO_STACKS
 
 

@@ -123,7 +123,10 @@ def _over_load(result: Result) -> list[Chart]:
     )
     latencies = [
         Series(
-            name, [(at, float(step["latency_us"][name])) for at, step in zip(offered, steps, strict=True)], False, True
+            name,
+            [(at, _or_nan(step["latency_us"][name])) for at, step in zip(offered, steps, strict=True)],
+            False,
+            True,
         )
         for name in ("p50", "p99", "max")
     ]
@@ -141,7 +144,7 @@ def _timeline(result: Result) -> list[Chart]:
     size = result["plan"]["records_per_append"]
     done, failed = [0.0] * bins, [0.0] * bins
     for point in points:
-        at = min(int(max(point["t_s"] - min(point["span_s"], _BIN_S) / 2, 0.0) / width_s), bins - 1)
+        at = min(int(_middle_s(point) / width_s), bins - 1)
         done[at] += point["acknowledged"] * size / width_s
         failed[at] += sum(point["errors"].values()) * size / width_s
     times = [(nth + 0.5) * width_s for nth in range(bins)]
@@ -153,9 +156,9 @@ def _timeline(result: Result) -> list[Chart]:
         rates.append(Series("offered", [(0.0, offered), (result["plan"]["seconds"], offered)], is_dashed=True))
     marks = [Mark(each["t_s"], f"kill -9 of node {each['node_id']}", is_bad=True) for each in result["kills"]]
     marks += [Mark(each["t_s"], f"node {each['leader']} leads epoch {each['epoch']}") for each in result["elections"]]
-    heard = _with_gaps(points)
+    heard = [(_middle_s(point), point) for point in _with_gaps(points)]
     latencies = [
-        Series(name, [(point["t_s"], point[f"{name}_us"] if point["acknowledged"] else math.nan) for point in heard])
+        Series(name, [(at, point[f"{name}_us"] if point["acknowledged"] else math.nan) for at, point in heard])
         for name in ("p50", "p99", "max")
     ]
     x = Axis("seconds since the start")
@@ -170,6 +173,15 @@ def _timeline(result: Result) -> list[Chart]:
             marks,
         ),
     ]
+
+
+def _middle_s(point: Result) -> float:
+    """Of the interval that a point of the timeline is of."""
+    return float(max(point["t_s"] - min(point["span_s"], _BIN_S) / 2, 0.0))
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else float(value)
 
 
 def _with_gaps(points: Sequence[Result]) -> list[Result]:

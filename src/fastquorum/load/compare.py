@@ -13,12 +13,12 @@ _LATENCIES: Final = ("p50", "p90", "p99", "p999", "max")
 
 
 class Line(NamedTuple):
-    """A figure of both; `ratio` is B over A, None where A has none."""
+    """A figure of both, None where a run has none; `ratio` is B over A, None where one has none, or A's is 0."""
 
     load: str
     figure: str
-    a: float
-    b: float
+    a: float | None
+    b: float | None
     ratio: float | None
 
 
@@ -32,7 +32,7 @@ def compare(a: Result, b: Result) -> list[Line]:
         figures.append(("errors", sum(one["errors"].values()), sum(other["errors"].values())))
         if one.get("cpu_us_per_append") and other.get("cpu_us_per_append"):
             figures.append(("cpu_us_per_append", one["cpu_us_per_append"], other["cpu_us_per_append"]))
-        lines += [Line(load, name, x, y, y / x if x else None) for name, x, y in figures]
+        lines += [Line(load, name, x, y, y / x if x and y is not None else None) for name, x, y in figures]
     if a.get("knee") and b.get("knee"):
         x, y = a["knee"]["achieved_per_s"], b["knee"]["achieved_per_s"]
         lines.append(Line("knee", "achieved_per_s", x, y, y / x if x else None))

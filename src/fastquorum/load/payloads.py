@@ -22,6 +22,10 @@ from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord
 APPENDS_MAX: Final = 4096
 BYTES_MAX: Final = 16 * 1024 * 1024
 """Of what is made ahead."""
+APPEND_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Eight times what a log takes as one batch unless it is told otherwise; all that is made ahead stays in memory."""
+RECORD_BYTES_LEAST: Final = 7
+"""What a batch needs for a record without anything in it."""
 KEYS: Final = 1024
 KEY_BYTES: Final = 16
 BROKERS: Final = 12
@@ -72,9 +76,16 @@ def default_records_per_append(workload: str) -> int:
 
 
 def check_plan(plan: Plan) -> None:
-    """UsageError if records are too small for what they are to hold."""
+    """UsageError if records are too small for what they are to hold, or an append is larger than memory is for."""
     if plan.workload == "keys" and plan.record_bytes < KEY_BYTES:
         raise UsageError(f"records of {plan.record_bytes} bytes have no room for keys of {KEY_BYTES}")
+    size = plan.records_per_append * max(plan.record_bytes, RECORD_BYTES_LEAST)
+    if size > APPEND_BYTES_MAX:
+        raise UsageError(
+            f"--batch {plan.records_per_append}: an append of {size / 1e6:,.0f} MB, one batch, is more than "
+            f"{APPEND_BYTES_MAX / 1e6:,.0f} MB",
+            "make it smaller",
+        )
 
 
 def make_payloads(plan: Plan) -> Payloads:

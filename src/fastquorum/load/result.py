@@ -3,7 +3,8 @@
 `fastquorum.load/1`, one offered load:
     format, version, started, plan                  what was run; driver, api, ... stand in the plan (`plan.Plan`)
     latency_us {p50, p90, p99, p999, max}           from the intended send time (closed loop: from the send) to the
-                                                    acknowledgement, of each append; to three digits
+                                                    acknowledgement, of each append; to three digits; null where
+                                                    nothing was acknowledged
     offered_per_s                                   records that the schedule brought; closed loop: that were sent
     achieved_per_s                                  records acknowledged before the schedule's end, over its length
     appends, records, acknowledged                  counts; `acknowledged` of appends
@@ -53,16 +54,18 @@ def result_of(
     """`cpu_s`: what all processes of ours used in the phase; None if the quorum is somebody else's, or one died."""
     size, window_s = plan.records_per_append, recorded.window_s
     is_slow, how = recorded.bottleneck(is_closed=bool(plan.closed), is_alone=not stage.is_embedded)
-    offered_s = window_s if plan.closed or recorded.is_interrupted else recorded.seconds
+    is_open = not (plan.closed or recorded.is_interrupted)
+    offered_s = recorded.seconds if is_open else window_s
+    achieved_s = max(window_s, recorded.seconds) if is_open else window_s
     acknowledged = recorded.latencies.total
     return {
         "format": FORMAT,
         "version": __version__,
         "started": started.isoformat(timespec="seconds"),
         "plan": plan.as_json(),
-        "latency_us": recorded.latencies.as_us(),
+        "latency_us": recorded.latencies.as_us() if acknowledged else dict.fromkeys(recorded.latencies.as_us()),
         "offered_per_s": recorded.arrivals * size / max(offered_s, 1e-9),
-        "achieved_per_s": recorded.acknowledged_in_time * size / window_s,
+        "achieved_per_s": recorded.acknowledged_in_time * size / achieved_s,
         "appends": recorded.arrivals,
         "records": recorded.arrivals * size,
         "acknowledged": acknowledged,

@@ -176,6 +176,8 @@ class _Phase:
         """Have whoever leads now generate, from the next tick on."""
         worker = self._stage.generating()
         assert worker is not None
+        if self._leaderless_since:
+            self._recorded.leaderless_s += time.monotonic() - self._leaderless_since
         self._is_catching_up = self._next_tick > 0
         self._current = worker
         self._is_told_to_end = False

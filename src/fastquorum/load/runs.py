@@ -87,7 +87,9 @@ class Runs:
             else:
                 bad_rate = rate
         overload = None
-        if good is not None and not self.wish.is_over:
+        if self.wish.is_over:
+            good = None  # the highest load that was kept up with is not yet the highest that can be
+        if good is not None:
             overload = self._step(good["plan"]["records_per_s"] * 2, steps)
         return sweep_result(steps, good, overload, self.machine)
 
@@ -143,7 +145,8 @@ def keeps_up(step: Result, lightest: Result) -> bool:
     """Is this offered load below the knee?"""
     errors = sum(step["errors"].values())
     return bool(
-        step["achieved_per_s"] >= ACHIEVED_MIN * step["offered_per_s"]
+        step["acknowledged"]
+        and step["achieved_per_s"] >= ACHIEVED_MIN * step["offered_per_s"]
         and errors <= ERRORS_MAX * step["appends"]
         and step["latency_us"]["p50"] <= LATENCY_MAX * lightest["latency_us"]["p50"]
     )

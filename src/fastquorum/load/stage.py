@@ -7,6 +7,7 @@ has that last worker only.
 
 import os
 import queue
+import signal
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -92,7 +93,7 @@ class Stage:
                 raise _failure(message)
             case "gone" if not message.worker.was_killed:
                 who = f"node {message.worker.node_id}" if message.worker.node_id >= 0 else "the generator"
-                raise WorkerFailed(f"{who} ended with exit code {fields['code']}: {message.worker.last_words()}")
+                raise WorkerFailed(f"{who} {ended(fields['code'], message.worker.last_words())}")
         return message
 
     def kill_leader(self) -> WorkerProcess | None:
@@ -242,6 +243,15 @@ def remote_stage(plan: Plan, root: str, bootstrap: Sequence[Endpoint], kernels: 
         stage.__exit__()
         raise
     return stage
+
+
+def ended(code: int, last_words: str) -> str:
+    """How a process ended, in words: Popen's return code, and what it wrote to stderr."""
+    try:
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    except ValueError:
+        how = f"was ended by signal {-code}"
+    return f"{how}: {last_words}" if last_words else how
 
 
 def _failure(message: Message) -> Exception:

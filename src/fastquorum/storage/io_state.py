@@ -1,12 +1,14 @@
 """The quorum state in LMDB: every save is one synchronous transaction, and the first failure is the last operation.
 
 Default sync flags only: no WRITEMAP (SIGBUS when the disk is full), no NOSYNC, no METASYNC off (both may undo a
-vote). One environment a process and file: a second open and close would drop the first one's fcntl lock. Never used
-across fork. LMDB 0.9 itself goes on after a failed data sync; this class does not (README, decision 3).
+vote). No lock file of LMDB's, which is mapped sparsely (SIGBUS, too): whoever opens this holds the directory's lock.
+One environment a process and file. Never used across fork. LMDB 0.9 itself goes on after a failed data sync; this class
+does not (README, decision 3).
 """
 
 import errno
 import os
+from contextlib import closing, suppress
 from typing import Final
 
 import lmdb
@@ -21,6 +23,7 @@ from fastquorum.storage.state_value import StateOwner, decode_state, encode_stat
 MAP_BYTES: Final = 4 * 1024 * 1024
 """The value has about 100 bytes: a full map is a bug."""
 RESERVE_BYTES: Final = 64 * 1024
+_TEMPORARY: Final = ".tmp"
 _KEY: Final = b"election"
 _RESERVE: Final = b"reserve"
 
@@ -45,11 +48,9 @@ class LmdbStateStore:
         if not os.access(os.path.dirname(self._path) if is_new else self._path, os.W_OK):
             raise DirectoryError("the quorum state cannot be written", "make it writable", self._path)
         try:
-            self._env = lmdb.open(self._path, map_size=MAP_BYTES, subdir=False, max_dbs=0, max_readers=4)
-            self._env.reader_check()
             if is_new:
-                self._reserve(self._env)
-                sync_directory(os.path.dirname(self._path))  # LMDB syncs its file, never the directory
+                self._create()
+            self._env = _open(self._path)
         except (lmdb.CorruptedError, lmdb.InvalidError, lmdb.VersionMismatchError) as error:
             raise CorruptionError("state_file", path=self._path) from error
         except (lmdb.Error, OSError) as error:
@@ -60,9 +61,26 @@ class LmdbStateStore:
     def path(self) -> str:
         return self._path
 
+    def _create(self) -> None:
+        """Under another name until it is whole: without room it would be left half-made, which nobody can open.
+
+        The file is grown once and its pages are freed again: a vote then fits even when the disk is full.
+        """
+        temporary = self._path + _TEMPORARY
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        try:
+            with closing(_open(temporary)) as env:
+                self._reserve(env)
+            os.rename(temporary, self._path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        sync_directory(os.path.dirname(self._path))  # LMDB syncs its file, never the directory
+
     @staticmethod
     def _reserve(env: lmdb.Environment) -> None:
-        """Grow the file once and free the pages again: a vote then fits even when the disk is full."""
         for value in (bytes(RESERVE_BYTES), b"", b"", b""):  # freed pages are used again two transactions later
             with env.begin(write=True) as transaction:
                 transaction.put(_RESERVE, value)
@@ -111,7 +129,25 @@ class LmdbStateStore:
     def _latch(self, operation: str, error: Exception) -> StateStoreFailed:
         self._failure = f"{type(error).__name__}: {error}"
         code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+        if _is_full(os.path.dirname(self._path)):
+            if os.strerror(errno.ENOSPC) not in self._failure:
+                # LMDB takes a write that a full file system cut short for a broken one.
+                self._failure += ", as no space is left there"
+            code = errno.ENOSPC
         return StateStoreFailed(detail=self._failure, operation=operation, path=self._path, errno_code=code)
+
+
+def _open(path: str) -> lmdb.Environment:
+    return lmdb.open(path, map_size=MAP_BYTES, subdir=False, max_dbs=0, lock=False)
+
+
+def _is_full(directory: str) -> bool:
+    """Is less left than a new environment takes? False also where that cannot be told."""
+    try:
+        found = os.statvfs(directory)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < 2 * RESERVE_BYTES
 
 
 def _poison_in_child() -> None:
