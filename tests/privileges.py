@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
@@ -37,6 +37,17 @@ def mounted(place: Path, kind: str, options: str) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def fill(place: Path, left_bytes: int = 0) -> Path:
+    """The file that takes all room of the file system but so much."""
+    filling = place / "filling"
+    with filling.open("wb", buffering=0) as file:
+        with suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+        file.truncate(file.tell() - left_bytes)
+    return filling
 
 
 @cache

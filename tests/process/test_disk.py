@@ -1,7 +1,6 @@
 """A disk that fails stops its node, one that fills up costs it the lead; the quorum goes on, and needs no hands."""
 
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from fastquorum.errors import FatalError
 from fastquorum.loopback import free_ports
 from fastquorum.storage.names import LOG_DIRECTORY
 from tests.cli.conftest import wait_until
-from tests.privileges import mounted, strace
+from tests.privileges import fill, mounted, strace
 from tests.process.cluster import CLUSTER_ID, Cluster, cluster
 from tests.process.command import fastquorum, refusal
 from tests.process.judged import under_load
@@ -140,17 +139,6 @@ def is_full(quorum: Cluster, node_id: int) -> bool:
     if is_hindered:
         assert (said["error"], "make room" in said["text"]) == ("NotLeader", True)
     return is_hindered
-
-
-def fill(place: Path, left_bytes: int) -> Path:
-    """The file that takes all of its room but so much."""
-    filling = place / "filling"
-    with filling.open("wb", buffering=0) as file:
-        with suppress(OSError):
-            while file.write(bytes(4096)):
-                pass
-        file.truncate(file.tell() - left_bytes)
-    return filling
 
 
 def grow(place: Path) -> None:

@@ -31,7 +31,7 @@ from fastquorum.storage.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY, QUORUM_STATE
 from fastquorum.storage.state_value import StateOwner, decode_state, encode_state
 from fastquorum.types import ReplicaKey, Uuid
-from tests.privileges import mounted, strace
+from tests.privileges import fill, mounted, strace
 
 from .fake_disk import FakeFlusher
 
@@ -132,16 +132,12 @@ def test_a_vote_fits_on_a_full_disk(kernels: Kernels, tmpfs: Path) -> None:
 def test_a_quorum_state_that_has_no_room_to_begin_says_so(kernels: Kernels, tmpfs: Path) -> None:
     refusals: list[StateStoreFailed] = []
     for left in range(0, 160, 4):
-        with (tmpfs / "filler").open("wb", buffering=0) as filler:
-            with contextlib.suppress(OSError):
-                while filler.write(bytes(4096)):
-                    pass
-            filler.truncate(filler.tell() - left * 1024)
+        filling = fill(tmpfs, left * 1024)
         try:
             LmdbStateStore(str(tmpfs), OWNER, kernels).close()
         except StateStoreFailed as failed:
             refusals.append(failed)
-        (tmpfs / "filler").unlink()
+        filling.unlink()
         LmdbStateStore(str(tmpfs), OWNER, kernels).close()
         assert os.path.getsize(tmpfs / QUORUM_STATE) >= RESERVE_BYTES
         for path in tmpfs.iterdir():

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from fastquorum.node.io.clock import now_us
 from fastquorum.storage.preparing import AHEAD_LEAST_BYTES
 from tests.lane.builders import control_batch, value_batch
 from tests.lane.native_mutants import HAS_MUTANTS, IN_THE_SHELL, planted
-from tests.privileges import mounted
+from tests.privileges import fill, mounted
 
 from .conftest import Arm
 from .native_rig import Rig, is_readable, native, result, until
@@ -435,9 +434,7 @@ def test_what_gathered_is_written_though_the_file_system_is_full_by_then(
     rig.lead([1])
     rig.shell.hold_syncs(True)
     small, large = rig.append(), rig.append(b"v" * 900_000)
-    with (small_disk / "filling").open("wb", buffering=0) as other, suppress(OSError):
-        while other.write(bytes(65_536)):
-            pass
+    fill(small_disk)
     rig.shell.prepare(8 << 20)
     loan = rig.shell.look()
     assert rig.segments[-1].file.size_bytes == loan.prepared_bytes >= loan.size_bytes + 900_000
