@@ -3,8 +3,13 @@
 Records, and then epochs: a quorum that has so many already, against one that is (nearly) new, turn by turn; the cost of
 a record is wall time in batches, 4 of 1,000 in flight, and one by one, 64 in flight; processor time of all three nodes
 beside it. The slope is that of the ratios over the size, both as logarithms: 0 is flat, 1 would be proportional.
+
+What is not the log's doing is taken out: the new log has used up the zeros it was made with, so that both lay zeros as
+they go; and the memory that the logs will fill is touched first, since a host may give a virtual machine its memory at
+the first touch, at many times the price of a page that it has.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from math import log
@@ -22,8 +27,11 @@ FLAT: Final = Goal(at_most=1.2)
 """Of the cost over a new log's: what is more than that is not noise."""
 FILL: Final = {"in_flight": 8, "batch": 1000}
 RECORDS_A_FILL: Final = 1_000_000
-NEW_RECORDS_MAX: Final = 200_000
-"""The reference is replaced when its log has more."""
+NEW_RECORDS: Final = (200_000, 600_000)
+"""The reference begins with so many, more than the zeros that it was made with take in, and is replaced when it has so
+many."""
+MEMORY_BYTES_A_RECORD: Final = 720
+"""Touched before anything is measured: twice what three logs hold, as freed pages are not taken again in order."""
 
 
 class Work(NamedTuple):
@@ -47,14 +55,15 @@ class Cost(NamedTuple):
 class Reference:
     """A quorum whose log is new."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, setting: Setting, directory: Path) -> None:
+        self._begins_with, self._records_max = setting.pick(NEW_RECORDS, (1_000, 200_000))
         self._directory = directory
         self._running = ExitStack()
         self._trio: Trio | None = None
         self._count = 0
 
     def trio(self) -> Trio:
-        if self._trio is not None and self._trio.await_leader().ask("who")["end_offset"] > NEW_RECORDS_MAX:
+        if self._trio is not None and self._trio.await_leader().ask("who")["end_offset"] > self._records_max:
             self.close()
         if self._trio is None:
             self._count += 1
@@ -62,6 +71,7 @@ class Reference:
             self._trio = self._running.enter_context(Trio("scale, a new log", place))
             for work in QUICK_WORKS:
                 cost_of(self._trio, work)  # warm
+            self._trio.await_leader().ask("window", appends=self._begins_with // FILL["batch"], **FILL)
         return self._trio
 
     def close(self) -> None:
@@ -71,7 +81,8 @@ class Reference:
 
 def measure(setting: Setting, directory: Path) -> Measured:
     measured = Measured(how={"records_max": _levels(setting)[-1], "epochs_max": _epoch_levels(setting)[-1]})
-    reference = Reference(directory)
+    touch_memory(MEMORY_BYTES_A_RECORD * _levels(setting)[-1])
+    reference = Reference(setting, directory)
     try:
         with Trio("scale", folder(directory, "grown")) as trio:
             _series(setting, measured, reference, trio, "records", _with_records(setting, trio))
@@ -80,6 +91,12 @@ def measure(setting: Setting, directory: Path) -> Measured:
     finally:
         reference.close()
     return measured
+
+
+def touch_memory(size_bytes: int) -> None:
+    """Have the machine hold so much memory, at most half of what is free, and let it go again."""
+    free_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    np.ones(min(size_bytes, free_bytes // 2), dtype=np.uint8)
 
 
 def _levels(setting: Setting) -> list[int]:

@@ -372,3 +372,23 @@ class StateStoreFailed(StorageFailed):
 @dataclass(eq=False)
 class ProtocolFatal(FatalError):
     """The protocol's own rules say this replica cannot go on (for example a divergence below its high watermark)."""
+
+
+@dataclass(eq=False)
+class ImageFailed(FatalError):
+    """The metadata image cannot take in a record, or cannot be written at its metadata.version.
+
+    No snapshot is made of such an image. `offset` is the record's in the log, or its place among those given; -1 if the
+    image as a whole is meant.
+    """
+
+    detail: str = ""
+    record: str = ""
+    """As Kafka's tools name it: `PARTITION_RECORD`."""
+    offset: Offset = -1
+
+    def __str__(self) -> str:
+        if not self.record:
+            return f"metadata image: {self.detail}"
+        at = f" at offset {self.offset}" if self.offset >= 0 else ""
+        return f"{self.record}{at} cannot be applied to the metadata image: {self.detail}"

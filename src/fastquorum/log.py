@@ -6,12 +6,15 @@ from typing import Literal
 
 from fastquorum.api.committed import CommittedRecord
 from fastquorum.api.options import Path
+from fastquorum.controller.image import Image
+from fastquorum.controller.image.diff import Difference, differences
 from fastquorum.kernels import Kernels, load
+from fastquorum.storage.images import fold_log, two_images
 from fastquorum.storage.io_open import open_offline
 from fastquorum.storage.offline import Finding, OfflineLog, Severity, StoredBatch, Verification
 from fastquorum.types import Offset
 
-__all__ = ["Finding", "Log", "Severity", "StoredBatch", "Verification", "open"]
+__all__ = ["Difference", "Finding", "Image", "Log", "Severity", "StoredBatch", "Verification", "open"]
 
 
 def open(path: Path, *, kernels: Literal["native", "pure"] = "native") -> "Log":
@@ -81,3 +84,30 @@ class Log:
     def verify(self) -> Verification:
         """Check every byte that can be checked. Damage is reported in the result, not raised."""
         return self._offline.verify()
+
+    def image(self, at: Offset | None = None) -> Image:
+        """What the metadata records below offset `at` come to: brokers, topics, configurations. None: all there are.
+
+        A snapshot that ends at an offset holds the image at that offset. Of records at the end of a single directory
+        nobody knows whether they were committed; inside a transaction the image is as before it.
+
+        >>> image = fastquorum.log.open(directory).image(at=145)
+        >>> sorted(image.brokers)
+        [11, 12, 13]
+
+        Raises:
+            OffsetOutOfRange: the log does not reach so far, or what precedes it is gone.
+            ImageFailed: a record contradicts those before it, or is no metadata record.
+            CorruptionError: bytes that are needed are damaged.
+            DirectoryError: the log holds user records.
+        """
+        return fold_log(self._offline, self._kernels, at).image
+
+    def diff(self, from_offset: Offset, to_offset: Offset | None = None) -> Iterator[Difference]:
+        """What changed between the images at two offsets (None: the end), thing by thing. Errors as `image`; UsageError
+        if the second offset is below the first.
+
+        >>> [each.words for each in fastquorum.log.open(directory).diff(45, 46)]
+        ['broker 12: fenced true -> false']
+        """
+        return differences(*two_images(self._offline, self._kernels, from_offset, to_offset))

@@ -19,6 +19,7 @@ from fastquorum import log, sync
 from fastquorum.api import blocking_producer, producer
 from fastquorum.api import quorum as asynchronous
 from tests.api.nodes import QUICK, WAIT_S
+from tests.wire.golden import CLUSTER
 
 TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
@@ -88,6 +89,10 @@ def test_blocking_examples(tmp_path: Path, steps: list[doctest.Example]) -> None
 
 @pytest.mark.parametrize("steps", ids(log))
 def test_offline_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
+    """Those of metadata on a log that Apache Kafka left."""
+    if any(".image(" in step.source or ".diff(" in step.source for step in steps):
+        run(steps, names_of(CLUSTER / "c1"), None)
+        return
     with sync.open(str(tmp_path), **QUICK, node_id=1) as quorum:
         quorum.wait_ready(WAIT_S)
         quorum.append(b"one", timeout=WAIT_S)
@@ -99,7 +104,7 @@ def test_offline_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
 def test_every_public_method_has_an_example(module: ModuleType) -> None:
     shown = {name.rpartition(".")[2] for name, _ in examples(module)}
     of_quorum = {"open", "append", "append_nowait", "read_barrier", "committed", "leadership", "describe", "wait_ready"}
-    wanted = {"open", "batches", "records"} if module is log else of_quorum
+    wanted = {"open", "batches", "records", "image", "diff"} if module is log else of_quorum
     assert wanted <= shown
 
 

@@ -1,18 +1,15 @@
 """Kafka's generated message classes as a process that judges our messages and makes its own: see Oracle.java."""
 
-import json
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 from fastquorum.wire import Message, encode, to_json
 from tests.wire.golden import blank_records
 from tests.wire.strategies import VERSIONED
 
-from .kafka import JAVA, KAFKA, OLD_CLIENTS, Kafka, Release
+from .asked import Asked
+from .kafka import KAFKA, OLD_CLIENTS, Kafka, Release
 
 SOURCES: Final = ("Oracle.java", "RandomValues.java")
 _PACKAGES: Final = {"metadata": "org.apache.kafka.common.metadata"}
@@ -45,36 +42,11 @@ class Made(NamedTuple):
     """As Kafka prints it: records as ""."""
 
 
-class Oracle:
+class Oracle(Asked):
     """One release's classes, running. A context manager."""
 
     def __init__(self, kafka: Kafka, scratch: Path) -> None:
-        compiled = scratch / kafka.version
-        sources = [str(Path(__file__).with_name(name)) for name in SOURCES]
-        subprocess.run(["javac", "-cp", kafka.class_path(), "-d", str(compiled), *sources], check=True)
-        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", dir=scratch)  # noqa: SIM115  # closed by __exit__
-        self._java = subprocess.Popen(
-            [*JAVA, "-cp", kafka.class_path(compiled), "Oracle"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            encoding="utf-8",
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._java.stdin is not None
-        assert self._java.stdout is not None
-        if error is not None:
-            self._java.kill()
-        self._java.stdin.close()
-        self._java.wait()
-        self._java.stdout.close()
-        self._errors.close()
+        super().__init__(kafka, scratch, SOURCES)
 
     def judge(self, cls: type[Message], version: int, messages: Sequence[tuple[Message, bool]]) -> list[str | None]:
         """None or what differs, for each message; beside it whether JSON carries all of it."""
@@ -82,31 +54,19 @@ class Oracle:
             {"hex": encode(each, version).hex(), "json": blank_records(to_json(each, version)), "has_json": has_json}
             for each, has_json in messages
         ]
-        return self._ask({"class": _java_class(cls), "version": version, "judge": given})
+        return self.ask({"class": _java_class(cls), "version": version, "judge": given})
 
     def read(self, cls: type[Message], version: int, raw: bytes) -> str | None:
         """None, or what Kafka's class has against these bytes."""
         given = [{"hex": raw.hex(), "json": None, "has_json": False}]
-        (said,) = self._ask({"class": _java_class(cls), "version": version, "judge": given})
+        (said,) = self.ask({"class": _java_class(cls), "version": version, "judge": given})
         assert said is None or isinstance(said, str)
         return said
 
     def make(self, cls: type[Message], version: int, count: int, seed: int) -> list[Made]:
         """Random messages."""
-        made = self._ask({"class": _java_class(cls), "version": version, "make": count, "seed": seed})
+        made = self.ask({"class": _java_class(cls), "version": version, "make": count, "seed": seed})
         return [Made(bytes.fromhex(each["raw"]), bytes.fromhex(each["hex"]), each["json"]) for each in made]
-
-    def _ask(self, question: dict[str, Any]) -> list[Any]:
-        assert self._java.stdin is not None
-        assert self._java.stdout is not None
-        self._java.stdin.write(json.dumps(question) + "\n")
-        self._java.stdin.flush()
-        line = self._java.stdout.readline()
-        if not line:
-            self._errors.seek(0)
-            raise AssertionError(f"Oracle.java ended: {self._errors.read()}")
-        answer: list[Any] = json.loads(line)
-        return answer
 
 
 def _java_class(cls: type[Message]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fastquorum.config import MS, QuorumConfig
+from fastquorum.controller.state import ControllerSettings
 from fastquorum.errors import FastQuorumError, StateStoreFailed
 from fastquorum.kernels import Buffer, load
 from fastquorum.kernels.lane import load_lane
@@ -152,6 +153,7 @@ class Rig:
         files: Mapping[str, bytes] | None = None,
         first_records: tuple[bytes, ...] = (),
         room_bytes: int | None = None,
+        controller: ControllerSettings | None = None,
     ) -> None:
         """`files` are on the disk before it starts; `room_bytes` is what it has room for beside them."""
         self.config = config or QuorumConfig(preallocate_bytes=4096)
@@ -183,6 +185,7 @@ class Rig:
             topic_name=TOPIC,
             listeners=(endpoint(1),),
             first_records=first_records,
+            controller=controller,
         )
         ports = Ports(
             transport=self.transport,

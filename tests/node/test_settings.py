@@ -128,6 +128,14 @@ def test_a_bad_value_is_named(tmp_path: Path, key: str, value: str) -> None:
     assert (refused.value.key, refused.value.source) == (key, str(file))
 
 
+def test_a_path_that_is_given_is_one_whatever_is_in_it() -> None:
+    """Only Kafka's `log.dirs` is a list, whose parts stand between commas."""
+    assert settings({"path": "/a, b/n1"}).path == "/a, b/n1"
+    assert settings(FASTQUORUM_PATH="/a, b/n1").path == "/a, b/n1"
+    with pytest.raises(ConfigError, match="expected one directory"):
+        settings(FASTQUORUM_LOG_DIRS="/a,/b")
+
+
 def test_contradictions_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.properties"
     file.write_text("node.id=1\nbroker.id=2\n")

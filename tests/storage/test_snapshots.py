@@ -1,5 +1,8 @@
 """Snapshots: fetched in pieces, checked, named, served; and logs that begin behind one."""
 
+import random
+from collections.abc import Iterator
+
 import pytest
 
 from fastquorum.errors import (
@@ -13,11 +16,12 @@ from fastquorum.errors import (
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.producers import Stamp
 from fastquorum.storage import scanning
-from fastquorum.storage.checkpoint import CheckpointState
+from fastquorum.storage.checkpoint import CheckpointState, CheckpointTimes, checkpoint_batches
 from fastquorum.storage.identity import Identity, LogKind
 from fastquorum.storage.mark import ANEW, LogPosition, write_mark
 from fastquorum.storage.names import LOG_DIRECTORY, ZERO_CHECKPOINT, parse_checkpoint, part_name, segment_name
 from fastquorum.storage.offline import Finding, OfflineLog, Severity
+from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.storage.startup import first_voters
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
 
@@ -499,3 +503,52 @@ def test_the_first_voters_are_known_where_kafka_has_removed_them(kernels: Kernel
     assert first_voters(rig.disk, kernels, identity) == (VoterSet(), 0)
     rig.install(FETCHED, checkpoint(kernels, FETCHED, voters=VOTERS))
     assert first_voters(rig.disk, kernels, identity) == (VOTERS, 1)
+
+
+# --- of our own -------------------------------------------------------------------------------------------------------
+
+OWN = OffsetAndEpoch(12, 1)
+
+
+def own_batches(kernels: Kernels) -> list[bytes]:
+    times = CheckpointTimes.at(7)._replace(last_contained_ms=3)
+    return list(checkpoint_batches(kernels, times, epoch=1, kraft_version=1, voters=VOTERS, values=[b"x" * 40, b"y"]))
+
+
+def test_a_snapshot_of_ones_own_is_served_and_survives(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    state = write_snapshot(rig.disk, kernels, LOG_DIRECTORY, OWN, own_batches(kernels))
+    assert state == CheckpointState(3, 1, VOTERS)
+    assert rig.log.snapshots.latest is None, "the replica has not been told yet"
+    rig.log.snapshots.add(OWN, state)
+    data = b"".join(own_batches(kernels))
+    assert (rig.log.snapshots.latest, rig.log.snapshots.latest_state) == (OWN, state)
+    assert rig.log.snapshots.read(OWN, 0, 1 << 20) == data
+    assert rig.disk.durable_entries[checkpoint_path(OWN)].durable == data
+    rig.log.abandon()
+    assert rig.reopen().log.snapshots.latest == OWN
+
+
+def test_what_interrupts_a_snapshot_leaves_nothing_nor_does_a_crash(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+
+    def batches() -> Iterator[bytes]:
+        yield own_batches(kernels)[0]
+        assert any(name.endswith(".part") for name in rig.disk.list(LOG_DIRECTORY))
+        crashed = Rig(kernels, rig.disk.crash(random.Random(1)), rig.config)
+        assert crashed.log.snapshots.latest is None
+        assert not any(name.endswith(".part") for name in crashed.disk.list(LOG_DIRECTORY))
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        write_snapshot(rig.disk, kernels, LOG_DIRECTORY, OWN, batches())
+    assert finished(rig) == []
+    assert not any(name.endswith(".part") for name in rig.disk.list(LOG_DIRECTORY))
+
+
+def test_a_fetched_part_and_a_draft_of_the_same_snapshot_do_not_meet(kernels: Kernels) -> None:
+    rig = rig_with_log(kernels)
+    rig.fetch(OWN, b"begun")
+    write_snapshot(rig.disk, kernels, LOG_DIRECTORY, OWN, own_batches(kernels))
+    rig.log.snapshots.drop_part()
+    assert finished(rig) == [OWN]

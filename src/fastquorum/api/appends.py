@@ -44,13 +44,14 @@ class Appends:
         return outcome
 
     def submit_each(self, values: Sequence[Buffer]) -> list[Outcome]:
-        """Append now, each by itself; its outcome has what it is refused with. Raises ClosedError, FatalError."""
+        """Append now, each by itself; its outcome has what it is refused with. Raises ClosedError, FatalError, and
+        UsageError where a controller writes the log."""
         if self._bridge.mailbox is None:
-            self._node.check_open()
+            self._node.check_appends()
             return [self._submit_or_fail(value) for value in each_of(values)]
         kept = each_of(values)
         self.hand_over()
-        self._node.check_open()
+        self._node.check_appends()
         outcomes: list[Outcome] = [self._new_outcome(self._loop) for _ in kept]
         self._native_append_all(kept, outcomes)
         return outcomes
@@ -91,7 +92,7 @@ class Appends:
             return
         values, outcomes = self._turn.take()
         try:
-            self._node.check_open()
+            self._node.check_appends()
         except FastQuorumError as error:
             fail_all(outcomes, error)
             return

@@ -96,8 +96,9 @@ def append(node: RunningNode, values: Buffer | Sequence[Buffer], *, waits: bool)
 
 
 def append_each(node: RunningNode, values: Sequence[Buffer]) -> Sequence[Waiting]:
-    """Append each by itself; what to wait for, which has what it is refused with. Raises ClosedError, FatalError."""
-    node.check_open()
+    """Append each by itself; what to wait for, which has what it is refused with. Raises ClosedError, FatalError, and
+    UsageError where a controller writes the log."""
+    node.check_appends()
     kept, native = each_of(values), node.native
     if native is None:
         return [_append_or_fail(node, value) for value in kept]

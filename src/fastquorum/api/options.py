@@ -56,6 +56,9 @@ class OpenOptions(QuorumOptions, total=False):
     """HOST:PORT,... of nodes to ask who leads, for a node that knows no voters."""
     log: Literal["user", "metadata"] | None
     """What an empty directory is formatted for: the user's records (default), or Kafka's metadata records."""
+    controller: bool | str | None
+    """This node is one of the cluster's controllers: brokers register here. Its log is a metadata log that the
+    controller writes, and nobody else: appends are refused."""
     topic: str | None
     """The topic that Kafka clients see a user log as; "quorum" by default."""
     kernels: Literal["native", "pure"] | None

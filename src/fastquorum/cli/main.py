@@ -54,6 +54,8 @@ COMMANDS: Final = tuple(
         ("log dump", "log_dump", "print a log's batches and records"),
         ("log verify", "log_verify", "check every byte of a log directory"),
         ("log trim", "log_trim", "close a log after a crash, for Kafka's tools"),
+        ("image", "image", "brokers, topics, configurations, as a metadata log says them at an offset"),
+        ("image diff", "image_diff", "what changed in a metadata log between two offsets"),
         ("handover", "handover", "a replica's votes between our nodes and Apache Kafka's"),
         ("load", "load", "put a quorum under load, and see what it takes"),
         ("load compare", "load_compare", "two results of load, as ratios"),

@@ -38,6 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--advertise", metavar="HOST:PORT", help="where others reach it (default: where it listens)")
     parser.add_argument("--kernels", choices=("native", "pure"), help="which kernels to use (default: native)")
     parser.add_argument(
+        "--controller",
+        action="store_const",
+        const=True,
+        help="be one of the cluster's controllers: brokers register here (a metadata log)",
+    )
+    parser.add_argument(
         "--metrics", metavar="HOST:PORT", help="serve /metrics (Prometheus), /healthz and /readyz there, by HTTP"
     )
     parser.add_argument(
@@ -147,7 +153,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, log: NodeLog) -> int:
-    given = ("listen", "advertise", "kernels", "metrics", "otel")
+    given = ("listen", "advertise", "kernels", "controller", "metrics", "otel")
     settings = read_settings(
         {"path": arguments.data, **{name: getattr(arguments, name) for name in given}}, arguments.config
     )

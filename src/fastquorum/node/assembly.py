@@ -4,13 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fastquorum.config import QuorumConfig
+from fastquorum.controller.state import ControllerSettings
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane, LaneIdentity
 from fastquorum.node import control
+from fastquorum.node.controller_door import CONTROLLER_APIS
+from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.door import UNANSWERED_MAX, Door
 from fastquorum.node.first_records import first_values
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.lane_shell import LaneShell
+from fastquorum.node.log_reader import LogReader
 from fastquorum.node.no_ops import NoOps
 from fastquorum.node.peers import Peers
 from fastquorum.node.ports import LaneLock, Listener, Transport, WallClock
@@ -42,6 +46,8 @@ class Member:
     bootstrap: tuple[Endpoint, ...] = field(default=())
     first_records: tuple[bytes, ...] = ()
     """Of a metadata log: the values in its bootstrap checkpoint."""
+    controller: ControllerSettings | None = None
+    """Of a metadata log that a controller on these nodes writes, and nobody else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +110,21 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
         bootstrap=member.bootstrap,
         listeners=member.listeners,
     )
+    controller = None
+    if member.controller is not None:
+        reader = LogReader(log, shell.lock, kernels)
+        controller = ControllerRole(member.controller, kernels, shell, reader, config, ports.random)
     door = Door(
-        member.key.id, member.cluster_id, member.log_kind, member.topic_name, config=config, kernels=kernels, log=log
+        member.key.id,
+        member.cluster_id,
+        member.log_kind,
+        member.topic_name,
+        config=config,
+        kernels=kernels,
+        log=log,
+        controller=controller,
     )
+    writes_no_ops = member.log_kind is LogKind.METADATA and controller is None
     frames = frames_of(kernels)
     replica = Replica(
         raft=raft,
@@ -114,13 +132,14 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
         kernels=kernels,
         states=ports.states,
         peers=Peers(ports.transport, shell.send, frames, config, f"raft-client-{member.key.id}", __version__),
-        inbound=Inbound(frames),
+        inbound=Inbound(frames, CONTROLLER_APIS if controller is not None else ()),
         door=door,
         transport=ports.transport,
         listener=ports.listener,
         clock_ms=ports.clock_ms,
         first_values=first_values(member.first_records),
-        no_ops=NoOps(shell, kernels, config.idle_us_max) if member.log_kind is LogKind.METADATA else None,
+        no_ops=NoOps(shell, kernels, config.idle_us_max) if writes_no_ops else None,
+        controller=controller,
     )
     door.bind(replica)
     if member.log_kind is not LogKind.METADATA:  # whose records the door reads

@@ -9,12 +9,15 @@ follower names the leader).
 
 import hashlib
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.node import door_fetch, door_produce
+from fastquorum.node.controller_door import CONTROLLER_APIS
+from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.door_cluster import ClusterAnswers
 from fastquorum.node.door_ids import ProducerIds
 from fastquorum.node.door_offsets import list_offsets
@@ -86,7 +89,9 @@ class Door:
         config: QuorumConfig,
         kernels: Kernels,
         log: Log,
+        controller: ControllerRole | None = None,
     ) -> None:
+        """`controller`: writes the log, and nobody else does."""
         self.kernels = kernels
         self.config = config
         self.log = log
@@ -101,10 +106,14 @@ class Door:
         self.relays = Relays(self)
         self._ids = ProducerIds(self)
         self._cluster = ClusterAnswers(self, cluster_id)
+        self._controller = controller
+        self._served = SERVED if controller is None else _served_beside_controller()
 
     def bind(self, replica: "Replica") -> None:
         """The replica behind the door; once, by assembly."""
         self.replica = replica
+        if self._controller is not None:
+            self._controller.bind(replica, self.answer)
 
     @property
     def deadline_us(self) -> Micros:
@@ -123,12 +132,15 @@ class Door:
         """Serve it now, or keep it until it can be answered. What is not served here closes the connection, as Kafka
         does."""
         order = self._orders.setdefault(request.connection, deque())
-        if len(order) >= UNANSWERED_MAX or request.header.request_api_key not in SERVED:
+        if len(order) >= UNANSWERED_MAX or request.header.request_api_key not in self._served:
             self.replica.connections.hang_up(request.connection, now_us)
             return
         slot = _Slot()
         order.append(slot)
         self._slots[request.token] = (request, slot)
+        if self._controller is not None and request.header.request_api_key in CONTROLLER_APIS:
+            self._controller.on_request(request, now_us)
+            return
         match request.message:
             case ProduceRequest() as message:
                 self._produces.on_request(request, message, now_us)
@@ -150,7 +162,7 @@ class Door:
         match message:
             case ApiVersionsRequest():
                 kraft_version = self.replica.raft.describe().kraft_version
-                return api_versions(version, kraft_version, self.replica.high_watermark - 1)
+                return api_versions(version, kraft_version, self.replica.high_watermark - 1, self._served)
             case MetadataRequest():
                 return self._cluster.metadata(message, version)
             case DescribeClusterRequest():
@@ -169,10 +181,11 @@ class Door:
 
     def answer(self, request: Request, message: Message | None) -> None:
         """Answer, in the order of the connection's requests; None for a request that wants no answer (acks=0)."""
-        kept = self._slots.pop(request.token, None)
+        kept = self._slots.get(request.token)
         if kept is None:
             return
         kept[1].frame = b"" if message is None else request.answer(message)
+        del self._slots[request.token]
         order = self._orders.get(request.connection)
         self.replica.connections.forget_request(request.token)
         while order and order[0].frame is not None:
@@ -235,14 +248,21 @@ class Door:
         return ErrorCode.NONE if self.replica.high_watermark >= 0 else ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def api_versions(version: int = 4, kraft_version: int = 0, committed: Offset = -1) -> ApiVersionsResponse:
+def _served_beside_controller() -> tuple[ApiKey, ...]:
+    """A controller's APIs; and none by which somebody else would append to its log."""
+    return tuple(sorted({*SERVED, *CONTROLLER_APIS} - {ApiKey.PRODUCE, ApiKey.INIT_PRODUCER_ID}))
+
+
+def api_versions(
+    version: int = 4, kraft_version: int = 0, committed: Offset = -1, served: Sequence[ApiKey] = SERVED
+) -> ApiVersionsResponse:
     """The APIs served on this listener, the feature that every KRaft peer asks for, and its level as of the last
     committed record. Source: KIP-584; KIP-853 (kraft.version)."""
     keys = [
         ApiVersionsResponse.ApiVersion(
             api_key=key, min_version=API[key].advertised.first, max_version=API[key].advertised.last
         )
-        for key in sorted(SERVED)
+        for key in sorted(served)
         if API[key].is_advertised
     ]
     answer = ApiVersionsResponse(api_keys=keys, finalized_features_epoch=max(committed, -1))

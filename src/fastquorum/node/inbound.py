@@ -3,7 +3,7 @@
 Must not know what raft/ or the door decide. Source: the Kafka protocol guide (headers); KIP-595 (replica ids).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 from fastquorum.errors import WireError
@@ -36,6 +36,8 @@ ELEMENTS_MAX: Final = 4_096
 """Array elements and tagged fields in one request; there is one topic with one partition here. A million of them would
 take seconds to be read and answered, and hundreds of megabytes, while the quorum waits: whoever sends more is hung up
 on."""
+CONTROLLER_ELEMENTS_MAX: Final = 200_000
+"""In one request of those that a controller serves: a broker proposes the ISRs of all its partitions at once."""
 ENDPOINT_VERSION_MIN: Final = 17
 """Kafka's leader names its endpoint from here on, though version 16 could."""
 
@@ -64,8 +66,10 @@ def replica_id(message: FetchRequest) -> NodeId:
 class Inbound:
     """Requests by token, and which connections are replicas'. Belongs to the replica's thread."""
 
-    def __init__(self, frames: Frames) -> None:
+    def __init__(self, frames: Frames, controller_apis: Collection[int] = ()) -> None:
+        """`controller_apis`: those of which more may be asked in one request."""
         self._frames = frames
+        self._controller_apis: Final = frozenset(controller_apis)
         self._next_token: Token = 1
         self._waiting: dict[Token, Request] = {}
         self._replicas: dict[Connection, None] = {}
@@ -80,7 +84,7 @@ class Inbound:
         api_key = int.from_bytes(frame[:2], "big", signed=True)
         if api_key in QUORUM_APIS and not passes_on(api_key):
             return None
-        header, message = self._frames.decode_request(frame, ELEMENTS_MAX)
+        header, message = self._read(frame)
         if isinstance(message, FetchRequest) and replica_id(message) >= 0:
             self._replicas[connection] = None
             return None
@@ -88,8 +92,13 @@ class Inbound:
 
     def decode(self, connection: Connection, frame: bytes) -> Request:
         """The request, remembered until it is taken. Raises WireError (UnsupportedVersion included)."""
-        header, message = self._frames.decode_request(frame, ELEMENTS_MAX)
+        header, message = self._read(frame)
         return self._remember(connection, header, message)
+
+    def _read(self, frame: bytes) -> tuple[RequestHeader, Message]:
+        api_key = int.from_bytes(frame[:2], "big", signed=True)
+        most = CONTROLLER_ELEMENTS_MAX if api_key in self._controller_apis else ELEMENTS_MAX
+        return self._frames.decode_request(frame, most)
 
     def _remember(self, connection: Connection, header: RequestHeader, message: Message) -> Request:
         request = Request(self._next_token, connection, header, message, self._frames)

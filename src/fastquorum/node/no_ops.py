@@ -27,12 +27,11 @@ class _Nobody:
         pass
 
 
-class NoOps:
-    """One is due when a leader has appended nothing for so long. `interval_us` 0: never."""
+class Idleness:
+    """A no-op is due when a leader has appended nothing for so long. `interval_us` 0: never."""
 
-    def __init__(self, shell: Shell, kernels: Kernels, interval_us: Micros) -> None:
+    def __init__(self, shell: Shell, interval_us: Micros) -> None:
         self._shell = shell
-        self._kernels = kernels
         self._interval_us = interval_us
         self._looked_us: Micros = 0
 
@@ -43,11 +42,31 @@ class NoOps:
             return -1
         return max(self._shell.appended_us, self._looked_us) + self._interval_us
 
+    def is_due(self, now_us: Micros) -> bool:
+        """If so, the next is due an interval later, even if this one cannot be appended."""
+        if not 0 <= self.deadline_us <= now_us:
+            return False
+        self._looked_us = now_us
+        return True
+
+
+class NoOps:
+    """Those of a log that no controller of ours writes."""
+
+    def __init__(self, shell: Shell, kernels: Kernels, interval_us: Micros) -> None:
+        self._shell = shell
+        self._kernels = kernels
+        self._idleness = Idleness(shell, interval_us)
+
+    @property
+    def deadline_us(self) -> Micros:
+        """-1 while none is to come."""
+        return self._idleness.deadline_us
+
     def on_tick(self, now_us: Micros) -> None:
         """On the replica's thread, without the lock. Raises what stopped the replica."""
-        if not 0 <= self.deadline_us <= now_us:
+        if not self._idleness.is_due(now_us):
             return
-        self._looked_us = now_us
         with self._shell.lock:
             if is_without_records(self._kernels, self._shell.log):
                 return

@@ -18,6 +18,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.connections import Connections
 from fastquorum.node.control_appends import ControlAppends
+from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.door import Door
 from fastquorum.node.fetched import Fetched
 from fastquorum.node.inbound import Inbound
@@ -56,8 +57,10 @@ class Replica:
         clock_ms: WallClock,
         first_values: tuple[bytes, ...] = (),
         no_ops: NoOps | None = None,
+        controller: ControllerRole | None = None,
     ) -> None:
-        """`first_values`: a log without records begins with these, in one batch. `no_ops`: of a metadata log."""
+        """`first_values`: a log without records begins with these, in one batch. `no_ops`: of a metadata log that no
+        controller writes; `controller`: of one that it does."""
         self.raft = raft
         self.shell = shell
         self.log = shell.log
@@ -81,6 +84,7 @@ class Replica:
             clock_ms=clock_ms,
         )
         self._no_ops = no_ops
+        self._controller = controller
         self._leaderships: list[fx.LeadershipChanged] = []
         self._stopped = False
         self._is_full = False
@@ -88,7 +92,7 @@ class Replica:
         self._room_at_us: Micros = -1
         """When to look whether it has room again."""
         shell.not_leader = self.not_leader
-        shell.watches_commits = lambda: door.watches_commits or listener.watches_commits
+        shell.watches_commits = lambda: controller is not None or door.watches_commits or listener.watches_commits
 
     # --- where things stand -------------------------------------------------------------------------------------------
 
@@ -125,6 +129,8 @@ class Replica:
         due = [each for each in (self.shell.deadline_us, self.raft.deadline_us, self._door.deadline_us) if each >= 0]
         if self._no_ops is not None and self._no_ops.deadline_us >= 0:
             due.append(self._no_ops.deadline_us)
+        if self._controller is not None and self._controller.deadline_us >= 0:
+            due.append(self._controller.deadline_us)
         if self._room_at_us >= 0:
             due.append(self._room_at_us)
         return min(due, default=-1)
@@ -185,6 +191,8 @@ class Replica:
             self._door.on_tick(now_us)
             if self._no_ops is not None:
                 self._no_ops.on_tick(now_us)
+            if self._controller is not None:
+                self._controller.on_tick(now_us)
             if 0 <= self.raft.deadline_us <= now_us and not self._is_renewed(now_us):
                 self._inbox.append(ev.TimerFired())
         self.work(now_us)
@@ -209,6 +217,8 @@ class Replica:
                         break
             if not self._stopped and not self.is_leader:
                 self._door.not_leading()
+            if not self._stopped and self._controller is not None:
+                self._controller.on_turn(now_us)
         self._tell(now_us)
 
     def _note_room(self, now_us: Micros) -> None:
@@ -393,8 +403,11 @@ class Replica:
         def on_committed(high_watermark: Offset) -> None:
             self._listener.on_committed(high_watermark)
             self._door.on_committed(now_us)
+            if self._controller is not None and not self._stopped:
+                self._controller.on_committed(now_us)
 
-        self.shell.tell(on_committed)
+        with self._failure_stops(now_us):
+            self.shell.tell(on_committed)
 
     def halt(self, error: FastQuorumError | None, now_us: Micros) -> None:
         """End at once, without a word to the peers: the embedding program waited long enough, or something broke."""

@@ -44,6 +44,8 @@ class NodeSettings:
     log: LogKind | None = None
     topic: str | None = None
     kernels: str = "native"
+    controller: bool = False
+    """The node is one of the cluster's controllers."""
     metrics: Endpoint | None = None
     """Where to serve /metrics, /healthz and /readyz; an empty host means every address."""
     otel: str | None = None
@@ -157,6 +159,7 @@ def _endpoints(value: object) -> tuple[Endpoint, ...]:
 
 
 def _directory(value: object) -> str:
+    """Kafka's key may list several."""
     text = _text(value)
     if "," in text:
         raise ValueError("expected one directory: a quorum's log has no second place")
@@ -172,6 +175,15 @@ def _kernels(value: object) -> str:
     if text not in ("native", "pure"):
         raise ValueError("expected native or pure")
     return text
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = _text(value).lower()
+    if text not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text == "true"
 
 
 def _url(value: object) -> str:
@@ -201,6 +213,7 @@ SETTINGS: Final = (
     Setting("log", ("log.kind",), _log_kind),
     Setting("topic", ("topic.name",), _text),
     Setting("kernels", ("kernels",), _kernels),
+    Setting("controller", ("controller.enable",), _flag),
     Setting("metrics", ("metrics.listener",), _endpoint),
     Setting("otel", ("otel.endpoint",), _url),
     _quorum("election_timeout_us", ["election.timeout.ms"], _milliseconds),
@@ -238,6 +251,7 @@ MEANINGS: Final = {
     "log": "user or metadata; checked against the directory",
     "topic": "how Kafka's clients see a user log",
     "kernels": "native or pure",
+    "controller": "true: brokers register here, and what they ask for is decided by the node that leads",
     "metrics": "HOST:PORT that serves /metrics, /healthz and /readyz by HTTP (default: nowhere)",
     "otel": "URL that metrics are pushed to by OTLP; empty: where OTEL_EXPORTER_OTLP_ENDPOINT says (default: nowhere)",
     "election_timeout_us": "an election waits this long, plus a random part below the same again",
@@ -280,6 +294,7 @@ WITHOUT_EFFECT: Final = frozenset(
         "controller.quorum.retry.backoff.max.ms",
     )
 )
+_AS_ARGUMENT: Final[Mapping[Parse, Parse]] = {**_IN_MICROSECONDS, _directory: _text}
 _BY_KEY: Final = {key: setting for setting in SETTINGS for key in setting.keys}
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 
@@ -290,8 +305,9 @@ def variable(key: str) -> str:
 
 
 def _by_name(setting: Setting) -> Setting:
-    """As an argument is read: its name ends in its unit, which for times is microseconds, not a file's milliseconds."""
-    return setting._replace(parse=_IN_MICROSECONDS.get(setting.parse, setting.parse))
+    """As an argument is read: times are in microseconds, as its name ends, not in a file's milliseconds; a path is one,
+    whatever is in it."""
+    return setting._replace(parse=_AS_ARGUMENT.get(setting.parse, setting.parse))
 
 
 _BY_VARIABLE: Final = {variable(key): setting for key, setting in _BY_KEY.items()} | {
@@ -310,7 +326,7 @@ def default_text(setting: Setting) -> str:
     """Its default as a file says it; empty where the directory or another setting decides."""
     if setting.is_quorum:
         return setting_text(setting, QuorumConfig())
-    return "native" if setting.name == "kernels" else ""
+    return {"kernels": "native", "controller": "false"}.get(setting.name, "")
 
 
 # --- putting sources together -----------------------------------------------------------------------------------------

@@ -1,14 +1,24 @@
-"""Snapshot files (`*.checkpoint`): reading any, writing the two that formatting makes.
+"""Snapshot files (`*.checkpoint`): reading and writing them.
 
 A checkpoint is v2 batches with offsets of its own, from 0: a control batch with SNAPSHOT_HEADER (at kraft.version 1
 also KRAFT_VERSION and KRAFT_VOTERS), data batches, a control batch with SNAPSHOT_FOOTER. Source: KIP-630, KIP-853.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError, WireError
-from fastquorum.kernels import Attribute, BatchFault, Buffer, Kernels, Record, Scan, SegmentFile
+from fastquorum.kernels import (
+    BATCH_BYTES_MAX,
+    BATCH_HEADER_BYTES,
+    Attribute,
+    BatchFault,
+    Buffer,
+    Kernels,
+    Record,
+    Scan,
+    SegmentFile,
+)
 from fastquorum.raft.messages import kraft_version_record, voters_record
 from fastquorum.storage import names
 from fastquorum.storage.ports import Disk
@@ -22,6 +32,9 @@ from fastquorum.wire.control_messages import (
     VotersRecord,
 )
 from fastquorum.wire.control_records import decode_control_record, encode_control_record
+
+_RECORD_BYTES_MAX: Final = 20
+"""What a record takes beside its value: five varints and two bytes."""
 
 
 class CheckpointTimes(NamedTuple):
@@ -58,18 +71,44 @@ def encode_checkpoint(
     values: Sequence[bytes] = (),
 ) -> bytes:
     """A whole checkpoint file, byte for byte as Kafka writes one with the same times."""
+    return b"".join(
+        checkpoint_batches(kernels, times, epoch=epoch, kraft_version=kraft_version, voters=voters, values=values)
+    )
+
+
+def checkpoint_batches(
+    kernels: Kernels,
+    times: CheckpointTimes,
+    *,
+    epoch: Epoch = 0,
+    kraft_version: int = 0,
+    voters: VoterSet | None = None,
+    values: Iterable[bytes] = (),
+) -> Iterator[bytes]:
+    """The same, batch by batch; values are taken as they are wanted, and a batch holds as many as go into 8 MiB."""
     head: list[Message] = [SnapshotHeaderRecord(last_contained_log_timestamp=times.last_contained_ms)]
     if voters is not None:
         head += [kraft_version_record(kraft_version), voters_record(voters)]
-    batches = [_control_batch(kernels, head, 0, epoch, times.header_ms)]
+    yield _control_batch(kernels, head, 0, epoch, times.header_ms)
     offset = len(head)
-    if values:
-        batches.append(
-            kernels.encode_values(values, base_offset=offset, leader_epoch=epoch, timestamp_ms=times.data_ms)
-        )
-        offset += len(values)
-    batches.append(_control_batch(kernels, [SnapshotFooterRecord()], offset, epoch, times.footer_ms))
-    return b"".join(batches)
+    for group in _groups(values):
+        yield kernels.encode_values(group, base_offset=offset, leader_epoch=epoch, timestamp_ms=times.data_ms)
+        offset += len(group)
+    yield _control_batch(kernels, [SnapshotFooterRecord()], offset, epoch, times.footer_ms)
+
+
+def _groups(values: Iterable[bytes]) -> Iterator[list[bytes]]:
+    group: list[bytes] = []
+    size = BATCH_HEADER_BYTES
+    for value in values:
+        needed = len(value) + _RECORD_BYTES_MAX
+        if group and size + needed > BATCH_BYTES_MAX:
+            yield group
+            group, size = [], BATCH_HEADER_BYTES
+        group.append(value)
+        size += needed
+    if group:
+        yield group
 
 
 def _control_batch(

@@ -58,6 +58,11 @@ def part_name(snapshot: OffsetAndEpoch) -> str:
     return f"{snapshot.offset:020d}-{snapshot.epoch:010d}-0{PART_SUFFIX}"
 
 
+def draft_name(snapshot: OffsetAndEpoch) -> str:
+    """Of a snapshot that this replica is writing itself."""
+    return f"{snapshot.offset:020d}-{snapshot.epoch:010d}-1{PART_SUFFIX}"
+
+
 def parse_segment(name: str) -> Offset | None:
     """The base offset if `name` is a segment's."""
     match = _SEGMENT.fullmatch(name)

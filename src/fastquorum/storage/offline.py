@@ -12,11 +12,13 @@ from typing import NamedTuple
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, BatchInfo, Fault, Kernels
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import read_checkpoint
+from fastquorum.storage.checkpoint import CheckpointState, read_checkpoint
 from fastquorum.storage.epochs import parse_epochs, write_epochs
+from fastquorum.storage.identity import LogKind
 from fastquorum.storage.index import decode_index
 from fastquorum.storage.mark import LogPosition, Mark, epochs_checksum, read_mark, write_mark
 from fastquorum.storage.ports import Disk
+from fastquorum.storage.properties import parse_properties
 from fastquorum.storage.reading import whole_batches
 from fastquorum.storage.recovery import Recovered, recover
 from fastquorum.storage.scanning import find_batch, last_offset_at, nonzero_end, scan_segment
@@ -104,6 +106,28 @@ class OfflineLog:
     def segment_bases(self) -> list[Offset]:
         bases = (names.parse_segment(name) for name in self._disk.list(self._directory))
         return [base for base in bases if base is not None]
+
+    @property
+    def holds_user_records(self) -> bool:
+        """It was formatted for them. Of a log directory without its data directory, and of Kafka's, nothing says so."""
+        if not self._disk.exists(names.OWN_PROPERTIES):
+            return False
+        kind = parse_properties(self._disk.read_file(names.OWN_PROPERTIES)).get("log.kind")
+        return kind == LogKind.USER
+
+    @property
+    def checkpoints(self) -> list[OffsetAndEpoch]:
+        """The finished snapshots, good or damaged, ascending; (0, 0), which holds no record, is none."""
+        ids = (names.parse_checkpoint(name) for name in self._disk.list(self._directory))
+        return sorted(each for each in ids if each is not None and each.offset > 0)
+
+    def checkpoint_batches(self, snapshot: OffsetAndEpoch) -> Iterator[StoredBatch]:
+        """Every batch of a snapshot. CorruptionError."""
+        return segment_batches(self._disk, self._kernels, self._name(names.checkpoint_name(snapshot)))
+
+    def checkpoint_state(self, snapshot: OffsetAndEpoch) -> CheckpointState:
+        """What a snapshot says of itself. CorruptionError."""
+        return read_checkpoint(self._disk, self._kernels, self._name(names.checkpoint_name(snapshot)))
 
     def batches(self, start_offset: Offset = 0) -> Iterator[StoredBatch]:
         """Every batch from the one that holds `start_offset` on, in order; a zero tail ends a segment.

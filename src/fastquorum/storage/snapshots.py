@@ -8,11 +8,11 @@ later.
 records; what a finished snapshot means for the log is said in `storage.recovery` and by `Log.install_snapshot`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from fastquorum.errors import CorruptionError
+from fastquorum.errors import CorruptionError, StorageFailed
 from fastquorum.kernels import Buffer, Kernels, SegmentFile
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import CheckpointState, check_checkpoint, read_checkpoint
@@ -99,6 +99,41 @@ def remove_below(disk: Disk, directory: str, start_offset: Offset) -> list[Offse
 
 def _age(snapshot: OffsetAndEpoch) -> tuple[Epoch, Offset]:
     return snapshot.epoch, snapshot.offset
+
+
+def write_snapshot(
+    disk: Disk, kernels: Kernels, directory: str, snapshot: OffsetAndEpoch, batches: Iterable[bytes]
+) -> CheckpointState:
+    """Write a snapshot of this replica's own: whole, checked and durable when this returns, and to be added then.
+
+    It touches nothing but a file of its own, so that it may run beside the log, in a thread of its own. A crash leaves
+    what the next start sweeps away.
+
+    Raises:
+        StorageFailed: it could not be written; `lacks_room` if the disk is full, and then nothing is left of it. Any
+            other failure is final for the replica, as of every file.
+        CorruptionError: what was written is not what comes back: final, too.
+        Whatever `batches` raises; nothing is left then, either.
+    """
+    draft = names.join(directory, names.draft_name(snapshot))
+    file = disk.open(draft, "create")
+    try:
+        position = 0
+        for batch in batches:
+            file.write(position, batch)
+            position += len(batch)
+        file.sync()
+        state = check_checkpoint(kernels, file, snapshot.epoch)
+    except BaseException as error:
+        file.close()
+        is_final = isinstance(error, CorruptionError) or (isinstance(error, StorageFailed) and not error.lacks_room)
+        if not is_final:
+            disk.remove(draft)
+        raise
+    file.close()
+    disk.rename(draft, names.join(directory, names.checkpoint_name(snapshot)))
+    disk.sync_directory(directory)
+    return state
 
 
 @dataclass(slots=True)
@@ -218,12 +253,16 @@ class Snapshots:
             name = self._name(names.checkpoint_name(snapshot))
             self._disk.rename(self._name(names.part_name(snapshot)), name)
             self._disk.sync_directory(self._directory)
+        self.add(snapshot, state)
+        return state
+
+    def add(self, snapshot: OffsetAndEpoch, state: CheckpointState) -> None:
+        """There is one more finished snapshot: it was fetched, or `write_snapshot` has written it."""
         if snapshot not in self._ids:
             self._ids.append(snapshot)
             self._ids.sort(key=_age)
         if snapshot == self.latest:
             self.latest_state = state
-        return state
 
     # --- with the log -------------------------------------------------------------------------------------------------
 

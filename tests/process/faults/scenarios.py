@@ -15,7 +15,7 @@ from tests.process.cluster import Cluster, cluster
 from tests.process.faults.consumers import StoppedConsumer, forget_peak, peak_resident_bytes, resident_bytes
 from tests.process.faults.figures import Figures, figures, ratio
 from tests.process.faults.observers import observer
-from tests.process.faults.settings import PATIENT, ROOMY
+from tests.process.faults.settings import ONE_SEGMENT, ROOMY
 from tests.process.faults.slow_disk import with_slow_disks
 from tests.process.history import History
 from tests.process.judged import under_load
@@ -214,7 +214,7 @@ def pauses(plan: Plan) -> Report:
 def computing(plan: Plan) -> Report:
     """A Python thread that computes beside the leader's node, and C that holds its interpreter: a client's commits."""
     rounds: list[dict[str, Figures]] = []
-    with cluster(plan.root / "quorum", settings=PATIENT) as quorum:
+    with cluster(plan.root / "quorum", settings=ONE_SEGMENT) as quorum:
         process = quorum.nodes[quorum.leader()]
         with under_load(quorum) as (_, history), undisturbed(quorum):
             stretch(history, 1.0)

@@ -14,3 +14,5 @@ ROOMY: Final[dict[str, object]] = {
     "log.preallocate.bytes": 4 << 20,
 }
 """No segment ends meanwhile: what is read from the disk crosses none, and an answer is as large as was asked for."""
+ONE_SEGMENT: Final[dict[str, object]] = {**ROOMY, "metadata.log.segment.bytes": 1 << 30}
+"""No segment ends at all: that is Python's business, and a leader whose interpreter is held just then is replaced."""

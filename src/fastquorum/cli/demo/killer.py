@@ -32,6 +32,8 @@ class Killer(threading.Thread):
         self._say = say
         self._over = threading.Event()
         self.kills = 0
+        self.struck = threading.Event()
+        """The last kill was made, or none will be any more."""
         self.error: FastQuorumError | None = None
 
     def stop(self) -> None:
@@ -48,6 +50,8 @@ class Killer(threading.Thread):
                 self._kill_and_restart()
         except FastQuorumError as error:
             self.error = error
+        finally:
+            self.struck.set()
 
     def _kill_and_restart(self) -> None:
         victim = self._leader_of_a_whole_quorum()
@@ -55,6 +59,8 @@ class Killer(threading.Thread):
             return
         self._nodes.by_id[victim].kill()
         self.kills += 1
+        if self.kills == len(self._moments):
+            self.struck.set()
         at = self._acknowledged()
         self._say(f"kill -9 of node {victim}, the leader, after {at} records")
         began = time.monotonic()

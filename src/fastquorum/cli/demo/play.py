@@ -24,6 +24,8 @@ from fastquorum.kernels import Kernels
 from fastquorum.types import NO_NODE, NodeId
 
 KILLS: Final = 2
+HELD_BACK: Final = 3
+"""Records that wait for the last kill: those before it may be appended sooner than the leader is found and killed."""
 APPEND_S: Final = 120.0
 CATCH_UP_S: Final = 10.0
 EXIT_RED: Final = 1
@@ -146,7 +148,9 @@ def _append(
         began = time.monotonic()
         try:
             with screen.progress(len(records)) as advance:
-                for value in records:
+                for left, value in zip(range(len(records), 0, -1), records, strict=True):
+                    if left == HELD_BACK:
+                        killer.struck.wait(deadline.left_s)
                     appender.append(value)
                     advance()
         except FastQuorumError as failed:

@@ -113,6 +113,8 @@ class RunningNode:
         self._lock = threading.Lock()
         self._stopping = _Stopping()
         self._is_forked = False
+        self._is_controlled = member.controller is not None
+        self._refuses_appends = self._is_controlled
         self._listening = listening
         self._transport = machine.transport
         self._ready_epoch: Epoch = -1
@@ -145,10 +147,10 @@ class RunningNode:
 
     def append(self, values: Sequence[Buffer], ticket: AppendTicket) -> None:
         """Append the values in one batch. Raises, with nothing appended: NotLeader, Overloaded, RecordTooLarge,
-        ClosedError, FatalError.
+        ClosedError, FatalError; UsageError where a controller writes the log.
         """
-        if self._is_forked or self._stopping.asked:
-            self._refuse()
+        if self._refuses_appends or self._stopping.asked:
+            self._refuse_append()
         self._shell.append(values, ticket, now_us())
 
     @property
@@ -164,22 +166,22 @@ class RunningNode:
         fail: Callable[[Any, FastQuorumError], None],
     ) -> None:
         """As `append`, on a native node: who waits comes into `box` with the offset; `native.push` follows."""
-        if self._is_forked or self._stopping.asked:
-            self._refuse()
+        if self._refuses_appends or self._stopping.asked:
+            self._refuse_append()
         assert self._native is not None
         self._native.append_mail(values, box, waiting, fail)
 
     def append_slot(self, values: Buffer | Sequence[Buffer], slot: "Slot", *, is_pushed_later: bool) -> None:
         """As `append`, on a native node: the thread that waits in the slot is woken. See `NativeShell`."""
-        if self._is_forked or self._stopping.asked:
-            self._refuse()
+        if self._refuses_appends or self._stopping.asked:
+            self._refuse_append()
         assert self._native is not None
         self._native.append_slot(values, slot, is_pushed_later=is_pushed_later)
 
     def append_stamped(self, batch: bytes, stamp: Stamp, ticket: AppendTicket) -> None:
         """Append a producer's batch, once. Raises as `append`, and OutOfOrderSequence, ProducerFenced."""
-        if self._is_forked or self._stopping.asked:
-            self._refuse()
+        if self._refuses_appends or self._stopping.asked:
+            self._refuse_append()
         self._shell.append_encoded(bytearray(batch), stamp.record_count, ticket, now_us(), stamp)
 
     def producer(self, producer_id: int) -> Producer | None:
@@ -337,6 +339,20 @@ class RunningNode:
         if self._is_forked or self._stopping.asked or self._stopping.over:
             self._refuse()
 
+    def check_appends(self) -> None:
+        """As `check_open`, and UsageError where a controller writes the log."""
+        self.check_open()
+        if self._is_controlled:
+            self._refuse_append()
+
+    def _refuse_append(self) -> None:
+        if self._is_controlled and not (self._is_forked or self._stopping.asked or self._stopping.over):
+            raise UsageError(
+                "the controller of this cluster writes this log, and nobody else may",
+                "ask the controller, as Kafka's tools do; or open the directory without controller=True",
+            )
+        self._refuse()
+
     def _refuse(self) -> None:
         if self._is_forked:
             raise ClosedError(
@@ -356,7 +372,7 @@ class RunningNode:
 
     def poison_in_child(self) -> None:
         """After fork, in the child."""
-        self._is_forked = True
+        self._is_forked = self._refuses_appends = True
         self._transport.abandon_in_child()
         self._listening.close()
         if self._companion is not None:

@@ -4,6 +4,7 @@ import socket
 from contextlib import ExitStack
 from typing import Final
 
+from fastquorum.controller.state import ControllerSettings
 from fastquorum.errors import ConfigError
 from fastquorum.kernels import load
 from fastquorum.node.assembly import Member
@@ -13,6 +14,7 @@ from fastquorum.node.io.listening import bound_endpoint, listen
 from fastquorum.node.io.machines import machine_for
 from fastquorum.node.io.running import Observer, RunningNode
 from fastquorum.node.settings import NodeSettings
+from fastquorum.storage.identity import LogKind
 from fastquorum.types import LISTENER_NAME, Endpoint
 
 LOOPBACK: Final = Endpoint(LISTENER_NAME, "127.0.0.1", 0)
@@ -50,7 +52,7 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
         resources.callback(opened.close, None)
         assert listening is not None
         advertised = settings.advertise or _reachable(bound, own_endpoint)
-        member = _member(opened, advertised, settings.bootstrap)
+        member = _member(opened, advertised, settings)
         machine.equip(member, settings.quorum, kernels, opened)
         resources.callback(machine.transport.close_all)
         node = RunningNode(
@@ -67,8 +69,13 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
     return node
 
 
-def _member(opened: directories.OpenDirectory, advertised: Endpoint, bootstrap: tuple[Endpoint, ...]) -> Member:
+def _member(opened: directories.OpenDirectory, advertised: Endpoint, settings: NodeSettings) -> Member:
     identity = opened.identity
+    controller = ControllerSettings(identity.cluster_id) if settings.controller else None
+    if controller is not None and identity.log_kind is not LogKind.METADATA:
+        raise ConfigError(
+            "a controller keeps Kafka's metadata", "format the directory with `--log metadata`", "controller"
+        )
     return Member(
         key=identity.key,
         cluster_id=identity.cluster_id,
@@ -77,8 +84,9 @@ def _member(opened: directories.OpenDirectory, advertised: Endpoint, bootstrap: 
         log_kind=identity.log_kind,
         topic_name=identity.topic_name,
         listeners=(advertised,),
-        bootstrap=bootstrap,
+        bootstrap=settings.bootstrap,
         first_records=opened.first_records,
+        controller=controller,
     )
 
 

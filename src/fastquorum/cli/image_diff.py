@@ -1,0 +1,40 @@
+"""`fastquorum image diff`: what changed in a metadata log between two offsets, in words or as JSON."""
+
+import argparse
+
+from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels, natural
+from fastquorum.cli.output import print_json, working
+from fastquorum.controller.image.diff import differences
+from fastquorum.storage.images import two_images
+from fastquorum.storage.io_open import open_offline
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Show what changed between two offsets of a metadata log: brokers fenced, leaders and ISRs moved, topics "
+        "created and gone. What came and went in between leaves no trace.\n--format json prints one JSON object for "
+        "each thing.",
+        "fastquorum image diff n1 --from 1800 --to 1836",
+        "fastquorum image diff n1 --from 1800 --format json | jq 'select(.kind == \"partition\")'",
+    )
+    parser.add_argument("path", metavar="DIR")
+    parser.add_argument("--from", dest="start", metavar="OFFSET", type=natural, required=True, help="the image before")
+    parser.add_argument(
+        "--to", dest="end", metavar="OFFSET", type=natural, help="the image after (default: of all there is)"
+    )
+    add_format(parser)
+    add_kernels(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    kernels = load_kernels(arguments.kernels)
+    with working(f"reading {arguments.path}"):
+        log = open_offline(arguments.path, kernels)
+        before, after = two_images(log, kernels, arguments.start, arguments.end)
+    for each in differences(before, after):
+        if arguments.format == "json":
+            print_json(each.as_view())
+        else:
+            print(each.words)
+    return 0

@@ -1,0 +1,208 @@
+"""Configurations of topics and brokers are changed. Source: KIP-133, KIP-226, KIP-339, KIP-966; Kafka
+`ConfigurationControlManager`, `ControllerConfigurationValidator`, whose words clients are told.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+from fastquorum.controller.assignments import TopicFault
+from fastquorum.controller.decisions import Decision
+from fastquorum.controller.image.configs import Resource, ResourceType
+from fastquorum.controller.state import MIN_INSYNC_REPLICAS, ControllerState
+from fastquorum.controller.topic_configs import config_fault
+from fastquorum.wire.cluster_records import ConfigRecord
+from fastquorum.wire.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+from fastquorum.wire.topic_records import ClearElrRecord
+
+VALUE_MAX: Final = 32_767
+"""Characters of a value."""
+CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
+LISTS: Final[Mapping[tuple[int, str], str]] = MappingProxyType(
+    {
+        (ResourceType.TOPIC, "cleanup.policy"): "delete",
+        (ResourceType.TOPIC, "follower.replication.throttled.replicas"): "",
+        (ResourceType.TOPIC, "leader.replication.throttled.replicas"): "",
+        (ResourceType.BROKER, "log.cleanup.policy"): "delete",
+        (ResourceType.BROKER, "metric.reporters"): "org.apache.kafka.common.metrics.JmxReporter",
+        (ResourceType.BROKER, "sasl.enabled.mechanisms"): "GSSAPI",
+        (ResourceType.BROKER, "sasl.kerberos.principal.to.local.rules"): "DEFAULT",
+        (ResourceType.BROKER, "ssl.cipher.suites"): "",
+        (ResourceType.BROKER, "ssl.enabled.protocols"): "TLSv1.2,TLSv1.3",
+        (ResourceType.BROKER, CORDONED_LOG_DIRS): "",
+    }
+)
+"""What can be appended to and subtracted from, by whose it is and its name: with the default, separated by commas."""
+
+_BROKER_ID: Final = re.compile(r"[0-9]{1,10}")
+
+
+class Operation(IntEnum):
+    """What is done to one value (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+def incremental_alter_configs(state: ControllerState, request: IncrementalAlterConfigsRequest) -> Decision:
+    """IncrementalAlterConfigs: each resource is answered for itself."""
+    answer = IncrementalAlterConfigsResponse()
+    told = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+    records = _altered(state, request.resources, _operated, answer.responses, told)
+    return Decision(answer, [] if request.validate_only else records)
+
+
+def alter_configs(state: ControllerState, request: AlterConfigsRequest) -> Decision:
+    """AlterConfigs: what is not named is no longer set. Each resource is answered for itself."""
+    answer = AlterConfigsResponse()
+    told = AlterConfigsResponse.AlterConfigsResourceResponse
+    records = _altered(state, request.resources, _replaced, answer.responses, told)
+    return Decision(answer, [] if request.validate_only else records)
+
+
+def _altered(
+    state: ControllerState,
+    asked: Iterable[Any],
+    wanted: Callable[[Resource, Any, Mapping[str, str]], dict[str, str | None]],
+    responses: list[Any],
+    told: Callable[..., Any],
+) -> list[Message]:
+    """The records, and a response for each resource."""
+    asked = list(asked)
+    times = Counter((each.resource_type, each.resource_name) for each in asked)
+    records: list[Message] = []
+    for each in asked:
+        resource = Resource(each.resource_type, each.resource_name)
+        response = told(resource_type=resource.type, resource_name=resource.name, error_message=None)
+        responses.append(response)
+        try:
+            if times[resource] > 1:
+                raise TopicFault(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
+            records += _of_one(state, resource, each, wanted)
+        except TopicFault as fault:
+            response.error_code, response.error_message = fault.code, str(fault)
+    return [*records, *_cleared(state, records)]
+
+
+def _of_one(
+    state: ControllerState,
+    resource: Resource,
+    asked: Any,
+    wanted: Callable[[Resource, Any, Mapping[str, str]], dict[str, str | None]],
+) -> list[Message]:
+    _check_resource(state, resource)
+    present: Mapping[str, str] = state.image.configs.get(resource, {})
+    records: list[Message] = []
+    for name, value in wanted(resource, asked, present).items():
+        # A broker looks at its files again when its configuration is set anew, be it to the same.
+        if value != present.get(name) or (resource.type == ResourceType.BROKER and value is not None):
+            _check_value(state, resource, name, value)
+            record = ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+            records.append(record)
+    return records
+
+
+# --- what is wanted ---------------------------------------------------------------------------------------------------
+
+
+def _operated(resource: Resource, asked: Any, present: Mapping[str, str]) -> dict[str, str | None]:
+    """By name; None: no longer set."""
+    wanted: dict[str, str | None] = {}
+    for each in asked.configs:
+        match each.config_operation:
+            case Operation.SET:
+                wanted[each.name] = _given(each)
+            case Operation.DELETE:
+                wanted[each.name] = None
+            case Operation.APPEND | Operation.SUBTRACT as operation:
+                default = LISTS.get((resource.type, each.name))
+                if default is None:
+                    text = f"Can't {Operation(operation).name} to key {each.name} because its type is not LIST."
+                    raise TopicFault(ErrorCode.INVALID_CONFIG, text)
+                parts = [part for part in present.get(each.name, default).split(",") if part]
+                wanted[each.name] = ",".join(_combined(parts, Operation(operation), _given(each).split(",")))
+            case unknown:
+                raise TopicFault(ErrorCode.INVALID_REQUEST, f"Unknown operation {unknown} on {each.name}.")
+    return wanted
+
+
+def _combined(parts: list[str], operation: Operation, given: list[str]) -> list[str]:
+    if operation is Operation.APPEND:
+        return list(dict.fromkeys((*parts, *given)))
+    return [part for part in parts if part not in given]
+
+
+def _given(asked: Any) -> str:
+    if asked.value is None:
+        raise TopicFault(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {asked.name}")
+    return str(asked.value)
+
+
+def _replaced(resource: Resource, asked: Any, present: Mapping[str, str]) -> dict[str, str | None]:
+    wanted: dict[str, str | None] = {each.name: _given(each) for each in asked.configs}
+    return wanted | {name: None for name in present if name not in wanted}
+
+
+# --- what may be ------------------------------------------------------------------------------------------------------
+
+
+def _check_resource(state: ControllerState, resource: Resource) -> None:
+    match resource.type:
+        case ResourceType.TOPIC:
+            if state.image.topics.named(resource.name) is None:
+                text = f"The topic '{resource.name}' does not exist."
+                raise TopicFault(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        case ResourceType.BROKER:
+            if resource.name and _BROKER_ID.fullmatch(resource.name) is None:
+                text = "Unable to parse broker name as a base 10 number."
+                raise TopicFault(ErrorCode.INVALID_REQUEST, text)
+            if resource.name and int(resource.name) not in state.image.brokers:
+                text = f"No broker with id {resource.name} found."
+                raise TopicFault(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
+        case ResourceType.GROUP | ResourceType.CLIENT_METRICS:
+            raise TopicFault(ErrorCode.UNSUPPORTED_VERSION, "Groups and client metrics have no configuration here yet.")
+        case _:
+            raise TopicFault(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource.type}")
+
+
+def _check_value(state: ControllerState, resource: Resource, name: str, value: str | None) -> None:
+    code = ErrorCode.INVALID_CONFIG
+    if resource.type == ResourceType.BROKER:
+        if name == MIN_INSYNC_REPLICAS and state.image.features.is_elr_enabled:
+            if resource.name:
+                raise TopicFault(code, f"Broker-level {name} cannot be altered while ELR is enabled.")
+            if value is None:
+                raise TopicFault(code, f"Cluster-level {name} cannot be removed while ELR is enabled.")
+        if name == CORDONED_LOG_DIRS and not state.level.has_cordoned_directories:
+            raise TopicFault(code, f"The {name} configuration value cannot be set at this metadata.version")
+    if value is None:
+        return
+    if len(value) > VALUE_MAX:
+        text = "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes."
+        raise TopicFault(code, text)
+    fault = config_fault(name, value) if resource.type == ResourceType.TOPIC else ""
+    if fault:
+        raise TopicFault(code, fault)
+
+
+def _cleared(state: ControllerState, records: Iterable[Message]) -> list[Message]:
+    """Who is eligible was so by another least ISR (KIP-966)."""
+    if not state.image.features.is_elr_enabled:
+        return []
+    changed = [each for each in records if isinstance(each, ConfigRecord) and each.name == MIN_INSYNC_REPLICAS]
+    return [
+        ClearElrRecord(topic_name=each.resource_name if each.resource_type == ResourceType.TOPIC else "")
+        for each in changed
+    ]

@@ -1,0 +1,53 @@
+"""What comes of a request: records to append, and the answer, which waits for their commit."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from fastquorum.controller.image.features import Level
+from fastquorum.wire.broker_records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord
+
+TEXT_MAX: Final = 1_000
+"""Characters of what a client is told: what it sent may be quoted in it, and that may be as long as a string can be."""
+
+
+@dataclass(slots=True)
+class Decision:
+    """Records in order; none: nothing changes, and the answer waits for nothing but what was decided before it."""
+
+    answer: Message
+    records: list[Message] = field(default_factory=list)
+    is_atomic: bool = True
+    """All in one batch, or refused. Else, if there are many, in several: should only the first of them get into the
+    log, what they say is true, and whoever asks again gets the rest."""
+
+
+class Refused(Exception):
+    """The request as a whole is answered with this error, and changes nothing. Never leaves the controller."""
+
+    def __init__(self, code: ErrorCode, text: str) -> None:
+        super().__init__(text)
+        self.code: Final = code
+        self.text: Final = brief(text)
+
+
+def brief(text: str) -> str:
+    """As much of it as is told."""
+    return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…"
+
+
+def record_version(record: Message, level: Level) -> int:
+    """The version in which Kafka writes a record at a level of metadata.version."""
+    match record:
+        case RegisterBrokerRecord():
+            return level.register_broker_version
+        case PartitionRecord() | PartitionChangeRecord():
+            return level.partition_version
+        case BrokerRegistrationChangeRecord():
+            if record.cordoned_log_dirs is not None:
+                return 3
+            return 2 if record.log_dirs else int(record.in_controlled_shutdown != 0)
+        case _:
+            return 0

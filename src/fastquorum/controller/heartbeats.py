@@ -1,0 +1,178 @@
+"""Who is alive, as the active controller has heard: sessions, and what a heartbeat's wish comes to.
+
+Soft state: nothing of it is in the log. It begins with the lead, when every unfenced broker is given a whole session,
+and ends with it. A broker is heard when its request arrives, not when its turn comes: a controller that is behind must
+not fence who is alive (KAFKA-15019). Source: KIP-631; Kafka `BrokerHeartbeatManager`, `BrokerHeartbeatTracker`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from fastquorum.controller.image.registrations import Broker, Brokers
+from fastquorum.types import Micros, NodeId, Offset
+from fastquorum.wire.brokers import BrokerHeartbeatRequest
+
+NO_OFFSET: Final = -1
+
+
+class BrokerState(Enum):
+    """What a broker is, or is to become."""
+
+    FENCED = auto()
+    UNFENCED = auto()
+    CONTROLLED_SHUTDOWN = auto()
+    """Unfenced; its leaders are moving away."""
+    SHUTDOWN_NOW = auto()
+    """Fenced, and free to go."""
+
+    @property
+    def is_fenced(self) -> bool:
+        return self in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+
+
+@dataclass(slots=True)
+class _Heard:
+    """One incarnation of a broker."""
+
+    epoch: int
+    fenced: bool
+    registered_at: Offset
+    """Offset of its registration record, as far as known: never above it."""
+    metadata_offset: Offset = NO_OFFSET
+    """Up to where it has read the metadata, as it last said."""
+    shutdown_offset: Offset = NO_OFFSET
+    """Behind the records that began its controlled shutdown."""
+    contact_us: Micros | None = None
+    """When it was last heard; None: it has no session."""
+
+
+class Heartbeats:
+    """Of every registered broker. Times are those of one monotonic clock."""
+
+    def __init__(self, brokers: Brokers, now_us: Micros, session_timeout_us: Micros) -> None:
+        """The lead begins: whoever is unfenced has a session from now on, whatever the former leader heard."""
+        self._timeout_us = session_timeout_us
+        self._brokers: dict[NodeId, _Heard] = {}
+        for broker_id, broker in sorted(brokers.items()):
+            heard = _Heard(broker.epoch, broker.fenced, broker.epoch)
+            heard.contact_us = None if broker.fenced else now_us
+            self._brokers[broker_id] = heard
+
+    # --- what the log says --------------------------------------------------------------------------------------------
+
+    def registered(self, broker: Broker, offset: Offset) -> None:
+        """Its registration record was written at this offset. Another incarnation begins anew, without a session."""
+        heard = self._brokers.get(broker.id)
+        if heard is None or heard.epoch != broker.epoch:
+            self._brokers[broker.id] = _Heard(broker.epoch, broker.fenced, offset)
+        else:
+            heard.fenced, heard.registered_at = broker.fenced, offset
+
+    def changed(self, broker: Broker) -> None:
+        """Its registration changed. Who is fenced is no longer shutting down: it may go at its next heartbeat."""
+        heard = self._brokers[broker.id]
+        heard.fenced = broker.fenced
+        if broker.fenced:
+            heard.shutdown_offset = NO_OFFSET
+
+    def unregistered(self, broker_id: NodeId) -> None:
+        self._brokers.pop(broker_id, None)
+
+    # --- sessions -----------------------------------------------------------------------------------------------------
+
+    def touch(self, broker_id: NodeId, epoch: int, now_us: Micros) -> None:
+        """A heartbeat has arrived. Of an epoch that does not stand it counts for nothing."""
+        heard = self._brokers.get(broker_id)
+        if heard is not None and heard.epoch == epoch:
+            heard.contact_us = now_us
+
+    def has_session(self, broker_id: NodeId, now_us: Micros) -> bool:
+        """It was heard within the session timeout."""
+        heard = self._brokers.get(broker_id)
+        return heard is not None and heard.contact_us is not None and not self._is_over(heard.contact_us, now_us)
+
+    def next_expired(self, now_us: Micros) -> NodeId | None:
+        """An unfenced broker whose session is over, the one silent longest; None if there is none.
+
+        One at a time: the caller fences it, and the next is decided on what follows from that (KAFKA-13173).
+        """
+        over = [
+            (heard.contact_us, broker_id)
+            for broker_id, heard in self._brokers.items()
+            if not heard.fenced and heard.contact_us is not None and self._is_over(heard.contact_us, now_us)
+        ]
+        return min(over)[1] if over else None
+
+    def _is_over(self, contact_us: Micros, now_us: Micros) -> bool:
+        return contact_us + self._timeout_us < now_us
+
+    def paused(self, lost_us: Micros, now_us: Micros) -> None:
+        """Nobody could be heard for so long: that is not the brokers' silence."""
+        for heard in self._brokers.values():
+            if heard.contact_us is not None:
+                heard.contact_us = min(heard.contact_us + lost_us, now_us)
+
+    # --- wishes -------------------------------------------------------------------------------------------------------
+
+    def state(self, broker_id: NodeId) -> BrokerState:
+        heard = self._brokers[broker_id]
+        if heard.shutdown_offset != NO_OFFSET:
+            return BrokerState.CONTROLLED_SHUTDOWN
+        return BrokerState.FENCED if heard.fenced else BrokerState.UNFENCED
+
+    def is_caught_up(self, broker_id: NodeId, metadata_offset: Offset) -> bool:
+        """It has read its own registration."""
+        return metadata_offset >= self._brokers[broker_id].registered_at
+
+    def next_state(self, request: BrokerHeartbeatRequest, leads: Callable[[NodeId], bool]) -> BrokerState:
+        """What the broker is to become by this heartbeat. Changes nothing."""
+        match self.state(request.broker_id):
+            case BrokerState.FENCED:
+                return self._from_fenced(request)
+            case BrokerState.UNFENCED:
+                return self._from_unfenced(request, leads)
+            case _:
+                return self._from_shutdown(request, leads)
+
+    def heard(self, broker_id: NodeId, metadata_offset: Offset) -> None:
+        """Its heartbeat was dealt with."""
+        self._brokers[broker_id].metadata_offset = metadata_offset
+
+    def shutting_down(self, broker_id: NodeId, last_offset: Offset) -> None:
+        """The last of the records that move its leaders away. Later ones do not move that."""
+        heard = self._brokers[broker_id]
+        assert not heard.fenced, f"broker {broker_id} is fenced"
+        if heard.shutdown_offset == NO_OFFSET:
+            heard.shutdown_offset = last_offset
+
+    def _from_fenced(self, request: BrokerHeartbeatRequest) -> BrokerState:
+        if request.want_shut_down:
+            return BrokerState.SHUTDOWN_NOW
+        wants_in = not request.want_fence
+        is_caught_up = self.is_caught_up(request.broker_id, request.current_metadata_offset)
+        return BrokerState.UNFENCED if wants_in and is_caught_up else BrokerState.FENCED
+
+    def _from_unfenced(self, request: BrokerHeartbeatRequest, leads: Callable[[NodeId], bool]) -> BrokerState:
+        if request.want_fence:
+            return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
+        if not request.want_shut_down:
+            return BrokerState.UNFENCED
+        return BrokerState.CONTROLLED_SHUTDOWN if leads(request.broker_id) else BrokerState.SHUTDOWN_NOW
+
+    def _from_shutdown(self, request: BrokerHeartbeatRequest, leads: Callable[[NodeId], bool]) -> BrokerState:
+        """Until it leads nothing, and every active broker has read who leads instead."""
+        broker_id = request.broker_id
+        if leads(broker_id) or self._lowest_active_offset() < self._brokers[broker_id].shutdown_offset:
+            return BrokerState.CONTROLLED_SHUTDOWN
+        return BrokerState.SHUTDOWN_NOW
+
+    def _lowest_active_offset(self) -> Offset:
+        """Of the brokers that are neither fenced nor shutting down."""
+        offsets = (
+            heard.metadata_offset
+            for heard in self._brokers.values()
+            if not heard.fenced and heard.shutdown_offset == NO_OFFSET
+        )
+        return min(offsets, default=1 << 62)

@@ -1,0 +1,124 @@
+"""Access control entries, SCRAM credentials, delegation tokens: kept and handed on, and nothing more.
+
+Source: KIP-801, KIP-900, KIP-48; Kafka `AclsImage`, `ScramImage`, `DelegationTokenImage`.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from immutables import Map
+
+from fastquorum.types import Uuid
+from fastquorum.wire.access_records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+
+
+class Acl(NamedTuple):
+    """An access control entry, each field as Kafka numbers it."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+class ScramCredential(NamedTuple):
+    """What proves a user's password without holding it (RFC 5802)."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+    def __repr__(self) -> str:
+        return f"ScramCredential(iterations={self.iterations})"  # the rest is secret
+
+
+class DelegationToken(NamedTuple):
+    """A token's life; the token itself is nowhere kept."""
+
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issue_timestamp: int
+    max_timestamp: int
+    expiration_timestamp: int
+
+
+Acls = Map[Uuid, Acl]
+Scram = Map[tuple[int, str], ScramCredential]
+"""By (mechanism, user): 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
+Tokens = Map[str, DelegationToken]
+
+
+def add_acl(acls: Acls, record: AccessControlEntryRecord) -> Acls:
+    acl = Acl(
+        record.resource_type,
+        record.resource_name,
+        record.pattern_type,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
+    )
+    return acls.set(record.id, acl)
+
+
+def remove_acl(acls: Acls, record: RemoveAccessControlEntryRecord) -> Acls:
+    """ValueError if there is none such."""
+    if record.id not in acls:
+        raise ValueError(f"there is no access control entry {record.id}")
+    return acls.delete(record.id)
+
+
+def set_scram(scram: Scram, record: UserScramCredentialRecord) -> Scram:
+    credential = ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)
+    return scram.set((record.mechanism, record.name), credential)
+
+
+def remove_scram(scram: Scram, record: RemoveUserScramCredentialRecord) -> Scram:
+    key = record.mechanism, record.name
+    return scram.delete(key) if key in scram else scram
+
+
+def set_token(tokens: Tokens, record: DelegationTokenRecord) -> Tokens:
+    token = DelegationToken(
+        record.owner,
+        record.requester,
+        tuple(record.renewers),
+        record.issue_timestamp,
+        record.max_timestamp,
+        record.expiration_timestamp,
+    )
+    return tokens.set(record.token_id, token)
+
+
+def remove_token(tokens: Tokens, record: RemoveDelegationTokenRecord) -> Tokens:
+    return tokens.delete(record.token_id) if record.token_id in tokens else tokens
+
+
+def acl_records(acls: Acls) -> Iterator[AccessControlEntryRecord]:
+    """Of a snapshot."""
+    for acl_id, acl in sorted(acls.items()):
+        yield AccessControlEntryRecord(id=acl_id, **acl._asdict())
+
+
+def scram_records(scram: Scram) -> Iterator[UserScramCredentialRecord]:
+    """Of a snapshot."""
+    for (mechanism, user), credential in sorted(scram.items()):
+        yield UserScramCredentialRecord(name=user, mechanism=mechanism, **credential._asdict())
+
+
+def token_records(tokens: Tokens) -> Iterator[DelegationTokenRecord]:
+    """Of a snapshot."""
+    for token_id, token in sorted(tokens.items()):
+        yield DelegationTokenRecord(token_id=token_id, **{**token._asdict(), "renewers": list(token.renewers)})

@@ -1,0 +1,58 @@
+"""Configurations: what was set for topics, brokers, the defaults of all brokers, groups, client metrics.
+
+Source: KIP-226, KIP-631; Kafka `ConfigurationsImage`.
+"""
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+from immutables import Map
+
+from fastquorum.wire.cluster_records import ConfigRecord
+
+
+class ResourceType(IntEnum):
+    """Whose configuration it is, as Kafka's `ConfigResource.Type` numbers them."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Resource(NamedTuple):
+    """Whose configuration it is; the name "" stands for every broker's default."""
+
+    type: int
+    name: str
+
+
+Configs = Map[Resource, Map[str, str]]
+
+
+def set_config(configs: Configs, record: ConfigRecord) -> Configs:
+    """A value was set, or, null, removed."""
+    resource = Resource(record.resource_type, record.resource_name)
+    values = configs.get(resource, Map())
+    if record.value is not None:
+        return configs.set(resource, values.set(record.name, record.value))
+    if record.name not in values:
+        return configs
+    values = values.delete(record.name)
+    return configs.set(resource, values) if values else configs.delete(resource)
+
+
+def forget_topic(configs: Configs, topic_name: str) -> Configs:
+    """A topic was removed, and its configuration with it."""
+    resource = Resource(ResourceType.TOPIC, topic_name)
+    return configs.delete(resource) if resource in configs else configs
+
+
+def config_records(configs: Configs) -> Iterator[ConfigRecord]:
+    """Of a snapshot."""
+    for resource, values in sorted(configs.items(), key=lambda item: item[0]):
+        for name, value in sorted(values.items()):
+            yield ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)

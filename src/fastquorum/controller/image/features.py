@@ -1,0 +1,126 @@
+"""Finalized features, and what the levels of metadata.version stand for.
+
+`kraft.version` is never among them: it is the quorum's own (KRAFT_VERSION control records), and a FeatureLevelRecord
+of it, which old Kafkas wrote by mistake, is passed over. Source: KIP-584, KIP-778; Kafka `FeaturesDelta` (KAFKA-18979),
+`MetadataVersion`.
+"""
+
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import Final, NamedTuple, Self
+
+from immutables import Map
+
+from fastquorum.wire.cluster_records import FeatureLevelRecord
+
+METADATA_VERSION: Final = "metadata.version"
+KRAFT_VERSION: Final = "kraft.version"
+ELIGIBLE_LEADER_REPLICAS: Final = "eligible.leader.replicas.version"
+
+METADATA_VERSION_MIN: Final = 7
+METADATA_VERSION_MAX: Final = 30
+_RELEASES = "3.3:3 3.4:0 3.5:012 3.6:012 3.7:01234 3.8:0 3.9:0 4.0:0123 4.1:01 4.2:01 4.3:0"
+"""Releases, and the steps of each that are levels."""
+METADATA_VERSIONS: Final = MappingProxyType(
+    dict(
+        enumerate(
+            (
+                f"{release}-IV{step}"
+                for release, _, steps in (each.partition(":") for each in _RELEASES.split())
+                for step in steps
+            ),
+            METADATA_VERSION_MIN,
+        )
+    )
+)
+"""The name of each level that Kafka 4.3 supports."""
+
+
+class Level(int):
+    """A level of metadata.version: what may be written at it, and in which version."""
+
+    __slots__ = ()
+
+    @property
+    def has_migration(self) -> bool:
+        return self >= 8
+
+    @property
+    def has_scram(self) -> bool:
+        return self >= 11
+
+    @property
+    def bumps_leader_epoch_on_isr_shrink(self) -> bool:
+        return self < 12
+
+    @property
+    def has_transactions(self) -> bool:
+        return self >= 13
+
+    @property
+    def has_delegation_tokens(self) -> bool:
+        return self >= 14
+
+    @property
+    def has_controller_registration(self) -> bool:
+        return self >= 15
+
+    @property
+    def has_directories(self) -> bool:
+        return self >= 17
+
+    @property
+    def has_eligible_leader_replicas(self) -> bool:
+        return self >= 23
+
+    @property
+    def has_cordoned_directories(self) -> bool:
+        return self >= 30
+
+    @property
+    def register_broker_version(self) -> int:
+        return 1 + self.has_migration + self.has_directories + self.has_cordoned_directories
+
+    @property
+    def partition_version(self) -> int:
+        """Of PartitionRecord and of PartitionChangeRecord."""
+        return self.has_directories + self.has_eligible_leader_replicas
+
+    def __str__(self) -> str:
+        return METADATA_VERSIONS.get(self, int.__str__(self))
+
+
+class Features(NamedTuple):
+    """The finalized features; metadata.version stands apart, as it decides how everything else is written."""
+
+    metadata_version: Level | None = None
+    """None until a record has said it."""
+    levels: Map[str, int] = Map()
+    """Of every other feature, each above 0."""
+
+    @property
+    def is_elr_enabled(self) -> bool:
+        return self.levels.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
+
+    def apply(self, record: FeatureLevelRecord) -> Self:
+        """ValueError for a metadata.version that nobody here knows."""
+        if record.name == KRAFT_VERSION:
+            return self
+        if record.name != METADATA_VERSION:
+            levels = self.levels
+            if record.feature_level == 0:
+                return self._replace(levels=levels.delete(record.name)) if record.name in levels else self
+            return self._replace(levels=levels.set(record.name, record.feature_level))
+        if record.feature_level not in METADATA_VERSIONS:
+            raise ValueError(
+                f"metadata.version {record.feature_level} is unknown: {METADATA_VERSION_MIN} to {METADATA_VERSION_MAX} "
+                "are supported"
+            )
+        return self._replace(metadata_version=Level(record.feature_level))
+
+    def records(self) -> Iterator[FeatureLevelRecord]:
+        """metadata.version first: readers decode by it what follows."""
+        if self.metadata_version is not None:
+            yield FeatureLevelRecord(name=METADATA_VERSION, feature_level=self.metadata_version)
+        for name, level in sorted(self.levels.items()):
+            yield FeatureLevelRecord(name=name, feature_level=level)

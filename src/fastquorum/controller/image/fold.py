@@ -1,0 +1,97 @@
+"""The image of a log, record by record, with its transactions: what one holds counts when it has ended, or never.
+
+Source: KIP-868; Kafka `MetadataBatchLoader`, `OffsetControlManager`.
+"""
+
+from typing import Final, NamedTuple
+
+from fastquorum.controller.image.image import EMPTY, Image, ImageEditor
+from fastquorum.errors import ImageFailed
+from fastquorum.types import Epoch, Offset
+from fastquorum.wire.cluster_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from fastquorum.wire.message import Message
+from fastquorum.wire.metadata_records import record_type_name
+
+
+class Place(NamedTuple):
+    """Where in the log an image stands."""
+
+    end_offset: Offset = 0
+    """Exclusive: of the records that the image holds."""
+    epoch: Epoch = 0
+    """Of the last of them."""
+    timestamp_ms: int = 0
+    """Of the last of them; 0 if there is none."""
+
+
+START: Final = Place()
+
+
+class Fold:
+    """Takes in a log's records in order; any time `image` is what they come to. Broken once a record did not fit."""
+
+    def __init__(self, image: Image = EMPTY, place: Place = START) -> None:
+        self._image = image
+        self._editor: ImageEditor | None = None
+        """Has what was applied since the image was last asked for."""
+        self._place = place
+        self._next_offset = place.end_offset
+        self._pending: list[tuple[Offset, Message]] | None = None
+        """The records of the transaction that is open."""
+
+    @property
+    def image(self) -> Image:
+        """As of `place`: while a transaction is open, as before it."""
+        if self._editor is not None:
+            self._image, self._editor = self._editor.finish(), None
+        return self._image
+
+    @property
+    def place(self) -> Place:
+        return self._place
+
+    @property
+    def is_in_transaction(self) -> bool:
+        return self._pending is not None
+
+    @property
+    def next_offset(self) -> Offset:
+        """Behind the last record taken in."""
+        return self._next_offset
+
+    def add(self, offset: Offset, record: Message, epoch: Epoch, timestamp_ms: int) -> None:
+        """One record more. ImageFailed, naming record and offset, if it does not fit."""
+        self._next_offset = offset + 1
+        kind = record.__class__
+        if kind is BeginTransactionRecord:
+            if self._pending is not None:
+                raise _misplaced(kind, offset, "a transaction is open already")
+            self._pending = []
+        elif kind is EndTransactionRecord or kind is AbortTransactionRecord:
+            pending, self._pending = self._pending, None
+            if pending is None:
+                raise _misplaced(kind, offset, "no transaction is open")
+            if kind is EndTransactionRecord:
+                for held_offset, held in pending:
+                    self._apply(held_offset, held)
+        elif self._pending is not None:
+            self._pending.append((offset, record))
+        else:
+            self._apply(offset, record)
+        if self._pending is None:
+            self._place = Place(offset + 1, epoch, timestamp_ms)
+
+    def skip(self, end_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:
+        """Records of the quorum's own, up to end_offset: they say nothing of the metadata."""
+        self._next_offset = end_offset
+        if self._pending is None:
+            self._place = Place(end_offset, epoch, timestamp_ms)
+
+    def _apply(self, offset: Offset, record: Message) -> None:
+        if self._editor is None:
+            self._editor = ImageEditor(self._image)
+        self._editor.apply(record, offset)
+
+
+def _misplaced(kind: type[Message], offset: Offset, why: str) -> ImageFailed:
+    return ImageFailed(why, record_type_name(kind), offset)

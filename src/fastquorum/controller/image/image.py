@@ -1,0 +1,178 @@
+"""The image: everything the metadata log says, as of one offset. Immutable; a change shares all the rest.
+
+Two replicas that applied the same records hold equal images, and write equal snapshots of them. Source: KIP-631; Kafka
+`MetadataImage`, `MetadataDelta`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from immutables import Map
+
+from fastquorum.controller.image import access, configs, quotas, registrations
+from fastquorum.controller.image.access import Acls, Scram, Tokens
+from fastquorum.controller.image.configs import Configs
+from fastquorum.controller.image.features import Features, Level
+from fastquorum.controller.image.partition import Partition, partition_record
+from fastquorum.controller.image.quotas import Quotas
+from fastquorum.controller.image.registrations import Brokers, Controllers
+from fastquorum.controller.image.topics import Topics, TopicsEditor
+from fastquorum.errors import ImageFailed
+from fastquorum.types import Uuid
+from fastquorum.wire import access_records, broker_records, cluster_records, topic_records
+from fastquorum.wire.message import Message
+from fastquorum.wire.metadata_records import record_type_name
+
+NO_PRODUCER_ID: Final = -1
+
+
+class Image(NamedTuple):
+    """The cluster's metadata; immutable, compared by value."""
+
+    features: Features = Features()
+    brokers: Brokers = Map()
+    controllers: Controllers = Map()
+    topics: Topics = Topics()
+    configs: Configs = Map()
+    quotas: Quotas = Map()
+    next_producer_id: int = NO_PRODUCER_ID
+    """NO_PRODUCER_ID until a block was given out."""
+    acls: Acls = Map()
+    scram: Scram = Map()
+    tokens: Tokens = Map()
+
+    def apply(self, records: Iterable[Message]) -> "Image":
+        """The image after these records, in this order; the cost is that of the change.
+
+        Transaction records are none of its business: see `fold`.
+
+        Raises:
+            ImageFailed: a record does not fit, naming which. This image is as it was.
+        """
+        editor = ImageEditor(self)
+        for number, record in enumerate(records):
+            editor.apply(record, number)
+        return editor.finish()
+
+    def records(self) -> Iterator[tuple[Message, int]]:
+        """The records that make this image, each with its version, in Kafka's order: those of a snapshot.
+
+        Raises:
+            ImageFailed: the log has not said its metadata.version yet, or that cannot say what the image holds.
+        """
+        level = self.features.metadata_version
+        if level is None:
+            raise ImageFailed("no record has said the metadata.version yet: there is nothing to write a snapshot at")
+        try:
+            yield from self._records(level)
+        except ValueError as error:
+            raise ImageFailed(f"a snapshot cannot be written: {error}") from error
+
+    def _records(self, level: Level) -> Iterator[tuple[Message, int]]:
+        yield from ((record, 0) for record in self.features.records())
+        for _, broker in sorted(self.brokers.items()):
+            yield registrations.broker_record(broker, level), level.register_broker_version
+        if self.controllers and not level.has_controller_registration:
+            raise ValueError(f"metadata.version {level} cannot say which controllers have registered")
+        for _, controller in sorted(self.controllers.items()):
+            yield registrations.controller_record(controller), 0
+        yield from self._topic_records(level)
+        yield from ((record, 0) for record in configs.config_records(self.configs))
+        yield from ((record, 0) for record in quotas.quota_records(self.quotas))
+        if self.next_producer_id != NO_PRODUCER_ID:
+            ids = cluster_records.ProducerIdsRecord(
+                broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id
+            )
+            yield ids, 0
+        yield from ((record, 0) for record in access.acl_records(self.acls))
+        if self.scram and not level.has_scram:
+            raise ValueError(f"metadata.version {level} cannot hold SCRAM credentials")
+        yield from ((record, 0) for record in access.scram_records(self.scram))
+        if self.tokens and not level.has_delegation_tokens:
+            raise ValueError(f"metadata.version {level} cannot hold delegation tokens")
+        yield from ((record, 0) for record in access.token_records(self.tokens))
+
+    def _topic_records(self, level: Level) -> Iterator[tuple[Message, int]]:
+        with_elr = self.features.is_elr_enabled
+        for topic in self.topics.sorted():
+            yield topic_records.TopicRecord(name=topic.name, topic_id=topic.id), 0
+            for partition_id, partition in topic.partitions.items():
+                record = partition_record(topic.id, partition_id, partition, level, with_elr=with_elr)
+                yield record, level.partition_version
+
+
+EMPTY: Final = Image()
+
+
+class ImageEditor:
+    """Takes in records one by one. Broken once a record did not fit."""
+
+    def __init__(self, image: Image) -> None:
+        self._topics = TopicsEditor(image.topics)
+        self._parts: dict[str, Any] = {}
+        self._before = image
+
+    def apply(self, record: Message, offset: int = -1) -> None:
+        """One record more; `offset` is its place, for the error. ImageFailed if it does not fit."""
+        kind = record.__class__
+        change = _TOPIC_CHANGES.get(kind)
+        try:
+            if change is not None:
+                change(self._topics, record)
+            elif kind in _CHANGES:
+                part, apply = _CHANGES[kind]
+                self._parts[part] = apply(self._part(part), record)
+            elif kind is topic_records.RemoveTopicRecord:
+                name = self._topics.remove(record)  # type: ignore[arg-type]
+                self._parts["configs"] = configs.forget_topic(self._part("configs"), name)
+            elif kind not in _WITHOUT_EFFECT:
+                raise ValueError("such a record has no place in an image")
+        except ValueError as error:
+            raise ImageFailed(str(error), record_type_name(kind), offset) from error
+
+    def partition_changes(self) -> Iterator[tuple[Uuid, int, Partition | None, Partition | None]]:
+        """As `TopicsEditor.partition_changes`."""
+        return self._topics.partition_changes()
+
+    def finish(self) -> Image:
+        """The image after all of them."""
+        return self._before._replace(topics=self._topics.finish(), **self._parts)
+
+    def _part(self, name: str) -> Any:
+        return self._parts[name] if name in self._parts else getattr(self._before, name)
+
+
+def _next_producer_id(_: int, record: cluster_records.ProducerIdsRecord) -> int:
+    return record.next_producer_id
+
+
+_TOPIC_CHANGES: Final = MappingProxyType[type[Message], Callable[..., None]](
+    {
+        topic_records.TopicRecord: TopicsEditor.create,
+        topic_records.PartitionRecord: TopicsEditor.create_partition,
+        topic_records.PartitionChangeRecord: TopicsEditor.change_partition,
+        topic_records.ClearElrRecord: TopicsEditor.clear_elr,
+    }
+)
+_CHANGES: Final = MappingProxyType[type[Message], tuple[str, Callable[..., Any]]](
+    {
+        cluster_records.FeatureLevelRecord: ("features", Features.apply),
+        broker_records.RegisterBrokerRecord: ("brokers", registrations.register_broker),
+        broker_records.UnregisterBrokerRecord: ("brokers", registrations.unregister_broker),
+        broker_records.BrokerRegistrationChangeRecord: ("brokers", registrations.change_broker),
+        broker_records.FenceBrokerRecord: ("brokers", registrations.fence_broker),
+        broker_records.UnfenceBrokerRecord: ("brokers", registrations.unfence_broker),
+        broker_records.RegisterControllerRecord: ("controllers", registrations.register_controller),
+        cluster_records.ConfigRecord: ("configs", configs.set_config),
+        cluster_records.ClientQuotaRecord: ("quotas", quotas.set_quota),
+        cluster_records.ProducerIdsRecord: ("next_producer_id", _next_producer_id),
+        access_records.AccessControlEntryRecord: ("acls", access.add_acl),
+        access_records.RemoveAccessControlEntryRecord: ("acls", access.remove_acl),
+        access_records.UserScramCredentialRecord: ("scram", access.set_scram),
+        access_records.RemoveUserScramCredentialRecord: ("scram", access.remove_scram),
+        access_records.DelegationTokenRecord: ("tokens", access.set_token),
+        access_records.RemoveDelegationTokenRecord: ("tokens", access.remove_token),
+    }
+)
+_WITHOUT_EFFECT: Final = frozenset({cluster_records.NoOpRecord, cluster_records.ZkMigrationStateRecord})

@@ -1,0 +1,143 @@
+"""One partition's state, and how records change it.
+
+Source: KIP-631, KIP-858, KIP-966; Kafka `PartitionRegistration`.
+"""
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from fastquorum.controller.image.features import Level
+from fastquorum.types import NO_NODE, NodeId, Uuid
+from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord
+
+DIRECTORY_MIGRATING: Final = Uuid(bytes(16))
+"""A replica's directory is not known yet: the broker has not said, or the level knows no directories."""
+DIRECTORY_UNASSIGNED: Final = Uuid(bytes(15) + b"\x01")
+DIRECTORY_LOST: Final = Uuid(bytes(15) + b"\x02")
+LEADER_UNCHANGED: Final = -2
+RECOVERY_UNCHANGED: Final = -1
+
+
+class Recovery(IntEnum):
+    """Whether the leader has to recover from an unclean election first (KIP-704)."""
+
+    RECOVERED = 0
+    RECOVERING = 1
+
+
+class Partition(NamedTuple):
+    """The state of a partition; immutable."""
+
+    replicas: tuple[NodeId, ...]
+    """In the order of assignment: the first is the preferred leader."""
+    directories: tuple[Uuid, ...]
+    """Of each replica."""
+    isr: tuple[NodeId, ...]
+    leader: NodeId
+    """NO_NODE if there is none."""
+    leader_epoch: int
+    partition_epoch: int
+    recovery: int = Recovery.RECOVERED
+    removing: tuple[NodeId, ...] = ()
+    adding: tuple[NodeId, ...] = ()
+    elr: tuple[NodeId, ...] = ()
+    """Eligible leader replicas: out of the ISR, and known to hold everything committed (KIP-966)."""
+    last_known_elr: tuple[NodeId, ...] = ()
+
+    @property
+    def has_leader(self) -> bool:
+        return self.leader != NO_NODE
+
+    @property
+    def preferred_leader(self) -> NodeId:
+        return self.replicas[0] if self.replicas else NO_NODE
+
+    @property
+    def is_reassigning(self) -> bool:
+        return bool(self.removing or self.adding)
+
+    def directory_of(self, replica: NodeId) -> Uuid:
+        """ValueError if the broker holds no replica."""
+        return self.directories[self.replicas.index(replica)]
+
+
+def partition_of(record: PartitionRecord) -> Partition:
+    """The partition that a PartitionRecord makes. ValueError if it contradicts itself."""
+    replicas, isr = tuple(record.replicas), tuple(record.isr)
+    return Partition(
+        replicas,
+        _directories(record.directories, len(replicas)),
+        replicas if isr == replicas else isr,  # shared: most partitions are in sync
+        record.leader,
+        record.leader_epoch,
+        record.partition_epoch,
+        Recovery(record.leader_recovery_state).value,
+        tuple(record.removing_replicas),
+        tuple(record.adding_replicas),
+        tuple(record.eligible_leader_replicas or ()),
+        tuple(record.last_known_elr or ()),
+    )
+
+
+def changed(partition: Partition, record: PartitionChangeRecord) -> Partition:
+    """The partition after a change: its partition epoch grows, and if a leader is named, even the same one, its leader
+    epoch. ValueError if the record contradicts itself."""
+    replicas = partition.replicas if record.replicas is None else tuple(record.replicas)
+    directories = partition.directories if record.directories is None else record.directories
+    is_election = record.leader != LEADER_UNCHANGED
+    recovery = record.leader_recovery_state
+    return Partition(
+        replicas,
+        _directories(directories, len(replicas)),
+        _or(record.isr, partition.isr),
+        record.leader if is_election else partition.leader,
+        partition.leader_epoch + is_election,
+        partition.partition_epoch + 1,
+        partition.recovery if recovery == RECOVERY_UNCHANGED else Recovery(recovery).value,
+        _or(record.removing_replicas, partition.removing),
+        _or(record.adding_replicas, partition.adding),
+        _or(record.eligible_leader_replicas, partition.elr),
+        _or(record.last_known_elr, partition.last_known_elr),
+    )
+
+
+def partition_record(
+    topic_id: Uuid, partition_id: int, partition: Partition, level: Level, *, with_elr: bool
+) -> PartitionRecord:
+    """The PartitionRecord of a snapshot. ValueError if the level cannot say what the partition holds."""
+    record = PartitionRecord(
+        partition_id=partition_id,
+        topic_id=topic_id,
+        replicas=list(partition.replicas),
+        isr=list(partition.isr),
+        removing_replicas=list(partition.removing),
+        adding_replicas=list(partition.adding),
+        leader=partition.leader,
+        leader_recovery_state=partition.recovery,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+    )
+    if with_elr:
+        record.eligible_leader_replicas = list(partition.elr) or None
+        record.last_known_elr = list(partition.last_known_elr) or None
+    if level.has_directories:
+        record.directories = list(partition.directories)
+    elif any(directory != DIRECTORY_MIGRATING for directory in partition.directories):
+        raise ValueError(f"metadata.version {level} cannot say in which directories partition {partition_id} lies")
+    return record
+
+
+def _or(new: list[NodeId] | None, old: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+    return old if new is None else tuple(new)
+
+
+def _directories(given: "list[Uuid] | tuple[Uuid, ...]", replica_count: int) -> tuple[Uuid, ...]:
+    """One for each replica. None at all, or all of them migrating, stands for as many migrating ones."""
+    if all(directory == DIRECTORY_MIGRATING for directory in given):
+        return _MIGRATING[replica_count] if replica_count < len(_MIGRATING) else (DIRECTORY_MIGRATING,) * replica_count
+    if len(given) != replica_count:
+        raise ValueError(f"{len(given)} directories for {replica_count} replicas")
+    return tuple(given)
+
+
+_MIGRATING: Final = tuple((DIRECTORY_MIGRATING,) * count for count in range(8))

@@ -1,0 +1,46 @@
+"""Client quotas. Source: KIP-546, KIP-631; Kafka `ClientQuotasImage`."""
+
+from collections.abc import Iterator
+
+from immutables import Map
+
+from fastquorum.wire.cluster_records import ClientQuotaRecord
+
+Entity = tuple[tuple[str, str | None], ...]
+"""Whom a quota is for: (type, name) by type; the name None is the default of its type."""
+Quotas = Map[Entity, Map[str, float]]
+
+
+def entity_of(record: ClientQuotaRecord) -> Entity:
+    return tuple(sorted({each.entity_type: each.entity_name for each in record.entity}.items()))
+
+
+def set_quota(quotas: Quotas, record: ClientQuotaRecord) -> Quotas:
+    """A quota was set or removed."""
+    entity = entity_of(record)
+    limits = quotas.get(entity, Map())
+    if not record.remove:
+        return quotas.set(entity, limits.set(record.key, record.value))
+    if record.key not in limits:
+        return quotas
+    limits = limits.delete(record.key)
+    return quotas.set(entity, limits) if limits else quotas.delete(entity)
+
+
+def quota_records(quotas: Quotas) -> Iterator[ClientQuotaRecord]:
+    """Of a snapshot."""
+    for entity, limits in sorted(quotas.items(), key=lambda item: _order(item[0])):
+        for key, value in sorted(limits.items()):
+            yield ClientQuotaRecord(
+                entity=[
+                    ClientQuotaRecord.EntityData(entity_type=entity_type, entity_name=name)
+                    for entity_type, name in entity
+                ],
+                key=key,
+                value=value,
+                remove=False,
+            )
+
+
+def _order(entity: Entity) -> list[tuple[str, bool, str]]:
+    return [(entity_type, name is not None, name or "") for entity_type, name in entity]

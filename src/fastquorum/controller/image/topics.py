@@ -1,0 +1,161 @@
+"""Topics and their partitions. Source: KIP-631, KIP-966; Kafka `TopicsImage`, `TopicsDelta`."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from immutables import Map
+
+from fastquorum.controller.image.partition import Partition, changed, partition_of
+from fastquorum.controller.image.vector import Vector
+from fastquorum.types import Uuid
+from fastquorum.wire.topic_records import (
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+
+class Topic(NamedTuple):
+    """A topic; immutable."""
+
+    name: str
+    id: Uuid
+    partitions: Vector[Partition]
+
+
+class Topics(NamedTuple):
+    """Every topic, by id; immutable."""
+
+    by_id: Map[Uuid, Topic] = Map()
+    ids: Map[str, Uuid] = Map()
+    """By name."""
+
+    def named(self, name: str) -> Topic | None:
+        topic_id = self.ids.get(name)
+        return None if topic_id is None else self.by_id[topic_id]
+
+    def partition(self, topic_id: Uuid, partition_id: int) -> Partition | None:
+        topic = self.by_id.get(topic_id)
+        return None if topic is None else topic.partitions.get(partition_id)
+
+    def sorted(self) -> Iterator[Topic]:
+        """By name."""
+        return (self.by_id[topic_id] for _, topic_id in sorted(self.ids.items()))
+
+
+class _Changes:
+    """What becomes of one topic."""
+
+    __slots__ = ("partitions", "topic")
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.partitions: dict[int, Partition] = {}
+
+    def partition(self, partition_id: int) -> Partition:
+        found = self.partitions.get(partition_id) or self.topic.partitions.get(partition_id)
+        if found is None:
+            raise ValueError(f"topic {self.topic.name} has no partition {partition_id}")
+        return found
+
+    def applied(self) -> Topic:
+        return self.topic._replace(partitions=self.topic.partitions.updated(self.partitions))
+
+
+class TopicsEditor:
+    """Takes in records, and makes the topics that follow from them: a partition costs the same among ten and a million.
+
+    Each method raises ValueError if its record does not fit what there is.
+    """
+
+    def __init__(self, topics: Topics) -> None:
+        self._before = topics
+        self._changed: dict[Uuid, _Changes] = {}
+        self._removed: dict[Uuid, str] = {}
+        self._created: dict[str, Uuid] = {}
+
+    def create(self, record: TopicRecord) -> None:
+        if (before := self._name_owner(record.name)) is not None:
+            raise ValueError(f"topic {record.name} exists, with id {before}")
+        if record.topic_id in self._changed or record.topic_id in self._before.by_id:
+            raise ValueError(f"a topic with id {record.topic_id} exists")
+        self._changed[record.topic_id] = _Changes(Topic(record.name, record.topic_id, Vector()))
+        self._created[record.name] = record.topic_id
+
+    def remove(self, record: RemoveTopicRecord) -> str:
+        """The name of the topic that is gone."""
+        topic = self._changes(record.topic_id).topic
+        del self._changed[record.topic_id]
+        if self._created.get(topic.name) == record.topic_id:
+            del self._created[topic.name]
+        if record.topic_id in self._before.by_id:
+            self._removed[record.topic_id] = topic.name
+        return topic.name
+
+    def create_partition(self, record: PartitionRecord) -> None:
+        if record.partition_id < 0:
+            raise ValueError(f"partition {record.partition_id}")
+        self._changes(record.topic_id).partitions[record.partition_id] = partition_of(record)
+
+    def change_partition(self, record: PartitionChangeRecord) -> None:
+        changes = self._changes(record.topic_id)
+        changes.partitions[record.partition_id] = changed(changes.partition(record.partition_id), record)
+
+    def clear_elr(self, record: ClearElrRecord) -> None:
+        """Of one topic, or of all: each partition that had one changes."""
+        if record.topic_name:
+            topic_id = self._name_owner(record.topic_name)
+            if topic_id is None:
+                raise ValueError(f"there is no topic {record.topic_name}")
+            self._clear_elr(topic_id)
+            return
+        for topic_id in sorted({*self._before.by_id, *self._changed}):
+            if topic_id not in self._removed:
+                self._clear_elr(topic_id)
+
+    def partition_changes(self) -> Iterator[tuple[Uuid, int, Partition | None, Partition | None]]:
+        """Every partition that is not what it was: topic id, number, before (None: new) and after (None: gone)."""
+        for topic_id in self._removed:
+            for number, partition in self._before.by_id[topic_id].partitions.items():
+                yield topic_id, number, partition, None
+        for topic_id, changes in self._changed.items():
+            for number, partition in changes.partitions.items():
+                yield topic_id, number, changes.topic.partitions.get(number), partition
+
+    def finish(self) -> Topics:
+        """The topics after all that."""
+        if not self._changed and not self._removed:
+            return self._before
+        by_id, ids = self._before.by_id.mutate(), self._before.ids.mutate()
+        for topic_id, name in self._removed.items():
+            del by_id[topic_id]
+            del ids[name]
+        for topic_id, changes in self._changed.items():
+            by_id[topic_id] = changes.applied()
+        for name, topic_id in self._created.items():
+            ids[name] = topic_id
+        return Topics(by_id.finish(), ids.finish())
+
+    def _clear_elr(self, topic_id: Uuid) -> None:
+        changes = self._changes(topic_id)
+        clearing = PartitionChangeRecord(topic_id=topic_id, eligible_leader_replicas=[], last_known_elr=[])
+        for at, partition in {**dict(changes.topic.partitions.items()), **changes.partitions}.items():
+            if partition.elr or partition.last_known_elr:
+                changes.partitions[at] = changed(partition, clearing)
+
+    def _name_owner(self, name: str) -> Uuid | None:
+        if name in self._created:
+            return self._created[name]
+        topic_id = self._before.ids.get(name)
+        return None if topic_id in self._removed else topic_id
+
+    def _changes(self, topic_id: Uuid) -> _Changes:
+        changes = self._changed.get(topic_id)
+        if changes is None:
+            topic = None if topic_id in self._removed else self._before.by_id.get(topic_id)
+            if topic is None:
+                raise ValueError(f"there is no topic with id {topic_id}")
+            changes = self._changed[topic_id] = _Changes(topic)
+        return changes

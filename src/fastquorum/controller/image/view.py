@@ -1,0 +1,148 @@
+"""What an image holds, as plain values for people and programs: names as Kafka's JSON has them, secrets left out."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from fastquorum.controller.image.access import Acl, DelegationToken, ScramCredential
+from fastquorum.controller.image.configs import Resource, ResourceType
+from fastquorum.controller.image.features import METADATA_VERSION, Features
+from fastquorum.controller.image.image import NO_PRODUCER_ID, Image
+from fastquorum.controller.image.partition import Partition, Recovery
+from fastquorum.controller.image.quotas import Entity
+from fastquorum.controller.image.registrations import Broker, Controller, Feature, Listener
+from fastquorum.controller.image.topics import Topic
+
+View = dict[str, Any]
+SCRAM_MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+
+
+def image_view(image: Image) -> View:
+    """The whole image: a section for each kind of thing, sorted."""
+    return {
+        "features": features_view(image.features),
+        "brokers": {str(key): broker_view(each) for key, each in sorted(image.brokers.items())},
+        "controllers": {str(key): controller_view(each) for key, each in sorted(image.controllers.items())},
+        "topics": {topic.name: topic_view(topic) for topic in image.topics.sorted()},
+        "configs": {resource_name(key): dict(sorted(each.items())) for key, each in sorted(image.configs.items())},
+        "clientQuotas": {entity_name(key): dict(sorted(each.items())) for key, each in sorted_quotas(image)},
+        "nextProducerId": None if image.next_producer_id == NO_PRODUCER_ID else image.next_producer_id,
+        "acls": {str(key): acl_view(each) for key, each in sorted(image.acls.items())},
+        "scram": {scram_name(key): scram_view(each) for key, each in sorted(image.scram.items())},
+        "delegationTokens": {key: token_view(each) for key, each in sorted(image.tokens.items())},
+    }
+
+
+def features_view(features: Features) -> View:
+    """Levels by name, metadata.version first."""
+    version = features.metadata_version
+    first = {} if version is None else {METADATA_VERSION: int(version)}
+    return first | dict(sorted(features.levels.items()))
+
+
+def broker_view(broker: Broker) -> View:
+    cordoned = broker.cordoned_directories
+    return {
+        "epoch": broker.epoch,
+        "incarnationId": str(broker.incarnation_id),
+        "fenced": broker.fenced,
+        "inControlledShutdown": broker.in_controlled_shutdown,
+        "rack": broker.rack,
+        "listeners": _listeners(broker.listeners),
+        "features": _features(broker.features),
+        "logDirs": [str(each) for each in broker.directories],
+        "cordonedLogDirs": None if cordoned is None else [str(each) for each in cordoned],
+    }
+
+
+def controller_view(controller: Controller) -> View:
+    return {
+        "incarnationId": str(controller.incarnation_id),
+        "listeners": _listeners(controller.listeners),
+        "features": _features(controller.features),
+    }
+
+
+def topic_view(topic: Topic) -> View:
+    return {
+        "id": str(topic.id),
+        "partitions": {str(number): partition_view(each) for number, each in topic.partitions.items()},
+    }
+
+
+def partition_view(partition: Partition) -> View:
+    return {
+        "leader": partition.leader,
+        "replicas": list(partition.replicas),
+        "isr": list(partition.isr),
+        "elr": list(partition.elr),
+        "lastKnownElr": list(partition.last_known_elr),
+        "leaderEpoch": partition.leader_epoch,
+        "partitionEpoch": partition.partition_epoch,
+        "leaderRecoveryState": Recovery(partition.recovery).name,
+        "addingReplicas": list(partition.adding),
+        "removingReplicas": list(partition.removing),
+        "directories": [str(each) for each in partition.directories],
+    }
+
+
+def acl_view(acl: Acl) -> View:
+    return {
+        "resourceType": acl.resource_type,
+        "resourceName": acl.resource_name,
+        "patternType": acl.pattern_type,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation,
+        "permissionType": acl.permission_type,
+    }
+
+
+def scram_view(credential: ScramCredential) -> View:
+    """Only that there is one, and how strong: the rest is secret."""
+    return {"iterations": credential.iterations}
+
+
+def token_view(token: DelegationToken) -> View:
+    return {
+        "owner": token.owner,
+        "requester": token.requester,
+        "renewers": list(token.renewers),
+        "issueTimestamp": token.issue_timestamp,
+        "maxTimestamp": token.max_timestamp,
+        "expirationTimestamp": token.expiration_timestamp,
+    }
+
+
+def resource_name(resource: Resource) -> str:
+    """`topic t`, `broker 1`, `broker default`."""
+    try:
+        kind = ResourceType(resource.type).name.lower().replace("_", "-")
+    except ValueError:
+        kind = f"resource type {resource.type}"
+    return f"{kind} {resource.name or 'default'}"
+
+
+def entity_name(entity: Entity) -> str:
+    """`client-id default, user u`."""
+    return ", ".join(f"{kind} {'default' if name is None else name}" for kind, name in entity)
+
+
+def scram_name(key: tuple[int, str]) -> str:
+    """`SCRAM-SHA-256 u`."""
+    mechanism, user = key
+    return f"{SCRAM_MECHANISMS.get(mechanism, mechanism)} {user}"
+
+
+def sorted_quotas(image: Image) -> Iterator[tuple[Entity, Any]]:
+    return iter(sorted(image.quotas.items(), key=lambda item: entity_name(item[0])))
+
+
+def _listeners(listeners: tuple[Listener, ...]) -> View:
+    return {
+        each.name: {"host": each.host, "port": each.port, "securityProtocol": each.security_protocol}
+        for each in listeners
+    }
+
+
+def _features(features: tuple[Feature, ...]) -> View:
+    return {each.name: [each.level_min, each.level_max] for each in features}

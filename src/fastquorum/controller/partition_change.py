@@ -1,0 +1,236 @@
+"""What becomes of a partition: who leads, who is in sync, whether a reassignment is done; as one record, or none.
+
+A leader is only ever taken from the ISR, or, where that is empty, from the eligible leader replicas; from outside only
+where an unclean election was asked for, or the last known leader comes back (KIP-966). Source: KIP-631, KIP-455,
+KIP-704, KIP-966; Kafka `PartitionChangeBuilder`, `PartitionReassignmentReplicas`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import NamedTuple
+
+from fastquorum.controller.image.features import Level
+from fastquorum.controller.image.partition import (
+    DIRECTORY_LOST,
+    DIRECTORY_MIGRATING,
+    DIRECTORY_UNASSIGNED,
+    LEADER_UNCHANGED,
+    RECOVERY_UNCHANGED,
+    Partition,
+    Recovery,
+)
+from fastquorum.types import NO_NODE, NodeId, Uuid
+from fastquorum.wire.topic_records import PartitionChangeRecord
+
+Nodes = tuple[NodeId, ...]
+
+
+class Election(Enum):
+    """Who is looked for."""
+
+    ONLINE = auto()
+    """The leader there is, as long as it is good."""
+    PREFERRED = auto()
+    """The first replica, if it is good."""
+    UNCLEAN = auto()
+    """Anybody alive, if nobody is good: committed records may be lost."""
+
+
+class Rules(NamedTuple):
+    """What holds for the partitions of a topic while a change is worked out."""
+
+    level: Level
+    min_isr: int
+    is_elr_enabled: bool
+    is_active: Callable[[NodeId], bool]
+    """A broker that may lead: unfenced and not shutting down, as far as its registration says."""
+    online_directories: Callable[[NodeId], tuple[Uuid, ...]]
+    """Of a broker that is active."""
+    default_directory: Callable[[NodeId], Uuid]
+    """Where a broker puts a replica that it was not told where to put."""
+
+
+def is_online(directory: Uuid, online: tuple[Uuid, ...]) -> bool:
+    """Is a replica in this directory there, where the broker says these are online? None: it says nothing."""
+    if directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING):
+        return True
+    return directory != DIRECTORY_LOST and (not online or directory in online)
+
+
+@dataclass(slots=True)
+class PartitionChange:
+    """What a partition is to become; `record` works it out. Fields that are not set stay as they are."""
+
+    topic_id: Uuid
+    partition_id: int
+    before: Partition
+    rules: Rules
+    election: Election = Election.ONLINE
+    isr: Nodes = ()
+    replicas: Nodes = ()
+    removing: Nodes = ()
+    adding: Nodes = ()
+    recovery: int = Recovery.RECOVERED
+    unclean_replicas: Nodes = ()
+    """That came back without what they held: out of the eligible ones."""
+    directories: dict[NodeId, Uuid] = field(default_factory=dict)
+    _elr: Nodes = ()
+
+    def __post_init__(self) -> None:
+        before = self.before
+        self.isr, self.replicas = before.isr, before.replicas
+        self.removing, self.adding = before.removing, before.adding
+        self.recovery, self._elr = before.recovery, before.elr
+        self.directories = dict(zip(before.replicas, before.directories, strict=True))
+
+    def record(self) -> PartitionChangeRecord | None:
+        """The change, or None if there is none. Once."""
+        self._complete_reassignment()
+        self._derive_elr()
+        record = PartitionChangeRecord(topic_id=self.topic_id, partition_id=self.partition_id)
+        self._elect(record)
+        if not _holds(self.replicas, self.before.replicas):
+            self._bump_leader_epoch(record)  # who was taken away must notice
+        self._set_elr(record)
+        if record.isr is None and (self.isr or self.rules.is_elr_enabled) and self.isr != self.before.isr:
+            record.isr = list(self.isr)
+        is_shrinking = record.isr is not None and not _holds(tuple(record.isr), self.before.isr)
+        if is_shrinking and self.rules.level.bumps_leader_epoch_on_isr_shrink:
+            self._bump_leader_epoch(record)  # KAFKA-15021
+        self._set_last_known_leader(record)
+        self._set_assignment(record)
+        if self.recovery != self.before.recovery:
+            record.leader_recovery_state = self.recovery
+        return None if _is_nothing(record) else record
+
+    # --- reassignment -------------------------------------------------------------------------------------------------
+
+    def _complete_reassignment(self) -> None:
+        """It is done once all that are added are in sync, and, where fewer remain, all that remain (KAFKA-15665)."""
+        if not (self.removing or self.adding):
+            return
+        isr = tuple(each for each in self.isr if each not in self.removing)
+        replicas = tuple(each for each in self.replicas if each not in self.removing)
+        if self.removing and not (isr and replicas):
+            return
+        if not _holds(isr, self.adding):
+            return
+        if len(self.adding) < len(self.removing) and not _holds(isr, replicas):
+            return
+        self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
+
+    def _set_assignment(self, record: PartitionChangeRecord) -> None:
+        before = self.before
+        if self.replicas:
+            if self.rules.level.has_directories:
+                directories = tuple(self._directory(replica) for replica in self.replicas)
+                if directories != before.directories:
+                    record.directories = list(directories)
+            if self.replicas != before.replicas:
+                record.replicas = list(self.replicas)
+        if self.removing != before.removing:
+            record.removing_replicas = list(self.removing)
+        if self.adding != before.adding:
+            record.adding_replicas = list(self.adding)
+
+    def _directory(self, replica: NodeId) -> Uuid:
+        found = self.directories.get(replica)
+        return self.rules.default_directory(replica) if found is None else found
+
+    # --- election -----------------------------------------------------------------------------------------------------
+
+    def _elect(self, record: PartitionChangeRecord) -> None:
+        leader, is_unclean = self._leader()
+        if leader == self.before.leader:
+            return
+        record.leader = leader
+        if leader in self._elr:
+            self.isr = (leader,)
+            self._elr = tuple(each for each in self._elr if each != leader)
+        if is_unclean:
+            record.isr = [leader]
+            if self.before.recovery != Recovery.RECOVERING:
+                record.leader_recovery_state = Recovery.RECOVERING
+
+    def _leader(self) -> tuple[NodeId, bool]:
+        """Who is to lead, and whether that is unclean."""
+        present = self.before.leader
+        first = (self.replicas[0],) if self.election is Election.PREFERRED else ()
+        for each in (*first, present, *self.replicas):
+            if self._is_good(each):
+                return each, False
+        if self._last_known_leader_is_back():
+            return self.before.last_known_elr[0], True
+        if self.election is Election.UNCLEAN:
+            for each in self.replicas:
+                if self._is_alive(each):
+                    return each, True
+        return NO_NODE, False
+
+    def _is_good(self, replica: NodeId) -> bool:
+        return replica in (self.isr or self._elr) and self._is_alive(replica)
+
+    def _is_alive(self, replica: NodeId) -> bool:
+        """Its broker is active, and the directory it lies in is online."""
+        if replica not in self.before.replicas or not self.rules.is_active(replica):
+            return False
+        return is_online(self.before.directory_of(replica), self.rules.online_directories(replica))
+
+    def _last_known_leader_is_back(self) -> bool:
+        if not self.rules.is_elr_enabled or self.isr or self._elr:
+            return False
+        known = self.before.last_known_elr
+        return len(known) == 1 and self._is_alive(known[0])
+
+    def _bump_leader_epoch(self, record: PartitionChangeRecord) -> None:
+        if record.leader == LEADER_UNCHANGED:
+            record.leader = self.before.leader
+
+    # --- eligible leader replicas -------------------------------------------------------------------------------------
+
+    def _derive_elr(self) -> None:
+        """Below the least ISR, whoever leaves it holds all that is committed; at or above it nobody need be asked."""
+        if not self.rules.is_elr_enabled:
+            return
+        if len(self.isr) >= self.rules.min_isr:
+            self._elr = ()
+            return
+        left_out = {*self.isr, *self.unclean_replicas}
+        self._elr = tuple(sorted({*self._elr, *self.before.isr} - left_out))
+
+    def _set_elr(self, record: PartitionChangeRecord) -> None:
+        """None where an unclean election has made what they held void, and none where they are not enabled."""
+        is_clean = record.isr is None
+        elr = self._elr if is_clean and self.rules.is_elr_enabled else ()
+        if elr != self.before.elr:
+            record.eligible_leader_replicas = list(elr)
+
+    def _set_last_known_leader(self, record: PartitionChangeRecord) -> None:
+        """Kept from when a partition loses its leader until it has one again."""
+        if not self.rules.is_elr_enabled:
+            return
+        known = self.before.last_known_elr
+        if record.leader == NO_NODE and not known:
+            record.last_known_elr = [self.before.leader]
+        elif record.leader >= 0 and known:
+            record.last_known_elr = []
+
+
+def _holds(nodes: Nodes, others: Nodes) -> bool:
+    """All of the others are among the nodes."""
+    return all(each in nodes for each in others)
+
+
+def _is_nothing(record: PartitionChangeRecord) -> bool:
+    changes = (
+        record.isr,
+        record.replicas,
+        record.removing_replicas,
+        record.adding_replicas,
+        record.directories,
+        record.eligible_leader_replicas,
+        record.last_known_elr,
+    )
+    is_quiet = record.leader == LEADER_UNCHANGED and record.leader_recovery_state == RECOVERY_UNCHANGED
+    return is_quiet and all(each is None for each in changes)

@@ -1,0 +1,132 @@
+"""Where the replicas of new partitions go: spread over racks and brokers, leaders on brokers that are unfenced.
+
+Racks take turns, and within a rack its brokers do; each partition begins one further on, so that leaders and followers
+are spread alike. Fenced brokers are taken last, and never first. Source: KIP-36, KIP-631; Kafka `StripedReplicaPlacer`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from fastquorum.types import NodeId
+
+T = TypeVar("T")
+
+
+class Random(Protocol):
+    """Injected chance: `random.Random` in a node, the seed's generator in the simulator."""
+
+    def randrange(self, stop: int, /) -> int: ...
+
+
+class Usable(NamedTuple):
+    """A broker that may be given a replica."""
+
+    id: NodeId
+    rack: str | None
+    fenced: bool
+
+
+class PlacementError(Exception):
+    """So many replicas cannot be placed; the text says why."""
+
+
+class _Turns:
+    """Brokers that take turns; the first moves on from partition to partition."""
+
+    def __init__(self, brokers: Sequence[NodeId], chance: Random) -> None:
+        self.brokers = sorted(brokers)
+        self._offset = chance.randrange(len(brokers)) if brokers else 0
+        self._taken = 0
+        self._partition = 0
+
+    def next(self, partition: int) -> NodeId | None:
+        """Whose turn it is; None if all have had theirs in this partition."""
+        if not self.brokers:
+            return None
+        if self._partition != partition:
+            self._partition, self._taken = partition, 0
+            self._offset = (self._offset + 1) % len(self.brokers)
+        if self._taken >= len(self.brokers):
+            return None
+        self._taken += 1
+        return self.brokers[(self._offset + self._taken - 1) % len(self.brokers)]
+
+
+class _Rack:
+    def __init__(self, brokers: Sequence[Usable], chance: Random) -> None:
+        self.unfenced = _Turns([each.id for each in brokers if not each.fenced], chance)
+        self.fenced = _Turns([each.id for each in brokers if each.fenced], chance)
+
+    def next(self, partition: int) -> NodeId | None:
+        found = self.unfenced.next(partition)
+        return self.fenced.next(partition) if found is None else found
+
+    def shuffle(self, chance: Random) -> None:
+        _shuffle(self.unfenced.brokers, chance)
+        _shuffle(self.fenced.brokers, chance)
+
+
+class _Racks:
+    def __init__(self, brokers: Sequence[Usable], chance: Random) -> None:
+        self._chance = chance
+        by_rack: dict[str | None, list[Usable]] = {}
+        for each in brokers:
+            by_rack.setdefault(each.rack, []).append(each)
+        names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
+        self._racks = [_Rack(by_rack[name], chance) for name in names]
+        self._unfenced_count = sum(not each.fenced for each in brokers)
+        self._offset = chance.randrange(len(self._racks))
+        self._partition = 0
+
+    def place(self, replica_count: int) -> tuple[NodeId, ...]:
+        if self._partition == self._unfenced_count > 1:
+            # As many as there are brokers: from here on the same ones would come again.
+            _shuffle(self._racks, self._chance)
+            for rack in self._racks:
+                rack.shuffle(self._chance)
+            self._partition = 0
+        at = self._offset % len(self._racks)
+        self._offset = at + 1
+        first, skipped = self._leader(at)
+        placed = [first]
+        while len(placed) < replica_count:
+            if at == skipped:
+                skipped = -1  # it has had its turn for this partition
+            else:
+                found = self._racks[at].next(self._partition)
+                if found is not None:
+                    placed.append(found)
+            at = (at + 1) % len(self._racks)
+        self._partition += 1
+        return tuple(placed)
+
+    def _leader(self, at: int) -> tuple[NodeId, int]:
+        """Somebody unfenced, and in which rack."""
+        while True:
+            found = self._racks[at].unfenced.next(self._partition)
+            if found is not None:
+                return found, at
+            at = (at + 1) % len(self._racks)
+
+
+def place(
+    brokers: Sequence[Usable], partition_count: int, replica_count: int, chance: Random
+) -> list[tuple[NodeId, ...]]:
+    """The replicas of each partition, the first its preferred leader. PlacementError."""
+    if replica_count <= 0:
+        raise PlacementError(f"Invalid replication factor {replica_count}: the replication factor must be positive.")
+    if not any(not each.fenced for each in brokers):
+        raise PlacementError("All brokers are currently fenced, or have all their log directories cordoned.")
+    if replica_count > len(brokers):
+        raise PlacementError(
+            f"The target replication factor of {replica_count} cannot be reached because only {len(brokers)} broker(s) "
+            "are registered or some brokers have all their log directories cordoned."
+        )
+    racks = _Racks(brokers, chance)
+    return [racks.place(replica_count) for _ in range(partition_count)]
+
+
+def _shuffle(items: list[T], chance: Random) -> None:
+    for last in range(len(items) - 1, 0, -1):
+        other = chance.randrange(last + 1)
+        items[last], items[other] = items[other], items[last]

@@ -1,0 +1,23 @@
+"""Blocks of producer ids. Source: KIP-730; Kafka `ProducerIdControlManager`."""
+
+from typing import Final
+
+from fastquorum.controller.brokers import standing
+from fastquorum.controller.decisions import Decision, Refused
+from fastquorum.controller.state import ControllerState
+from fastquorum.wire.cluster_records import ProducerIdsRecord
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.producers import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+BLOCK: Final = 1000
+
+
+def allocate(state: ControllerState, request: AllocateProducerIdsRequest) -> Decision:
+    """AllocateProducerIds: the next block is the broker's. Refused: STALE_BROKER_EPOCH, UNKNOWN_SERVER_ERROR when there
+    are none left."""
+    broker = standing(state, request.broker_id, request.broker_epoch)
+    start = max(state.image.next_producer_id, 0)
+    if start > 2**63 - 1 - BLOCK:
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "there are no producer ids left")
+    record = ProducerIdsRecord(broker_id=broker.id, broker_epoch=broker.epoch, next_producer_id=start + BLOCK)
+    return Decision(AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=BLOCK), [record])

@@ -1,0 +1,145 @@
+"""Requests of the controller, each to what decides it, and what a refusal of each looks like."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from fastquorum.controller import (
+    brokers,
+    configs,
+    directories,
+    elections,
+    isr,
+    more_partitions,
+    producers,
+    reassignments,
+    topics,
+)
+from fastquorum.controller.decisions import Decision
+from fastquorum.controller.placement import Random
+from fastquorum.controller.state import ControllerState
+from fastquorum.types import Micros
+from fastquorum.wire import brokers as broker_messages
+from fastquorum.wire import configs as config_messages
+from fastquorum.wire import partitions as partition_messages
+from fastquorum.wire import producers as producer_messages
+from fastquorum.wire import topics as topic_messages
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+
+
+def decide(state: ControllerState, message: Message, version: int, now_us: Micros, chance: Random) -> Decision:
+    """What comes of a request. Refused, with Kafka's error, if nothing does. One of DECIDED."""
+    match message:
+        case broker_messages.BrokerHeartbeatRequest():
+            return brokers.heartbeat(state, message)
+        case broker_messages.BrokerRegistrationRequest():
+            return brokers.register(state, message, version, now_us)
+        case broker_messages.UnregisterBrokerRequest():
+            return brokers.unregister(state, message)
+        case broker_messages.ControllerRegistrationRequest():
+            return brokers.register_controller(state, message)
+        case partition_messages.AlterPartitionRequest():
+            return isr.alter_partition(state, message, version)
+        case partition_messages.AssignReplicasToDirsRequest():
+            return directories.assign_replicas(state, message)
+        case producer_messages.AllocateProducerIdsRequest():
+            return producers.allocate(state, message)
+        case config_messages.IncrementalAlterConfigsRequest():
+            return configs.incremental_alter_configs(state, message)
+        case config_messages.AlterConfigsRequest():
+            return configs.alter_configs(state, message)
+        case topic_messages.CreateTopicsRequest():
+            return topics.create_topics(state, message, chance)
+        case topic_messages.DeleteTopicsRequest():
+            return topics.delete_topics(state, message, version)
+        case topic_messages.CreatePartitionsRequest():
+            return more_partitions.create_partitions(state, message, chance)
+        case partition_messages.ElectLeadersRequest():
+            return elections.elect_leaders(state, message)
+        case partition_messages.AlterPartitionReassignmentsRequest():
+            return reassignments.alter_reassignments(state, message)
+        case partition_messages.ListPartitionReassignmentsRequest():
+            return reassignments.list_reassignments(state, message)
+    raise AssertionError(f"{type(message).__name__} is not the controller's")
+
+
+def refused(message: Message, version: int, code: ErrorCode, text: str = "") -> Message:
+    """The answer to a request of which nothing comes: the error on top, or at each part where it has no place there."""
+    match message:
+        case topic_messages.CreateTopicsRequest():
+            made = topic_messages.CreateTopicsResponse.CreatableTopicResult
+            results = [made(name=each.name, error_code=code, error_message=text or None) for each in message.topics]
+            return topic_messages.CreateTopicsResponse(topics=results)
+        case topic_messages.DeleteTopicsRequest():
+            gone = topic_messages.DeleteTopicsResponse.DeletableTopicResult
+            by_name = [gone(name=name, error_code=code) for name in message.topic_names if version < 6]
+            by_state = [gone(name=each.name, topic_id=each.topic_id, error_code=code) for each in message.topics]
+            return topic_messages.DeleteTopicsResponse(responses=[*by_name, *by_state])
+        case topic_messages.CreatePartitionsRequest():
+            more = topic_messages.CreatePartitionsResponse.CreatePartitionsTopicResult
+            told = [more(name=each.name, error_code=code, error_message=text or None) for each in message.topics]
+            return topic_messages.CreatePartitionsResponse(results=told)
+        case config_messages.IncrementalAlterConfigsRequest() | config_messages.AlterConfigsRequest():
+            return _not_altered(message, code, text)
+        case partition_messages.ElectLeadersRequest() if version == 0:  # which has no error on top
+            return _not_elected(message, code, text)
+    answer: Any = _ANSWERS[type(message)](error_code=code)
+    if text and hasattr(answer, "error_message"):
+        answer.error_message = text
+    return answer  # type: ignore[no-any-return]  # one of _ANSWERS
+
+
+def _not_altered(
+    message: config_messages.IncrementalAlterConfigsRequest | config_messages.AlterConfigsRequest,
+    code: ErrorCode,
+    text: str,
+) -> Message:
+    is_incremental = isinstance(message, config_messages.IncrementalAlterConfigsRequest)
+    of = config_messages.IncrementalAlterConfigsResponse if is_incremental else config_messages.AlterConfigsResponse
+    answer: Any = of()
+    for each in message.resources:
+        told = of.AlterConfigsResourceResponse(
+            resource_type=each.resource_type, resource_name=each.resource_name, error_code=code
+        )
+        told.error_message = text or None
+        answer.responses.append(told)
+    return answer  # type: ignore[no-any-return]  # one of the two
+
+
+def _not_elected(message: partition_messages.ElectLeadersRequest, code: ErrorCode, text: str) -> Message:
+    results = partition_messages.ElectLeadersResponse.ReplicaElectionResult
+    answer = partition_messages.ElectLeadersResponse()
+    for topic in message.topic_partitions or ():
+        told = [
+            results.PartitionResult(partition_id=number, error_code=code, error_message=text or None)
+            for number in topic.partitions
+        ]
+        answer.replica_election_results.append(results(topic=topic.topic, partition_result=told))
+    return answer
+
+
+_ANSWERS: Final[Mapping[type[Message], Callable[..., Message]]] = MappingProxyType(
+    {
+        broker_messages.BrokerHeartbeatRequest: broker_messages.BrokerHeartbeatResponse,
+        broker_messages.BrokerRegistrationRequest: broker_messages.BrokerRegistrationResponse,
+        broker_messages.ControllerRegistrationRequest: broker_messages.ControllerRegistrationResponse,
+        broker_messages.UnregisterBrokerRequest: broker_messages.UnregisterBrokerResponse,
+        partition_messages.AlterPartitionRequest: partition_messages.AlterPartitionResponse,
+        partition_messages.AlterPartitionReassignmentsRequest: partition_messages.AlterPartitionReassignmentsResponse,
+        partition_messages.AssignReplicasToDirsRequest: partition_messages.AssignReplicasToDirsResponse,
+        partition_messages.ElectLeadersRequest: partition_messages.ElectLeadersResponse,
+        partition_messages.ListPartitionReassignmentsRequest: partition_messages.ListPartitionReassignmentsResponse,
+        producer_messages.AllocateProducerIdsRequest: producer_messages.AllocateProducerIdsResponse,
+    }
+)
+"""Those whose errors stand on top."""
+DECIDED: Final[tuple[type[Message], ...]] = (
+    *_ANSWERS,
+    config_messages.AlterConfigsRequest,
+    config_messages.IncrementalAlterConfigsRequest,
+    topic_messages.CreateTopicsRequest,
+    topic_messages.DeleteTopicsRequest,
+    topic_messages.CreatePartitionsRequest,
+)
+"""Every request that `decide` takes."""

@@ -1,0 +1,200 @@
+"""What the active controller knows: the image with all that it has appended, committed or not, and what follows from
+that.
+
+Thrown away with the lead. Changed only by records, once they are in the log (`applied`); requests read it.
+Source: KIP-631; Kafka `QuorumController`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from fastquorum.controller.heartbeats import Heartbeats
+from fastquorum.controller.image import Image
+from fastquorum.controller.image.configs import Resource, ResourceType
+from fastquorum.controller.image.features import KRAFT_VERSION, METADATA_VERSION, Level
+from fastquorum.controller.image.image import ImageEditor
+from fastquorum.controller.image.partition import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
+from fastquorum.controller.image.registrations import Broker
+from fastquorum.controller.image.topics import Topic
+from fastquorum.controller.index import PartitionIndex, PartitionKey
+from fastquorum.controller.partition_change import Election, PartitionChange, Rules
+from fastquorum.types import Micros, NodeId, Offset, Uuid
+from fastquorum.wire.broker_records import (
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    RegisterBrokerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from fastquorum.wire.cluster_records import AbortTransactionRecord
+from fastquorum.wire.message import Message
+
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """What the controller was started with. Names and defaults are Kafka's."""
+
+    cluster_id: str
+    session_timeout_us: Micros = 9_000_000
+    """`broker.session.timeout.ms`"""
+    default_replication_factor: int = 1
+    num_partitions: int = 1
+    min_insync_replicas: int = 1
+    unclean_leader_election: bool = False
+    leader_imbalance_check_us: Micros = 300_000_000
+    """`leader.imbalance.check.interval.seconds`: how often preferred leaders are looked for; 0: never, as with
+    `auto.leader.rebalance.enable=false`."""
+    unclean_election_check_us: Micros = 300_000_000
+    """`unclean.leader.election.interval.ms`: how often leaders are looked for where nobody leads."""
+    leader_imbalance_per_run_max: int = 1000
+    """Elections that one look for imbalanced or leaderless partitions makes at most."""
+
+
+class Prepared(NamedTuple):
+    """Records that fit the image, if they are written at this offset."""
+
+    base_offset: Offset
+    records: Sequence[Message]
+    editor: ImageEditor
+
+
+class ControllerState:
+    """Of the active controller; one thread's."""
+
+    def __init__(
+        self, settings: ControllerSettings, image: Image, next_offset: Offset, kraft_version: int, now_us: Micros
+    ) -> None:
+        """The lead begins, and everything below next_offset is in the image."""
+        self.settings: Final = settings
+        self.kraft_version = kraft_version
+        """Finalized by the quorum, not by the image."""
+        self.image = image
+        self.next_offset = next_offset
+        """Of the next record that is appended."""
+        self.index: Final = PartitionIndex.of(image.topics)
+        self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us)
+
+    @property
+    def level(self) -> Level:
+        """metadata.version. The first records of a log say it, before any request is dealt with."""
+        level = self.image.features.metadata_version
+        assert level is not None, "no record has said the metadata.version"
+        return level
+
+    @property
+    def finalized_features(self) -> dict[str, int]:
+        """Every finalized feature, the quorum's own among them."""
+        levels = {METADATA_VERSION: int(self.level), KRAFT_VERSION: self.kraft_version}
+        return levels | dict(sorted(self.image.features.levels.items()))
+
+    def prepare(self, records: Sequence[Message]) -> "Prepared":
+        """What follows from records that would come next. ImageFailed if they do not fit: they must not be written,
+        since no controller could read on behind them."""
+        editor = ImageEditor(self.image)
+        for offset, record in enumerate(records, self.next_offset):
+            if not isinstance(record, AbortTransactionRecord):  # what it ends never came into the image
+                editor.apply(record, offset)
+        return Prepared(self.next_offset, records, editor)
+
+    def applied(self, prepared: "Prepared") -> None:
+        """These records are in the log, where they were prepared for."""
+        base_offset, records, editor = prepared
+        assert base_offset == self.next_offset, "something else was written meanwhile"
+        for topic_id, number, before, after in editor.partition_changes():
+            self.index.update(PartitionKey(topic_id, number), before, after)
+        self.image = editor.finish()
+        self.next_offset = base_offset + len(records)
+        for offset, record in enumerate(records, base_offset):
+            self._heed(record, offset)
+
+    def _heed(self, record: Message, offset: Offset) -> None:
+        brokers, heartbeats = self.image.brokers, self.heartbeats
+        match record:
+            case RegisterBrokerRecord(broker_id=broker_id) if broker_id in brokers:
+                heartbeats.registered(brokers[broker_id], offset)
+            case BrokerRegistrationChangeRecord(broker_id=broker_id) if broker_id in brokers:
+                heartbeats.changed(brokers[broker_id])
+            case FenceBrokerRecord(id=broker_id) | UnfenceBrokerRecord(id=broker_id) if broker_id in brokers:
+                heartbeats.changed(brokers[broker_id])
+            case UnregisterBrokerRecord(broker_id=broker_id):
+                heartbeats.unregistered(broker_id)
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def is_active(self, broker_id: NodeId) -> bool:
+        """Registered, unfenced, not shutting down."""
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and broker.is_active
+
+    def broker_with(self, directory: Uuid) -> Broker | None:
+        """Whoever has registered a directory."""
+        return next((each for _, each in sorted(self.image.brokers.items()) if directory in each.directories), None)
+
+    def topic_setting(self, topic_name: str, name: str) -> str | None:
+        """As it was set for the topic, or as every broker's default."""
+        for resource in (Resource(ResourceType.TOPIC, topic_name), Resource(ResourceType.BROKER, "")):
+            values = self.image.configs.get(resource)
+            if values is not None and name in values:
+                return values[name]
+        return None
+
+    def min_isr(self, topic: Topic) -> int:
+        """Never above the number of replicas: a topic that asks for more than it has would never be above it."""
+        said = self.topic_setting(topic.name, MIN_INSYNC_REPLICAS)
+        is_number = said is not None and said.strip().isdecimal()  # or somebody else has written it
+        wanted = int(said) if said is not None and is_number else self.settings.min_insync_replicas
+        first = topic.partitions.get(0)
+        return wanted if first is None else min(wanted, len(first.replicas))
+
+    def allows_unclean_election(self, topic: Topic) -> bool:
+        said = self.topic_setting(topic.name, UNCLEAN_LEADER_ELECTION)
+        return self.settings.unclean_leader_election if said is None else said.strip().lower() == "true"
+
+    # --- changing a partition -----------------------------------------------------------------------------------------
+
+    def change(
+        self,
+        key: PartitionKey,
+        *,
+        gone: NodeId | None = None,
+        back: NodeId | None = None,
+        election: Election | None = None,
+    ) -> PartitionChange:
+        """The beginning of a partition's change, in which `gone` may not lead, though it is registered as active still,
+        and `back` may, though it is registered as fenced. The election is the one that the topic allows, unless given.
+        """
+        topic = self.image.topics.by_id[key.topic_id]
+        before = topic.partitions.get(key.partition_id)
+        assert before is not None, f"{topic.name}-{key.partition_id} is indexed and not there"
+        if election is None:
+            election = Election.UNCLEAN if self.allows_unclean_election(topic) else Election.ONLINE
+        rules = Rules(
+            self.level,
+            self.min_isr(topic),
+            self.image.features.is_elr_enabled,
+            lambda broker: broker != gone and (broker == back or self.is_active(broker)),
+            self._online_directories,
+            self.default_directory,
+        )
+        return PartitionChange(key.topic_id, key.partition_id, before, rules, election)
+
+    def default_directory(self, broker_id: NodeId) -> Uuid:
+        """Where a broker puts a replica on its own: its only directory; else it will say so."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None:
+            return DIRECTORY_UNASSIGNED
+        if not broker.directories:
+            return DIRECTORY_MIGRATING
+        return broker.directories[0] if len(broker.directories) == 1 else DIRECTORY_UNASSIGNED
+
+    def _online_directories(self, broker_id: NodeId) -> tuple[Uuid, ...]:
+        broker = self.image.brokers.get(broker_id)
+        return broker.directories if broker is not None else ()
+
+
+def without(nodes: Iterable[NodeId], gone: NodeId) -> tuple[NodeId, ...]:
+    return tuple(each for each in nodes if each != gone)

@@ -1,0 +1,318 @@
+"""The controller of a metadata quorum, on the replica that leads: requests in, records through the log, answers out.
+
+A request is decided on all that was appended before it, committed or not; its records are one batch, or, of what may be
+cut off, several; its answer waits until they are committed, and what was decided on. When the lead ends, what was not
+committed is thrown away with the state, and whoever waits asks the next leader. Sans-IO; belongs to the replica's
+thread. Nobody else appends here.
+Source: KIP-631; Kafka `QuorumController`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fastquorum.config import QuorumConfig
+from fastquorum.controller import brokers, elections
+from fastquorum.controller.decisions import Refused, brief, record_version
+from fastquorum.controller.placement import Random
+from fastquorum.controller.requests import decide
+from fastquorum.controller.state import ControllerSettings, ControllerState
+from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
+from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Kernels
+from fastquorum.node.controller_door import Asked, read
+from fastquorum.node.inbound import Request
+from fastquorum.node.log_reader import LogReader
+from fastquorum.node.no_ops import Idleness
+from fastquorum.node.replay import Replay
+from fastquorum.node.shell import Shell
+from fastquorum.types import Epoch, Micros, Offset
+from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.cluster_records import AbortTransactionRecord, NoOpRecord
+from fastquorum.wire.metadata_records import encode_metadata_record
+
+if TYPE_CHECKING:
+    from fastquorum.node.replica import Replica
+
+SESSION_LOOKS: Final = 8
+"""Times in a session timeout that the silent are looked for."""
+AGAIN_US: Final = 1_000_000
+"""After which elections are looked for again, if not all that was to change could be appended."""
+PIECE_RECORDS: Final = 10_000
+"""Of what need not be one batch, in one. Kafka's number."""
+
+
+class _Waiting(NamedTuple):
+    """An answer, until all below an offset is committed."""
+
+    end_offset: Offset
+    asked: Asked
+    answer: Message
+
+
+@dataclass(slots=True)
+class _Look:
+    """For elections, every so often."""
+
+    find: Callable[[ControllerState], list[Message]]
+    every_us: Micros
+    at_us: Micros
+
+
+class _Ticket:
+    """One batch of the controller's."""
+
+    __slots__ = ("_base_offset", "_role")
+
+    def __init__(self, role: "ControllerRole", base_offset: Offset) -> None:
+        self._role = role
+        self._base_offset = base_offset
+
+    def committed(self, base_offset: Offset) -> None:
+        if base_offset != self._base_offset:
+            self._role.misplaced(base_offset, self._base_offset)
+
+    def failed(self, error: FastQuorumError) -> None:
+        self._role.lose()
+
+
+class ControllerRole:
+    """Of one replica."""
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        kernels: Kernels,
+        shell: Shell,
+        reader: LogReader,
+        config: QuorumConfig,
+        chance: Random,
+    ) -> None:
+        """Of `config`: the largest batch, and when a no-op is appended because nothing else was. `chance` decides where
+        replicas go, and draws topic ids."""
+        self._settings = settings
+        self._shell = shell
+        self._idleness = Idleness(shell, config.idle_us_max)
+        self._batch_bytes_max = config.batch_bytes_max
+        self._chance = chance
+        self.replay = Replay(kernels, shell, reader)
+        self._state: ControllerState | None = None
+        self._epoch: Epoch = -1
+        self._waiting: deque[_Waiting] = deque()
+        self._look_at_us: Micros = -1
+        self._fault: ImageFailed | None = None
+        self._looks: list[_Look] = []
+
+    def bind(self, replica: "Replica", answer: Callable[[Request, Message], None]) -> None:
+        """The replica that leads, or does not, and who takes answers; once, by assembly."""
+        self._replica = replica
+        self._answer = answer
+
+    @property
+    def is_active(self) -> bool:
+        """This is the controller, and has read all that was before it."""
+        return self._state is not None
+
+    @property
+    def state(self) -> ControllerState | None:
+        """What it decides on, while it is active."""
+        return self._state
+
+    # --- the replica's turns ------------------------------------------------------------------------------------------
+
+    @property
+    def deadline_us(self) -> Micros:
+        """When `on_tick` is next due; -1 never, 0 at once."""
+        if self.replay.is_behind:
+            return 0
+        if self._state is None:
+            return -1
+        due = [self._look_at_us, *(look.at_us for look in self._looks)]
+        if self._idleness.deadline_us >= 0:
+            due.append(self._idleness.deadline_us)
+        return min(due)
+
+    def misplaced(self, offset: Offset, decided_for: Offset) -> None:
+        """A batch did not go where it was decided for: what follows from it is not so. Told when all fates are."""
+        self._fault = ImageFailed(
+            f"the controller's records went to offset {offset}, and were decided for {decided_for}: somebody else "
+            "appends to this log"
+        )
+
+    def on_committed(self, now_us: Micros) -> None:
+        """The high watermark moved. ImageFailed stops the replica."""
+        if self._fault is not None:
+            raise self._fault
+        self.replay.turn()
+        self._answer_committed()
+        self.on_turn(now_us)
+
+    def on_turn(self, now_us: Micros) -> None:
+        """Something happened to the replica: it may lead, or have stopped leading."""
+        if self._state is not None and not self._leads:
+            self.lose()
+        if self._state is None and self._may_begin:
+            self._begin(now_us)
+
+    def on_tick(self, now_us: Micros) -> None:
+        self.replay.turn()
+        self.on_turn(now_us)
+        state = self._state
+        if state is None:
+            return
+        if self._look_at_us <= now_us:
+            look_us = self._settings.session_timeout_us // SESSION_LOOKS
+            if now_us - self._look_at_us > look_us:  # this thread, or the whole machine, stood still
+                state.heartbeats.paused(now_us - self._look_at_us, now_us)
+            self._look_at_us = now_us + look_us
+            while self._state is not None and (records := brokers.fence_expired(state, now_us)):
+                if not self._append(state, records, now_us, is_atomic=False):
+                    break
+        for look in self._looks:
+            if look.at_us <= now_us and self._state is not None:
+                self._look(look, state, now_us)
+        if self._state is not None and self._idleness.is_due(now_us):
+            self._append(state, [NoOpRecord()], now_us)
+
+    def _look(self, look: _Look, state: ControllerState, now_us: Micros) -> None:
+        records = look.find(state)
+        look.at_us = now_us + look.every_us
+        if (
+            self._append(state, records, now_us, is_atomic=False)
+            and len(records) >= state.settings.leader_imbalance_per_run_max
+        ):
+            look.at_us = now_us  # there may be more; whatever else waits comes first
+
+    # --- the lead -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _leads(self) -> bool:
+        return self._shell.is_leader and self._replica.raft.epoch == self._epoch
+
+    @property
+    def _may_begin(self) -> bool:
+        """This replica leads, its image holds all of the log, and that has said the metadata.version."""
+        if not self._shell.is_leader or self.replay.image.features.metadata_version is None:
+            return False
+        with self._shell.lock:
+            return self.replay.next_offset == self._shell.log.end_offset
+
+    def _begin(self, now_us: Micros) -> None:
+        raft = self._replica.raft
+        kraft_version = raft.describe().kraft_version
+        self._epoch = raft.epoch
+        self._state = ControllerState(self._settings, self.replay.image, self.replay.next_offset, kraft_version, now_us)
+        self._look_at_us = now_us + self._settings.session_timeout_us // SESSION_LOOKS
+        self._looks = [
+            _Look(find, every_us, now_us + every_us)
+            for find, every_us in (
+                (elections.balance, self._settings.leader_imbalance_check_us),
+                (elections.elect_missing, self._settings.unclean_election_check_us),
+            )
+            if every_us
+        ]
+        if self.replay.is_in_transaction:
+            ended = self._append(self._state, [AbortTransactionRecord(reason="Controller failover")], now_us)
+            if not ended:  # what came next would be inside it, and be thrown away with it
+                self._state = None
+
+    def lose(self) -> None:
+        """The lead is over, or its records' fate is open: whoever waits asks the next leader."""
+        self._state = None
+        waiting, self._waiting = self._waiting, deque()
+        for each in waiting:
+            each.asked.refuse(ErrorCode.NOT_CONTROLLER)
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def on_request(self, request: Request, now_us: Micros) -> None:
+        """Decide it now, and answer when that is committed."""
+        self.on_turn(now_us)
+        asked = read(request, self._answer)
+        if asked is not None:
+            self._decide(asked, now_us)
+
+    def _decide(self, asked: Asked, now_us: Micros) -> None:
+        state, message = self._state, asked.message
+        if state is None:
+            asked.refuse(ErrorCode.NOT_CONTROLLER)
+            return
+        if isinstance(message, BrokerHeartbeatRequest):
+            state.heartbeats.touch(message.broker_id, message.broker_epoch, now_us)
+        try:
+            decision = decide(state, message, asked.version, now_us, self._chance)
+        except Refused as refused:
+            asked.refuse(refused.code, refused.text)
+            return
+        try:
+            if not self._append(state, decision.records, now_us, asked, is_atomic=decision.is_atomic):
+                return
+        except (ImageFailed, WireError) as error:  # a fault of ours; nothing was written, and nothing follows from it
+            asked.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, brief(f"the controller has decided what cannot be: {error}"))
+            return
+        if isinstance(message, BrokerHeartbeatRequest):
+            brokers.heartbeat_done(state, message)
+        self._waiting.append(_Waiting(state.next_offset, asked, decision.answer))
+        self._answer_committed()
+
+    def _append(
+        self,
+        state: ControllerState,
+        records: Sequence[Message],
+        now_us: Micros,
+        asked: Asked | None = None,
+        *,
+        is_atomic: bool = True,
+    ) -> bool:
+        """Written, and the state after it. False if not all of it can be now: whoever asked is told why.
+
+        Raises ImageFailed, with nothing of the batch written, if the records do not fit the image.
+        """
+        piece = max(len(records), 1) if is_atomic else PIECE_RECORDS
+        for start in range(0, len(records), piece):
+            code, text = self._append_piece(state, records[start : start + piece], now_us)
+            if code is not ErrorCode.NONE:
+                if asked is not None:
+                    asked.refuse(code, text)
+                if start or asked is None:
+                    self._look_again(now_us)
+                return False
+        return True
+
+    def _look_again(self, now_us: Micros) -> None:
+        """Something was cut off: leaders may be missing that could be elected."""
+        for look in self._looks:
+            look.at_us = min(look.at_us, now_us + AGAIN_US)
+
+    def _append_piece(
+        self, state: ControllerState, records: Sequence[Message], now_us: Micros
+    ) -> tuple[ErrorCode, str]:
+        prepared = state.prepare(records)
+        values = [encode_metadata_record(record, record_version(record, state.level)) for record in records]
+        code, text = self._write(values, _Ticket(self, state.next_offset), now_us)
+        if code is ErrorCode.NONE:
+            state.applied(prepared)
+        return code, text
+
+    def _write(self, values: Sequence[bytes], ticket: _Ticket, now_us: Micros) -> tuple[ErrorCode, str]:
+        # Looked at here, since a batch that waits for its turn would be refused only after others were built on it.
+        size_bytes = BATCH_HEADER_BYTES + sum(len(value) + RECORD_OVERHEAD_MAX for value in values)
+        if size_bytes > self._batch_bytes_max:
+            text = f"{len(values)} records with {size_bytes} bytes do not fit into a batch of {self._batch_bytes_max}"
+            return ErrorCode.POLICY_VIOLATION, text
+        try:
+            self._shell.append(values, ticket, now_us)
+        except NotLeader:
+            return ErrorCode.NOT_CONTROLLER, ""
+        except Overloaded:
+            return ErrorCode.REQUEST_TIMED_OUT, "too much waits to be committed"
+        except RecordTooLarge as error:
+            return ErrorCode.POLICY_VIOLATION, str(error)
+        return ErrorCode.NONE, ""
+
+    def _answer_committed(self) -> None:
+        high_watermark = self._shell.high_watermark
+        while self._waiting and self._waiting[0].end_offset <= high_watermark:
+            first = self._waiting.popleft()
+            first.asked.answer(first.answer)

@@ -1,0 +1,120 @@
+"""The image of a metadata log at an offset, from a directory that nobody runs: a snapshot, and what follows it."""
+
+from collections.abc import Iterator
+
+from fastquorum.controller.image import Image
+from fastquorum.controller.image.fold import Fold, Place
+from fastquorum.errors import CorruptionError, DirectoryError, ImageFailed, OffsetOutOfRange, UsageError, WireError
+from fastquorum.kernels import Kernels
+from fastquorum.storage.checkpoint import CheckpointTimes, checkpoint_batches
+from fastquorum.storage.offline import OfflineLog, StoredBatch
+from fastquorum.types import Offset, OffsetAndEpoch, VoterSet
+from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
+
+
+def fold_log(log: OfflineLog, kernels: Kernels, end_offset: Offset | None = None, *, after: Fold | None = None) -> Fold:
+    """The log's records below end_offset (None: all there are), folded.
+
+    It goes on with `after`, or begins with the latest good snapshot that ends at or below end_offset. Where a
+    transaction is open at the end, the image is as before it.
+
+    Raises:
+        OffsetOutOfRange: the log does not reach so far, or no longer holds what precedes it.
+        ImageFailed: a record does not fit, or is no metadata record.
+        CorruptionError: bytes below end_offset are damaged.
+        DirectoryError: it holds no metadata.
+    """
+    if log.holds_user_records:
+        raise DirectoryError("it holds user records: only a metadata log has an image", path=log.path)
+    fold = _start(log, kernels, end_offset) if after is None else after
+    for batch in log.batches(fold.next_offset):
+        if end_offset is not None and batch.info.base_offset >= end_offset:
+            break
+        _add(fold, kernels, batch, end_offset)
+    if end_offset is not None and fold.next_offset < end_offset:
+        bases = log.segment_bases
+        raise OffsetOutOfRange(
+            offset=end_offset, start_offset=bases[0] if bases else fold.next_offset, end_offset=fold.next_offset
+        )
+    return fold
+
+
+def fold_snapshot(log: OfflineLog, kernels: Kernels, snapshot: OffsetAndEpoch) -> Fold:
+    """What a snapshot holds. ImageFailed, CorruptionError."""
+    held = Fold()
+    for batch in log.checkpoint_batches(snapshot):
+        if not batch.info.is_control:
+            _add(held, kernels, batch, None)
+    state = log.checkpoint_state(snapshot)
+    return Fold(held.image, Place(snapshot.offset, snapshot.epoch, state.last_contained_ms))
+
+
+def _start(log: OfflineLog, kernels: Kernels, end_offset: Offset | None) -> Fold:
+    bases = log.segment_bases
+    start_offset = bases[0] if bases else 0
+    for snapshot in sorted(log.checkpoints, reverse=True):
+        is_left_behind = snapshot.offset < start_offset  # what lies between it and the log is gone
+        if is_left_behind or (end_offset is not None and snapshot.offset > end_offset):
+            continue
+        try:
+            return fold_snapshot(log, kernels, snapshot)
+        except CorruptionError:
+            if snapshot.offset == start_offset:
+                raise  # what precedes the log is nowhere else
+    if start_offset > 0:
+        wanted = start_offset if end_offset is None else end_offset
+        raise OffsetOutOfRange(
+            f"there is no snapshot at or below offset {wanted}, and the log begins at {start_offset}",
+            offset=wanted,
+            start_offset=start_offset,
+        )
+    return Fold()
+
+
+def _add(fold: Fold, kernels: Kernels, batch: StoredBatch, end_offset: Offset | None) -> None:
+    """What a batch holds from where the fold stands to end_offset."""
+    info = batch.info
+    if info.is_control:
+        end = info.last_offset + 1
+        fold.skip(end if end_offset is None else min(end, end_offset), info.leader_epoch, info.max_timestamp_ms)
+        return
+    for offset, value in _records(kernels, batch):
+        if offset < fold.next_offset:
+            continue
+        if end_offset is not None and offset >= end_offset:
+            return
+        try:
+            message, _ = decode_metadata_record(value)
+        except WireError as error:
+            raise ImageFailed(f"it is no metadata record: {error}", "record", offset) from error
+        fold.add(offset, message, info.leader_epoch, info.max_timestamp_ms)
+
+
+def _records(kernels: Kernels, batch: StoredBatch) -> Iterator[tuple[Offset, bytes]]:
+    for record in kernels.decode_records(batch.data, verify_crc=False):
+        yield record.offset, record.value or b""
+
+
+def two_images(log: OfflineLog, kernels: Kernels, start: Offset, end: Offset | None) -> tuple[Image, Image]:
+    """The images at two offsets, which share what did not change. Errors as `fold_log`; UsageError if they are in the
+    wrong order."""
+    if end is not None and end < start:
+        raise UsageError(f"offset {end} is below {start}", "give the earlier one first")
+    fold = fold_log(log, kernels, start)
+    before = fold.image
+    return before, fold_log(log, kernels, end, after=fold).image
+
+
+def snapshot_batches(
+    kernels: Kernels, image: Image, place: Place, times: CheckpointTimes, kraft_version: int, voters: VoterSet | None
+) -> Iterator[bytes]:
+    """The batches of a snapshot of an image, made as they are taken: the image is immutable, and may be written at
+    leisure. ImageFailed if its metadata.version cannot say what it holds."""
+    return checkpoint_batches(
+        kernels,
+        times._replace(last_contained_ms=place.timestamp_ms),
+        epoch=place.epoch,
+        kraft_version=kraft_version,
+        voters=voters if kraft_version else None,
+        values=(encode_metadata_record(record, version) for record, version in image.records()),
+    )

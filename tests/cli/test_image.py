@@ -1,0 +1,91 @@
+"""`fastquorum image` and `image diff` over what Apache Kafka left."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.cli.conftest import Ran
+from tests.wire.golden import CLUSTER
+
+DIRECTORY = CLUSTER / "c1"
+
+
+def test_a_picture_of_the_cluster(fastquorum: Callable[..., Ran]) -> None:
+    ran = fastquorum("image", DIRECTORY)
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0] == "The image of offsets below 3836, epoch 3"
+    assert lines[1].startswith("Features: metadata.version 30, eligible.leader.replicas.version 1, group.version 1, ")
+    assert lines[1].endswith("(4.3-IV0)")
+    rows = [line.split() for line in lines]
+    assert ["BROKER", "STATE", "EPOCH", "RACK", "LISTENERS"] in rows
+    assert ["12", "active", "3096", "rack12", "PLAINTEXT://127.0.0.1:29012"] in rows
+    assert sum(row[:1] == ["TOPIC"] for row in rows) == 1
+    shown = json.loads(fastquorum("image", DIRECTORY, "--format", "json").out)
+    assert (shown["endOffset"], shown["epoch"]) == (3836, 3)
+    topics = shown["topics"]
+    assert [row[:3] for row in rows if row and row[0] in topics] == [
+        [name, topic["id"], str(len(topic["partitions"]))] for name, topic in sorted(topics.items())
+    ]
+
+
+def test_at_an_offset(fastquorum: Callable[..., Ran]) -> None:
+    shown = json.loads(fastquorum("image", DIRECTORY, "--at", 145, "--format", "json").out)
+    assert (shown["endOffset"], sorted(shown["brokers"]), shown["topics"]) == (145, ["11", "12", "13"], {})
+    assert fastquorum("image", DIRECTORY, "--at", 7).out.splitlines() == [
+        "The image of offsets below 3, epoch 1, in a transaction that is open at 7",
+        "Features: none",
+    ]
+
+
+def test_brokers_that_stop_or_are_fenced_are_told_apart(fastquorum: Callable[..., Ran]) -> None:
+    def states(at: int) -> list[str]:
+        rows = [line.split() for line in fastquorum("image", DIRECTORY, "--at", at).out.splitlines()]
+        return [row[1] for row in rows if row[:1] in (["11"], ["12"], ["13"])]
+
+    assert states(1816) == ["active", "active", "fenced"]
+    assert states(2458) == ["active", "stopping", "active"]
+
+
+def test_one_topic(fastquorum: Callable[..., Ran]) -> None:
+    topics = json.loads(fastquorum("image", DIRECTORY, "--format", "json").out)["topics"]
+    name, topic = next(iter(topics.items()))
+    assert json.loads(fastquorum("image", DIRECTORY, "--topic", name, "--format", "json").out) == {"name": name} | topic
+    first, header, *rows = fastquorum("image", DIRECTORY, "--topic", name).out.splitlines()
+    assert first == f"Topic {name}, id {topic['id']}"
+    assert header.split()[:5] == ["PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR"]
+    assert [row.split()[1] for row in rows] == [str(each["leader"]) for each in topic["partitions"].values()]
+    refused = fastquorum("image", DIRECTORY, "--topic", "nonsense")
+    assert (refused.code, refused.out) == (2, "")
+    assert "there is no topic 'nonsense' in the image" in refused.err
+
+
+def test_what_changed(fastquorum: Callable[..., Ran]) -> None:
+    fenced = ("image", "diff", DIRECTORY, "--from", 1815, "--to", 1816)
+    assert fastquorum(*fenced).out == "broker 13: fenced false -> true\n"
+    fencing = ("image", "diff", DIRECTORY, "--from", 1790, "--to", 1816)
+    words = fastquorum(*fencing).out.splitlines()
+    values = [json.loads(line) for line in fastquorum(*fencing, "--format", "json").out.splitlines()]
+    assert len(words) == len(values) > 1
+    assert {each["kind"] for each in values} == {"broker", "partition"}
+    assert all(line.startswith(f"{each['kind']} {each['name']}: ") for line, each in zip(words, values, strict=True))
+    assert fastquorum("image", "diff", DIRECTORY, "--from", 3836).out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        (("image", DIRECTORY, "--at", 9999), 2, "offset 9999 lies outside 0..3836"),
+        (("image", "diff", DIRECTORY, "--from", 5, "--to", 4), 2, "offset 4 is below 5"),
+        (("image", DIRECTORY / "nowhere"), 2, "nowhere"),
+        (("image", DIRECTORY, "--at", "x"), 2, "'x' is not a whole number from 0"),
+        (("image", "diff", DIRECTORY), 2, "--from"),
+        (("image",), 2, "DIR"),
+    ],
+)
+def test_what_cannot_be_shown(fastquorum: Callable[..., Ran], words: tuple[object, ...], code: int, why: str) -> None:
+    ran = fastquorum(*words)
+    assert (ran.code, ran.out) == (code, "")
+    assert why in ran.err
+    assert "Traceback" not in ran.err

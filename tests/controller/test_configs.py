@@ -1,0 +1,223 @@
+"""Configurations of topics and brokers are changed. KIP-133, KIP-339, KIP-966."""
+
+from typing import Any
+
+import pytest
+
+from fastquorum.controller import configs
+from fastquorum.controller.configs import Operation
+from fastquorum.controller.requests import refused
+from fastquorum.wire import decode, encode
+from fastquorum.wire.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from fastquorum.wire.error_codes import ErrorCode
+from tests.controller.rig import Controller
+
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
+SET, DELETE, APPEND, SUBTRACT = Operation
+Asked = IncrementalAlterConfigsRequest.AlterConfigsResource
+Replaced = AlterConfigsRequest.AlterConfigsResource
+
+
+def two(**fields: Any) -> Controller:
+    controller = Controller(**fields)
+    controller.start(1, 2)
+    controller.topic([1, 2])
+    return controller
+
+
+def of(kind: int, name: str, *changes: tuple[Any, ...]) -> Asked:
+    """A resource, and (operation, name, value) for each change."""
+    altered = [
+        Asked.AlterableConfig(config_operation=operation, name=key, value=value[0] if value else None)
+        for operation, key, *value in changes
+    ]
+    return Asked(resource_type=kind, resource_name=name, configs=altered)
+
+
+def alter(controller: Controller, *resources: Asked, validate_only: bool = False) -> list[tuple[int, str | None]]:
+    request = IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only)
+    answer = controller.decide(configs.incremental_alter_configs(controller.state, request))
+    assert isinstance(answer, IncrementalAlterConfigsResponse)
+    assert [(each.resource_type, each.resource_name) for each in answer.responses] == [
+        (each.resource_type, each.resource_name) for each in resources
+    ]
+    return [(each.error_code, each.error_message) for each in answer.responses]
+
+
+def held(controller: Controller, kind: int, name: str) -> dict[str, str]:
+    return dict(controller.state.image.configs.get((kind, name), {}))  # type: ignore[call-overload]
+
+
+OK = [(ErrorCode.NONE, None)]
+
+
+# --- one by one -------------------------------------------------------------------------------------------------------
+
+
+def test_a_value_is_set_and_taken_away() -> None:
+    controller = two()
+    assert alter(controller, of(TOPIC, "t", (SET, "retention.ms", "5"), (SET, "segment.ms", "7"))) == OK
+    assert held(controller, TOPIC, "t") == {"retention.ms": "5", "segment.ms": "7"}
+    assert alter(controller, of(TOPIC, "t", (DELETE, "retention.ms"))) == OK
+    assert held(controller, TOPIC, "t") == {"segment.ms": "7"}
+
+
+def test_what_is_so_already_is_not_written() -> None:
+    controller = two()
+    alter(controller, of(TOPIC, "t", (SET, "retention.ms", "5")))
+    assert alter(controller, of(TOPIC, "t", (SET, "retention.ms", "5"), (DELETE, "segment.ms"))) == OK
+    assert controller.written == []
+
+
+def test_to_a_broker_the_same_is_said_again() -> None:
+    """It reads its key stores anew for that."""
+    controller = two()
+    for _ in range(2):
+        assert alter(controller, of(BROKER, "1", (SET, "ssl.keystore.location", "/k"))) == OK
+        assert len(controller.written) == 1
+
+
+def test_lists_grow_and_shrink() -> None:
+    controller = two()
+    alter(controller, of(TOPIC, "t", (APPEND, "cleanup.policy", "compact")))
+    assert held(controller, TOPIC, "t") == {"cleanup.policy": "delete,compact"}
+    alter(controller, of(TOPIC, "t", (APPEND, "cleanup.policy", "compact,delete")))
+    assert controller.written == []
+    alter(controller, of(TOPIC, "t", (SUBTRACT, "cleanup.policy", "delete")))
+    assert held(controller, TOPIC, "t") == {"cleanup.policy": "compact"}
+    alter(controller, of(TOPIC, "t", (APPEND, "leader.replication.throttled.replicas", "0:1,0:2")))
+    assert held(controller, TOPIC, "t")["leader.replication.throttled.replicas"] == "0:1,0:2"
+
+
+def test_defaults_of_all_brokers_count_for_topics() -> None:
+    controller = two()
+    topic = controller.state.image.topics.named("t")
+    assert topic is not None
+    alter(
+        controller, of(BROKER, "", (SET, "min.insync.replicas", "2"), (SET, "unclean.leader.election.enable", "true"))
+    )
+    assert controller.state.min_isr(topic) == 2
+    assert controller.state.allows_unclean_election(topic)
+    alter(controller, of(TOPIC, "t", (SET, "min.insync.replicas", "1")))
+    assert controller.state.min_isr(topic) == 1
+
+
+def test_nothing_is_written_that_was_only_to_be_checked() -> None:
+    controller = two()
+    assert alter(controller, of(TOPIC, "t", (SET, "retention.ms", "5")), validate_only=True) == OK
+    assert held(controller, TOPIC, "t") == {}
+
+
+def test_each_resource_is_answered_for_itself() -> None:
+    controller = two()
+    told = alter(
+        controller,
+        of(TOPIC, "t", (SET, "retention.ms", "5")),
+        of(TOPIC, "u", (SET, "retention.ms", "5")),
+        of(BROKER, "1", (SET, "log.retention.ms", "5")),
+    )
+    assert [code for code, _ in told] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
+    assert held(controller, TOPIC, "t") == {"retention.ms": "5"}
+    assert held(controller, BROKER, "1") == {"log.retention.ms": "5"}
+
+
+@pytest.mark.parametrize(
+    ("resource", "code", "text"),
+    [
+        (of(TOPIC, "u", (SET, "retention.ms", "5")), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "'u' does not exist"),
+        (of(TOPIC, "t", (SET, "retention", "5")), ErrorCode.INVALID_CONFIG, "Unknown topic config name: retention"),
+        (of(TOPIC, "t", (SET, "retention.ms", "soon")), ErrorCode.INVALID_CONFIG, "Invalid value soon"),
+        (of(TOPIC, "t", (SET, "retention.ms")), ErrorCode.INVALID_REQUEST, "Null value not supported"),
+        (of(TOPIC, "t", (APPEND, "retention.ms", "5")), ErrorCode.INVALID_CONFIG, "Can't APPEND to key retention.ms"),
+        (of(TOPIC, "t", (SUBTRACT, "x", "5")), ErrorCode.INVALID_CONFIG, "Can't SUBTRACT to key x"),
+        (of(TOPIC, "t", (9, "x", "5")), ErrorCode.INVALID_REQUEST, "Unknown operation 9 on x"),
+        (of(BROKER, "one", (SET, "x", "5")), ErrorCode.INVALID_REQUEST, "base 10 number"),
+        (of(BROKER, "9" * 30_000, (SET, "x", "5")), ErrorCode.INVALID_REQUEST, "base 10 number"),
+        (of(BROKER, "7", (SET, "x", "5")), ErrorCode.BROKER_ID_NOT_REGISTERED, "No broker with id 7 found."),
+        (of(BROKER, "1", (SET, "x", "5" * 32_768)), ErrorCode.INVALID_CONFIG, "exceeds the maximum value size"),
+        (of(LOGGER, "1", (SET, "x", "5")), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 8"),
+        (of(GROUP, "g", (SET, "x", "5")), ErrorCode.UNSUPPORTED_VERSION, "Groups and client metrics"),
+        (of(METRICS, "m", (SET, "x", "5")), ErrorCode.UNSUPPORTED_VERSION, "Groups and client metrics"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_changes_nothing(resource: Asked, code: ErrorCode, text: str) -> None:
+    controller = two()
+    before = controller.state.image
+    [(got, told)] = alter(controller, resource)
+    assert got == code
+    assert told is not None
+    assert text in told
+    assert controller.state.image == before
+
+
+def test_of_a_resource_that_is_bad_in_part_nothing_is_changed() -> None:
+    controller = two()
+    alter(controller, of(TOPIC, "t", (SET, "segment.ms", "5"), (SET, "retention.ms", "soon")))
+    assert held(controller, TOPIC, "t") == {}
+
+
+def test_a_resource_that_is_named_twice_is_not_changed() -> None:
+    controller = two()
+    told = alter(controller, of(TOPIC, "t", (SET, "segment.ms", "5")), of(TOPIC, "t", (SET, "segment.ms", "6")))
+    assert told == [(ErrorCode.INVALID_REQUEST, "Duplicate resource.")] * 2
+    assert controller.written == []
+
+
+# --- as a whole -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_named_is_no_longer_set() -> None:
+    controller = two()
+    alter(controller, of(TOPIC, "t", (SET, "retention.ms", "5"), (SET, "segment.ms", "7")))
+    changes = [Replaced.AlterableConfig(name="segment.ms", value="8")]
+    request = AlterConfigsRequest(resources=[Replaced(resource_type=TOPIC, resource_name="t", configs=changes)])
+    answer = controller.decide(configs.alter_configs(controller.state, request))
+    assert isinstance(answer, AlterConfigsResponse)
+    assert [each.error_code for each in answer.responses] == [0]
+    assert held(controller, TOPIC, "t") == {"segment.ms": "8"}
+
+
+# --- with eligible leader replicas ------------------------------------------------------------------------------------
+
+
+def eligible(controller: Controller) -> tuple[int, ...]:
+    return controller.partition().elr
+
+
+def test_another_least_isr_makes_nobody_eligible() -> None:
+    """KIP-966."""
+    controller = two(elr=True)
+    alter(controller, of(TOPIC, "t", (SET, "min.insync.replicas", "2")))
+    controller.alter([1])
+    assert eligible(controller) == (2,)
+    alter(controller, of(TOPIC, "t", (SET, "min.insync.replicas", "1")))
+    assert eligible(controller) == ()
+
+
+def test_the_least_isr_is_the_clusters_and_not_a_brokers() -> None:
+    controller = two(elr=True)
+    assert alter(controller, of(BROKER, "", (SET, "min.insync.replicas", "2"))) == OK
+    assert alter(controller, of(BROKER, "", (DELETE, "min.insync.replicas"))) == [
+        (ErrorCode.INVALID_CONFIG, "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")
+    ]
+    assert alter(controller, of(BROKER, "1", (SET, "min.insync.replicas", "2"))) == [
+        (ErrorCode.INVALID_CONFIG, "Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
+    ]
+
+
+# --- refused as a whole -----------------------------------------------------------------------------------------------
+
+
+def test_an_error_stands_at_each_resource() -> None:
+    whole = AlterConfigsRequest(resources=[Replaced(resource_type=TOPIC, resource_name="t")])
+    single = IncrementalAlterConfigsRequest(resources=[of(TOPIC, "t")])
+    for request, answered in ((whole, AlterConfigsResponse), (single, IncrementalAlterConfigsResponse)):
+        read = decode(answered, 1, encode(refused(request, 1, ErrorCode.NOT_CONTROLLER, "why"), 1))
+        [told] = read.responses  # type: ignore[attr-defined]
+        assert (told.resource_type, told.resource_name) == (TOPIC, "t")
+        assert (told.error_code, told.error_message) == (ErrorCode.NOT_CONTROLLER, "why")

@@ -1,0 +1,104 @@
+"""Brokers tell in which of their directories their replicas lie. KIP-858."""
+
+from collections.abc import Mapping, Sequence
+
+from fastquorum.controller import directories
+from fastquorum.types import Uuid
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.partitions import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from tests.controller.rig import TOPIC_ID, Controller, directory_of, refusal, uuid
+
+Directory = AssignReplicasToDirsRequest.DirectoryData
+SECOND_DIRECTORY, LOST = uuid(601), uuid(602)
+
+
+def two(level: int = 30) -> Controller:
+    """Two brokers, the first with two directories, and two partitions on both."""
+    controller = Controller(level=level)
+    for broker_id, more in ((1, [SECOND_DIRECTORY]), (2, [])):
+        controller.register(broker_id, log_dirs=[directory_of(broker_id), *more])
+        controller.beat(broker_id)
+    controller.topic([1, 2], [2, 1])
+    return controller
+
+
+def assign(
+    controller: Controller, places: Mapping[Uuid, Sequence[int]], broker_id: int = 1, topic_id: Uuid = TOPIC_ID
+) -> list[int]:
+    """Partitions by directory; the code of each."""
+    topic = Directory.TopicData
+    request = AssignReplicasToDirsRequest(
+        broker_id=broker_id,
+        broker_epoch=controller.broker(broker_id).epoch,
+        directories=[
+            Directory(
+                id=where,
+                topics=[
+                    topic(topic_id=topic_id, partitions=[topic.PartitionData(partition_index=each) for each in numbers])
+                ],
+            )
+            for where, numbers in places.items()
+        ],
+    )
+    answer = controller.decide(directories.assign_replicas(controller.state, request))
+    assert isinstance(answer, AssignReplicasToDirsResponse)
+    assert [each.id for each in answer.directories] == list(places)
+    return [each.error_code for place in answer.directories for told in place.topics for each in told.partitions]
+
+
+def test_replicas_lie_where_their_broker_says() -> None:
+    controller = two()
+    assert assign(controller, {SECOND_DIRECTORY: [0, 1]}) == [0, 0]
+    assert controller.partition(0).directories == (SECOND_DIRECTORY, directory_of(2))
+    assert controller.partition(1).directories == (directory_of(2), SECOND_DIRECTORY)
+    assert controller.partition(0).leader == 1
+    assert controller.partition(0).leader_epoch == 0
+
+
+def test_said_again_it_is_not_written_again() -> None:
+    controller = two()
+    assign(controller, {SECOND_DIRECTORY: [0]})
+    assert assign(controller, {SECOND_DIRECTORY: [0]}) == [0]
+    assert controller.written == []
+
+
+def test_a_replica_in_a_directory_that_is_not_online_is_out_of_sync() -> None:
+    controller = two()
+    assert assign(controller, {LOST: [0, 1]}) == [0, 0]
+    assert (controller.partition(0).leader, controller.partition(0).isr) == (2, (2,))
+    assert (controller.partition(1).leader, controller.partition(1).isr) == (2, (2,))
+    assert controller.partition(0).directories[0] == LOST
+
+
+def test_when_the_directory_fails_what_was_moved_there_is_out_of_sync() -> None:
+    controller = two()
+    assign(controller, {SECOND_DIRECTORY: [0]})
+    controller.beat(1, offline_log_dirs=[SECOND_DIRECTORY])
+    assert controller.partition(0).isr == (2,)
+    assert controller.partition(1).isr == (2, 1)
+
+
+def test_each_is_answered_for_itself() -> None:
+    controller = two()
+    assert assign(controller, {SECOND_DIRECTORY: [0, 7]}) == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert assign(controller, {SECOND_DIRECTORY: [0]}, topic_id=uuid(9)) == [ErrorCode.UNKNOWN_TOPIC_ID]
+    controller.start(3)
+    assert assign(controller, {directory_of(3): [0]}, broker_id=3) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+def test_a_replica_lies_in_one_place() -> None:
+    controller = two()
+    assert assign(controller, {SECOND_DIRECTORY: [0], directory_of(1): [0]}) == [0, ErrorCode.INVALID_REQUEST]
+    assert controller.partition(0).directories[0] == SECOND_DIRECTORY
+
+
+def test_another_incarnation_is_refused() -> None:
+    controller = two()
+    request = AssignReplicasToDirsRequest(broker_id=1, broker_epoch=controller.broker(1).epoch + 1)
+    code = refusal(lambda: directories.assign_replicas(controller.state, request))
+    assert code is ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_before_directories_were_known() -> None:
+    controller = two(level=16)
+    assert refusal(lambda: assign(controller, {SECOND_DIRECTORY: [0]})) is ErrorCode.UNSUPPORTED_VERSION

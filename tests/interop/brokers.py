@@ -1,0 +1,200 @@
+"""Apache Kafka's brokers on our controllers, with no controller of Kafka's anywhere: started, killed, looked at."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+from fastquorum.cli.client import QuorumClient
+from fastquorum.cli.connection import Deadline
+from fastquorum.kernels import load
+from fastquorum.types import Endpoint
+from tests.process.cluster import fixed_ports
+
+from .directories import fastquorum
+from .kafka import Kafka
+from .mixed import HEAP, LOGGING, Member, properties
+from .nodes import CLUSTER_ID, DIRECTORY_IDS
+
+WAIT_S: Final = 90.0
+LOOK_S: Final = 0.1
+BROKERS: Final = (11, 12, 13)
+SETTINGS: Final = {
+    # Three brokers keep what Kafka would keep on more, and the first rebalance need not wait for others.
+    "offsets.topic.num.partitions": 3,
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.num.partitions": 3,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+    "group.initial.rebalance.delay.ms": 0,
+}
+
+
+def wait_for(what: str, is_so: Callable[[], object]) -> None:
+    until = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < until, f"still waiting for {what}"
+        time.sleep(LOOK_S)
+
+
+def our_controller(root: Path, node_id: int, port: int, voters: str) -> Member:
+    directory = root / f"controller-{node_id}"
+    fastquorum(
+        "format", "--data", directory, "--node-id", str(node_id), "--cluster-id", CLUSTER_ID, "--voters", voters,
+        "--log", "metadata",
+    )  # fmt: skip
+    config = properties(directory.with_suffix(".properties"), {})
+    command = [sys.executable, "-m", "fastquorum.cli", "run", "--data", str(directory), "--verbose", "--controller"]
+    command += ["--listen", f"127.0.0.1:{port}"]
+    return Member(node_id, port, directory, command, config, is_ours=True)
+
+
+def jvm_broker(kafka: Kafka, root: Path, node_id: int, port: int, bootstrap: str) -> Member:
+    directory = root / f"broker-{node_id}"
+    config = properties(
+        directory.with_suffix(".properties"),
+        {
+            "process.roles": "broker",
+            "node.id": node_id,
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "controller.quorum.bootstrap.servers": bootstrap,
+            "log.dirs": directory,
+            **SETTINGS,
+        },
+    )
+    kafka.storage("format", "-t", CLUSTER_ID, "-c", config)
+    logging = root / "log4j2.properties"
+    logging.write_text(LOGGING)
+    command = ["java", HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={logging}"]
+    command += ["-cp", kafka.class_path(), "kafka.Kafka", str(config)]
+    return Member(node_id, port, directory, command, config, is_ours=False)
+
+
+class Cluster:
+    """Three controllers of ours, three brokers of Kafka's. Use as `with cluster(...) as c`."""
+
+    def __init__(self, kafka: Kafka, root: Path) -> None:
+        ports = dict(zip((*DIRECTORY_IDS, *BROKERS), fixed_ports(len(DIRECTORY_IDS) + len(BROKERS)), strict=True))
+        voters = ",".join(f"{each}@127.0.0.1:{ports[each]}:{DIRECTORY_IDS[each]}" for each in DIRECTORY_IDS)
+        bootstrap = ",".join(f"127.0.0.1:{ports[each]}" for each in DIRECTORY_IDS)
+        self.kafka = kafka
+        self._root = root
+        self.controllers = {each: our_controller(root, each, ports[each], voters) for each in DIRECTORY_IDS}
+        self.brokers = {each: jvm_broker(kafka, root, each, ports[each], bootstrap) for each in BROKERS}
+        self.bootstrap = ",".join(f"127.0.0.1:{ports[each]}" for each in BROKERS)
+        self._endpoints = tuple(Endpoint("CONTROLLER", "127.0.0.1", ports[each]) for each in DIRECTORY_IDS)
+
+    @property
+    def members(self) -> list[Member]:
+        return [*self.controllers.values(), *self.brokers.values()]
+
+    def start(self, *members: Member) -> None:
+        """Returns when they are up."""
+        for each in members:
+            each.start()
+        for each in members:
+            wait_for(f"{each} to be up", lambda each=each: each.check() or each.is_up)
+
+    def stop(self) -> None:
+        """Brokers first: they ask the controllers to let them go."""
+        for each in (*self.brokers.values(), *self.controllers.values()):
+            each.stop()
+
+    def active_controller(self) -> Member:
+        with QuorumClient(self._endpoints, load("pure")) as client:
+            return self.controllers[client.leader(Deadline(WAIT_S)).id]
+
+    def topics(self, *words: str) -> str:
+        """kafka-topics."""
+        command = "org.apache.kafka.tools.TopicCommand"
+        return self.kafka.run(command, "--bootstrap-server", self.bootstrap, *words)
+
+    def configure(self, *words: str) -> str:
+        """kafka-configs."""
+        return self.kafka.run("kafka.admin.ConfigCommand", "--bootstrap-server", self.bootstrap, *words)
+
+    def reassign(self, *words: str, target: dict[str, list[int]]) -> str:
+        """kafka-reassign-partitions; the target is of partition 0 of each topic."""
+        plan = [{"topic": topic, "partition": 0, "replicas": replicas} for topic, replicas in target.items()]
+        path = self._root / "plan.json"
+        path.write_text(json.dumps({"version": 1, "partitions": plan}))
+        command = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+        where = ("--bootstrap-server", self.bootstrap, "--reassignment-json-file", path)
+        return self.kafka.run(command, *where, *words)
+
+    def elect_preferred(self, topic: str) -> str:
+        """kafka-leader-election, of partition 0."""
+        command = "org.apache.kafka.tools.LeaderElectionCommand"
+        where = ("--bootstrap-server", self.bootstrap, "--topic", topic, "--partition", "0")
+        return self.kafka.run(command, *where, "--election-type", "PREFERRED")
+
+    def partitions(self, topic: str) -> list[tuple[int, list[int], list[int]]]:
+        """(leader, replicas, ISR) of each, as a client is told."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        found = admin.list_topics(topic, timeout=WAIT_S).topics[topic].partitions
+        return [(found[number].leader, sorted(found[number].replicas), sorted(found[number].isrs)) for number in found]
+
+    def is_whole(self, topic: str) -> bool:
+        """Every partition has a leader, and all its replicas in sync."""
+        return all(leader >= 0 and replicas == isr for leader, replicas, isr in self.partitions(topic))
+
+    def producer(self, **settings: Any) -> "Writer":
+        return Writer(self.bootstrap, settings)
+
+    def consumed(self, topic: str, group: str, count: int) -> set[bytes]:
+        """What a group reads from the beginning, until it has so many."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group, "auto.offset.reset": "earliest"})
+        consumer.subscribe([topic])
+        values: set[bytes] = set()
+        try:
+            until = time.monotonic() + WAIT_S
+            while len(values) < count:
+                assert time.monotonic() < until, f"{len(values)} of {count} were read"
+                message = consumer.poll(1.0)
+                if message is not None and message.error() is None:
+                    values.add(message.value())
+        finally:
+            consumer.close()
+        return values
+
+
+class Writer:
+    """An idempotent producer with acks=all; what it was told is kept."""
+
+    def __init__(self, bootstrap: str, settings: dict[str, Any]) -> None:
+        wanted = {"enable.idempotence": True, "acks": "all", "message.timeout.ms": int(WAIT_S * 1000), **settings}
+        self._producer = Producer({"bootstrap.servers": bootstrap, **wanted})
+        self.acknowledged: list[bytes] = []
+        self.errors: list[str] = []
+
+    def write(self, topic: str, values: list[bytes]) -> None:
+        """Returns when all are acknowledged, or failed."""
+        for value in values:
+            self._producer.produce(topic, value=value, on_delivery=self._told)
+            self._producer.poll(0)
+        self._producer.flush(WAIT_S)
+
+    def _told(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self.errors.append(str(error))
+        else:
+            self.acknowledged.append(message.value())
+
+
+@contextmanager
+def cluster(kafka: Kafka, root: Path) -> Iterator[Cluster]:
+    """Controllers and brokers, up."""
+    made = Cluster(kafka, root)
+    try:
+        made.start(*made.controllers.values())
+        made.start(*made.brokers.values())
+        yield made
+    finally:
+        made.stop()

@@ -1,0 +1,100 @@
+"""Apache Kafka 4.3.0's brokers live on our controllers: no controller of Kafka's runs anywhere."""
+
+from pathlib import Path
+
+import pytest
+
+from .brokers import cluster, wait_for
+from .kafka import Kafka
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+
+TOPIC = "orders"
+
+
+def test_brokers_register_and_keep_what_was_acknowledged_while_they_and_our_controllers_are_killed(
+    kafka: Kafka, tmp_path: Path
+) -> None:
+    with cluster(kafka, tmp_path) as kafkas:
+        made = kafkas.topics(
+            "--create", "--topic", TOPIC, "--partitions", "6", "--replication-factor", "3",
+            "--config", "min.insync.replicas=2",
+        )  # fmt: skip
+        assert f"Created topic {TOPIC}." in made
+        described = kafkas.topics("--describe", "--topic", TOPIC)
+        assert "PartitionCount: 6\tReplicationFactor: 3\tConfigs: min.insync.replicas=2" in described
+        assert sorted(leader for leader, _, _ in kafkas.partitions(TOPIC)) == [11, 11, 12, 12, 13, 13]
+        writer = kafkas.producer()
+        writer.write(TOPIC, [b"first %d" % number for number in range(500)])
+
+        victim = kafkas.brokers[12]
+        victim.kill()
+        wait_for("broker 12 to be fenced", lambda: all(12 not in isr for _, _, isr in kafkas.partitions(TOPIC)))
+        assert all(leader != 12 for leader, _, _ in kafkas.partitions(TOPIC))
+        writer.write(TOPIC, [b"without 12: %d" % number for number in range(500)])
+        kafkas.start(victim)
+        wait_for("broker 12 to be in sync again", lambda: kafkas.is_whole(TOPIC))
+
+        active = kafkas.active_controller()
+        active.kill()
+        grown = kafkas.topics("--alter", "--topic", TOPIC, "--partitions", "8")
+        assert "Error" not in grown
+        wait_for("the new partitions", lambda: len(kafkas.partitions(TOPIC)) == 8)
+        writer.write(TOPIC, [b"with two controllers: %d" % number for number in range(500)])
+        kafkas.start(active)
+
+        assert writer.errors == []
+        assert len(writer.acknowledged) == 1500
+        assert kafkas.consumed(TOPIC, "readers", 1500) == set(writer.acknowledged)
+        kafkas.topics("--delete", "--topic", TOPIC)
+        assert TOPIC not in kafkas.topics("--list").split()
+        stopping = kafkas.brokers[13]
+        stopping.stop()
+        assert "shut down completed" in stopping.said()
+
+
+def test_replicas_are_moved_taken_back_and_led_by_whom_they_are_meant_for(kafka: Kafka, tmp_path: Path) -> None:
+    with cluster(kafka, tmp_path) as kafkas:
+        for topic, brokers in (("moved", "11"), ("led", "11:12")):
+            kafkas.topics("--create", "--topic", topic, "--replica-assignment", brokers)
+        writer = kafkas.producer()
+        writer.write("moved", [b"%d" % number for number in range(200)])
+
+        topic = ("--entity-type", "topics", "--entity-name", "moved")
+        kafkas.configure("--alter", *topic, "--add-config", "retention.ms=90000000,cleanup.policy=[compact,delete]")
+        kafkas.configure("--alter", *topic, "--delete-config", "cleanup.policy")
+        wait_for(
+            "the configuration",
+            lambda: "Configs: retention.ms=90000000" in kafkas.topics("--describe", "--topic", "moved"),
+        )
+        with pytest.raises(AssertionError, match="Invalid value soon"):  # the tool ends with an error
+            kafkas.configure("--alter", *topic, "--add-config", "retention.ms=soon")
+        every = ("--entity-type", "brokers", "--entity-default")
+        kafkas.configure("--alter", *every, "--add-config", "log.retention.ms=80000000")
+        wait_for("the default", lambda: "log.retention.ms=80000000" in kafkas.configure("--describe", *every))
+
+        target = kafkas.brokers[13]
+        target.kill()
+        assert "Successfully started partition reassignment for moved-0" in kafkas.reassign(
+            "--execute", target={"moved": [13]}
+        )
+        assert kafkas.partitions("moved") == [(11, [11, 13], [11])]
+        assert "still in progress" in kafkas.reassign("--verify", "--preserve-throttles", target={"moved": [13]})
+        assert "Successfully cancelled" in kafkas.reassign("--cancel", "--preserve-throttles", target={"moved": [13]})
+        wait_for("the move to be taken back", lambda: kafkas.partitions("moved") == [(11, [11], [11])])
+
+        kafkas.start(target)
+        kafkas.reassign("--execute", target={"moved": [13]})
+        wait_for("the move", lambda: kafkas.partitions("moved") == [(13, [13], [13])])
+        assert "is completed" in kafkas.reassign("--verify", "--preserve-throttles", target={"moved": [13]})
+        assert kafkas.consumed("moved", "readers", 200) == set(writer.acknowledged)
+
+        first = kafkas.brokers[11]
+        first.kill()
+        wait_for("broker 11 to be fenced", lambda: kafkas.partitions("led") == [(12, [11, 12], [12])])
+        kafkas.start(first)
+        wait_for("broker 11 to be in sync again", lambda: kafkas.is_whole("led"))
+        assert kafkas.partitions("led")[0][0] == 12
+        assert "Successfully completed leader election (PREFERRED)" in kafkas.elect_preferred("led")
+        wait_for("broker 11 to lead", lambda: kafkas.partitions("led")[0][0] == 11)
+        assert "Valid replica already elected" in kafkas.elect_preferred("led")
