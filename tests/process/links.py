@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from fastquorum.errors import FastQuorumError
+from fastquorum.node.io.listening import stop_listening
 from fastquorum.wire import ApiKey, decode_request, decode_response
 from fastquorum.wire.quorum import BeginQuorumEpochRequest, VoteRequest, VoteResponse
 from tests.process.history import Ballots
@@ -102,11 +103,10 @@ class Links:
 
     async def _listen(self) -> None:
         for node_id in self._real:
-
-            async def on_connected(
-                reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: int = node_id
-            ) -> None:
-                await self._serve(reader, writer, target)
+            # No coroutine: a task that is cancelled before it began would leave its connection open.
+            def on_connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: int = node_id) -> None:
+                serving = self._loop.create_task(self._serve(reader, writer, target))
+                serving.add_done_callback(lambda _: _abort(writer))
 
             server = await asyncio.start_server(on_connected, "127.0.0.1", 0)
             self._servers.append(server)
@@ -125,13 +125,11 @@ class Links:
 
     async def _close(self) -> None:
         for server in self._servers:
-            server.close()
+            await stop_listening(server)
         me = asyncio.current_task()
         while rest := [task for task in asyncio.all_tasks() if task is not me]:
             for task in rest:
-                # Who is being taken in is let in, and ended with the others: cancelled, asyncio leaves the socket open.
-                if getattr(task.get_coro(), "__name__", "") != "_accept_connection2":
-                    task.cancel()
+                task.cancel()
             await asyncio.gather(*rest, return_exceptions=True)
         await asyncio.sleep(0)  # aborted transports close their sockets a turn later
         await asyncio.sleep(0)

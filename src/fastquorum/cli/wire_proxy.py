@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Protocol
 
 from fastquorum.cli.arguments import endpoint_text
 from fastquorum.errors import UsageError
+from fastquorum.node.io.listening import stop_listening
 from fastquorum.types import Endpoint, Micros
 
 CONNECT_S: Final = 10.0
@@ -59,16 +60,12 @@ class Proxy:
     async def bind(self, route: Route) -> Endpoint:
         """Take an address, for `start` to listen on; which it is. UsageError if it cannot be had."""
 
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
+        def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.create_task(self._serve(route, reader, writer))
             self._connections.add(task)
-            try:
-                await self._serve(route, reader, writer)
-            except asyncio.CancelledError:
-                pass  # by `close`; what asyncio started this with takes a cancelled task for an error
-            finally:
-                self._connections.discard(task)
+            # Not in the task's own hands: one that `close` cancels before it has begun runs none of its code.
+            task.add_done_callback(lambda _: writer.transport.abort())
+            task.add_done_callback(self._connections.discard)
 
         host, port = route.listen.host, route.listen.port
         try:
@@ -89,7 +86,7 @@ class Proxy:
     async def close(self) -> None:
         """Take no more connections, and end those that there are."""
         for server in self._servers:
-            server.close()
+            await stop_listening(server)
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
+from fastquorum.node.io.listening import stop_listening
 from fastquorum.node.metrics import NodeMetrics
 from fastquorum.observe.exposition import CONTENT_TYPE, page
 from fastquorum.observe.families import View
@@ -90,12 +91,12 @@ class MetricsServer:
 
     async def _serve(self) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-        server = await asyncio.start_server(self._on_connection, sock=self._listening, limit=REQUEST_BYTES_MAX)
+        server = await asyncio.start_server(self._on_connected, sock=self._listening, limit=REQUEST_BYTES_MAX)
         looking = asyncio.create_task(self._look_now_and_then())
         self._runs.set()
         await self._over.wait()
         looking.cancel()
-        server.close()
+        await stop_listening(server)
         served = dict(self._open)
         for writer in served:
             writer.transport.abort()
@@ -110,12 +111,20 @@ class MetricsServer:
                 await self._view()
             await asyncio.sleep(SAMPLE_US / 1e6 if recorder is not None else 0.1)
 
-    async def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _on_connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._open) >= CONNECTIONS_MAX:
             next(iter(self._open)).transport.abort()
-        task = asyncio.current_task()
-        assert task is not None
+        task = asyncio.create_task(self._serve_one(reader, writer))
         self._open[writer] = task
+
+        def over(_: "asyncio.Task[None]") -> None:
+            # Not in the task's own hands: one that is cancelled before it has begun runs none of its code.
+            self._open.pop(writer, None)
+            writer.close()
+
+        task.add_done_callback(over)
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.transport.set_write_buffer_limits(0)  # so that `drain` waits until the kernel has all of it
         try:
             async with asyncio.timeout(REQUEST_S):
@@ -123,9 +132,6 @@ class MetricsServer:
                 await writer.drain()
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
             writer.transport.abort()  # there is nobody who would wait for an answer
-        finally:
-            self._open.pop(writer, None)
-            writer.close()
 
     async def _response(self, reader: asyncio.StreamReader) -> bytes:
         try:

@@ -1,5 +1,6 @@
 """The listening socket. Source: socket(7), ip(7)."""
 
+import asyncio
 import errno
 import os
 import socket
@@ -9,6 +10,8 @@ from fastquorum.errors import ConfigError
 from fastquorum.types import LISTENER_NAME, Endpoint
 
 BACKLOG: Final = 512
+_TURNS_TO_TAKE_IN: Final = 3
+"""An asyncio server that has accepted a connection calls back within so many turns of its loop."""
 
 
 def listen(bind: Endpoint, key: str = "listeners") -> socket.socket:
@@ -37,6 +40,19 @@ def listen(bind: Endpoint, key: str = "listeners") -> socket.socket:
 def bound_endpoint(sock: socket.socket, bind: Endpoint) -> Endpoint:
     """Where it listens, with the port the kernel chose if 0 was asked for."""
     return Endpoint(bind.name or LISTENER_NAME, bind.host, int(sock.getsockname()[1]))
+
+
+async def stop_listening(server: asyncio.Server) -> None:
+    """Close the server; whomever it had accepted by then, its callback has been told of when this returns.
+
+    An asyncio server that is just closed leaves a connection open that it accepted in the same turn, told to nobody.
+    """
+    loop = asyncio.get_running_loop()
+    for listening in server.sockets:
+        loop.remove_reader(listening.fileno())
+    for _ in range(_TURNS_TO_TAKE_IN):
+        await asyncio.sleep(0)
+    server.close()
 
 
 def _refusal(where: str, error: OSError) -> tuple[str, str]:
