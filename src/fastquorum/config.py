@@ -45,6 +45,14 @@ class QuorumConfig:
     """Appends not yet committed; beyond either bound appends are refused with Overloaded."""
     idle_us_max: Micros = 500 * MS
     """The leader of a metadata log that appends nothing for this long appends a no-op; 0: never."""
+    snapshot_log_bytes: int = 20 * 1024 * 1024
+    """So much of the log since the last snapshot of it makes the next one."""
+    snapshot_interval_us: Micros = 3_600 * SECOND
+    """So much time does, if anything was committed since; 0: never."""
+    retention_bytes: int = 100 * 1024 * 1024
+    """Log and snapshots together: beyond it, what later snapshots cover is removed; 0: never."""
+    retention_us: Micros = 7 * 24 * 3_600 * SECOND
+    """What is older and covered by a later snapshot is removed; 0: never."""
     disk_stall_us_max: Micros = 10 * SECOND
     """A sync that takes longer than this makes a leader resign."""
 

@@ -6,7 +6,7 @@ fail, and a clock that stands still.
 
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -17,11 +17,14 @@ from fastquorum.kernels import Buffer, load
 from fastquorum.kernels.lane import load_lane
 from fastquorum.node.assembly import Member, Ports, assemble, lane_shell
 from fastquorum.node.door import api_versions
+from fastquorum.node.ports import SnapshotReport
 from fastquorum.raft.election import ElectionState
+from fastquorum.storage.checkpoint import CheckpointState
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY
-from fastquorum.types import NO_NODE, Endpoint, ReplicaKey, Uuid, Voter, VoterSet
+from fastquorum.storage.snapshots import write_snapshot
+from fastquorum.types import NO_NODE, Endpoint, OffsetAndEpoch, ReplicaKey, Uuid, Voter, VoterSet
 from fastquorum.wire import ApiKey, Message, decode_request, decode_response, encode_request, request_header
 from fastquorum.wire import encode_response as response_frame
 from fastquorum.wire.fetch import FetchResponse
@@ -107,6 +110,7 @@ class FakeListener:
         self.committed: list[int] = []
         self.leaderships: list[tuple[int, int, bool]] = []
         self.full: list[bool] = []
+        self.snapshots: list[SnapshotReport] = []
         self.stopped: list[FastQuorumError | None] = []
         self.watches_commits = False
 
@@ -119,8 +123,41 @@ class FakeListener:
     def on_disk_full(self, is_full: bool) -> None:
         self.full.append(is_full)
 
+    def on_snapshot(self, report: SnapshotReport) -> None:
+        self.snapshots.append(report)
+
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.stopped.append(error)
+
+
+class FakeSnapshots:
+    """A SnapshotWriter whose thread runs when told to."""
+
+    def __init__(self, rig: "Rig") -> None:
+        self.begun: list[OffsetAndEpoch] = []
+        self._rig = rig
+        self._pending: list[tuple[OffsetAndEpoch, Iterable[bytes], Callable[[CheckpointState | FastQuorumError], None]]]
+        self._pending = []
+
+    def begin(
+        self,
+        snapshot: OffsetAndEpoch,
+        batches: Iterable[bytes],
+        done: Callable[[CheckpointState | FastQuorumError], None],
+    ) -> None:
+        self.begun.append(snapshot)
+        self._pending.append((snapshot, batches, done))
+
+    def finish(self) -> None:
+        """The one that was begun is written."""
+        rig = self._rig
+        ((snapshot, batches, done),) = self._pending
+        self._pending.clear()
+        try:
+            done(write_snapshot(rig.disk, rig.kernels, LOG_DIRECTORY, snapshot, batches))
+        except FastQuorumError as error:
+            done(error)
+        rig.replica.on_tick(rig.now_us)
 
 
 @dataclass
@@ -173,6 +210,8 @@ class Rig:
         self.kernels = load("pure")
         self.log = Log.open(self.disk, self.kernels, self.config, self.flusher)
         self.now_us = 1_000_000
+        self.wall_clock_ms = WALL_CLOCK_MS
+        self.snapshots = FakeSnapshots(self)
         self.lock = threading.Lock()
         self._asked: dict[tuple[int, int], tuple[int, int]] = {}
         self._correlation_id = 100
@@ -192,8 +231,9 @@ class Rig:
             lock=self.lock,
             states=self.states,
             listener=self.listener,
-            clock_ms=lambda: WALL_CLOCK_MS,
+            clock_ms=lambda: self.wall_clock_ms,
             random=random.Random(1),
+            snapshots=self.snapshots,
         )
         self.shell = lane_shell(member, self.config, self.kernels, load_lane("pure"), self.log, ports)
         self.replica = assemble(member, self.config, self.kernels, self.shell, self.log, ports)

@@ -132,6 +132,7 @@ class FakeDisk:
         self.crash_at = -1
         """Raise `Crashed` at this operation, to stop in the middle of something."""
         self.room_bytes: int | None = None
+        self.fails_renames = False
         """How much more the files may hold together; None: as much as they like."""
 
     def open(self, name: str, mode: Literal["create", "open", "read"] = "open") -> SegmentFile:
@@ -158,6 +159,10 @@ class FakeDisk:
 
     def rename(self, source: str, target: str) -> None:
         self._step()
+        if self.fails_renames:
+            raise StorageFailed(
+                detail="I/O error", operation="rename", path=f"{self.root}/{source}", errno_code=errno.EIO
+            )
         self.entries[target] = self.entries.pop(source)
 
     def remove(self, name: str) -> None:

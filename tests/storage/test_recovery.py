@@ -242,9 +242,9 @@ def test_a_newer_mark_is_refused(kernels: Kernels) -> None:
     mark = read_mark(rig.disk, kernels, LOG_DIRECTORY)
     assert mark is not None
     newer = bytearray(encode_mark(kernels, mark)[:-4])
-    newer[11] = 2
+    newer[11] = 3
     rig.disk.write_file(MARK, bytes(newer) + kernels.crc32c(newer).to_bytes(4, "big"))
-    with pytest.raises(DirectoryError, match="format version 2"):
+    with pytest.raises(DirectoryError, match="format version 3"):
         rig.reopen()
 
 

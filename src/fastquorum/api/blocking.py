@@ -13,6 +13,7 @@ from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.running import Leadership, RunningNode
+from fastquorum.node.ports import SnapshotReport
 from fastquorum.types import Offset
 
 if TYPE_CHECKING:
@@ -161,6 +162,9 @@ class Watch:
 
     def on_disk_full(self, is_full: bool) -> None:
         pass  # who appends is told why this node does not lead
+
+    def on_snapshot(self, report: SnapshotReport) -> None:
+        pass
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.over = True

@@ -16,6 +16,7 @@ from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Outcome
 from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.running import Leadership, RunningNode
+from fastquorum.node.ports import SnapshotReport
 from fastquorum.types import Offset
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ class Bridge:
 
     def on_disk_full(self, is_full: bool) -> None:
         pass  # who appends is told why this node does not lead
+
+    def on_snapshot(self, report: SnapshotReport) -> None:
+        pass
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.over = True

@@ -33,6 +33,10 @@ class QuorumOptions(TypedDict, total=False):
     partial_frame_us_max: int
     append_queue_records_max: int
     append_queue_bytes_max: int
+    snapshot_log_bytes: int
+    snapshot_interval_us: int
+    retention_bytes: int
+    retention_us: int
     disk_stall_us_max: int
     busy_poll_us: int
 

@@ -11,6 +11,7 @@ from typing import Any, Final, TextIO
 
 from fastquorum.errors import FastQuorumError
 from fastquorum.node.io.running import Leadership, RunningNode
+from fastquorum.node.ports import SnapshotReport
 from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId
 
 FORMATS: Final = ("text", "json")
@@ -78,6 +79,18 @@ class NodeLog:
         else:
             sentence = f"the file system of {path} has room again"
             self._say(sys.stderr, "info", "disk_has_room", f"fastquorum: {sentence}", data=path)
+
+    def snapshot(self, report: SnapshotReport) -> None:
+        """Taken, or why not, which somebody has to look into."""
+        snapshot, error = report.snapshot, report.error
+        fields = {"offset": snapshot.offset, "snapshot_epoch": snapshot.epoch, "log_start": report.log_start}
+        if error is None:
+            sentence = f"a snapshot of all below offset {snapshot.offset} was taken: {report.size_bytes} bytes"
+            took_ms = report.took_us // 1000
+            self._detail("info", "snapshot_taken", sentence, bytes=report.size_bytes, took_ms=took_ms, **fields)
+            return
+        sentence = f"no snapshot of all below offset {snapshot.offset} could be taken: {error}"
+        self._say(sys.stderr, "error", "snapshot_failed", f"fastquorum: {sentence}", error=str(error), **fields)
 
     def ready(self) -> None:
         if self._is_json:  # in words it is told by the leadership before it

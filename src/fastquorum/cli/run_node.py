@@ -16,6 +16,7 @@ from fastquorum.errors import DirectoryError, FastQuorumError
 from fastquorum.node.io.directory import needs_format
 from fastquorum.node.io.running import Leadership
 from fastquorum.node.io.sources import read_settings
+from fastquorum.node.ports import SnapshotReport
 from fastquorum.node.settings import MEANINGS, SETTINGS, default_text, variable
 from fastquorum.observe.starting import start_node
 from fastquorum.types import Offset
@@ -111,6 +112,9 @@ class _Watcher:
 
     def on_disk_full(self, is_full: bool) -> None:
         self._later(lambda: self._log.disk_full(is_full))
+
+    def on_snapshot(self, report: SnapshotReport) -> None:
+        self._later(lambda: self._log.snapshot(report))
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.error = error

@@ -17,9 +17,11 @@ from fastquorum.node.lane_shell import LaneShell
 from fastquorum.node.log_reader import LogReader
 from fastquorum.node.no_ops import NoOps
 from fastquorum.node.peers import Peers
-from fastquorum.node.ports import LaneLock, Listener, Transport, WallClock
+from fastquorum.node.ports import LaneLock, Listener, SnapshotWriter, Transport, WallClock
+from fastquorum.node.replay import Replay
 from fastquorum.node.replica import Replica
 from fastquorum.node.shell import Shell
+from fastquorum.node.snapshot_keeper import SnapshotKeeper
 from fastquorum.raft.ports import Random
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.identity import LogKind
@@ -60,6 +62,7 @@ class Ports:
     listener: Listener
     clock_ms: WallClock
     random: Random
+    snapshots: SnapshotWriter
 
 
 def lane_identity(member: Member) -> LaneIdentity:
@@ -113,7 +116,11 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
     controller = None
     if member.controller is not None:
         reader = LogReader(log, shell.lock, kernels)
-        controller = ControllerRole(member.controller, kernels, shell, reader, config, ports.random)
+        replay = Replay(kernels, shell, reader)
+        keeper = SnapshotKeeper(
+            kernels, shell, replay, config, ports.snapshots, ports.clock_ms, ports.listener.on_snapshot
+        )
+        controller = ControllerRole(member.controller, shell, replay, keeper, config, ports.random)
     door = Door(
         member.key.id,
         member.cluster_id,

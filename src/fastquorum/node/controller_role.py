@@ -19,13 +19,13 @@ from fastquorum.controller.placement import Random
 from fastquorum.controller.requests import decide
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
-from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Kernels
+from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX
 from fastquorum.node.controller_door import Asked, read
 from fastquorum.node.inbound import Request
-from fastquorum.node.log_reader import LogReader
 from fastquorum.node.no_ops import Idleness
 from fastquorum.node.replay import Replay
 from fastquorum.node.shell import Shell
+from fastquorum.node.snapshot_keeper import SnapshotKeeper
 from fastquorum.types import Epoch, Micros, Offset
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.brokers import BrokerHeartbeatRequest
@@ -83,9 +83,9 @@ class ControllerRole:
     def __init__(
         self,
         settings: ControllerSettings,
-        kernels: Kernels,
         shell: Shell,
-        reader: LogReader,
+        replay: Replay,
+        keeper: SnapshotKeeper,
         config: QuorumConfig,
         chance: Random,
     ) -> None:
@@ -96,7 +96,8 @@ class ControllerRole:
         self._idleness = Idleness(shell, config.idle_us_max)
         self._batch_bytes_max = config.batch_bytes_max
         self._chance = chance
-        self.replay = Replay(kernels, shell, reader)
+        self.replay = replay
+        self._keeper = keeper
         self._state: ControllerState | None = None
         self._epoch: Epoch = -1
         self._waiting: deque[_Waiting] = deque()
@@ -108,6 +109,7 @@ class ControllerRole:
         """The replica that leads, or does not, and who takes answers; once, by assembly."""
         self._replica = replica
         self._answer = answer
+        self._keeper.bind(replica)
 
     @property
     def is_active(self) -> bool:
@@ -126,9 +128,10 @@ class ControllerRole:
         """When `on_tick` is next due; -1 never, 0 at once."""
         if self.replay.is_behind:
             return 0
+        due = [self._keeper.deadline_us]
         if self._state is None:
-            return -1
-        due = [self._look_at_us, *(look.at_us for look in self._looks)]
+            return due[0]
+        due += [self._look_at_us, *(look.at_us for look in self._looks)]
         if self._idleness.deadline_us >= 0:
             due.append(self._idleness.deadline_us)
         return min(due)
@@ -157,6 +160,7 @@ class ControllerRole:
 
     def on_tick(self, now_us: Micros) -> None:
         self.replay.turn()
+        self._keeper.on_tick(now_us)
         self.on_turn(now_us)
         state = self._state
         if state is None:

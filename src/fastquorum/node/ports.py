@@ -1,13 +1,15 @@
 """What a replica's core asks of the outside: connections, a lock, somebody who listens. `node.io` and `sim` implement
 them."""
 
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import Connection
-from fastquorum.types import Endpoint, Epoch, NodeId, Offset
+from fastquorum.storage.checkpoint import CheckpointState
+from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset, OffsetAndEpoch
 
 LaneLock = AbstractContextManager[object]
 """Guards the lane, the log, the pending appends and every send. Not reentrant. The simulator's marks where threads may
@@ -57,6 +59,31 @@ class BarrierTicket(Protocol):
     def failed(self, error: FastQuorumError) -> None: ...
 
 
+class SnapshotReport(NamedTuple):
+    """A snapshot of this replica's own was taken, or could not be."""
+
+    snapshot: OffsetAndEpoch
+    size_bytes: int
+    took_us: Micros
+    log_start: Offset
+    error: FastQuorumError | None = None
+    """Why there is none; it is tried again later."""
+
+
+class SnapshotWriter(Protocol):
+    """Writes snapshots away from the replica's thread, one at a time."""
+
+    def begin(
+        self,
+        snapshot: OffsetAndEpoch,
+        batches: Iterable[bytes],
+        done: Callable[[CheckpointState | FastQuorumError], None],
+    ) -> None:
+        """As `storage.snapshots.write_snapshot`. `done` is called on the replica's thread, and `on_tick` after it,
+        unless the replica is over by then."""
+        ...
+
+
 class Listener(Protocol):
     """The embedding program's ear. Called without the lane lock, on the replica's thread; must not block."""
 
@@ -70,6 +97,7 @@ class Listener(Protocol):
     def on_disk_full(self, is_full: bool) -> None:
         """The log's file system has no room for more, or has again."""
 
+    def on_snapshot(self, report: SnapshotReport) -> None: ...
     def on_stopped(self, error: FastQuorumError | None) -> None:
         """The replica is over: None after a graceful stop, the reason otherwise. Nothing is sent or written after
         it."""

@@ -1,22 +1,40 @@
 """The image of what is committed here, kept up with the high watermark, a piece a turn. Sans-IO; the replica's thread.
 
+It begins with the latest snapshot, whatever the log still has of what that covers.
+
 A record that does not fit stops the replica, leader or follower: going on without it, or a snapshot without it, would
 lose it for good (KAFKA-14275, KAFKA-14203). Source: Kafka `MetadataLoader`.
 """
 
+import struct
+from dataclasses import dataclass, field
 from typing import Final
 
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold, Place
-from fastquorum.errors import ImageFailed, WireError
-from fastquorum.kernels import Kernels
+from fastquorum.errors import CorruptionError, ImageFailed, WireError
+from fastquorum.kernels import BatchFault, Kernels
 from fastquorum.node.log_reader import LogReader
 from fastquorum.node.shell import Shell
-from fastquorum.types import Offset
+from fastquorum.storage.names import checkpoint_name
+from fastquorum.types import Offset, OffsetAndEpoch
 from fastquorum.wire.metadata_records import decode_metadata_record
 
 TURN_BYTES: Final = 256 * 1024
-"""Most that is read of the log in one turn: what else the thread has to do must not wait for more."""
+"""Most that is read in one turn, but for a batch that is larger: what else the thread has to do must not wait for
+more."""
+_LENGTH: Final = struct.Struct(">8xi")
+_LENGTH_END: Final = 12
+
+
+@dataclass(slots=True)
+class _Loading:
+    """A snapshot, read up to `position`."""
+
+    snapshot: OffsetAndEpoch
+    timestamp_ms: int
+    position: int = 0
+    fold: Fold = field(default_factory=Fold)
 
 
 class Replay:
@@ -27,6 +45,9 @@ class Replay:
         self._shell = shell
         self._reader = reader
         self._fold = Fold()
+        self._loading: _Loading | None = None
+        self.taken_bytes = 0
+        """Of the log, since this was made."""
 
     @property
     def image(self) -> Image:
@@ -55,28 +76,35 @@ class Replay:
         """Take in some of what is committed. ImageFailed, naming the record that does not fit."""
         if not self.is_behind:
             return
-        log = self._shell.log
-        if log.start_offset > self.next_offset:
-            self._load_snapshot()
+        latest = self._shell.log.snapshots.latest
+        if latest is not None and self.next_offset < max(self._shell.log.start_offset, 1):
+            if latest.offset <= self._shell.high_watermark:
+                self._load(latest)
             return
         data = self._reader.read(self.next_offset, TURN_BYTES, self._shell.high_watermark)
         self._take(data, self._fold)
+        self.taken_bytes += len(data)
         self._fold.image  # noqa: B018  # made now, piece by piece, and not all at once by whoever begins to lead
 
-    def _load_snapshot(self) -> None:
-        """What precedes the log, in one go."""
+    def _load(self, latest: OffsetAndEpoch) -> None:
+        """Some more of the latest snapshot. Once all is read the image is what it holds. CorruptionError."""
         log = self._shell.log
-        with self._shell.lock:
-            snapshot = log.snapshots.latest
-            assert snapshot is not None, (
-                f"the log begins at {log.start_offset}, and no snapshot covers what precedes it"
-            )
-            data = log.snapshots.read(snapshot, 0, log.snapshots.size_bytes(snapshot))
-            state = log.snapshots.latest_state
-        held = Fold()
-        self._take(data, held)
-        timestamp_ms = 0 if state is None else state.last_contained_ms
-        self._fold = Fold(held.image, Place(snapshot.offset, snapshot.epoch, timestamp_ms))
+        snapshots, state = log.snapshots, log.snapshots.latest_state
+        loading = self._loading
+        if loading is None or loading.snapshot != latest:
+            loading = self._loading = _Loading(latest, 0 if state is None else state.last_contained_ms)
+        data = snapshots.read(latest, loading.position, TURN_BYTES)
+        if len(data) >= _LENGTH_END and (first := _LENGTH_END + _LENGTH.unpack_from(data)[0]) > len(data):
+            data = snapshots.read(latest, loading.position, first)
+        scan = self._kernels.scan(data)
+        if not scan.valid_bytes:
+            fault = BatchFault.TRUNCATED if scan.fault is None else scan.fault.reason
+            raise CorruptionError(fault, loading.position, path=f"{log.path}/{checkpoint_name(latest)}")
+        self._take(data[: scan.valid_bytes], loading.fold)
+        loading.position += scan.valid_bytes
+        if loading.position == snapshots.size_bytes(latest):
+            self._fold = Fold(loading.fold.image, Place(latest.offset, latest.epoch, loading.timestamp_ms))
+            self._loading = None
 
     def _take(self, data: bytes, fold: Fold) -> None:
         for info in self._kernels.batch_headers(data, verify_crc=False):

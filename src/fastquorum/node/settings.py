@@ -119,7 +119,21 @@ def _milliseconds_or_never(value: object) -> int:
     return _not_negative(value) * MS
 
 
-_IN_MICROSECONDS: Final[Mapping[Parse, Parse]] = {_milliseconds: _positive, _milliseconds_or_never: _not_negative}
+def _bytes_or_all(value: object) -> int:
+    """Kafka's -1 is our 0: no limit."""
+    number = _whole(value)
+    return 0 if number == -1 else _not_negative(number)
+
+
+def _milliseconds_or_all(value: object) -> int:
+    return _bytes_or_all(value) * MS
+
+
+_IN_MICROSECONDS: Final[Mapping[Parse, Parse]] = {
+    _milliseconds: _positive,
+    _milliseconds_or_never: _not_negative,
+    _milliseconds_or_all: _bytes_or_all,
+}
 """How times are read whose text is not in milliseconds."""
 
 
@@ -236,6 +250,10 @@ SETTINGS: Final = (
     _quorum("append_queue_records_max", ["append.queue.max.records"], _positive, both=False),
     _quorum("append_queue_bytes_max", ["append.queue.max.bytes"], _positive, both=False),
     _quorum("idle_us_max", ["metadata.max.idle.interval.ms"], _milliseconds_or_never, both=False),
+    _quorum("snapshot_log_bytes", ["metadata.log.max.record.bytes.between.snapshots"], _positive, both=False),
+    _quorum("snapshot_interval_us", ["metadata.log.max.snapshot.interval.ms"], _milliseconds_or_never, both=False),
+    _quorum("retention_bytes", ["metadata.max.retention.bytes"], _bytes_or_all, both=False),
+    _quorum("retention_us", ["metadata.max.retention.ms"], _milliseconds_or_all, both=False),
     _quorum("disk_stall_us_max", ["disk.stall.max.ms"], _milliseconds, both=False),
     _quorum("busy_poll_us", ["busy.poll.us"], _part_of_a_second, both=False),
 )
@@ -274,6 +292,10 @@ MEANINGS: Final = {
     "append_queue_records_max": "most records that wait for their commit",
     "append_queue_bytes_max": "most bytes that wait for their commit",
     "idle_us_max": "a metadata log's leader that appends nothing for so long appends a no-op; 0: never",
+    "snapshot_log_bytes": "a controller takes a snapshot after so much of the log",
+    "snapshot_interval_us": "or after so long, if anything was committed; 0: never",
+    "retention_bytes": "log and snapshots beyond it go, if a later snapshot covers them; 0 or -1: never",
+    "retention_us": "what is older goes, if a later snapshot covers it; 0 or -1: never",
     "disk_stall_us_max": "a sync longer than this makes a leader resign",
     "busy_poll_us": "the native sockets look for events this long before they sleep: where processors are to spare",
 }

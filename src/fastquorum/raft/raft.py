@@ -176,6 +176,10 @@ class Raft:
             elections=core.tally.so_far(),
         )
 
+    def quorum_at(self, end_offset: Offset) -> tuple[VoterSet, int]:
+        """The voters and the kraft.version in force behind the last record below a committed offset."""
+        return self._core.voter_sets.at(end_offset), self._core.kraft_versions.at(end_offset)
+
     def lane_terms(self) -> LeaderTerms | FollowerTerms | None:
         """What the lane is to be opened with once the step's effects are carried out; None: it stays closed."""
         role = self._core.role

@@ -28,6 +28,10 @@ class LogHistory(Generic[T]):
         """Offset of the record in force; -1 for a value that did not come from the log."""
         return self._entries[-1][0]
 
+    def at(self, end_offset: Offset) -> T:
+        """What was in force behind the last record below end_offset, which is committed."""
+        return next((value for offset, value in reversed(self._entries) if offset < end_offset), self._entries[0][1])
+
     def append(self, offset: Offset, value: T) -> None:
         """A record with this value is in the log at `offset`."""
         assert offset > self.last_offset, f"offset {offset} does not follow {self.last_offset}"

@@ -15,6 +15,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane
 from fastquorum.node.assembly import Member, Ports, assemble, lane_shell
 from fastquorum.node.lane_shell import LaneShell
+from fastquorum.node.ports import SnapshotReport
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.raft.election import ElectionState
@@ -30,6 +31,7 @@ from fastquorum.sim.logs import WatchedLog
 from fastquorum.sim.network import Packet
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
+from fastquorum.sim.snapshots import SimSnapshots
 from fastquorum.sim.state import SimStateStore
 from fastquorum.sim.threads import LaneThread, ReplicaThread
 from fastquorum.sim.transport import SimTransport
@@ -153,6 +155,7 @@ class Process:
                 listener=self,
                 clock_ms=build.clock.wall_ms,
                 random=self._prng.fork(),
+                snapshots=SimSnapshots(self, self._prng.fork()),
             )
             self.shell = self._make_shell(log, ports)
             self.replica = assemble(build.member, build.config, build.kernels, self.shell, log, ports)
@@ -393,6 +396,16 @@ class Process:
         voted = election.voted_key.id if election.voted_key is not None else -1
         self.note(f"saves epoch {election.epoch} leader {election.leader_id} voted {voted}")
 
+    def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
+        """In this life, if it lasts so long."""
+        incarnation = self.incarnation
+
+        def act() -> None:
+            if self.is_running and self.incarnation == incarnation:
+                action()
+
+        self._world.scheduler.after(wait_us, act)
+
     def request(self, event: ev.Event) -> None:
         def ask() -> None:
             self.may_resign = True
@@ -416,6 +429,10 @@ class Process:
     def on_disk_full(self, is_full: bool) -> None:
         self.is_disk_full = is_full
         self.note("its disk is full" if is_full else "its disk has room again")
+
+    def on_snapshot(self, report: SnapshotReport) -> None:
+        what = f"fails: {report.error}" if report.error is not None else f"of {report.size_bytes} bytes is taken"
+        self.note(f"snapshot {report.snapshot.offset} {what}")
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self._stopped = (error,)

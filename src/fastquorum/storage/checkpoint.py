@@ -35,6 +35,8 @@ from fastquorum.wire.control_records import decode_control_record, encode_contro
 
 _RECORD_BYTES_MAX: Final = 20
 """What a record takes beside its value: five varints and two bytes."""
+_HEADER_BATCH_BYTES: Final = 64 * 1024
+"""The header's batch is not larger: at kraft.version 1 it holds the voters, too."""
 
 
 class CheckpointTimes(NamedTuple):
@@ -175,6 +177,20 @@ def check_checkpoint(kernels: Kernels, file: SegmentFile, epoch: Epoch | None = 
     if reader.footer_offset != scan.next_offset - 1:
         raise CorruptionError("checkpoint_footer", path=file.path)
     return reader.state
+
+
+def header_of(kernels: Kernels, file: SegmentFile) -> SnapshotHeaderRecord:
+    """The first record of a checkpoint, which was checked when it was finished. CorruptionError."""
+    data = file.read(0, min(_HEADER_BATCH_BYTES, file.size_bytes))
+    scan = kernels.scan(data)
+    try:
+        first = next(iter(kernels.decode_records(data))) if scan.batch_count else None
+        header = decode_control_record(first.key or b"", first.value or b"")[1] if first is not None else None
+    except WireError:
+        header = None
+    if not isinstance(header, SnapshotHeaderRecord):
+        raise CorruptionError("checkpoint_header", 0, path=file.path)
+    return header
 
 
 def data_values(disk: Disk, kernels: Kernels, name: str) -> tuple[bytes, ...]:

@@ -434,6 +434,7 @@ class Log:
         with self._latched():
             self._generation += 1
             self._marking.mark = discard_log(self._disk, self._kernels, self._directory, snapshot.offset)
+            self._marking.start_offset = snapshot.offset
             self._segments.begin_anew(snapshot.offset)  # a sync of an old one tells nothing of this, which is synced
             self._end_offset = snapshot.offset
             self._epochs.begin_anew(snapshot)
@@ -443,6 +444,34 @@ class Log:
             self._recovered_control, self._recovered_end = [], snapshot.offset
             self._marking.save(self._flushed)
         self.snapshots.remove_below(snapshot.offset)
+
+    def remove_before(self, offset: Offset) -> None:
+        """Remove the segments that lie wholly below `offset`, and the snapshots that end below it. A finished snapshot
+        must cover what goes.
+
+        That is durable when this returns; after a crash on the way the log begins at the old start or the new one.
+        """
+        self._refuse_failed()
+        assert self._borrower is None, "the log's end is lent"
+        latest = self.snapshots.latest
+        assert latest is not None, "what is removed must be in a snapshot"
+        assert latest.offset >= offset, f"snapshot {latest} does not cover what lies below {offset}"
+        with self._latched():
+            first = self._segments.holding(min(offset, self._flushed.offset))
+            if first.base_offset > self.start_offset:
+                self._epochs.begins_at(first.base_offset)
+                # The mark first: from there on the segments below count for nothing, whichever of them a crash leaves.
+                self._marking.start_offset = first.base_offset
+                self._save_mark_at_any_cost()
+                self._segments.remove_before(first)
+                self._tail.clear()
+                self._marking.save_epochs_if_possible()
+        self.snapshots.remove_below(offset)
+
+    def bytes_before(self, offset: Offset) -> int:
+        """Of the segments that lie wholly below `offset` and are synced: what `remove_before` would free of them."""
+        first = self._segments.holding(min(offset, self.flushed_end))
+        return sum(each.size_bytes for each in self._segments if each.base_offset < first.base_offset)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 

@@ -42,6 +42,11 @@ class LogEpochs:
         if self.cache.latest_epoch < 0 and end_offset > self._start_offset:
             self.cache.assign(self._empty_epoch, self._start_offset)
 
+    def begins_at(self, start_offset: Offset) -> None:
+        """The log has nothing below start_offset any more."""
+        self.cache.truncate_before(start_offset)
+        self._start_offset = start_offset
+
     def begin_anew(self, snapshot: OffsetAndEpoch) -> None:
         """The log is empty and begins behind this snapshot."""
         self.cache.truncate_to(0)

@@ -19,8 +19,11 @@ from fastquorum.storage.ports import Disk
 from fastquorum.types import Epoch, Offset
 
 MAGIC: Final = b"FQMARK\r\n"
-VERSION: Final = 1
-_BODY: Final = struct.Struct(">8sIqqqI")
+VERSION: Final = 2
+_BODY: Final = struct.Struct(">8sIqqqqI")
+_BODY_1: Final = struct.Struct(">8sIqqqI")
+"""Of version 1, which knew no start."""
+_HEAD: Final = struct.Struct(">8sI")
 _CRC: Final = struct.Struct(">I")
 _EPOCH: Final = struct.Struct(">iq")
 
@@ -44,6 +47,8 @@ class Mark(NamedTuple):
     at: LogPosition
     epochs_crc: int
     """`epochs_checksum` of the epochs that begin below it."""
+    start_offset: Offset = 0
+    """The log begins here: segments below hold nothing that counts, and are being removed."""
 
     @property
     def is_anew(self) -> bool:
@@ -57,26 +62,32 @@ def epochs_checksum(kernels: Kernels, entries: Sequence[tuple[Epoch, Offset]], e
 
 
 def encode_mark(kernels: Kernels, mark: Mark) -> bytes:
-    body = _BODY.pack(MAGIC, VERSION, *mark.at, mark.epochs_crc)
+    body = _BODY.pack(MAGIC, VERSION, *mark.at, mark.start_offset, mark.epochs_crc)
     return body + _CRC.pack(kernels.crc32c(body))
 
 
 def decode_mark(kernels: Kernels, data: bytes, path: str = "") -> Mark | None:
     """None if the bytes are damaged. DirectoryError if a newer version wrote them."""
-    if len(data) != _BODY.size + _CRC.size:
+    body = data[: -_CRC.size]
+    if len(body) < _HEAD.size:
         return None
-    body = data[: _BODY.size]
-    magic, version, offset, segment_base, position, epochs_crc = _BODY.unpack(body)
-    (stored,) = _CRC.unpack_from(data, _BODY.size)
+    magic, version = _HEAD.unpack_from(body)
+    (stored,) = _CRC.unpack_from(data, len(body))
     if magic != MAGIC or stored != kernels.crc32c(body):
         return None
-    if version != VERSION:
+    if version > VERSION:
         raise DirectoryError(
             f"the durable mark has format version {version}, this fastquorum knows {VERSION}",
             "use the version that wrote it",
             path,
         )
-    return Mark(LogPosition(offset, segment_base, position), epochs_crc)
+    if version == 1 and len(body) == _BODY_1.size:
+        _, _, *at, epochs_crc = _BODY_1.unpack(body)
+        return Mark(LogPosition(*at), epochs_crc)
+    if version == VERSION and len(body) == _BODY.size:
+        _, _, *at, start_offset, epochs_crc = _BODY.unpack(body)
+        return Mark(LogPosition(*at), epochs_crc, start_offset)
+    return None
 
 
 def read_mark(disk: Disk, kernels: Kernels, directory: str) -> Mark | None:
@@ -86,9 +97,14 @@ def read_mark(disk: Disk, kernels: Kernels, directory: str) -> Mark | None:
 
 
 def write_mark(
-    disk: Disk, kernels: Kernels, directory: str, at: LogPosition, epochs: Sequence[tuple[Epoch, Offset]]
+    disk: Disk,
+    kernels: Kernels,
+    directory: str,
+    at: LogPosition,
+    epochs: Sequence[tuple[Epoch, Offset]],
+    start_offset: Offset = 0,
 ) -> Mark:
-    """Atomically and durably; `epochs` may go beyond the mark."""
-    mark = Mark(at, epochs_checksum(kernels, epochs, at.offset))
+    """Atomically and durably; `epochs` are those of a log from start_offset on, and may go beyond the mark."""
+    mark = Mark(at, epochs_checksum(kernels, epochs, at.offset), start_offset)
     disk.replace_file(join(directory, DURABLE_MARK), encode_mark(kernels, mark))
     return mark

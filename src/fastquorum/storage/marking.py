@@ -48,6 +48,8 @@ class Marking:
         self._epochs_saved = epochs.entries() if epochs_saved else None
         self.mark = mark
         """The one on the disk."""
+        self.start_offset = mark.start_offset
+        """What the next one says of where the log begins."""
 
     def save(self, flushed: LogPosition) -> None:
         """All is synced up to `flushed`; and the epochs."""
@@ -70,8 +72,9 @@ class Marking:
             self.save_epochs()
 
     def save_mark(self, flushed: LogPosition) -> None:
-        if self.mark.at != flushed:
-            self.mark = write_mark(self._disk, self._kernels, self._directory, flushed, self._epochs.entries())
+        if self.mark.at != flushed or self.mark.start_offset != self.start_offset:
+            epochs = self._epochs.entries()
+            self.mark = write_mark(self._disk, self._kernels, self._directory, flushed, epochs, self.start_offset)
 
     def save_epochs(self) -> None:
         entries = self._epochs.entries()

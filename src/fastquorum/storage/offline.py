@@ -204,7 +204,7 @@ def _write_what_waited(disk: Disk, kernels: Kernels, directory: str, recovered: 
     last, epochs = recovered.segments[-1], recovered.epochs.entries()
     end = LogPosition(recovered.end_offset, last.base_offset, last.size_bytes)
     if recovered.mark.at != end:
-        write_mark(disk, kernels, directory, end, epochs)
+        write_mark(disk, kernels, directory, end, epochs, recovered.segments[0].base_offset)
     if not recovered.epochs_saved:
         write_epochs(disk, directory, epochs)
 
@@ -234,12 +234,22 @@ class _Verifier:
             self.result.start_offset = self.result.end_offset = mark.at.offset
             self.result.is_closed = False
         else:
-            self._check_segments([base for name in listing if (base := names.parse_segment(name)) is not None])
+            bases = [base for name in listing if (base := names.parse_segment(name)) is not None]
+            self._check_segments(self._without_left(bases))
             self._check_mark()
             self._check_epochs(listing)
         self._check_files(listing)
         self._compare_with_snapshots()
         return self.result
+
+    def _without_left(self, bases: list[Offset]) -> list[Offset]:
+        """Without those that the log has moved on from."""
+        start_offset = 0 if self.result.mark is None else self.result.mark.start_offset
+        for base in bases:
+            if base < start_offset:
+                text = f"the log begins at {start_offset} now; the next start removes it"
+                self._find(Severity.NOTE, names.segment_name(base), text)
+        return [base for base in bases if base >= start_offset]
 
     def _check_files(self, listing: list[str]) -> None:
         """All but the segments."""

@@ -77,6 +77,8 @@ class Inspection:
     kept: list[FoundSegment] = field(default_factory=list)
     cut: list[Offset] = field(default_factory=list)
     """Segments behind the torn tail, ascending."""
+    left: list[Offset] = field(default_factory=list)
+    """Segments below the log's start, ascending: their removal was interrupted."""
     epoch_starts: list[tuple[Epoch, Offset]] = field(default_factory=list)
     end_offset: Offset = 0
     last_epoch: Epoch = 0
@@ -119,9 +121,11 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
         raise DirectoryError("the log directory is missing", hint, where)
     listing = disk.list(directory)
     bases = [base for name in listing if (base := names.parse_segment(name)) is not None]
+    mark = read_mark(disk, kernels, directory)
+    left = [base for base in bases if mark is not None and base < mark.start_offset]
+    del bases[: len(left)]
     seen = SeenBatches(kernels.Producers(bases[0] if bases else 0))
-    inspection = Inspection(read_mark(disk, kernels, directory), find_snapshots(disk, kernels, directory), seen)
-    mark = inspection.mark
+    inspection = Inspection(mark, find_snapshots(disk, kernels, directory), seen, left=left)
     if mark is not None and mark.is_anew:
         inspection.begins_at = _covering_snapshot(where, inspection.snapshots, mark.at.offset)
         return inspection
@@ -150,9 +154,12 @@ def inspect(disk: Disk, kernels: Kernels, directory: str) -> Inspection:
 
 def _check_bounds(where: str, listing: list[str], bases: list[Offset], mark: Mark | None) -> None:
     """The first segment must be covered, and the mark's must be there."""
-    if mark is not None and mark.at.segment_base not in bases:
-        missing = names.segment_name(mark.at.segment_base)
-        raise CorruptionError("missing_segment", 0, mark.at.segment_base, path=f"{where}/{missing}")
+    if mark is not None:
+        first = [mark.start_offset] if mark.start_offset else []  # an older version did not say where it begins
+        for needed in [*first, mark.at.segment_base]:
+            if needed not in bases:
+                missing = names.segment_name(needed)
+                raise CorruptionError("missing_segment", 0, needed, path=f"{where}/{missing}")
     if not bases and names.PARTITION_METADATA in listing:
         raise DirectoryError(
             "the log directory was in use, but its segments are gone",
@@ -327,8 +334,9 @@ def _begin_anew(
 
 
 def _remove_leftovers(disk: Disk, directory: str, inspection: Inspection) -> None:
-    """Remove cut segments (from the last, so that a crash leaves no gap), stale index files and temporary files."""
-    for base in reversed(inspection.cut):
+    """Remove segments left below the start (from the first, so that a crash leaves no gap), cut ones (from the last),
+    stale index files and temporary files."""
+    for base in [*inspection.left, *reversed(inspection.cut)]:
         disk.remove(names.join(directory, names.segment_name(base)))
         disk.sync_directory(directory)
     closed = [found.segment.base_offset for found in inspection.kept[:-1]]
@@ -371,11 +379,11 @@ def _synced_bytes(segment: Segment, mark: Mark | None) -> int:
 
 def _renew_mark(disk: Disk, kernels: Kernels, directory: str, inspection: Inspection) -> Mark:
     """The mark that is on the disk then. An old one is a lower bound still."""
-    mark = inspection.mark
-    if mark is not None and mark.at == inspection.written_end:
+    mark, start_offset = inspection.mark, inspection.kept[0].segment.base_offset
+    if mark is not None and (mark.at, mark.start_offset) == (inspection.written_end, start_offset):
         return mark
     try:
-        return write_mark(disk, kernels, directory, inspection.written_end, inspection.epoch_starts)
+        return write_mark(disk, kernels, directory, inspection.written_end, inspection.epoch_starts, start_offset)
     except StorageFailed as failed:
         if mark is None or mark.is_anew or not failed.lacks_room:
             raise

@@ -125,6 +125,18 @@ class Segments(list[Segment]):
             self._disk.sync_directory(self._directory)
         del self[keep:]
 
+    def remove_before(self, segment: Segment) -> None:
+        """Remove the earlier ones and their indexes, from the first up, so that a crash in between leaves no gap."""
+        count = self._number_of(segment.base_offset)
+        for each in self[:count]:  # their files stay open: somebody may be reading
+            self._disk.remove(names.join(self._directory, names.segment_name(each.base_offset)))
+            self._disk.sync_directory(self._directory)
+        del self[:count]
+        for name in self._disk.list(self._directory):
+            base = names.parse_index(name)
+            if base is not None and base < segment.base_offset:
+                self._disk.remove(names.join(self._directory, name))
+
     def maintain(self, now_us: Micros) -> None:
         """Prepare zeros ahead, and the next segment. To be called between commits."""
         self._preparation.maintain(self[-1], now_us)

@@ -8,14 +8,14 @@ later.
 records; what a finished snapshot means for the log is said in `storage.recovery` and by `Log.install_snapshot`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from fastquorum.errors import CorruptionError, StorageFailed
 from fastquorum.kernels import Buffer, Kernels, SegmentFile
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import CheckpointState, check_checkpoint, read_checkpoint
+from fastquorum.storage.checkpoint import CheckpointState, check_checkpoint, header_of, read_checkpoint
 from fastquorum.storage.ports import Disk
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
@@ -173,6 +173,11 @@ class Snapshots:
         self._open: tuple[OffsetAndEpoch, SegmentFile] | None = None
         self._part: _Part | None = None
 
+    @property
+    def ids(self) -> Sequence[OffsetAndEpoch]:
+        """Ascending."""
+        return self._ids
+
     def __contains__(self, snapshot: OffsetAndEpoch) -> bool:
         return snapshot in self._ids
 
@@ -203,6 +208,11 @@ class Snapshots:
             self._close_file()
             self._open = snapshot, self._disk.open(self._name(names.checkpoint_name(snapshot)), "read")
         return self._open[1]
+
+    def last_contained_ms(self, snapshot: OffsetAndEpoch) -> int:
+        """Timestamp of the last record that a finished snapshot covers, as its header says. CorruptionError."""
+        file = self._file(snapshot)
+        return header_of(self._kernels, file).last_contained_log_timestamp
 
     # --- fetching -----------------------------------------------------------------------------------------------------
 

@@ -91,6 +91,7 @@ class OpenDirectory:
             injected.recovered()
             self.states = InjectedStates(self._data.states)
         self.log = self._data.log
+        self.disk = self._data.disk
         self.identity: Identity = self._data.identity
         self.kraft_version = self._data.kraft_version
         self.first_records: tuple[bytes, ...] = ()

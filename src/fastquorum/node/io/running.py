@@ -26,8 +26,9 @@ from fastquorum.node.io.clock import now_us, wall_clock_ms
 from fastquorum.node.io.describing import PeerDescription, peer_descriptions
 from fastquorum.node.io.machines import Machine
 from fastquorum.node.io.native_shell import NativeShell
+from fastquorum.node.io.snapshot_thread import SnapshotThread
 from fastquorum.node.metrics import NodeMetrics, Surroundings, measure
-from fastquorum.node.ports import AppendTicket, BarrierTicket
+from fastquorum.node.ports import AppendTicket, BarrierTicket, SnapshotReport
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Description
@@ -61,6 +62,9 @@ class Observer(Protocol):
 
     def on_disk_full(self, is_full: bool) -> None:
         """There is no room for what is appended: this node does not lead meanwhile. Or there is again."""
+
+    def on_snapshot(self, report: SnapshotReport) -> None:
+        """A snapshot was taken, or could not be."""
 
     def on_stopped(self, error: FastQuorumError | None) -> None: ...
 
@@ -118,6 +122,7 @@ class RunningNode:
         self._listening = listening
         self._transport = machine.transport
         self._ready_epoch: Epoch = -1
+        self._snapshots = SnapshotThread(opened.disk, kernels, self._later)
         ports = Ports(
             transport=machine.transport,
             lock=self._lock,
@@ -125,6 +130,7 @@ class RunningNode:
             listener=self,
             clock_ms=wall_clock_ms,
             random=random.Random(secrets.randbits(64)),
+            snapshots=self._snapshots,
         )
         self._shell = machine.make_shell(member, opened.log, ports)
         self._native = self._shell if isinstance(self._shell, NativeShell) else None
@@ -288,6 +294,10 @@ class RunningNode:
         """Known at once, before anybody was told."""
         return not self.log.may_claim
 
+    def _later(self, action: Callable[[], None]) -> None:
+        """On the replica's thread, which then looks what is due."""
+        self._reactor.post(lambda replica, now: action())
+
     def resign(self, preferred: NodeId, epoch: Epoch) -> None:
         """Give up the lead of this epoch in favour of `preferred` (NO_NODE: anybody)."""
         self.check_open()
@@ -405,6 +415,10 @@ class RunningNode:
         assert self._observer is not None
         self._observer.on_disk_full(is_full)
 
+    def on_snapshot(self, report: SnapshotReport) -> None:
+        assert self._observer is not None
+        self._observer.on_snapshot(report)
+
     def on_stopped(self, error: FastQuorumError | None) -> None:
         """The observer hears of it when everything is closed."""
         self._reactor.on_stopped(error)
@@ -428,6 +442,7 @@ class RunningNode:
         """Nothing runs any more: close the directory, then tell."""
         self._stopping.error = error
         try:
+            self._snapshots.close()
             self._opened.close(error)
         except FastQuorumError as failed:
             self._stopping.error = self._stopping.error or failed

@@ -1,0 +1,56 @@
+"""A simulated thread that writes snapshots. Implements `node.ports.SnapshotWriter`; belongs to one incarnation."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from fastquorum.errors import FastQuorumError
+from fastquorum.sim.prng import Prng
+from fastquorum.storage.checkpoint import CheckpointState
+from fastquorum.storage.names import LOG_DIRECTORY
+from fastquorum.storage.snapshots import write_snapshot
+from fastquorum.types import OffsetAndEpoch
+
+if TYPE_CHECKING:
+    from fastquorum.sim.process import Process
+
+WRITE_US: Final = 5_000
+WRITE_US_MAX: Final = 2_000_000
+
+
+class SimSnapshots:
+    """What is to be written is fixed when it begins; all of it happens at some later moment, unless the process is
+    gone by then."""
+
+    def __init__(self, process: "Process", prng: Prng) -> None:
+        self._process = process
+        self._prng = prng
+
+    def begin(
+        self,
+        snapshot: OffsetAndEpoch,
+        batches: Iterable[bytes],
+        done: Callable[[CheckpointState | FastQuorumError], None],
+    ) -> None:
+        """See `SnapshotWriter`."""
+        self._process.note(f"begins snapshot {snapshot.offset}")
+        wait_us = self._prng.heavy_tail(WRITE_US, WRITE_US_MAX)
+        self._process.later(wait_us, lambda: self._process.as_caller(lambda: self._write(snapshot, batches, done)))
+
+    def _write(
+        self,
+        snapshot: OffsetAndEpoch,
+        batches: Iterable[bytes],
+        done: Callable[[CheckpointState | FastQuorumError], None],
+    ) -> None:
+        process = self._process
+        result: CheckpointState | FastQuorumError
+        try:
+            result = write_snapshot(process.disk, process.build.kernels, LOG_DIRECTORY, snapshot, batches)
+        except FastQuorumError as error:
+            result = error
+
+        def told() -> None:
+            done(result)
+            process.replica.on_tick(process.now_us)
+
+        process.thread.post(told)
