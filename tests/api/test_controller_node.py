@@ -1,6 +1,7 @@
 """A node that is one of the cluster's controllers: its log is the controller's, and nobody else appends to it."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import fastquorum as fq
 from fastquorum import sync
 from fastquorum.errors import ConfigError, UsageError
-from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S
+from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, trio
 
 NOBODY_ELSE = "the controller of this cluster writes this log, and nobody else may"
 
@@ -64,3 +65,44 @@ def test_nor_in_an_event_loop(tmp_path: Path, kernels: str) -> None:
 def test_a_user_log_has_no_controller(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a controller keeps Kafka's metadata"):
         sync.open(tmp_path / "n", **{**options("native"), "log": "user"})  # type: ignore[arg-type]
+
+
+SMALL = {
+    "log": "metadata",
+    "controller": True,
+    "idle_us_max": 2_000,  # a no-op whenever nothing else is appended
+    "snapshot_log_bytes": 4_000,
+    "segment_bytes": 8_192,
+    "preallocate_bytes": 8_192,
+    "retention_bytes": 40_000,
+}
+
+
+def moved_on(node: sync.Quorum, start_offset: int) -> None:
+    """Return once its log begins above start_offset."""
+    for _ in node.committed(from_offset=node.high_watermark, progress=True):
+        if node._node.log.start_offset > start_offset:
+            return
+
+
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+def test_a_log_stays_small_and_whoever_lost_it_begins_with_a_snapshot(tmp_path: Path, kernels: str) -> None:
+    """Each node takes snapshots of its own and forgets what they cover; a restart, and an empty directory, begin with
+    one."""
+    with trio(tmp_path, **SMALL, kernels=kernels) as nodes:
+        for node in nodes.nodes.values():
+            moved_on(node, 0)
+        nodes.crash(1)
+        nodes.open(1)
+        nodes.ready()
+        moved_on(nodes.nodes[1], nodes.nodes[1]._node.log.start_offset)
+        nodes.crash(2)
+        shutil.rmtree(nodes.path(2))
+        nodes.open(2)
+        nodes.ready()
+        assert nodes.nodes[2]._node.log.start_offset > 0, "it was sent a snapshot"
+        moved_on(nodes.nodes[2], nodes.nodes[2]._node.log.start_offset)
+    logs = [fq.log.open(nodes.path(node_id)) for node_id in (1, 2, 3)]
+    assert all(log.verify().is_sound for log in logs)
+    images = [log.image() for log in logs]
+    assert images[0] == images[1] == images[2]

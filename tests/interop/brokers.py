@@ -11,6 +11,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
+import fastquorum as fq
 from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.connection import Deadline
 from fastquorum.kernels import load
@@ -34,6 +35,12 @@ SETTINGS: Final = {
     "transaction.state.log.min.isr": 2,
     "group.initial.rebalance.delay.ms": 0,
 }
+OURS: Final = {
+    # So small that whoever starts has to begin with a snapshot of ours.
+    "metadata.log.max.record.bytes.between.snapshots": 4_000,
+    "metadata.log.segment.bytes": 8_192,
+    "metadata.max.retention.bytes": 40_000,
+}
 
 
 def wait_for(what: str, is_so: Callable[[], object]) -> None:
@@ -49,9 +56,9 @@ def our_controller(root: Path, node_id: int, port: int, voters: str) -> Member:
         "format", "--data", directory, "--node-id", str(node_id), "--cluster-id", CLUSTER_ID, "--voters", voters,
         "--log", "metadata",
     )  # fmt: skip
-    config = properties(directory.with_suffix(".properties"), {})
+    config = properties(directory.with_suffix(".properties"), OURS)
     command = [sys.executable, "-m", "fastquorum.cli", "run", "--data", str(directory), "--verbose", "--controller"]
-    command += ["--listen", f"127.0.0.1:{port}"]
+    command += ["--listen", f"127.0.0.1:{port}", "--config", str(config)]
     return Member(node_id, port, directory, command, config, is_ours=True)
 
 
@@ -110,6 +117,10 @@ class Cluster:
     def active_controller(self) -> Member:
         with QuorumClient(self._endpoints, load("pure")) as client:
             return self.controllers[client.leader(Deadline(WAIT_S)).id]
+
+    def log_starts(self) -> list[int]:
+        """Where the controllers' logs begin on their disks; they are stopped."""
+        return [fq.log.open(each.directory).verify().start_offset for each in self.controllers.values()]
 
     def topics(self, *words: str) -> str:
         """kafka-topics."""

@@ -51,6 +51,8 @@ def test_brokers_register_and_keep_what_was_acknowledged_while_they_and_our_cont
         stopping = kafkas.brokers[13]
         stopping.stop()
         assert "shut down completed" in stopping.said()
+        kafkas.stop()
+        assert min(kafkas.log_starts()) > 0, "what began there began with a snapshot"
 
 
 def test_replicas_are_moved_taken_back_and_led_by_whom_they_are_meant_for(kafka: Kafka, tmp_path: Path) -> None:
