@@ -38,8 +38,8 @@ SETTINGS: Final = {
 OURS: Final = {
     # So small that whoever starts has to begin with a snapshot of ours.
     "metadata.log.max.record.bytes.between.snapshots": 4_000,
-    "metadata.log.segment.bytes": 8_192,
-    "metadata.max.retention.bytes": 40_000,
+    "metadata.log.segment.bytes": 4_096,
+    "metadata.max.retention.bytes": 12_000,
 }
 
 
