@@ -107,6 +107,11 @@ class Replica:
         return self.shell.is_leader
 
     @property
+    def controller(self) -> ControllerRole | None:
+        """Its part in the controller, if the log has one."""
+        return self._controller
+
+    @property
     def stopped(self) -> bool:
         return self._stopped
 

@@ -99,7 +99,7 @@ class Callers:
         """One call from a thread of its own."""
         if not self.is_active or not process.takes_calls:
             return
-        if self._prng.randrange(4):
+        if self._world.herd is None and self._prng.randrange(4):
             process.as_caller(lambda: self.append(process))
         else:
             process.as_caller(lambda: self._begin_barrier(process))
@@ -133,7 +133,7 @@ class Callers:
         if not committed or high_watermark <= 0:
             return
         batch = self._prng.pick(committed)
-        if batch.end > high_watermark:
+        if batch.end > high_watermark or batch.base < process.replica.log.start_offset:
             return
         data = process.replica.reader.read(batch.base, 1, high_watermark)
         if data != batch.data:

@@ -6,7 +6,7 @@ what the nodes' logs and disks show, never from what they claim.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -16,7 +16,14 @@ from fastquorum.raft.election import ElectionState
 from fastquorum.sim.disk import SimDisk
 from fastquorum.sim.report import Violation
 from fastquorum.storage.log import Log
-from fastquorum.storage.names import LOG_DIRECTORY, join, parse_segment, segment_name
+from fastquorum.storage.names import (
+    LOG_DIRECTORY,
+    checkpoint_name,
+    join,
+    parse_checkpoint,
+    parse_segment,
+    segment_name,
+)
 from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
 
 _HEADER: Final = struct.Struct(">qiiBIhi")
@@ -49,6 +56,8 @@ class GhostNode:
     generation: int = 0
     names_version: int = -1
     bases: list[Offset] = field(default_factory=list)
+    start: Offset = 0
+    """Where its log begins. What lies below is in a snapshot, as it was committed, and counts as held."""
     dead: dict[tuple[Epoch, Offset], bytes] = field(default_factory=dict)
     """Truncated away, and not appended again since."""
     truncated_ends: dict[tuple[Epoch, Offset], None] = field(default_factory=dict)
@@ -145,6 +154,8 @@ class Ghost:
         self.committed: list[GhostBatch] = []
         self.committed_chains: dict[Offset, bytes] = {0: b""}
         self.leader_high_watermark: Offset = -1
+        self.on_written: Callable[[NodeId, GhostBatch], None] | None = None
+        """Told of every batch when it is first seen in a log, which is the leader's."""
 
     @property
     def committed_end(self) -> Offset:
@@ -161,15 +172,15 @@ class Ghost:
         if log.generation != node.generation:
             node.generation = log.generation
             self._shorten(node, log)
+        if log.start_offset > node.start:
+            self._moved_on(node, log)
         if log.end_offset > node.end:
             for data in _read(log, node.end):
                 self._add(node, data)
 
     def _shorten(self, node: GhostNode, log: Log) -> None:
-        """A truncation: find how much of the log is the same as before."""
-        fresh = GhostNode(node.node_id, node.disk)
-        for data in _read(log, log.start_offset):
-            self._extend(fresh, data)
+        """A truncation, or a log that has begun anew: find how much of it is the same as before."""
+        fresh = self._fresh(node, log)
         keep = 0
         while keep < min(len(node.batches), len(fresh.batches)):
             if node.batches[keep].chain != fresh.batches[keep].chain:
@@ -183,7 +194,38 @@ class Ghost:
         del node.batches[keep:]
         node.durable_count = min(node.durable_count, keep)
         for batch in fresh.batches[keep:]:
-            self._add(node, batch.data)
+            if batch.end <= log.start_offset:
+                node.batches.append(batch)
+            else:
+                self._add(node, batch.data)
+        if log.start_offset > node.start:
+            self._moved_on(node, log)
+
+    def _fresh(self, node: GhostNode, log: Log) -> GhostNode:
+        """The node's log as it is now, with what was committed in place of what it has moved on from."""
+        fresh = GhostNode(node.node_id, node.disk)
+        if log.start_offset:
+            fresh.batches = [batch for batch in self.committed if batch.end <= log.start_offset]
+            if fresh.end != log.start_offset:
+                raise Violation(
+                    "S24", f"the log begins at {log.start_offset}, which nothing committed ends at", node.node_id
+                )
+        for data in _read(log, log.start_offset):
+            self._extend(fresh, data)
+        return fresh
+
+    def _moved_on(self, node: GhostNode, log: Log) -> None:
+        """S24: what is gone below the log's start is in a durable snapshot."""
+        node.start = log.start_offset
+        snapshots = [parse_checkpoint(name) for name in node.disk.list(LOG_DIRECTORY)]
+        if not any(
+            each is not None
+            and each.offset >= node.start
+            and node.disk.is_durable(join(LOG_DIRECTORY, checkpoint_name(each)))
+            for each in snapshots
+        ):
+            raise Violation("S24", f"the log begins at {node.start}, and no durable snapshot covers that", node.node_id)
+        node.durable_count = max(node.durable_count, node.index_of_end(node.start))
 
     def _add(self, node: GhostNode, data: bytes) -> None:
         batch = self._extend(node, data)
@@ -192,6 +234,8 @@ class Ghost:
 
     def _identify(self, node: GhostNode, batch: GhostBatch) -> None:
         """S7 and S8: one content for (epoch, offset), with one past."""
+        if self.on_written is not None and (batch.epoch, batch.base) not in self.identity:
+            self.on_written(node.node_id, batch)
         for offset in range(batch.base, batch.end):
             known = self.identity.setdefault((batch.epoch, offset), batch.chain)
             if known != batch.chain:
@@ -227,9 +271,7 @@ class Ghost:
         dead."""
         kept_end, node.kept_end = node.kept_end, -1
         former = node.batches
-        fresh = GhostNode(node.node_id, node.disk)
-        for data in _read(log, log.start_offset):
-            self._extend(fresh, data)
+        fresh = self._fresh(node, log)
         common = 0
         while common < min(len(former), len(fresh.batches)):
             if former[common].chain != fresh.batches[common].chain:
@@ -246,7 +288,8 @@ class Ghost:
             self._identify(node, batch)
         node.batches = fresh.batches
         node.names_version = -1
-        node.durable_count = 0
+        node.start = log.start_offset
+        node.durable_count = max(node.index_of_end(node.start), 0)
         node.generation = log.generation
         node.truncating_to = -1
         node.high_watermark = -1

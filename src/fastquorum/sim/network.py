@@ -11,10 +11,15 @@ from typing import Protocol
 
 from fastquorum.sim.clock import Scheduler
 from fastquorum.sim.prng import Prng
-from fastquorum.types import Endpoint, Micros, NodeId
+from fastquorum.types import LISTENER_NAME, Endpoint, Micros, NodeId
 from fastquorum.wire import Message
 
 CONNECT_TIMEOUT_US = 1_000_000
+
+
+def endpoint_of(node_id: NodeId) -> Endpoint:
+    """Where a host is."""
+    return Endpoint(LISTENER_NAME, f"node-{node_id}", 9000 + node_id)
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from fastquorum.kernels.lane import Lane
 from fastquorum.node.assembly import Member, Ports, assemble, lane_shell
 from fastquorum.node.lane_shell import LaneShell
 from fastquorum.node.ports import SnapshotReport
+from fastquorum.node.replay import Replay
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.raft.election import ElectionState
@@ -35,8 +36,10 @@ from fastquorum.sim.snapshots import SimSnapshots
 from fastquorum.sim.state import SimStateStore
 from fastquorum.sim.threads import LaneThread, ReplicaThread
 from fastquorum.sim.transport import SimTransport
-from fastquorum.storage.names import LOG_DIRECTORY
+from fastquorum.storage.checkpoint import data_values
+from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, join
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset
+from fastquorum.wire.brokers import BrokerHeartbeatRequest
 
 if TYPE_CHECKING:
     from fastquorum.sim.world import World
@@ -300,6 +303,8 @@ class Process:
         """A frame. The lane's own thread takes what is the lane's while the replica's is busy."""
         self.transport.arrived(number, packet)
         timers.heard(self, number, packet)
+        if self._world.herd is not None and isinstance(packet.message, BrokerHeartbeatRequest):
+            self._world.herd.metadata.heard(self.node_id, packet.message)
         in_lane = self.lane_thread.is_alone or (early and self.lane_thread.is_there)
         if in_lane and number in self.lane.served and self.lane_thread.is_going:
             self.lane_thread.run(lambda: self._to_lane(number, packet, early=early))
@@ -337,13 +342,20 @@ class Process:
         if had_stalled:
             self.replica.request(ev.DiskRecovered(), self.now_us)
 
+    @property
+    def replay(self) -> Replay:
+        """Of a controller."""
+        controller = self.replica.controller
+        assert controller is not None, "no controller"
+        return controller.replay
+
     def observe(self) -> None:
         """Hold the node against the ghost."""
         self._is_observing = True
         new = state.check(self._world.ghost, self.ghost, self.incarnation, self.replica)
         self._is_observing = False
         if new:
-            self._world.ledger.committed(new, self.build.kernels, self.node_id)
+            self._world.committed(new, self)
 
     @property
     def is_leading(self) -> bool:
@@ -425,12 +437,18 @@ class Process:
 
     def on_leadership(self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool) -> None:
         self.note(f"epoch {epoch} leader {leader_id}{' (self)' if is_self else ''}")
+        if is_self and self._world.herd is not None:
+            self._world.herd.metadata.leads(epoch)
 
     def on_disk_full(self, is_full: bool) -> None:
         self.is_disk_full = is_full
         self.note("its disk is full" if is_full else "its disk has room again")
 
     def on_snapshot(self, report: SnapshotReport) -> None:
+        if report.error is None and self._world.herd is not None:
+            name = join(LOG_DIRECTORY, checkpoint_name(report.snapshot))
+            values = data_values(self.disk, self.build.kernels, name)
+            self._world.herd.metadata.check_snapshot(self.node_id, report.snapshot.offset, values)
         what = f"fails: {report.error}" if report.error is not None else f"of {report.size_bytes} bytes is taken"
         self.note(f"snapshot {report.snapshot.offset} {what}")
 

@@ -9,7 +9,7 @@ from fastquorum.kernels import load
 from fastquorum.kernels.lane import load_lane
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Report, Violation
-from fastquorum.sim.swarm import draw
+from fastquorum.sim.swarm import draw, draw_cluster
 from fastquorum.sim.trace import Trace
 from fastquorum.sim.world import Twin, World
 
@@ -22,6 +22,7 @@ def run(
     nodes: int | None = None,
     *,
     kernels: KernelChoice = "mixed",
+    controller: bool = False,
     echo: Callable[[str], None] | None = None,
 ) -> Report:
     """Simulate one seed.
@@ -31,6 +32,8 @@ def run(
         nodes: the number of voters, 1 to 5; None: the seed's choice.
         kernels: "mixed" gives some nodes the pure set and lane and some the native ones. The trace does not depend on
             it.
+        controller: the nodes are a cluster's controllers, brokers and an administrator use them, and what they
+            commit is checked as well.
         echo: gets every line of the trace at once.
 
     Raises:
@@ -44,8 +47,9 @@ def run(
         raise UsageError(f"kernels {kernels!r}", f"one of {', '.join(get_args(KernelChoice))}")
     prng = Prng(seed)
     swarm = draw(prng, nodes)
+    cluster = draw_cluster(prng) if controller else None
     trace = Trace(echo)
-    world = World(prng, swarm, _twins(kernels), trace)
+    world = World(prng, swarm if cluster is None else cluster.applied(swarm), _twins(kernels), trace, cluster)
     violation: Violation | None = None
     try:
         world.run()

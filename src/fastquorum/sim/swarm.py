@@ -1,12 +1,15 @@
 """What one seed decides beforehand: the quorum's shape, its timeouts, and how likely each fault is - often not at
 all."""
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from fastquorum.config import MS, SECOND, QuorumConfig
+from fastquorum.controller.state import ControllerSettings
 from fastquorum.sim.prng import MILLION, Prng
 from fastquorum.types import Micros
+from fastquorum.wire.cluster_records import FeatureLevelRecord
+from fastquorum.wire.metadata_records import encode_metadata_record
 
 FAULT_KINDS: Final = (
     "kill",
@@ -74,6 +77,56 @@ class Swarm:
     big_values: int
     core_only: bool
     """In the end only a majority is healed."""
+
+
+class ClusterSwarm(NamedTuple):
+    """One seed's choices for a cluster whose controllers the nodes are."""
+
+    brokers: int
+    session_us: Micros
+    snapshot_log_bytes: int
+    retention_bytes: int
+    has_elr: bool
+
+    @property
+    def first_records(self) -> tuple[bytes, ...]:
+        levels = [("metadata.version", 30), ("group.version", 1)]
+        if self.has_elr:
+            levels.append(("eligible.leader.replicas.version", 1))
+        return tuple(
+            encode_metadata_record(FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in levels
+        )
+
+    def settings(self, cluster_id: str) -> ControllerSettings:
+        """What every controller is started with."""
+        return ControllerSettings(
+            cluster_id,
+            session_timeout_us=self.session_us,
+            leader_imbalance_check_us=3 * self.session_us,
+            unclean_election_check_us=2 * self.session_us,
+        )
+
+    def applied(self, swarm: Swarm) -> Swarm:
+        """The quorum's choices, as a controller needs them: whatever a request comes to can be appended."""
+        config = replace(
+            swarm.config,
+            append_queue_records_max=65_536,
+            batch_bytes_max=65_536,
+            snapshot_log_bytes=self.snapshot_log_bytes,
+            retention_bytes=self.retention_bytes,
+        )
+        return replace(swarm, config=config, faults_us=max(swarm.faults_us, 6 * self.session_us))
+
+
+def draw_cluster(prng: Prng) -> ClusterSwarm:
+    """What is drawn beside the quorum's."""
+    return ClusterSwarm(
+        brokers=prng.between(2, 5),
+        session_us=prng.between(1_500, 9_000) * MS,
+        snapshot_log_bytes=prng.pick((2_000, 20_000, 1_000_000)),
+        retention_bytes=prng.pick((0, 8_000, 60_000)),
+        has_elr=prng.randrange(2) == 0,
+    )
 
 
 def draw(prng: Prng, nodes: int | None = None) -> Swarm:

@@ -14,19 +14,20 @@ from fastquorum.kernels.lane import Lane
 from fastquorum.node.assembly import Member
 from fastquorum.sim.callers import Callers
 from fastquorum.sim.clock import LocalClock, Scheduler
+from fastquorum.sim.cluster.herd import SETTLE_SESSIONS, Herd
 from fastquorum.sim.disk import SimDisk
-from fastquorum.sim.ghost import Ghost, GhostNode
+from fastquorum.sim.ghost import Ghost, GhostBatch, GhostNode
 from fastquorum.sim.invariants.clients import Ledger, Operation
 from fastquorum.sim.logs import WatchedLog
 from fastquorum.sim.nemesis import Nemesis
-from fastquorum.sim.network import Network, Packet
+from fastquorum.sim.network import Network, Packet, endpoint_of
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.process import Build, Process
 from fastquorum.sim.report import Violation
-from fastquorum.sim.swarm import Swarm
+from fastquorum.sim.swarm import ClusterSwarm, Swarm
 from fastquorum.sim.trace import Trace
 from fastquorum.storage.identity import LogKind
-from fastquorum.types import LISTENER_NAME, ZERO_UUID, Endpoint, Micros, NodeId, ReplicaKey, Uuid, Voter, VoterSet
+from fastquorum.types import ZERO_UUID, Micros, NodeId, Offset, ReplicaKey, Uuid, Voter, VoterSet
 
 CLUSTER_ID = "simulated-quorum-0000A"
 EVENTS_MAX = 400_000
@@ -53,8 +54,17 @@ class Twin(NamedTuple):
 class World:
     """See the module. `run` goes through all phases or raises Violation."""
 
-    def __init__(self, seed_prng: Prng, swarm: Swarm, twins: tuple[Twin, ...], trace: Trace) -> None:
+    def __init__(
+        self,
+        seed_prng: Prng,
+        swarm: Swarm,
+        twins: tuple[Twin, ...],
+        trace: Trace,
+        cluster: ClusterSwarm | None = None,
+    ) -> None:
+        """With a cluster the nodes are its controllers, and brokers register with them."""
         self.swarm = swarm
+        self._cluster = cluster
         self.trace = trace
         self.scheduler = Scheduler()
         self.ghost = Ghost(tuple(range(1, swarm.voters + 1)))
@@ -68,11 +78,21 @@ class World:
         for node_id in range(1, swarm.voters + swarm.observers + 1):
             self.processes.append(Process(self, self._build(node_id), seed_prng.fork()))
         for process in self.processes:
-            self.network.add_host(_endpoint(process.node_id), process)
+            self.network.add_host(endpoint_of(process.node_id), process)
         self.nemesis = Nemesis(self, swarm, seed_prng.fork())
         self.callers = Callers(self, self.ledger, seed_prng.fork(), swarm.append_interval_us, swarm.big_values)
+        self.herd: Herd | None = None
+        if cluster is not None:
+            self._add_herd(cluster, seed_prng.fork())
         self._keeps_restarting = True
         self._core: list[Process] = self.processes
+
+    def _add_herd(self, cluster: ClusterSwarm, prng: Prng) -> None:
+        kernels = self._twins[0].kernels
+        self.herd = Herd(self, kernels, prng, CLUSTER_ID, cluster.brokers, cluster.session_us)
+        for broker in self.herd.hosts:
+            self.network.add_host(endpoint_of(broker.node_id), broker)
+        self.ghost.on_written = self.herd.metadata.written
 
     @property
     def now_us(self) -> Micros:
@@ -86,7 +106,7 @@ class World:
         at = node_id - 1
         voters = VoterSet(
             [
-                Voter(ReplicaKey(voter, _directory(voter) if swarm.kraft_version else ZERO_UUID), (_endpoint(voter),))
+                Voter(ReplicaKey(voter, _directory(voter) if swarm.kraft_version else ZERO_UUID), (endpoint_of(voter),))
                 for voter in self.ghost.voters
             ]
         )
@@ -95,10 +115,12 @@ class World:
             cluster_id=CLUSTER_ID,
             voters=voters,
             kraft_version=swarm.kraft_version,
-            log_kind=LogKind.USER,
+            log_kind=LogKind.USER if self._cluster is None else LogKind.METADATA,
             topic_name="quorum",
-            listeners=(_endpoint(node_id),),
-            bootstrap=tuple(_endpoint(voter) for voter in self.ghost.voters) if node_id > swarm.voters else (),
+            listeners=(endpoint_of(node_id),),
+            bootstrap=tuple(endpoint_of(voter) for voter in self.ghost.voters) if node_id > swarm.voters else (),
+            first_records=() if self._cluster is None else self._cluster.first_records,
+            controller=None if self._cluster is None else self._cluster.settings(CLUSTER_ID),
         )
         twin = self._twins[-1 if swarm.native[at] else 0]
         return Build(
@@ -119,6 +141,13 @@ class World:
     def sent(self, process: Process, connection: int, packet: Packet) -> None:
         self.trace.add_frame(self.scheduler.now_us, process.node_id, connection, packet.frame)
         self.network.send(process, connection, packet)
+
+    def committed(self, new: list[GhostBatch], process: Process) -> None:
+        """A leader was seen to have committed these."""
+        if self.herd is None:
+            self.ledger.committed(new, process.build.kernels, process.node_id)
+        else:
+            self.herd.metadata.committed(new)
 
     def process_ended(self, process: Process) -> None:
         self.ledger.lost_with(process.node_id)
@@ -143,10 +172,14 @@ class World:
             self.scheduler.after(self._prng.randrange(200_000), process.start)
         rhythm = self.swarm.config.election_timeout_us
         self.callers.begin()
+        if self.herd is not None:
+            self.herd.begin()
         self._run_for(self._prng.between(2, 6) * rhythm)
         self.faults.interleaving = self.swarm.interleaving
         self.faults.recovery_crash = self.faults.truncation_crash = self.swarm.recovery_crash
         self.nemesis.begin()
+        if self.herd is not None:
+            self.herd.begin_faults()
         self.note(-1, "phase: faults")
         self._run_for(self.swarm.faults_us)
         self._mend()
@@ -173,6 +206,8 @@ class World:
         self.callers.is_active = False
         self._core = core
         self.nemesis.end(core)
+        if self.herd is not None:
+            self.herd.end_faults()
         for process in core:
             if not process.is_running:
                 self.process_ended(process)
@@ -181,6 +216,8 @@ class World:
         """L1 a leader, L2 every append settled, L3 all mended nodes equal - and all that soon."""
         config = self.swarm.config
         limit_us = self.scheduler.now_us + 30 * (config.election_timeout_us + config.fetch_timeout_us) + 10 * SECOND
+        if self.herd is not None:
+            limit_us += SETTLE_SESSIONS * self.herd.session_us
         probe: Operation | None = None
         missing = "L1"
         while self.scheduler.now_us < limit_us:
@@ -188,6 +225,12 @@ class World:
             leaders = [process for process in self._core if process.is_leading]
             missing = "L1"
             if not leaders or not all(process.is_running for process in self._core):
+                continue
+            if self.herd is not None:
+                missing = "L8"
+                if not self.herd.missing() and self._is_equal(self.herd.metadata.end_offset):
+                    self.note(-1, "phase: converged")
+                    return
                 continue
             missing = "L2"
             if probe is None or probe.outcome in ("failed", "unknown"):
@@ -198,19 +241,19 @@ class World:
             if probe.outcome != "acked" or any(each.outcome == "pending" for each in self.ledger.operations):
                 continue
             missing = "L3"
-            if self._is_equal(probe):
+            if self._is_equal(probe.base_offset + len(probe.values)):
                 self.note(-1, "phase: converged")
                 return
         what = {
             "L1": "no leader, or a node does not come back",
             "L2": "appends are not settled",
             "L3": "the mended nodes' logs are not equal",
+            "L8": self.herd.missing() if self.herd is not None else "",
         }[missing]
         state = ", ".join(process.describe() for process in self._core)
         raise Violation(missing, f"{what}: {state}")
 
-    def _is_equal(self, probe: Operation) -> bool:
-        end = probe.base_offset + len(probe.values)
+    def _is_equal(self, end: Offset) -> bool:
         nodes = [process.ghost for process in self._core]
         return all(
             node.end == self._core[0].ghost.end
@@ -227,6 +270,8 @@ class World:
         if self.ghost.leaders != leaders:
             raise Violation("L4", f"a new leader without a reason: {sorted(set(self.ghost.leaders) - set(leaders))}")
         self.ledger.check_whole()
+        if self.herd is not None:
+            self._check_images(self.herd)
         chains = {process.ghost.chain_at(self.ghost.committed_end) for process in self._core}
         if chains != {self.ghost.committed_chains[self.ghost.committed_end]}:
             raise Violation("S10", "the mended nodes' logs differ from the committed one")
@@ -235,6 +280,13 @@ class World:
             process.die(power=True)
             self._recover(process)
 
+    def _check_images(self, herd: Herd) -> None:
+        """C16: what a replica shows of the metadata is what was committed."""
+        for process in self._core:
+            replay = process.replay
+            if replay.image != herd.metadata.image_at(replay.place.end_offset):
+                raise Violation("C16", f"its image at {replay.place.end_offset} is another", process.node_id)
+
     def _recover(self, process: Process) -> None:
         """What is on the disk, seen by the real recovery."""
         log = WatchedLog.open(process.disk, process.build.kernels, process.build.config, process.flusher)
@@ -242,10 +294,6 @@ class World:
         if process in self._core and process.ghost.end < self.ghost.committed_end:
             raise Violation("S25", f"keeps {process.ghost.end} of {self.ghost.committed_end}", process.node_id)
         self.note(process.node_id, f"holds {process.ghost.end} {process.ghost.chain.hex()}")
-
-
-def _endpoint(node_id: NodeId) -> Endpoint:
-    return Endpoint(LISTENER_NAME, f"node-{node_id}", 9000 + node_id)
 
 
 def _directory(node_id: NodeId) -> Uuid:

@@ -1,0 +1,131 @@
+"""Somebody who asks the controllers: one connection at a time, to one of them, until it says that it is not the one."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from fastquorum.config import SECOND
+from fastquorum.sim.network import Packet, endpoint_of
+from fastquorum.sim.prng import Prng
+from fastquorum.types import Micros, NodeId
+from fastquorum.wire import Message, decode_response, encode_request, request_header
+
+if TYPE_CHECKING:
+    from fastquorum.sim.world import World
+
+REQUEST_TIMEOUT_US: Final[Micros] = 2 * SECOND
+Told = Callable[[Message | None], None]
+"""Gets the answer; None if none came, and what became of the request is not known."""
+NO_CONNECTION: Final = -1
+
+
+class Client:
+    """Implements `network.Host`."""
+
+    def __init__(self, world: "World", node_id: NodeId, prng: Prng) -> None:
+        self.node_id = node_id
+        self.incarnation = 0
+        self.is_running = False
+        self.is_powered = True
+        self._world = world
+        self._prng = prng
+        self._target = 0
+        self._number = NO_CONNECTION
+        self._is_connected = False
+        self._correlation_id = 0
+        self._unsent: list[Packet] = []
+        self._asked: dict[int, tuple[int, int, Told]] = {}
+
+    def note(self, text: str) -> None:
+        self._world.note(self.node_id, text)
+
+    def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
+        """In this life, if it lasts so long."""
+        incarnation = self.incarnation
+
+        def act() -> None:
+            if self.is_running and self.incarnation == incarnation:
+                action()
+
+        self._world.scheduler.after(wait_us, act)
+
+    def begin(self) -> None:
+        """A new life."""
+        self.is_running = self.is_powered = True
+        self.incarnation += 1
+        self._target = self._prng.randrange(self._world.swarm.voters)
+
+    def die(self, *, power: bool = False) -> None:
+        """Killed, or without power."""
+        self.is_running = False
+        self.is_powered = not power
+        self._forget()
+        self._world.network.process_ended(self, silently=power)
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._asked)
+
+    def ask(self, message: Message, version: int, told: Told) -> None:
+        """Send a request. `told` is called once, unless this life ends before."""
+        self._correlation_id += 1
+        number, key = self._correlation_id, type(message).__wire__.api_key
+        frame = encode_request(request_header(message, version, number, f"client-{self.node_id}"), message)
+        self._asked[number] = (key, version, told)
+        if self._number == NO_CONNECTION:
+            self._number = self._world.network.connect(self, endpoint_of(self._target + 1))
+        packet = Packet(frame, None, message)
+        if self._is_connected:
+            self._send(packet)
+        else:
+            self._unsent.append(packet)
+        self.later(REQUEST_TIMEOUT_US, lambda: self._give_up(number))
+
+    def look_elsewhere(self) -> None:
+        """That was not the active controller: ask another."""
+        self._hang_up()
+        others = self._world.swarm.voters - 1
+        if others:
+            self._target = (self._target + 1 + self._prng.randrange(others)) % (others + 1)
+
+    # --- network.Host -------------------------------------------------------------------------------------------------
+
+    def connected(self, number: int) -> None:
+        if number == self._number:
+            self._is_connected = True
+            unsent, self._unsent = self._unsent, []
+            for packet in unsent:
+                self._send(packet)
+
+    def disconnected(self, number: int) -> None:
+        if number == self._number:
+            self.look_elsewhere()
+
+    def arrived(self, number: int, packet: Packet) -> None:
+        if number != self._number or not self.is_running:
+            return
+        asked = self._asked.pop(int.from_bytes(packet.frame[:4], "big"), None)
+        if asked is not None:
+            key, version, told = asked
+            told(decode_response(packet.frame, key, version)[1])
+
+    # --- inner --------------------------------------------------------------------------------------------------------
+
+    def _send(self, packet: Packet) -> None:
+        self._world.trace.add_frame(self._world.now_us, self.node_id, self._number, packet.frame)
+        self._world.network.send(self, self._number, packet)
+
+    def _give_up(self, number: int) -> None:
+        if number in self._asked:
+            self.look_elsewhere()
+
+    def _hang_up(self) -> None:
+        number, asked = self._number, self._asked
+        self._forget()
+        if number != NO_CONNECTION:
+            self._world.network.close(self, number)
+        for _, _, told in asked.values():
+            told(None)
+
+    def _forget(self) -> None:
+        self._number, self._is_connected = NO_CONNECTION, False
+        self._asked, self._unsent = {}, []
