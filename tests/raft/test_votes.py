@@ -37,11 +37,12 @@ SETUPS: dict[str, Callable[[], Replica]] = {
 GRANTS = {
     # set-up: (pre-vote up to date, pre-vote behind, vote up to date, vote behind), all in the replica's own epoch
     "unattached": (True, False, True, False),
-    "unattached, voted for 2": (True, False, True, True),
+    # Given again to whoever missed the answer, not to whoever has lost a part of its log since.
+    "unattached, voted for 2": (True, False, True, False),
     "unattached, voted for 3": (True, False, False, False),
     "unattached, leader known": (True, False, False, False),
     "prospective": (True, False, True, False),
-    "prospective, voted for 2": (True, False, True, True),
+    "prospective, voted for 2": (True, False, True, False),
     "prospective, voted for 3": (True, False, False, False),
     "prospective, leader known": (True, False, False, False),
     "candidate": (True, False, False, False),

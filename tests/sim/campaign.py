@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastquorum import sim
-from tests.sim.mutants import MUTANTS, Patches
+from tests.sim import controller_mutants, mutants
+from tests.sim.mutants import Mutant, Patches
 
 KNOWN_SEEDS = Path(__file__).with_name("known_seeds.json")
+MUTANTS: dict[str, Mutant] = {**mutants.MUTANTS, **controller_mutants.MUTANTS}
 SEEDS_MAX = 500
 """Within so many seeds every mutant has to be caught."""
 
@@ -38,7 +40,8 @@ class Caught(NamedTuple):
 def run_mutant(name: str, seed: int) -> sim.Report:
     with Patches() as patches:
         MUTANTS[name].apply(patches)
-        return sim.run(seed, kernels="pure")  # the mutants are of Python
+        # The mutants are of Python.
+        return sim.run(seed, kernels="pure", controller=name in controller_mutants.MUTANTS)
 
 
 def search(name: str, seeds_max: int = SEEDS_MAX) -> Caught | None:

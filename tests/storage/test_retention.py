@@ -1,4 +1,4 @@
-"""What a snapshot covers is removed from the log: whatever crashes on the way, nothing from the new start on is lost."""
+"""What a snapshot covers is removed from the log: whatever crashes then, nothing from the new start on is lost."""
 
 import random
 import struct

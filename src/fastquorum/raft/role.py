@@ -31,7 +31,12 @@ class Role:
         return is_up_to_date
 
     def grants_vote(self, core: "Core", candidate: ReplicaKey, is_up_to_date: bool) -> bool:
-        """Is this epoch's vote given to this candidate? The epoch is the current one."""
+        """Is this epoch's vote given to this candidate? The epoch is the current one.
+
+        It may be given again, to whoever missed the answer. But a candidate that lost the end of its log in a crash
+        asks with less than it was given the vote for: that must not be a vote for the shorter log (Raft section 5.4.1
+        asks for both conditions; Kafka's `UnattachedState` looks at the log only the first time).
+        """
         return False
 
 
@@ -44,7 +49,7 @@ class Voting(Role):
     def grants_vote(self, core: "Core", candidate: ReplicaKey, is_up_to_date: bool) -> bool:
         voted = core.election.voted_key
         if voted is not None:
-            return core.is_same_replica(voted, candidate)
+            return core.is_same_replica(voted, candidate) and is_up_to_date
         return core.leader_id < 0 and is_up_to_date
 
     def voted(self, core: "Core") -> None:

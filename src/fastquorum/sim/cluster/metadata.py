@@ -8,12 +8,11 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.partition import Partition
-from fastquorum.controller.image.registrations import Broker
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
 from fastquorum.sim.ghost import GhostBatch
 from fastquorum.sim.report import Violation
-from fastquorum.types import Epoch, Micros, NodeId, Offset, Uuid
+from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset, Uuid
 from fastquorum.wire import Message
 from fastquorum.wire.broker_records import (
     BrokerRegistrationChangeRecord,
@@ -163,6 +162,22 @@ class Metadata:
                     self._check_unfencing(record.id, record.epoch)
                 case BrokerRegistrationChangeRecord(fenced=-1):
                     self._check_unfencing(record.broker_id, record.broker_epoch)
+                case RegisterBrokerRecord():
+                    self._check_successor(node_id, record)
+
+    def _check_successor(self, node_id: NodeId, record: RegisterBrokerRecord) -> None:
+        """C7: nobody takes the id of a broker that is heard."""
+        old = self.image.brokers.get(record.broker_id)
+        if old is None or old.incarnation_id == record.incarnation_id or (old.id, old.epoch) in self._wants_out:
+            return
+        if old.fenced:
+            return  # whether it was heard is not in the log, and is forgotten with a lead
+        heard_us = self._heard.get((node_id, old.id, old.epoch))
+        if heard_us is not None and self._world.now_us - heard_us < self._session_us * SLACK // 100:
+            ago_us = self._world.now_us - heard_us
+            raise Violation(
+                "C7", f"takes in another broker {old.id}, {ago_us} us after a heartbeat of the first", node_id
+            )
 
     def _check_fencing(self, node_id: NodeId, leader_epoch: Epoch, broker_id: NodeId, epoch: int) -> None:
         if (broker_id, epoch) in self._wants_out:
@@ -249,12 +264,8 @@ class Metadata:
                     raise Violation("C4", f"epoch {old.epoch} becomes {new.epoch}, of one incarnation", new.id)
             elif not batch.base <= new.epoch < batch.end:
                 raise Violation("C4", f"epoch {new.epoch} is none of {batch.base} to {batch.end - 1}", new.id)
-            elif old is not None:
-                self._check_successor(old, new)
-
-    def _check_successor(self, old: Broker, new: Broker) -> None:
-        if new.epoch <= old.epoch:
-            raise Violation("C4", f"epoch {new.epoch} follows {old.epoch}", new.id)
+            elif old is not None and new.epoch <= old.epoch:
+                raise Violation("C4", f"epoch {new.epoch} follows {old.epoch}", new.id)
 
     def _check_change(
         self, place: _Place, old: Partition, new: Partition, count: int, at: tuple[Image, Image, str]
@@ -289,15 +300,18 @@ class Metadata:
         self, place: _Place, old: Partition, new: Partition, member: NodeId, at: tuple[Image, Image, str]
     ) -> None:
         """C3."""
-        _, after, where = at
+        before, after, where = at
         broker = after.brokers.get(member)
+        former = before.brokers.get(member)
+        # Several decisions may share a batch: who joined by one may have been fenced by the next.
+        was_active = former is not None and former.is_active
         is_reverted = set(old.isr) <= set(old.adding) and new.isr == new.replicas[:1]
         if is_reverted and _is_unclean_allowed(after, self._names[place[0]]):
             return  # nobody that stays was in sync: Kafka's `PartitionReassignmentRevert`
-        if broker is None or not broker.is_active:
+        if broker is None or not (broker.is_active or was_active):
             raise Violation("C3", f"{where}: {member} joins the ISR as {broker}")
         said = self._proposed.get((place, old.partition_epoch), [])
-        fitting = [each for each in said if set(each) >= set(new.isr)]
+        fitting = [each for each in said if set(new.isr) in (set(each), set(each) - set(old.removing))]
         if fitting and not any(each.get(member) in (broker.epoch, -1) for each in fitting):
             raise Violation("C3", f"{where}: {member} joins the ISR by epochs {fitting}, its own is {broker.epoch}")
 
@@ -312,9 +326,8 @@ class Metadata:
         for topic in self.image.topics.sorted():
             for number, partition in topic.partitions.items():
                 replicas = [each for each in partition.replicas if each in alive]
-                is_lost = not (
-                    partition.isr or partition.elr or partition.last_known_elr
-                )  # KIP-966: for somebody to say
+                known = [each for each in partition.last_known_elr if each != NO_NODE]
+                is_lost = not (partition.isr or partition.elr or known)  # KIP-966: somebody has to say whom to elect
                 if not is_lost and (not partition.has_leader or set(replicas) - set(partition.isr)):
                     return f"L9: {topic.name}-{number} is {partition}"
         return ""
@@ -355,9 +368,7 @@ def _check_move(
     is_shrinking = len(target) < len(set(old.replicas) - set(old.adding))
     awaited = target if is_shrinking else set(old.adding) & target  # as Kafka 4.3: KAFKA-15665
     if not awaited <= set(new.isr) and not new.is_reassigning:
-        raise Violation(
-            "C10", f"{where}: {sorted(gone)} are removed before {sorted(awaited)} are in sync: {new} after {old}"
-        )
+        raise Violation("C10", f"{where}: {sorted(gone)} go before {sorted(awaited)} are in sync: {new} after {old}")
 
 
 def _is_unclean_allowed(image: Image, topic_name: str) -> bool:

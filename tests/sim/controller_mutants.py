@@ -1,0 +1,239 @@
+"""Bugs of controllers put back on purpose, for the simulated cluster to catch: those of Kafka's history, and the rules
+that nothing else would show."""
+
+from collections import deque
+from typing import Any
+
+from fastquorum.controller import brokers, fencing, isr, topics
+from fastquorum.controller.decisions import Decision
+from fastquorum.controller.heartbeats import Heartbeats
+from fastquorum.controller.image.registrations import Brokers
+from fastquorum.controller.partition_change import PartitionChange
+from fastquorum.controller.state import ControllerState
+from fastquorum.node.controller_role import ControllerRole
+from fastquorum.node.snapshot_keeper import SnapshotKeeper
+from fastquorum.raft.core import Core
+from fastquorum.raft.role import Voting
+from fastquorum.storage.log import Log
+from fastquorum.types import Micros, NodeId, Offset, OffsetAndEpoch, ReplicaKey
+from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire.broker_records import BrokerRegistrationChangeRecord
+from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from tests.raft.mutants import Patcher
+from tests.sim.mutants import Mutant
+
+
+def _k50(patcher: Patcher) -> None:
+    def all_on_the_same_state(state: ControllerState, now_us: Micros) -> list[Message]:
+        records: list[Message] = []
+        heartbeats = state.heartbeats
+        for broker_id, heard in heartbeats._brokers.items():
+            if not heard.fenced and heard.contact_us is not None and heartbeats._is_over(heard.contact_us, now_us):
+                records += fencing.fence(state, state.image.brokers[broker_id])
+        return records
+
+    patcher.setattr(brokers, "fence_expired", all_on_the_same_state)
+
+
+def _k51(patcher: Patcher) -> None:
+    def of_the_right_epoch(state: ControllerState, broker_id: NodeId, epoch: int) -> bool:
+        broker = state.image.brokers.get(broker_id)
+        return broker is not None and epoch in (brokers.NO_BROKER_EPOCH, broker.epoch)
+
+    patcher.setattr(isr, "_is_eligible", of_the_right_epoch)
+
+
+def _k51_epochs(patcher: Patcher) -> None:
+    patcher.setattr(isr, "_is_eligible", lambda state, broker_id, epoch: state.is_active(broker_id))
+
+
+def _k52(patcher: Patcher) -> None:
+    judged = isr._error
+
+    def fatal(*asked: Any) -> ErrorCode:
+        code = judged(*asked)
+        return ErrorCode.INVALID_REQUEST if code is ErrorCode.NOT_CONTROLLER else code
+
+    patcher.setattr(isr, "_error", fatal)
+
+
+def _k53(patcher: Patcher) -> None:
+    """Who waits for its answer is not heard."""
+    touch, answer = Heartbeats.touch, ControllerRole._answer_committed
+    last: dict[int, Micros] = {}
+
+    def when_answered(role: ControllerRole) -> None:
+        before = deque(role._waiting)
+        answer(role)
+        state = role.state
+        for each in list(before)[: len(before) - len(role._waiting)]:
+            message = each.asked.message
+            if state is not None and isinstance(message, BrokerHeartbeatRequest):
+                touch(state.heartbeats, message.broker_id, message.broker_epoch, last.get(id(role), 0))
+
+    on_tick = ControllerRole.on_tick
+
+    def tick(role: ControllerRole, now_us: Micros) -> None:
+        last[id(role)] = now_us
+        on_tick(role, now_us)
+
+    patcher.setattr(Heartbeats, "touch", lambda *_: None)
+    patcher.setattr(ControllerRole, "_answer_committed", when_answered)
+    patcher.setattr(ControllerRole, "on_tick", tick)
+
+
+def _k54(patcher: Patcher) -> None:
+    heartbeat = brokers.heartbeat
+
+    def up_to_the_end(state: ControllerState, request: BrokerHeartbeatRequest) -> Decision:
+        if request.current_metadata_offset < state.next_offset - 1:
+            request.current_metadata_offset = -1
+        return heartbeat(state, request)
+
+    patcher.setattr(brokers, "heartbeat", up_to_the_end)
+
+
+def _k55(patcher: Patcher) -> None:
+    register = brokers.register
+
+    def always_a_new_epoch(
+        state: ControllerState, request: BrokerRegistrationRequest, version: int, now_us: Micros
+    ) -> Decision:
+        decision = register(state, request, version, now_us)
+        decision.records[-1].broker_epoch = decision.answer.broker_epoch = state.next_offset  # type: ignore[attr-defined]
+        return decision
+
+    patcher.setattr(brokers, "register", always_a_new_epoch)
+
+
+def _k56(patcher: Patcher) -> None:
+    register = brokers.register
+
+    def of_any_cluster(
+        state: ControllerState, request: BrokerRegistrationRequest, version: int, now_us: Micros
+    ) -> Decision:
+        request.cluster_id = state.settings.cluster_id
+        return register(state, request, version, now_us)
+
+    patcher.setattr(brokers, "register", of_any_cluster)
+
+
+def _k57(patcher: Patcher) -> None:
+    """A record that no replay takes, written without a look at what it does."""
+    fence = fencing.fence
+
+    def of_another_epoch(state: ControllerState, broker: Any) -> list[Message]:
+        *rest, change = fence(state, broker)
+        assert isinstance(change, BrokerRegistrationChangeRecord)
+        change.broker_epoch += 1
+        return [*rest, change]
+
+    patcher.setattr(fencing, "fence", of_another_epoch)
+
+
+def _k58(patcher: Patcher) -> None:
+    def with_any(change: PartitionChange) -> None:
+        isr = tuple(each for each in change.isr if each not in change.removing)
+        replicas = tuple(each for each in change.replicas if each not in change.removing)
+        if (change.removing or change.adding) and isr and replicas:
+            change.isr, change.replicas, change.removing, change.adding = isr, replicas, (), ()
+
+    patcher.setattr(PartitionChange, "_complete_reassignment", with_any)
+
+
+def _k59(patcher: Patcher) -> None:
+    def though_fenced(change: PartitionChange) -> bool:
+        known = change.before.last_known_elr
+        return change.rules.is_elr_enabled and not (change.isr or change._elr) and len(known) == 1 and known[0] >= 0
+
+    patcher.setattr(PartitionChange, "_last_known_leader_is_back", though_fenced)
+
+
+def _k62(patcher: Patcher) -> None:
+    patcher.setattr(topics, "TOPIC_NAME", "")
+
+
+def _duplicate(patcher: Patcher) -> None:
+    patcher.setattr(Heartbeats, "has_session", lambda *_: False)
+
+
+def _no_grace(patcher: Patcher) -> None:
+    begin = Heartbeats.__init__
+
+    def as_if_long_silent(self: Heartbeats, known: Brokers, now_us: Micros, session_timeout_us: Micros) -> None:
+        begin(self, known, now_us - session_timeout_us, session_timeout_us)
+
+    patcher.setattr(Heartbeats, "__init__", as_if_long_silent)
+
+
+def _answers_early(patcher: Patcher) -> None:
+    decide = ControllerRole._decide
+
+    def before_it_is_committed(role: ControllerRole, asked: Any, now_us: Micros) -> None:
+        decide(role, asked, now_us)
+        while role._waiting:
+            first = role._waiting.popleft()
+            first.asked.answer(first.answer)
+
+    patcher.setattr(ControllerRole, "_decide", before_it_is_committed)
+
+
+def _stale(patcher: Patcher) -> None:
+    def any_epoch(state: ControllerState, broker_id: NodeId, epoch: int) -> Any:
+        broker = state.image.brokers.get(broker_id)
+        return broker if broker is not None else standing(state, broker_id, epoch)
+
+    standing = brokers.standing
+    patcher.setattr(brokers, "standing", any_epoch)
+
+
+def _removes_uncovered(patcher: Patcher) -> None:
+    def beyond_the_snapshot(keeper: SnapshotKeeper) -> Offset:
+        return keeper._shell.log.flushed_end
+
+    remove_before = Log.remove_before
+
+    def without_a_look(log: Log, offset: Offset) -> None:
+        latest = log.snapshots.latest
+        if latest is None:
+            return
+        log.snapshots._ids.append(OffsetAndEpoch(offset, latest.epoch))
+        try:
+            remove_before(log, offset)
+        finally:
+            log.snapshots._ids[:] = [each for each in log.snapshots._ids if each.offset != offset or each == latest]
+
+    patcher.setattr(SnapshotKeeper, "_keep_from", beyond_the_snapshot)
+    patcher.setattr(Log, "remove_before", without_a_look)
+
+
+def _votes_for_less(patcher: Patcher) -> None:
+    def whatever_is_left_of_its_log(role: Voting, core: Core, candidate: ReplicaKey, is_up_to_date: bool) -> bool:
+        voted = core.election.voted_key
+        if voted is not None:
+            return core.is_same_replica(voted, candidate)
+        return core.leader_id < 0 and is_up_to_date
+
+    patcher.setattr(Voting, "grants_vote", whatever_is_left_of_its_log)
+
+
+MUTANTS: dict[str, Mutant] = {
+    "K50": Mutant("brokers that expire together are fenced on the same state", _k50),  # KAFKA-13173
+    "K51": Mutant("a fenced replica joins an ISR", _k51),  # KAFKA-13916, KIP-841
+    "K51-epochs": Mutant("a replica joins an ISR by the epoch of its former life", _k51_epochs),  # KIP-903
+    "K52": Mutant("what is ahead of the controller is called invalid", _k52),  # KAFKA-14154
+    "K53": Mutant("a heartbeat counts when it is answered", _k53),  # KAFKA-15019
+    "K54": Mutant("a broker has to have read everything to be unfenced", _k54),  # KAFKA-13959
+    "K55": Mutant("the same incarnation gets a new epoch", _k55),  # KAFKA-16952
+    "K56": Mutant("a broker of another cluster registers", _k56),  # KAFKA-13528
+    "K57": Mutant("a fencing names another epoch", _k57),  # bitnami/containers #80381
+    "K58": Mutant("a move is over before all that are added are in sync", _k58),  # KAFKA-15665
+    "K59": Mutant("the last known leader is elected though it is fenced", _k59),  # KAFKA-19522
+    "K62": Mutant("a user creates the metadata topic", _k62),  # KAFKA-14358
+    "C4-duplicate": Mutant("a second incarnation registers while the first is alive", _duplicate),
+    "C6": Mutant("a request of a former epoch is served", _stale),
+    "C8-failover": Mutant("a new controller takes all brokers for long silent", _no_grace),
+    "S14-controller": Mutant("a request is answered before it is committed", _answers_early),
+    "S24": Mutant("the log is removed beyond its snapshots", _removes_uncovered),
+    "votes-for-less": Mutant("a vote is given again to a log that has lost its end", _votes_for_less),
+}
