@@ -56,6 +56,7 @@ COMMANDS: Final = tuple(
         ("log trim", "log_trim", "close a log after a crash, for Kafka's tools"),
         ("image", "image", "brokers, topics, configurations, as a metadata log says them at an offset"),
         ("image diff", "image_diff", "what changed in a metadata log between two offsets"),
+        ("shell", "shell", "look around in a metadata log as in a file system"),
         ("handover", "handover", "a replica's votes between our nodes and Apache Kafka's"),
         ("load", "load", "put a quorum under load, and see what it takes"),
         ("load compare", "load_compare", "two results of load, as ratios"),
@@ -134,7 +135,11 @@ def _parse(words: list[str]) -> argparse.Namespace:
             module.configure(added)
             _add_debug(added)
             added.set_defaults(run=module.run, command=" ".join(command.words))
-    arguments = parser.parse_args(words)
+    arguments, unknown = parser.parse_known_args(words)
+    if unknown and "options_anywhere" in arguments and not any(each.startswith("-") for each in unknown):
+        arguments.words += unknown  # argparse takes words up to the first option only
+    elif unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if arguments.version:
         from fastquorum.version import __version__
 

@@ -1,6 +1,7 @@
 """The image of a metadata log at an offset, from a directory that nobody runs: a snapshot, and what follows it."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold, Place
@@ -27,15 +28,31 @@ def fold_log(log: OfflineLog, kernels: Kernels, end_offset: Offset | None = None
     if log.holds_user_records:
         raise DirectoryError("it holds user records: only a metadata log has an image", path=log.path)
     fold = _start(log, kernels, end_offset) if after is None else after
-    for batch in log.batches(fold.next_offset):
-        if end_offset is not None and batch.info.base_offset >= end_offset:
-            break
-        _add(fold, kernels, batch, end_offset)
+    _add_all(fold, kernels, log.batches(fold.next_offset), end_offset)
     if end_offset is not None and fold.next_offset < end_offset:
         bases = log.segment_bases
         raise OffsetOutOfRange(
             offset=end_offset, start_offset=bases[0] if bases else fold.next_offset, end_offset=fold.next_offset
         )
+    return fold
+
+
+def fold_first_segment(batches: Iterator[StoredBatch], kernels: Kernels, end_offset: Offset | None = None) -> Fold:
+    """The records of a log's first segment below end_offset (None: all there are), folded.
+
+    Raises:
+        OffsetOutOfRange: it is not the first one, or does not reach so far.
+        ImageFailed, CorruptionError: as `fold_log`.
+    """
+    fold = Fold()
+    first = next(batches, None)
+    if first is not None and first.info.base_offset > 0:
+        base = first.info.base_offset
+        text = f"the file begins at offset {base}: name the log's directory, which has what precedes it"
+        raise OffsetOutOfRange(text, offset=base, start_offset=base)
+    _add_all(fold, kernels, itertools.chain([] if first is None else [first], batches), end_offset)
+    if end_offset is not None and fold.next_offset < end_offset:
+        raise OffsetOutOfRange(offset=end_offset, start_offset=0, end_offset=fold.next_offset)
     return fold
 
 
@@ -69,6 +86,13 @@ def _start(log: OfflineLog, kernels: Kernels, end_offset: Offset | None) -> Fold
             start_offset=start_offset,
         )
     return Fold()
+
+
+def _add_all(fold: Fold, kernels: Kernels, batches: Iterable[StoredBatch], end_offset: Offset | None) -> None:
+    for batch in batches:
+        if end_offset is not None and batch.info.base_offset >= end_offset:
+            return
+        _add(fold, kernels, batch, end_offset)
 
 
 def _add(fold: Fold, kernels: Kernels, batch: StoredBatch, end_offset: Offset | None) -> None:

@@ -1,0 +1,82 @@
+"""`fastquorum shell`: look around in a metadata image as in a file system."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels, natural
+from fastquorum.cli.output import tell, working
+from fastquorum.cli.shell_commands import Shell
+from fastquorum.cli.shell_nodes import Directory, tree_of
+from fastquorum.cli.shell_prompt import Prompt, Script
+from fastquorum.controller.image import Image
+from fastquorum.controller.image.fold import Place
+from fastquorum.errors import UsageError
+from fastquorum.storage.images import fold_log
+from fastquorum.storage.io_open import fold_file, open_offline
+
+Source = Callable[[], tuple[Image, Place]]
+"""The image, and where in the log it stands. It is called for each command: a live one may have moved on."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Look around in what a metadata log comes to as in a file system, with the paths and the output of Apache "
+        "Kafka's kafka-metadata-shell: at a prompt with completion, for lines on stdin, or for one command. Reads a "
+        "data or log directory, or a checkpoint or first segment, ours or Kafka's, and changes nothing.\n"
+        "cat shows SCRAM keys in full, as Kafka's shell does; JSON leaves them out.",
+        "fastquorum shell n1",
+        "fastquorum shell n1 ls /image/topics/byName",
+        "fastquorum shell n1 --at 3829 cat '/image/topics/byName/my-topic/*'",
+        "fastquorum shell n1/__cluster_metadata-0/00000000000000003829-0000000003.checkpoint tree /image/cluster",
+        "fastquorum shell n1 tree /image/features --format json",
+        "echo 'find /image/configs' | fastquorum shell n1",
+    )
+    parser.add_argument("words", metavar=("DIR|FILE", "COMMAND"), nargs="*", help="help as COMMAND lists them")
+    parser.add_argument(
+        "--at",
+        metavar="OFFSET",
+        type=natural,
+        help="what the records below this offset come to (default: all there are)",
+    )
+    add_format(parser)
+    add_kernels(parser)
+    parser.set_defaults(options_anywhere=True)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if not arguments.words:
+        raise UsageError("which directory or file?", "see fastquorum shell --help")
+    path, *command = arguments.words
+    if arguments.format == "json" and not command:
+        raise UsageError("--format json is for one command", "fastquorum shell DIR ls /image --format json")
+    kernels = load_kernels(arguments.kernels)
+    with working(f"reading {path}"):
+        if os.path.isdir(path):
+            fold = fold_log(open_offline(path, kernels), kernels, arguments.at)
+        else:
+            fold = fold_file(path, kernels, arguments.at)
+        seen = fold.image, fold.place
+    return look_around(lambda: seen, command, as_json=arguments.format == "json")
+
+
+def look_around(source: Source, command: Sequence[str] = (), *, as_json: bool = False) -> int:
+    """Run one command over an image, or, without one, a prompt or the lines of stdin; the exit code."""
+
+    def look() -> Directory:
+        return tree_of(*source())
+
+    def complain(text: str) -> None:
+        sys.stdout.flush()
+        tell(f"fastquorum shell: {text}" if command else text)
+
+    shell = Shell(look, complain, as_json=as_json)
+    if command:
+        return 0 if shell.run(command) else UsageError.exit_code
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return Script(shell).run()
+    _, place = source()
+    print(f"The image of offsets below {place.end_offset}, epoch {place.epoch}; help lists the commands")
+    return Prompt(shell).run()
