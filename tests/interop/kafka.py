@@ -97,9 +97,10 @@ class Kafka(NamedTuple):
         """kafka-storage."""
         return self.run("kafka.tools.StorageTool", *arguments)
 
-    def shell(self, file: Path, *command: str, timeout_s: float = TOOL_S) -> str:
-        """kafka-metadata-shell: what it makes of a checkpoint, or of a segment, as an image."""
-        return self.run("org.apache.kafka.shell.MetadataShell", "--snapshot", file, *command, timeout_s=timeout_s)
+    def shell(self, file: Path, *command: str, stdin: str = "", timeout_s: float = TOOL_S) -> str:
+        """kafka-metadata-shell: what it makes of a checkpoint, or of a segment, as an image. One command, or lines."""
+        words = ("org.apache.kafka.shell.MetadataShell", "--snapshot", file, *command)
+        return self.run(*words, stdin=stdin, timeout_s=timeout_s)
 
     def jar(self, name: str) -> Path:
         """One of Kafka's own, without its version."""

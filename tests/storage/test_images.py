@@ -15,8 +15,14 @@ from fastquorum.storage.format import FormatOptions, format_directory
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.images import fold_log, fold_snapshot, snapshot_batches, two_images
 from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.io_open import open_offline
-from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, segment_name
+from fastquorum.storage.io_open import fold_file, open_offline
+from fastquorum.storage.names import (
+    BOOTSTRAP_CHECKPOINT,
+    LOG_DIRECTORY,
+    ZERO_CHECKPOINT,
+    checkpoint_name,
+    segment_name,
+)
 from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Uuid, Voter, VoterSet
 from fastquorum.wire.cluster_records import FeatureLevelRecord
@@ -73,6 +79,46 @@ def test_an_image_stands_where_its_last_record_stands(kernels: Kernels) -> None:
 def test_the_directory_of_the_log_will_do(kernels: Kernels) -> None:
     log = open_offline(str(CLUSTER / "c1" / LOG_DIRECTORY), kernels)
     assert fold_log(log, kernels).image == fold_log(open_offline(str(CLUSTER / "c1"), kernels), kernels).image
+
+
+def test_one_file_will_do_whatever_lies_beside_it(kernels: Kernels, tmp_path: Path) -> None:
+    log = open_offline(str(CLUSTER / "c1"), kernels)
+    for name, end in ((checkpoint_name(LAST), LAST.offset), (segment_name(0), None), (segment_name(0), 145)):
+        alone = shutil.copy(CLUSTER / "c1" / LOG_DIRECTORY / name, tmp_path)
+        held, expected = fold_file(alone, kernels, end), fold_log(log, kernels, end)
+        assert (held.image, held.place) == (expected.image, expected.place)
+
+
+def test_the_snapshot_of_the_first_voters_holds_nothing(kernels: Kernels) -> None:
+    assert fold_file(str(CLUSTER / "c1" / ZERO_CHECKPOINT), kernels).image == EMPTY
+
+
+def test_a_file_of_records_is_read_whatever_its_name(kernels: Kernels) -> None:
+    held = fold_file(str(CLUSTER / "c1" / BOOTSTRAP_CHECKPOINT), kernels).image
+    assert held.features.metadata_version == 30
+    assert not held.topics.ids
+
+
+def test_a_segment_that_goes_on_with_another_is_refused(kernels: Kernels, tmp_path: Path) -> None:
+    data = (CLUSTER / "c1" / SEGMENT).read_bytes()
+    second = next(info.position for info in kernels.batch_headers(data) if info.base_offset > 0)
+    later = tmp_path / segment_name(1)
+    later.write_bytes(data[second:])
+    with pytest.raises(OffsetOutOfRange, match="name the log's directory, which has what precedes it"):
+        fold_file(str(later), kernels)
+
+
+def test_a_file_is_asked_for_no_offset_that_it_does_not_hold(kernels: Kernels) -> None:
+    with pytest.raises(OffsetOutOfRange, match=r"^offset 3837 lies outside 0\.\.3836$"):
+        fold_file(str(CLUSTER / "c1" / SEGMENT), kernels, 3837)
+    with pytest.raises(UsageError, match="a snapshot holds one offset, 3829"):
+        fold_file(str(CLUSTER / "c1" / LOG_DIRECTORY / checkpoint_name(LAST)), kernels, 145)
+
+
+def test_a_file_that_is_none_is_refused(kernels: Kernels, tmp_path: Path) -> None:
+    for name in ("nowhere", checkpoint_name(LAST), "."):
+        with pytest.raises(DirectoryError, match="there is no such file"):
+            fold_file(str(tmp_path / name), kernels)
 
 
 def test_an_offset_behind_the_end_is_refused(kernels: Kernels) -> None:

@@ -34,7 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum shell n1 tree /image/features --format json",
         "echo 'find /image/configs' | fastquorum shell n1",
     )
-    parser.add_argument("words", metavar=("DIR|FILE", "COMMAND"), nargs="*", help="help as COMMAND lists them")
+    parser.add_argument("path", metavar="DIR|FILE", nargs="?")
+    parser.add_argument("words", metavar="COMMAND", nargs="*", help="one command and what it is about; help lists them")
     parser.add_argument(
         "--at",
         metavar="OFFSET",
@@ -47,9 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if not arguments.words:
+    path, command = arguments.path, arguments.words
+    if path is None:
         raise UsageError("which directory or file?", "see fastquorum shell --help")
-    path, *command = arguments.words
     if arguments.format == "json" and not command:
         raise UsageError("--format json is for one command", "fastquorum shell DIR ls /image --format json")
     kernels = load_kernels(arguments.kernels)
