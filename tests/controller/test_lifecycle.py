@@ -145,6 +145,23 @@ def test_a_stale_epoch_is_refused_and_writes_nothing(silent: bool) -> None:
         assert controller.broker(1).fenced
 
 
+def test_a_wish_to_go_of_a_former_incarnation_moves_no_leader() -> None:
+    """KIP-380: a controlled shutdown that was sent before the broker was restarted."""
+    controller = Controller()
+    controller.start(1, 2)
+    stale = controller.broker(1).epoch
+    controller.wait(SESSION_S + 1)
+    controller.beat(2)
+    controller.start(1, incarnation=2)
+    controller.topic([1, 2])
+    count = len(controller.records)
+    code = refusal(lambda: controller.beat(1, epoch=stale, want_shut_down=True))
+    assert code is ErrorCode.STALE_BROKER_EPOCH
+    assert code == 77
+    assert len(controller.records) == count
+    assert (controller.partition().leader, controller.broker(1).is_active) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
