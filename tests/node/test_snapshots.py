@@ -3,8 +3,9 @@
 from typing import Any
 
 from fastquorum.kernels import load
-from fastquorum.types import OffsetAndEpoch, Voter, VoterSet
-from fastquorum.wire import Message
+from fastquorum.storage.identity import LogKind
+from fastquorum.types import METADATA_TOPIC_ID, OffsetAndEpoch, Voter, VoterSet
+from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from tests.lane.builders import CLUSTER, fetch_response, value_batch
@@ -163,3 +164,15 @@ def test_who_has_the_snapshot_is_served_from_the_log_behind_it() -> None:
     rig.fetch(follower, 2, 50, last_epoch=3)
     (answer,) = rig.answers(follower)
     assert rig.kernels.batch_headers(partition_of(answer).records or b"")[0].base_offset == 50
+
+
+def test_a_consumer_that_is_too_far_behind_hears_of_the_snapshot_too() -> None:
+    rig = Rig(files={checkpoint_path(SNAPSHOT): checkpoint(load("pure"), SNAPSHOT)}, kind=LogKind.METADATA)
+    rig.lead()
+    for offset, named in ((0, SNAPSHOT), (rig.log.end_offset + 1, OffsetAndEpoch(-1, -1))):
+        topic = FetchRequest.FetchTopic
+        partition = topic.FetchPartition(fetch_offset=offset, partition_max_bytes=1 << 20)
+        request = FetchRequest(topics=[topic(topic_id=METADATA_TOPIC_ID, partitions=[partition])])
+        answer = partition_of(rig.answer_to(FetchResponse, request, 13))
+        assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert (answer.snapshot_id.end_offset, answer.snapshot_id.epoch) == named

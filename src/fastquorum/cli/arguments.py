@@ -28,11 +28,11 @@ def add_kernels(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_bootstrap(parser: argparse.ArgumentParser) -> None:
+def add_bootstrap(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     parser.add_argument(
         "--bootstrap",
         metavar="HOST:PORT,...",
-        required=True,
+        required=required,
         help="any nodes of the quorum; the leader is found through them",
     )
     parser.add_argument(

@@ -160,7 +160,7 @@ class QuorumClient:
         self._turn += 1
 
     def _ask_leader(self, endpoint: Endpoint, deadline: Deadline) -> Leader | None:
-        response = self._ask(endpoint, MetadataRequest(topics=None), METADATA_VERSION, MetadataResponse, deadline)
+        response = self.ask(endpoint, MetadataRequest(topics=None), METADATA_VERSION, MetadataResponse, deadline)
         for topic in response.topics:
             for partition in topic.partitions:
                 for node in response.brokers:
@@ -173,14 +173,14 @@ class QuorumClient:
 
     def _ask_controller(self, endpoint: Endpoint, deadline: Deadline) -> Controller | None:
         request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
-        response = self._ask(endpoint, request, DESCRIBE_CLUSTER_VERSION, DescribeClusterResponse, deadline)
+        response = self.ask(endpoint, request, DESCRIBE_CLUSTER_VERSION, DescribeClusterResponse, deadline)
         for node in response.brokers:
             if node.broker_id == response.controller_id:
                 return Controller(Endpoint(LISTENER_NAME, node.host, node.port), response.cluster_id)
         return None
 
-    def _ask(self, endpoint: Endpoint, request: Message, version: int, response_type: type[M], deadline: Deadline) -> M:
-        """NotSent, NoAnswer, PeerProtocolError."""
+    def ask(self, endpoint: Endpoint, request: Message, version: int, response_type: type[M], deadline: Deadline) -> M:
+        """One node's answer. NotSent, NoAnswer, PeerProtocolError."""
         connection = self._connections.pop(endpoint, None) or Connection(endpoint, deadline.sooner(CONNECT_S))
         response = connection.request(request, version, deadline)
         self._connections[endpoint] = connection  # not kept where the request failed: it is closed then
@@ -212,7 +212,7 @@ class QuorumClient:
             topic_data=[data(name=leader.topic, partition_data=[data.PartitionProduceData(index=0, records=batch)])],
         )
         try:
-            response = self._ask(leader.endpoint, request, PRODUCE_VERSION, ProduceResponse, deadline)
+            response = self.ask(leader.endpoint, request, PRODUCE_VERSION, ProduceResponse, deadline)
         except NotSent:
             self.forget_leader()
             raise
@@ -293,7 +293,7 @@ class QuorumClient:
             max_bytes=FETCH_BYTES,
             topics=[topic(topic=leader.topic, partitions=[partition])],
         )
-        response = self._ask(leader.endpoint, request, FETCH_VERSION, FetchResponse, deadline)
+        response = self.ask(leader.endpoint, request, FETCH_VERSION, FetchResponse, deadline)
         return response.responses[0].partitions[0]
 
     def _decoded(self, answer: FetchResponse.FetchableTopicResponse.PartitionData, offset: Offset) -> Committed:
@@ -320,7 +320,7 @@ class QuorumClient:
         while True:
             endpoint = self.controller(deadline).endpoint
             try:
-                response = self._ask(endpoint, request, DESCRIBE_QUORUM_VERSION, DescribeQuorumResponse, deadline)
+                response = self.ask(endpoint, request, DESCRIBE_QUORUM_VERSION, DescribeQuorumResponse, deadline)
             except (NotSent, NoAnswer) as error:
                 reason = str(error)
             else:

@@ -55,6 +55,11 @@ class Deadline:
         return max(self._at - time.monotonic(), 0.0)
 
     @property
+    def left_ms(self) -> int:
+        """As Kafka's messages say it."""
+        return min(int(self.left_s * 1000), 2**31 - 1)
+
+    @property
     def is_over(self) -> bool:
         return self.left_s <= 0
 

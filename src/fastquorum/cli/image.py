@@ -1,22 +1,35 @@
 """`fastquorum image`: brokers, topics and configurations, as a metadata log says them at an offset."""
 
 import argparse
-from typing import Final
 
-from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels, natural
-from fastquorum.cli.output import print_json, print_table, working
+from fastquorum.cli.arguments import (
+    add_bootstrap,
+    add_format,
+    add_kernels,
+    explain,
+    load_kernels,
+    natural,
+    parse_bootstrap,
+)
+from fastquorum.cli.client import QuorumClient
+from fastquorum.cli.committed_image import committed_fold
+from fastquorum.cli.image_tables import (
+    BROKER_HEADER,
+    PARTITION_HEADER,
+    TOPIC_HEADER,
+    broker_row,
+    listeners_text,
+    partition_rows,
+    topic_row,
+)
+from fastquorum.cli.output import print_json, print_table, tell, working
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold
-from fastquorum.controller.image.partition import Partition
-from fastquorum.controller.image.registrations import Broker, Listener
-from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.image.view import features_view, image_view, resource_name, topic_view
 from fastquorum.errors import UsageError
+from fastquorum.kernels import Kernels
 from fastquorum.storage.images import fold_log
 from fastquorum.storage.io_open import open_offline
-from fastquorum.types import NO_NODE
-
-_PARTITION_HEADER: Final = ("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "ELR", "ADDING", "REMOVING")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,13 +37,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "Show what the records of a metadata log come to: features, brokers, controllers, topics, configurations. "
         "Reads a data or log directory, ours or Apache Kafka's, and changes nothing. Nobody knows of the last records "
-        "of a single directory whether they were committed.",
+        "of a single directory whether they were committed: with --bootstrap the committed log is fetched from the "
+        "node that leads.",
         "fastquorum image n1",
         "fastquorum image n1 --at 145 --format json",
         "fastquorum image n1 --topic my-topic",
+        "fastquorum image --bootstrap h1:9093,h2:9093,h3:9093",
         "fastquorum image diff n1 --from 100 --to 145",
     )
-    parser.add_argument("path", metavar="DIR")
+    parser.add_argument("path", metavar="DIR", nargs="?")
     parser.add_argument(
         "--at",
         metavar="OFFSET",
@@ -38,14 +53,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what the records below this offset come to (default: all there are)",
     )
     parser.add_argument("--topic", metavar="NAME", help="only this topic, with its partitions")
+    add_bootstrap(parser, required=False)
     add_format(parser)
     add_kernels(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    kernels = load_kernels(arguments.kernels)
-    with working(f"reading {arguments.path}"):
-        fold = fold_log(open_offline(arguments.path, kernels), kernels, arguments.at)
+    fold = _read(arguments, load_kernels(arguments.kernels))
     if arguments.topic is not None:
         _show_topic(fold.image, arguments.topic, arguments.format)
     elif arguments.format == "json":
@@ -57,6 +71,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _read(arguments: argparse.Namespace, kernels: Kernels) -> Fold:
+    if (arguments.path is None) == (arguments.bootstrap is None):
+        raise UsageError("name either a directory DIR or running nodes by --bootstrap")
+    if arguments.path is not None:
+        with working(f"reading {arguments.path}"):
+            return fold_log(open_offline(arguments.path, kernels), kernels, arguments.at)
+    with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
+        return committed_fold(client, kernels, arguments.timeout, arguments.at)
+
+
 def _show(fold: Fold) -> None:
     image, place = fold.image, fold.place
     open_transaction = f", in a transaction that is open at {fold.next_offset}" if fold.is_in_transaction else ""
@@ -66,19 +90,14 @@ def _show(fold: Fold) -> None:
     print(f"Features: {levels or 'none'}{f' ({version})' if version is not None else ''}")
     if image.brokers:
         print()
-        rows = [
-            (each.id, _state(each), each.epoch, each.rack or "-", _listeners(each.listeners))
-            for _, each in sorted(image.brokers.items())
-        ]
-        print_table(("BROKER", "STATE", "EPOCH", "RACK", "LISTENERS"), rows)
+        print_table(BROKER_HEADER, [broker_row(each) for _, each in sorted(image.brokers.items())])
     if image.controllers:
         print()
-        nodes = [(each.id, _listeners(each.listeners)) for _, each in sorted(image.controllers.items())]
+        nodes = [(each.id, listeners_text(each.listeners)) for _, each in sorted(image.controllers.items())]
         print_table(("CONTROLLER", "LISTENERS"), nodes)
     if image.topics.ids:
         print()
-        header = ("TOPIC", "ID", "PARTITIONS", "LEADERLESS", "UNDER_REPLICATED")
-        print_table(header, [_topic_row(topic) for topic in image.topics.sorted()])
+        print_table(TOPIC_HEADER, [topic_row(topic) for topic in image.topics.sorted()])
     if image.configs:
         print()
         settings = [
@@ -105,27 +124,4 @@ def _show_topic(image: Image, name: str, format_name: str) -> None:
         print_json({"name": name} | topic_view(topic))
         return
     print(f"Topic {name}, id {topic.id}")
-    print_table(_PARTITION_HEADER, [(number, *_partition_row(each)) for number, each in topic.partitions.items()])
-
-
-def _topic_row(topic: Topic) -> tuple[object, ...]:
-    leaderless = sum(not each.has_leader for each in topic.partitions)
-    behind = sum(len(each.isr) < len(each.replicas) for each in topic.partitions)
-    return topic.name, topic.id, len(topic.partitions), leaderless, behind
-
-
-def _partition_row(partition: Partition) -> tuple[object, ...]:
-    nodes = (partition.replicas, partition.isr, partition.elr, partition.adding, partition.removing)
-    leader = "-" if partition.leader == NO_NODE else partition.leader
-    return leader, partition.leader_epoch, *(",".join(map(str, each)) or "-" for each in nodes)
-
-
-def _state(broker: Broker) -> str:
-    if broker.fenced:
-        return "fenced"
-    return "stopping" if broker.in_controlled_shutdown else "active"
-
-
-def _listeners(listeners: tuple[Listener, ...]) -> str:
-    hosts = ((each, f"[{each.host}]" if ":" in each.host else each.host) for each in listeners)
-    return ", ".join(f"{each.name}://{host}:{each.port}" for each, host in hosts) or "-"
+    print_table(PARTITION_HEADER, partition_rows(topic))

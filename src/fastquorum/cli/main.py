@@ -33,6 +33,8 @@ class Command(NamedTuple):
 
 GROUPS: Final = {
     "quorum": "the quorum as its leader sees it",
+    "broker": "the brokers of a cluster, as its controllers know them",
+    "topic": "the topics of a cluster: made, moved and deleted by its controllers",
     "log": "read, check and close a log that nobody runs",
     "metrics": "what a node tells of itself to Prometheus and others",
     "wire": "Kafka's frames: as JSON, on their way, again, and what is in them",
@@ -48,6 +50,15 @@ COMMANDS: Final = tuple(
         ("append", "append", "append records through the quorum"),
         ("read", "read", "read committed records"),
         ("quorum describe", "quorum_describe", "leader, high watermark, voters, lag"),
+        ("broker list", "broker_list", "every registered broker"),
+        ("broker describe", "broker_describe", "one broker: its registration, and what it holds"),
+        ("broker fence", "broker_fence", "take a broker out of service before its session ends"),
+        ("broker unregister", "broker_unregister", "forget a broker that is gone for good"),
+        ("topic create", "topic_create", "create a topic"),
+        ("topic list", "topic_list", "every topic"),
+        ("topic describe", "topic_describe", "topics with their partitions and configurations"),
+        ("topic delete", "topic_delete", "delete a topic, with all its records"),
+        ("topic reassign", "topic_reassign", "move replicas to other brokers, as a plan says"),
         ("top", "top", "the quorum live: roles, rates, lags, percentiles"),
         ("metrics list", "metrics_list", "every metric, its type and meaning"),
         ("metrics grafana", "metrics_grafana", "the Grafana dashboard"),
@@ -125,6 +136,10 @@ def _parse(words: list[str]) -> argparse.Namespace:
         choices[group] = parsers[group].add_subparsers(metavar="COMMAND", title="commands")
     chosen = _chosen(words)
     for command in COMMANDS:
+        if chosen is not None and command.words[:-1] == chosen.words:
+            # Not a choice any more: its word would have been the command's.
+            _mention(parsers[" ".join(chosen.words)], command)
+            continue
         group = "".join(command.words[:-1])
         if group not in choices:
             # A command that has commands below it, as `load` has.
@@ -180,6 +195,12 @@ def _add_parser(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+def _mention(parser: argparse.ArgumentParser, below: Command) -> None:
+    """In the help of a command that has commands below it."""
+    title = "" if "\ncommands:" in (parser.epilog or "") else "\n\ncommands:"
+    parser.epilog = f"{parser.epilog}{title}\n  fastquorum {' '.join(below.words)}  {below.summary}"
 
 
 def _add_debug(parser: argparse.ArgumentParser) -> None:

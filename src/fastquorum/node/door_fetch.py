@@ -125,12 +125,20 @@ class Fetches:
         answer.log_start_offset = door.log.start_offset
         if not door.log.start_offset <= wanted.fetch_offset <= end_offset:
             answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+            if wanted.fetch_offset < door.log.start_offset:
+                self._name_snapshot(answer, fetch.request.header.request_api_version)
             return answer
         if budget > 0:
             answer.records = replica.reader.read(
                 wanted.fetch_offset, min(budget, max(wanted.partition_max_bytes, 1)), end_offset
             )
         return answer
+
+    def _name_snapshot(self, answer: Partition, version: int) -> None:
+        """What stands in the place of the records before the log's start, for whoever can fetch snapshots (KIP-630)."""
+        latest = self._door.log.snapshots.latest
+        if version >= LEADER_VERSION_MIN and latest is not None:
+            answer.snapshot_id = Partition.SnapshotId(end_offset=latest.offset, epoch=latest.epoch)
 
     def _name_leader(self, answer: Partition, response: FetchResponse, version: int) -> None:
         leader = self._door.leader()

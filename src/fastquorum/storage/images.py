@@ -61,7 +61,7 @@ def fold_snapshot(log: OfflineLog, kernels: Kernels, snapshot: OffsetAndEpoch) -
     held = Fold()
     for batch in log.checkpoint_batches(snapshot):
         if not batch.info.is_control:
-            _add(held, kernels, batch, None)
+            fold_batch(held, kernels, batch, None)
     state = log.checkpoint_state(snapshot)
     return Fold(held.image, Place(snapshot.offset, snapshot.epoch, state.last_contained_ms))
 
@@ -92,11 +92,15 @@ def _add_all(fold: Fold, kernels: Kernels, batches: Iterable[StoredBatch], end_o
     for batch in batches:
         if end_offset is not None and batch.info.base_offset >= end_offset:
             return
-        _add(fold, kernels, batch, end_offset)
+        fold_batch(fold, kernels, batch, end_offset)
 
 
-def _add(fold: Fold, kernels: Kernels, batch: StoredBatch, end_offset: Offset | None) -> None:
-    """What a batch holds from where the fold stands to end_offset."""
+def fold_batch(fold: Fold, kernels: Kernels, batch: StoredBatch, end_offset: Offset | None) -> None:
+    """Fold what a batch holds from where the fold stands to end_offset (None: all of it). Its CRC was checked.
+
+    Raises:
+        ImageFailed: a record does not fit, or is no metadata record.
+    """
     info = batch.info
     if info.is_control:
         end = info.last_offset + 1

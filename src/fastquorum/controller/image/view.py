@@ -23,7 +23,7 @@ def image_view(image: Image) -> View:
         "brokers": {str(key): broker_view(each) for key, each in sorted(image.brokers.items())},
         "controllers": {str(key): controller_view(each) for key, each in sorted(image.controllers.items())},
         "topics": {topic.name: topic_view(topic) for topic in image.topics.sorted()},
-        "configs": {resource_name(key): dict(sorted(each.items())) for key, each in sorted(image.configs.items())},
+        "configs": {resource_name(key): configs_view(image, key) for key in sorted(image.configs)},
         "clientQuotas": {entity_name(key): dict(sorted(each.items())) for key, each in sorted_quotas(image)},
         "nextProducerId": None if image.next_producer_id == NO_PRODUCER_ID else image.next_producer_id,
         "acls": {str(key): acl_view(each) for key, each in sorted(image.acls.items())},
@@ -83,6 +83,11 @@ def partition_view(partition: Partition) -> View:
         "removingReplicas": list(partition.removing),
         "directories": [str(each) for each in partition.directories],
     }
+
+
+def configs_view(image: Image, resource: Resource) -> dict[str, str]:
+    """What was set for a resource itself, sorted; defaults are not among it."""
+    return dict(sorted(image.configs.get(resource, {}).items()))
 
 
 def acl_view(acl: Acl) -> View:

@@ -1,0 +1,94 @@
+"""A plan of where replicas are to be: the JSON file that kafka-reassign-partitions takes. Text in, values out.
+
+Source: KIP-455; Kafka `ReassignPartitionsCommand`.
+"""
+
+import itertools
+import json
+from typing import Any, Final, NamedTuple, TypeGuard
+
+from fastquorum.errors import UsageError
+from fastquorum.types import NodeId
+
+VERSION: Final = 1
+_ANY_DIRECTORY: Final = "any"
+_INT32_MAX: Final = 2**31 - 1
+
+
+class Planned(NamedTuple):
+    """One partition, and the brokers that are to have it, the preferred leader first."""
+
+    topic: str
+    partition: int
+    replicas: tuple[NodeId, ...]
+
+    @property
+    def name(self) -> str:
+        """As Kafka's tools write it."""
+        return f"{self.topic}-{self.partition}"
+
+
+def read_plan(path: str) -> list[Planned]:
+    """The plan in a file, by topic and partition. UsageError naming the file and what is wrong with it."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read().decode("utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no text: {error}") from error
+    try:
+        return parse_plan(text)
+    except ValueError as error:
+        hint = 'expected {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2,3]}]}'
+        raise UsageError(f"{path} is no reassignment plan: {error}", hint) from error
+
+
+def parse_plan(text: str) -> list[Planned]:
+    """ValueError says what is wrong."""
+    plan = json.loads(text)
+    if not isinstance(plan, dict):
+        raise ValueError("it is no JSON object")
+    if plan.get("version", VERSION) != VERSION:
+        raise ValueError(f"version {plan['version']!r} is not {VERSION}")
+    listed = plan.get("partitions")
+    if not isinstance(listed, list) or not listed:
+        raise ValueError("it lists no partitions")
+    planned = sorted(_planned(number, each) for number, each in enumerate(listed))
+    for before, after in itertools.pairwise(planned):
+        if before[:2] == after[:2]:
+            raise ValueError(f"{after.name} is listed twice")
+    return planned
+
+
+def _planned(number: int, listed: Any) -> Planned:
+    if not isinstance(listed, dict):
+        raise ValueError(f"partitions[{number}] is no JSON object")
+    topic, partition, replicas = (listed.get(key) for key in ("topic", "partition", "replicas"))
+    if not isinstance(topic, str) or not topic:
+        raise ValueError(f"partitions[{number}] has no topic")
+    if not _is_number(partition):
+        raise ValueError(f"partitions[{number}], of {topic}, has no partition number")
+    if not isinstance(replicas, list) or not replicas or not all(_is_number(each) for each in replicas):
+        raise ValueError(f"{topic}-{partition} has no list of replicas")
+    if len(set(replicas)) < len(replicas):
+        raise ValueError(f"{topic}-{partition} has a replica twice: {replicas}")
+    _check_directories(f"{topic}-{partition}", replicas, listed.get("log_dirs"))
+    return Planned(topic, partition, tuple(replicas))
+
+
+def _check_directories(name: str, replicas: list[NodeId], directories: Any) -> None:
+    """A controller moves replicas between brokers; which directory of a broker has one is the broker's to change."""
+    if directories is None:
+        return
+    if not isinstance(directories, list) or len(directories) != len(replicas):
+        raise ValueError(f"{name} has not one of log_dirs for each replica")
+    named = [each for each in directories if each != _ANY_DIRECTORY]
+    if named:
+        raise ValueError(
+            f'{name} names the directory {named[0]!r}: only "{_ANY_DIRECTORY}" can be asked of a controller'
+        )
+
+
+def _is_number(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _INT32_MAX
