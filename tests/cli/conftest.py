@@ -52,9 +52,11 @@ def in_process(*words: object, stdin: str = "", environment: Mapping[str, str] |
 class RunningCommand:
     """A `fastquorum run` in the background."""
 
-    def __init__(self, data: Path, *words: str) -> None:
+    def __init__(self, data: Path | None, *words: str) -> None:
+        """`data` is None where a file says it."""
+        named = () if data is None else ("--data", str(data))
         self.process = subprocess.Popen(
-            [*COMMAND, "run", "--data", str(data), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*COMMAND, "run", *named, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
         self.line = self.process.stdout.readline()
@@ -71,7 +73,7 @@ def running() -> Iterator[Callable[..., RunningCommand]]:
     """Starts nodes; whatever still runs in the end is killed."""
     started: list[RunningCommand] = []
 
-    def start(data: Path, *words: str) -> RunningCommand:
+    def start(data: Path | None, *words: str) -> RunningCommand:
         started.append(RunningCommand(data, *words))
         return started[-1]
 

@@ -23,18 +23,26 @@ Run = Callable[..., Ran]
 M = TypeVar("M", bound=Message)
 
 
-class Controller:
-    """A quorum of one. Its log is still when nothing happens: it appends no no-ops."""
+FEATURES = (
+    ("metadata.version", 7, 30),
+    ("kraft.version", 0, 1),
+    ("eligible.leader.replicas.version", 0, 1),
+    ("group.version", 0, 1),
+    ("share.version", 0, 1),
+    ("streams.version", 0, 1),
+    ("transaction.version", 0, 2),
+)
+"""What a broker of Kafka 4.3 supports."""
 
-    def __init__(self, quorum: sync.Quorum, port: int) -> None:
-        self.quorum = quorum
+
+class Door:
+    """Where a controller listens, and what brokers say to it."""
+
+    def __init__(self, port: int, cluster_id: str = CLUSTER_ID) -> None:
         self.address = f"127.0.0.1:{port}"
+        self.cluster_id = cluster_id
         self.at = ("--bootstrap", self.address)
         self._endpoint = Endpoint(LISTENER_NAME, "127.0.0.1", port)
-
-    @property
-    def end_offset(self) -> int:
-        return self.quorum._node.log.end_offset
 
     def ask(self, request: Message, version: int, response: type[M]) -> M:
         connection = Connection(self._endpoint, Deadline(WAIT_S))
@@ -50,10 +58,13 @@ class Controller:
         feature = BrokerRegistrationRequest.Feature
         request = BrokerRegistrationRequest(
             broker_id=broker_id,
-            cluster_id=CLUSTER_ID,
+            cluster_id=self.cluster_id,
             incarnation_id=Uuid(bytes([broker_id]) * 16),
             listeners=[BrokerRegistrationRequest.Listener(name="PLAINTEXT", host=f"b{broker_id}", port=9092)],
-            features=[feature(name="metadata.version", min_supported_version=7, max_supported_version=30)],
+            features=[
+                feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, low, high in FEATURES
+            ],
             rack=f"r{broker_id}",
             log_dirs=[Uuid(bytes([100 + broker_id]) * 16)],
         )
@@ -62,7 +73,7 @@ class Controller:
         return answer.broker_epoch
 
     def beat(self, broker_id: int, epoch: int, **fields: Any) -> BrokerHeartbeatResponse:
-        fields.setdefault("current_metadata_offset", self.end_offset - 1)
+        fields.setdefault("current_metadata_offset", epoch)  # its registration
         request = BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=epoch, **fields)
         answer = self.ask(request, 1, BrokerHeartbeatResponse)
         assert answer.error_code == 0
@@ -74,6 +85,18 @@ class Controller:
         for broker_id, epoch in epochs.items():
             assert not self.beat(broker_id, epoch).is_fenced
         return epochs
+
+
+class Controller(Door):
+    """A quorum of one. Its log is still when nothing happens: it appends no no-ops."""
+
+    def __init__(self, quorum: sync.Quorum, port: int) -> None:
+        super().__init__(port)
+        self.quorum = quorum
+
+    @property
+    def end_offset(self) -> int:
+        return self.quorum._node.log.end_offset
 
 
 @contextmanager

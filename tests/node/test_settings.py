@@ -26,7 +26,7 @@ def test_kafka_s_and_the_kip_s_names_mean_the_same(tmp_path: Path) -> None:
         "quorum.retry.backoff.max.ms=100\n"
     )
     new.write_text(
-        "process.roles=controller\nnode.id=2\ncontroller.quorum.voters=1@h1:9093,2@h2:9093\n"
+        "node.id=2\ncontroller.quorum.voters=1@h1:9093,2@h2:9093\n"
         "controller.quorum.fetch.timeout.ms=1500\ncontroller.quorum.election.timeout.ms=700\n"
         "controller.quorum.election.backoff.max.ms=800\ncontroller.quorum.request.timeout.ms=900\n"
         "controller.quorum.retry.backoff.ms=30\n"

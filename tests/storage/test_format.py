@@ -7,11 +7,17 @@ import pytest
 
 from fastquorum.errors import DirectoryError, UsageError, VoterCountError
 from fastquorum.kernels import Kernels
-from fastquorum.storage.checkpoint import CheckpointTimes, encode_checkpoint, read_checkpoint
-from fastquorum.storage.format import FormatOptions, format_directory
+from fastquorum.storage.checkpoint import CheckpointTimes, data_values, encode_checkpoint, read_checkpoint
+from fastquorum.storage.format import FormatOptions, bootstrap_checkpoint, format_directory
 from fastquorum.storage.identity import LogKind, format_voters, parse_voters, read_identity
 from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.names import LOG_DIRECTORY, META_PROPERTIES, OWN_PROPERTIES, ZERO_CHECKPOINT
+from fastquorum.storage.names import (
+    BOOTSTRAP_CHECKPOINT,
+    LOG_DIRECTORY,
+    META_PROPERTIES,
+    OWN_PROPERTIES,
+    ZERO_CHECKPOINT,
+)
 from fastquorum.storage.properties import format_properties, parse_properties
 from fastquorum.storage.startup import check_state, first_voters
 from fastquorum.types import Uuid, VoterSet
@@ -60,18 +66,15 @@ def test_the_first_checkpoint_is_kafkas_byte_for_byte(kernels: Kernels) -> None:
 
 def test_the_bootstrap_checkpoint_is_kafkas_byte_for_byte(kernels: Kernels) -> None:
     golden, times = golden_batches(kernels, "bootstrap.checkpoint")
-    levels = {
-        "metadata.version": 30,
-        "eligible.leader.replicas.version": 1,
-        "group.version": 1,
-        "share.version": 1,
-        "streams.version": 1,
-        "transaction.version": 2,
-    }
-    values = [
-        encode_metadata_record(FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in levels.items()
-    ]
-    assert encode_checkpoint(kernels, CheckpointTimes(*times), values=values) == golden
+    wanted = options(log_kind=LogKind.METADATA, has_default_features=True)
+    assert bootstrap_checkpoint(kernels, CheckpointTimes(*times), wanted) == golden
+
+
+def test_without_the_other_features_a_metadata_log_begins_with_its_version(kernels: Kernels) -> None:
+    disk = FakeDisk()
+    format_directory(disk, kernels, options(log_kind=LogKind.METADATA), now_ms=5)
+    level = encode_metadata_record(FeatureLevelRecord(name="metadata.version", feature_level=30), 0)
+    assert data_values(disk, kernels, BOOTSTRAP_CHECKPOINT) == (level,)
 
 
 def test_a_static_quorum_has_no_first_checkpoint(kernels: Kernels) -> None:

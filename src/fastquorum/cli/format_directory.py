@@ -1,32 +1,45 @@
 """`fastquorum format`: makes a data directory for one node. Formatting the same way again changes nothing."""
 
 import argparse
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels
-from fastquorum.cli.output import print_json, print_table
+from fastquorum.cli.output import print_json, print_table, tell
 from fastquorum.errors import UsageError
 from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.directory import lock_directory, new_directory_id
+from fastquorum.node.io.sources import read_settings
+from fastquorum.node.settings import NodeSettings
 from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
-from fastquorum.storage.identity import LogKind, format_voters, parse_voters
-from fastquorum.types import ZERO_UUID
+from fastquorum.storage.identity import Identity, LogKind, format_voters, parse_voters
+from fastquorum.types import LISTENER_NAME, ZERO_UUID, VoterSet
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
         "Make a data directory for one node. With a directory id for every voter the quorum begins at kraft.version 1 "
-        "(voters can change later), without any at 0.\nThe cluster id is required if there is more than one voter.",
+        "(voters can change later), without any at 0.\nThe cluster id is required if there is more than one voter.\n"
+        "--controller makes a metadata log that begins with the features of a Kafka 4.3 cluster, as kafka-storage "
+        "format does. A file of Kafka's own (process.roles=controller) says the same, and which node; where it has no "
+        "controller.quorum.voters, --voters stands for kafka-storage's --initial-controllers.",
         "fastquorum format --data n1 --node-id 1 --cluster-id $(fastquorum random-uuid) "
         "--voters 1@h1:9093,2@h2:9093,3@h3:9093",
+        "fastquorum format --config controller.properties --cluster-id ID --voters 1@h1:9093:DIRID,2@h2:9093:DIRID",
     )
-    parser.add_argument("--data", metavar="DIR", required=True, help="the directory; created if it is missing")
-    parser.add_argument("--node-id", metavar="N", type=int, required=True)
-    parser.add_argument("--voters", metavar="ID@HOST:PORT[:DIRID],...", required=True)
-    parser.add_argument("--cluster-id", metavar="ID", help="the same for every node; see random-uuid")
     parser.add_argument(
-        "--log", choices=("user", "metadata"), default="user", help="what the records are (default: user)"
+        "--data", metavar="DIR", help="the directory; created if it is missing (default: the file's log.dirs)"
+    )
+    parser.add_argument("--config", metavar="FILE", help="a node's properties or .toml file, as `run` takes it")
+    parser.add_argument("--node-id", metavar="N", type=int, help="(default: the file's node.id)")
+    parser.add_argument(
+        "--voters", metavar="ID@HOST:PORT[:DIRID],...", help="(default: the file's controller.quorum.voters)"
+    )
+    parser.add_argument("--cluster-id", metavar="ID", help="the same for every node; see random-uuid")
+    parser.add_argument("--log", choices=("user", "metadata"), help="what the records are (default: user)")
+    parser.add_argument(
+        "--controller", action="store_true", help="for one of a Kafka cluster's controllers: implies --log metadata"
     )
     parser.add_argument("--topic-name", metavar="NAME", help="how Kafka's clients see a user log (default: quorum)")
     parser.add_argument(
@@ -43,38 +56,106 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     kernels = load_kernels(arguments.kernels)
+    settings = NodeSettings()
+    if arguments.config is not None:
+        settings = read_settings({}, arguments.config, {}, _tell_ignored)
+    path = arguments.data if arguments.data is not None else settings.path
+    if path is None:
+        raise _missing("--data", "log.dirs")
+    options = _options(arguments, settings)
+    check_options(options)  # before a directory is made for nothing
+    with ExitStack() as resources:
+        disk, _ = lock_directory(path, kernels, resources)
+        identity = format_directory(disk, kernels, options, now_ms=wall_clock_ms())
+    _show(disk.root, identity, arguments.format)
+    return 0
+
+
+def _tell_ignored(file: str, keys: Sequence[str]) -> None:
+    tell(f"{file}: without effect here: {', '.join(keys)}")
+
+
+def _missing(option: str, key: str) -> UsageError:
+    return UsageError(f"{option} is missing", f"or name {key} in --config FILE")
+
+
+def _options(arguments: argparse.Namespace, settings: NodeSettings) -> FormatOptions:
+    is_controller = arguments.controller or settings.controller
+    kind = _log_kind(arguments, settings, is_controller)
+    topic_name = arguments.topic_name if arguments.topic_name is not None else settings.topic
+    if kind is LogKind.METADATA and topic_name is not None:
+        raise UsageError("--topic-name is for user logs", "leave it out: a metadata log is __cluster_metadata")
+    if is_controller and arguments.no_bootstrap:
+        raise UsageError("--no-bootstrap is not for controllers", "none can begin before the features are known")
+    node_id = arguments.node_id if arguments.node_id is not None else settings.node_id
+    if node_id is None:
+        raise _missing("--node-id", "node.id")
+    listener_name = settings.listen.name if settings.listen is not None else LISTENER_NAME
+    voters = _voters(arguments, settings, listener_name)
+    own = voters.get(node_id)
+    given = own.key.directory_id if own is not None else ZERO_UUID
+    return FormatOptions(
+        cluster_id=_cluster_id(arguments, settings, voters),
+        node_id=node_id,
+        directory_id=given if given != ZERO_UUID else new_directory_id(),
+        voters=voters,
+        log_kind=kind,
+        topic_name=topic_name or USER_TOPIC_NAME,
+        listener_name=listener_name,
+        is_observer=arguments.observer,
+        has_bootstrap=not arguments.no_bootstrap,
+        has_default_features=is_controller,
+    )
+
+
+def _log_kind(arguments: argparse.Namespace, settings: NodeSettings, is_controller: bool) -> LogKind:
+    said = LogKind(arguments.log) if arguments.log is not None else settings.log
+    if is_controller and said is LogKind.USER:
+        raise UsageError("a controller keeps Kafka's metadata", "leave out --log user")
+    return LogKind.METADATA if is_controller else said or LogKind.USER
+
+
+def _voters(arguments: argparse.Namespace, settings: NodeSettings, listener_name: str) -> VoterSet:
+    """As said here, or in the file; where both say it they must mean the same, since `run` will compare."""
+    listed = settings.voters
+    if listed is not None:
+        listed = VoterSet(
+            [
+                voter._replace(endpoints=tuple(each._replace(name=listener_name) for each in voter.endpoints))
+                for voter in listed
+            ]
+        )
+    if arguments.voters is None:
+        if listed is None:
+            raise _missing("--voters", "controller.quorum.voters")
+        return listed
     try:
-        voters = parse_voters(arguments.voters)
+        voters = parse_voters(arguments.voters, listener_name)
     except ValueError as error:
         raise UsageError(f"--voters: {error}") from error
-    if arguments.log == "metadata" and arguments.topic_name is not None:
-        raise UsageError("--topic-name is for user logs", "leave it out: a metadata log is __cluster_metadata")
-    cluster_id = arguments.cluster_id
+    if listed is not None and listed != voters:
+        raise UsageError(
+            f"--voters says {format_voters(voters)}, and {arguments.config} has {format_voters(listed)}",
+            "keep one of the two",
+        )
+    return voters
+
+
+def _cluster_id(arguments: argparse.Namespace, settings: NodeSettings, voters: VoterSet) -> str:
+    cluster_id: str | None = arguments.cluster_id if arguments.cluster_id is not None else settings.cluster_id
     if cluster_id is None:
         if len(voters) > 1:
             raise UsageError(
                 "--cluster-id is required with more than one voter",
                 "make one with `fastquorum random-uuid` and give it to every node",
             )
-        cluster_id = str(new_directory_id())
-    own = voters.get(arguments.node_id)
-    given = own.key.directory_id if own is not None else ZERO_UUID
-    options = FormatOptions(
-        cluster_id=cluster_id,
-        node_id=arguments.node_id,
-        directory_id=given if given != ZERO_UUID else new_directory_id(),
-        voters=voters,
-        log_kind=LogKind(arguments.log),
-        topic_name=arguments.topic_name or USER_TOPIC_NAME,
-        is_observer=arguments.observer,
-        has_bootstrap=not arguments.no_bootstrap,
-    )
-    check_options(options)  # before a directory is made for nothing
-    with ExitStack() as resources:
-        disk, _ = lock_directory(arguments.data, kernels, resources)
-        identity = format_directory(disk, kernels, options, now_ms=wall_clock_ms())
+        return str(new_directory_id())
+    return cluster_id
+
+
+def _show(root: str, identity: Identity, how: str) -> None:
     said = {
-        "data": disk.root,
+        "data": root,
         "clusterId": identity.cluster_id,
         "nodeId": identity.node_id,
         "directoryId": str(identity.directory_id),
@@ -83,8 +164,7 @@ def run(arguments: argparse.Namespace) -> int:
         "kraftVersion": identity.kraft_version,
         "voters": format_voters(identity.voters),
     }
-    if arguments.format == "json":
+    if how == "json":
         print_json(said)
     else:
         print_table(("FORMATTED", ""), list(said.items()))
-    return 0

@@ -7,6 +7,7 @@ must not wait for whoever reads.
 import datetime
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any, Final, TextIO
 
 from fastquorum.errors import FastQuorumError
@@ -26,6 +27,11 @@ class NodeLog:
         self._node_id: NodeId | None = None
         self._epoch: Epoch | None = None
         self._data = ""
+
+    def ignored(self, file: str, keys: Sequence[str]) -> None:
+        """Always said: whoever wrote them may count on them."""
+        sentence = f"{file}: without effect here: {', '.join(keys)}"
+        self._say(sys.stderr, "warning", "settings_ignored", f"fastquorum: {sentence}", file=file, keys=list(keys))
 
     def started(self, node: RunningNode, data: str) -> None:
         """On stdout: it listens."""

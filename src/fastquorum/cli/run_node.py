@@ -12,7 +12,7 @@ from types import FrameType
 from fastquorum.cli.arguments import explain, load_kernels
 from fastquorum.cli.node_log import FORMATS, NodeLog
 from fastquorum.cli.output import print_table
-from fastquorum.errors import DirectoryError, FastQuorumError
+from fastquorum.errors import DirectoryError, FastQuorumError, UsageError
 from fastquorum.node.io.directory import needs_format
 from fastquorum.node.io.running import Leadership
 from fastquorum.node.io.sources import read_settings
@@ -31,10 +31,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Kafka's (controller.quorum.fetch.timeout.ms) or KIP-595's (quorum.fetch.timeout.ms); --settings lists them.",
         "fastquorum run --data n1",
         "fastquorum run --data n1 --listen 0.0.0.0:9093 --advertise h1:9093 --config n1.properties",
+        "fastquorum run --config controller.properties",
         "fastquorum run --data n1 --metrics :9404 --log-format json",
     )
-    parser.add_argument("--data", metavar="DIR", required=True, help="a formatted data directory")
-    parser.add_argument("--config", metavar="FILE", help="settings, as a properties or .toml file")
+    parser.add_argument("--data", metavar="DIR", help="a formatted data directory (default: the file's log.dirs)")
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="settings, as a properties or .toml file; one of Kafka's own with process.roles=controller does as it is",
+    )
     parser.add_argument("--listen", metavar="HOST:PORT", help="where to bind (default: this node's voter endpoint)")
     parser.add_argument("--advertise", metavar="HOST:PORT", help="where others reach it (default: where it listens)")
     parser.add_argument("--kernels", choices=("native", "pure"), help="which kernels to use (default: native)")
@@ -42,7 +47,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--controller",
         action="store_const",
         const=True,
-        help="be one of the cluster's controllers: brokers register here (a metadata log)",
+        help="be one of the cluster's controllers: brokers register here (a metadata log); process.roles=controller in "
+        "the file says the same",
     )
     parser.add_argument(
         "--metrics", metavar="HOST:PORT", help="serve /metrics (Prometheus), /healthz and /readyz there, by HTTP"
@@ -159,17 +165,23 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, log: NodeLog) -> int:
     given = ("listen", "advertise", "kernels", "controller", "metrics", "otel")
     settings = read_settings(
-        {"path": arguments.data, **{name: getattr(arguments, name) for name in given}}, arguments.config
+        {"path": arguments.data, **{name: getattr(arguments, name) for name in given}},
+        arguments.config,
+        on_ignored=log.ignored,
     )
+    if settings.path is None:
+        raise UsageError("--data is missing", "or name the directory in --config FILE, as log.dirs")
     # Said in our words if they are missing.
     kernels = load_kernels("pure" if settings.kernels == "pure" else "native")
-    if settings.node_id is None and needs_format(arguments.data, kernels):
-        raise DirectoryError("the directory is not formatted", "format it first: `fastquorum format`", arguments.data)
+    # A controller's file knows the node, but not its cluster: its directory is formatted by hand, as Kafka has it.
+    is_made_here = settings.node_id is not None and not (settings.controller and settings.log is None)
+    if not is_made_here and needs_format(settings.path, kernels):
+        raise DirectoryError("the directory is not formatted", "format it first: `fastquorum format`", settings.path)
     watcher = _Watcher(log)
     signals = _Signals(watcher.over)
     node = start_node(settings, watcher)
     try:
-        log.started(node, arguments.data)
+        log.started(node, settings.path)
         watcher.wait()
         if signals.number:
             log.stopping(signal.Signals(signals.number).name)

@@ -304,7 +304,6 @@ MEANINGS: Final = {
 WITHOUT_EFFECT: Final = frozenset(
     (
         # Of Kafka's files for controllers: right there, and decided otherwise here.
-        "process.roles",
         "controller.listener.names",
         "listener.security.protocol.map",
         "inter.broker.listener.name",
@@ -318,6 +317,8 @@ WITHOUT_EFFECT: Final = frozenset(
 )
 _AS_ARGUMENT: Final[Mapping[Parse, Parse]] = {**_IN_MICROSECONDS, _directory: _text}
 _BY_KEY: Final = {key: setting for setting in SETTINGS for key in setting.keys}
+FILE_KEYS: Final = WITHOUT_EFFECT | _BY_KEY.keys()
+"""Every key that a file may have."""
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 
 

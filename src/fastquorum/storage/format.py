@@ -40,6 +40,14 @@ from fastquorum.wire.metadata_records import encode_metadata_record
 
 METADATA_VERSION: Final = 30
 """metadata.version 4.3-IV0."""
+DEFAULT_FEATURES: Final = (
+    ("eligible.leader.replicas.version", 1),
+    ("group.version", 1),
+    ("share.version", 1),
+    ("streams.version", 1),
+    ("transaction.version", 2),
+)
+"""The other features, at the levels that go with it by default. Source: Kafka 4.3 `Feature`, `BootstrapMetadata`."""
 USER_TOPIC_NAME: Final = "quorum"
 _TOPIC_NAME_MAX: Final = 249
 
@@ -59,6 +67,8 @@ class FormatOptions(NamedTuple):
     """The node is not among the voters, and is meant not to be."""
     has_bootstrap: bool = True
     """A metadata log begins with the feature levels that Kafka's nodes need, appended by its first leader."""
+    has_default_features: bool = False
+    """These are all that Kafka's own format gives a cluster by default, not metadata.version alone."""
 
     @property
     def kraft_version(self) -> int:
@@ -126,8 +136,9 @@ def bootstrap_checkpoint(kernels: Kernels, times: CheckpointTimes, options: Form
     """What a first leader appends to an empty metadata log; nothing for a user log, which no controller reads."""
     values = []
     if options.log_kind is LogKind.METADATA and options.has_bootstrap:
-        level = FeatureLevelRecord(name="metadata.version", feature_level=METADATA_VERSION)
-        values.append(encode_metadata_record(level, 0))
+        features = DEFAULT_FEATURES if options.has_default_features else ()
+        for name, level in (("metadata.version", METADATA_VERSION), *features):
+            values.append(encode_metadata_record(FeatureLevelRecord(name=name, feature_level=level), 0))
     return encode_checkpoint(kernels, times, values=values)
 
 

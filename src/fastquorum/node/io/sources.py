@@ -7,17 +7,24 @@ import tomllib
 from collections.abc import Mapping
 
 from fastquorum.errors import ConfigError
+from fastquorum.node.kafka_file import Ignored, translated
 from fastquorum.node.settings import NodeSettings, Source, combine, from_arguments, from_environment, from_file
 from fastquorum.storage.properties import parse_properties
 
 
 def read_settings(
-    arguments: Mapping[str, object], file: str | None = None, environment: Mapping[str, str] | None = None
+    arguments: Mapping[str, object],
+    file: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    on_ignored: Ignored | None = None,
 ) -> NodeSettings:
-    """All settings of a node. ConfigError names the key, where it was said, and the nearest key there is."""
+    """All settings of a node. ConfigError names the key, where it was said, and the nearest key there is.
+
+    `on_ignored` hears what means nothing here in a file of Kafka's own controllers; None: that is an error, too.
+    """
     return combine(
         from_arguments(arguments),
-        from_file(read_file(file)) if file is not None else {},
+        from_file(translated(read_file(file), on_ignored)) if file is not None else {},
         from_environment(Source("environment", os.environ if environment is None else environment)),
     )
 

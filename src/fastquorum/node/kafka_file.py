@@ -1,0 +1,134 @@
+"""The file that Apache Kafka's own controllers are started with, said in this node's settings. Pure: values in, out.
+
+Only a file with `process.roles` is one; any other is left as it is. What a controller here has no use for is named to
+whoever asked; what it would have to heed and cannot, TLS for one, is refused. Source: KIP-631, KIP-853; Kafka
+`KRaftConfigs`, `KafkaConfig`, config/controller.properties.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from fastquorum.errors import ConfigError
+from fastquorum.node.settings import FILE_KEYS, Source
+from fastquorum.types import LISTENER_NAME
+
+_ROLES: Final = "process.roles"
+_CONTROLLER: Final = "controller"
+_LISTENER_NAMES: Final = "controller.listener.names"
+_PROTOCOLS: Final = "listener.security.protocol.map"
+_PLAINTEXT: Final = "PLAINTEXT"
+_AUTHORIZER: Final = "authorizer.class.name"
+_DIRECTORIES: Final = ("metadata.log.dir", "log.dirs", "log.dir")
+"""The first that is there says where the metadata is."""
+_STOCK: Final = frozenset(
+    (
+        # In the file that Kafka ships, and for brokers, or of Kafka's own sockets and threads.
+        "socket.send.buffer.bytes",
+        "socket.receive.buffer.bytes",
+        "num.recovery.threads.per.data.dir",
+        "offsets.topic.replication.factor",
+        "share.coordinator.state.topic.replication.factor",
+        "share.coordinator.state.topic.min.isr",
+        "transaction.state.log.replication.factor",
+        "transaction.state.log.min.isr",
+        "log.flush.interval.messages",
+        "log.flush.interval.ms",
+        "log.retention.hours",
+        "log.retention.bytes",
+        "log.retention.check.interval.ms",
+    )
+)
+
+Ignored = Callable[[str, Sequence[str]], None]
+"""Told the file's name and the keys in it that mean nothing here."""
+
+
+def translated(source: Source, on_ignored: Ignored | None = None) -> Source:
+    """The file as one of this node's own; itself, if it is no file of Kafka's.
+
+    Args:
+        on_ignored: hears of keys that are not known here. None: they stay, to be refused as in any other file.
+    Raises:
+        ConfigError: the node is to be a broker, too; or what it asks for is not to be had here. Names the key.
+    """
+    if _ROLES not in source.values:
+        return source
+    values = dict(source.values)
+    _check_roles(source.name, str(values.pop(_ROLES)))
+    if str(values.setdefault("controller.enable", "true")).strip().lower() == "false":
+        raise ConfigError(f"contradicts {_ROLES}", "keep one of the two", "controller.enable", source.name)
+    if str(values.get(_AUTHORIZER, "")).strip():
+        raise ConfigError("nobody is authorized here: every request is believed", "", _AUTHORIZER, source.name)
+    name = _listener_name(values)
+    _check_protocol(source.name, values, name)
+    _choose_listeners(source.name, values, name)
+    _choose_directory(values)
+    unknown = sorted(key for key in values if key not in FILE_KEYS)
+    for key in unknown:
+        if on_ignored is not None or key in _STOCK:
+            del values[key]
+    told = [key for key in unknown if key not in _STOCK]
+    if told and on_ignored is not None:
+        on_ignored(source.name, told)
+    return Source(source.name, values)
+
+
+def _check_roles(source: str, text: str) -> None:
+    roles = [role.strip() for role in text.split(",") if role.strip()]
+    if "broker" in roles:
+        raise ConfigError(
+            "this node is no broker",
+            "run Apache Kafka's brokers in processes of their own, and only controllers here",
+            _ROLES,
+            source,
+        )
+    if roles != [_CONTROLLER]:
+        raise ConfigError(f"{text!r} cannot be used: expected {_CONTROLLER}", "", _ROLES, source)
+
+
+def _listener_name(values: dict[str, object]) -> str:
+    """Of controllers among each other: the first."""
+    return str(values.get(_LISTENER_NAMES, "")).split(",")[0].strip() or LISTENER_NAME
+
+
+def _check_protocol(source: str, values: dict[str, object], name: str) -> None:
+    protocols = dict(_pair(part) for part in str(values.get(_PROTOCOLS, "")).split(",") if part.strip())
+    protocol = protocols.get(name.upper(), name.upper() if name.upper().startswith(("SSL", "SASL_")) else _PLAINTEXT)
+    if protocol != _PLAINTEXT:
+        raise ConfigError(
+            f"listener {name} is to speak {protocol}",
+            f"there is no TLS and no SASL here: {_PLAINTEXT} on a private network",
+            _PROTOCOLS if name.upper() in protocols else _LISTENER_NAMES,
+            source,
+        )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, protocol = text.partition(":")
+    return name.strip().upper(), protocol.strip().upper()
+
+
+def _choose_listeners(source: str, values: dict[str, object], name: str) -> None:
+    """The controllers' own; brokers' may stand beside it in a file that several nodes share."""
+    for key in ("listeners", "advertised.listeners"):
+        if key not in values:
+            continue
+        listed = [part.strip() for part in str(values[key]).split(",")]
+        own = [part for part in listed if part.partition("://")[0].upper() == name.upper()]
+        if own:
+            values[key] = own[0]
+        elif key == "listeners":
+            raise ConfigError(f"has no listener {name}, which is the controllers'", "", key, source)
+        else:
+            del values[key]
+
+
+def _choose_directory(values: dict[str, object]) -> None:
+    """A controller keeps the metadata and nothing else: the directories of a broker's partitions are not looked at."""
+    given = [key for key in _DIRECTORIES if key in values]
+    if not given:
+        return
+    chosen = str(values[given[0]]).split(",")[0].strip()
+    for key in given:
+        del values[key]
+    values[given[0]] = chosen

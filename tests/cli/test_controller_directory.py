@@ -1,0 +1,175 @@
+"""format and run of a controller: by arguments, and by Kafka's own file as it is."""
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastquorum.kernels import load
+from fastquorum.node.io.directory import new_directory_id
+from fastquorum.storage.checkpoint import data_values, read_checkpoint
+from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.names import BOOTSTRAP_CHECKPOINT, ZERO_CHECKPOINT
+from tests.api.nodes import CLUSTER_ID
+from tests.cli.conftest import Ran, RunningCommand, free_port, in_process
+from tests.cli.controllers import Door
+from tests.wire.golden import CLUSTER
+
+Run = Callable[..., Ran]
+Start = Callable[..., RunningCommand]
+
+
+def kafka_file(root: Path, port: int, *lines: str) -> Path:
+    """As Kafka's controllers have it."""
+    path = root / "controller.properties"
+    config = {
+        "process.roles": "controller",
+        "node.id": 1,
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{port}",
+        "listeners": f"CONTROLLER://127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": root / "data",
+        "num.partitions": 1,
+    }
+    path.write_text(
+        "".join(f"{key}={value}\n" for key, value in config.items()) + "".join(f"{each}\n" for each in lines)
+    )
+    return path
+
+
+def formatted(fastquorum: Run, *words: object) -> dict[str, Any]:
+    ran = fastquorum("format", *words, "--format", "json")
+    assert (ran.code, ran.err) == (0, "")
+    said: dict[str, Any] = json.loads(ran.out)
+    return said
+
+
+def test_a_controllers_directory_begins_as_kafkas_own(fastquorum: Run, tmp_path: Path) -> None:
+    data, directory_id = tmp_path / "n1", new_directory_id()
+    words = ("--controller", "--data", data, "--node-id", 1, "--voters", f"1@127.0.0.1:9093:{directory_id}")
+    said = formatted(fastquorum, *words, "--cluster-id", CLUSTER_ID)
+    assert (said["log"], said["topic"], said["kraftVersion"]) == ("metadata", "__cluster_metadata", 1)
+    assert said["directoryId"] == str(directory_id)
+    assert (data / ZERO_CHECKPOINT).exists()
+    kernels = load("native")
+    ours, kafkas = (RealDisk(str(each), kernels) for each in (data, CLUSTER / "c1"))
+    assert data_values(ours, kernels, BOOTSTRAP_CHECKPOINT) == data_values(kafkas, kernels, BOOTSTRAP_CHECKPOINT)
+
+
+def test_kafkas_own_file_formats_and_runs_a_controller(fastquorum: Run, running: Start, tmp_path: Path) -> None:
+    port = free_port()
+    config = kafka_file(tmp_path, port)
+    voters = f"1@127.0.0.1:{port}:{new_directory_id()}"
+    said = formatted(fastquorum, "--config", config, "--cluster-id", CLUSTER_ID, "--voters", voters)
+    assert (said["data"], said["nodeId"], said["voters"]) == (str(tmp_path / "data"), 1, voters)
+    node = running(None, "--config", str(config))
+    assert f"node 1 of cluster {CLUSTER_ID} listens, reached at CONTROLLER://127.0.0.1:{port}" in node.line
+    cluster = Door(port)
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in fastquorum("topic", "delete", "t", *cluster.at).err, "it decides"
+    cluster.join(11)
+    assert fastquorum("topic", "create", "t", *cluster.at).code == 0
+    features = json.loads(fastquorum("image", *cluster.at, "--format", "json").out)["features"]
+    assert features == {
+        "metadata.version": 30,
+        "eligible.leader.replicas.version": 1,
+        "group.version": 1,
+        "share.version": 1,
+        "streams.version": 1,
+        "transaction.version": 2,
+    }
+    assert node.end(signal.SIGTERM).code == 0
+
+
+def test_static_voters_stand_in_the_file(fastquorum: Run, running: Start, tmp_path: Path) -> None:
+    port = free_port()
+    config = kafka_file(tmp_path, port, f"controller.quorum.voters=1@127.0.0.1:{port}")
+    said = formatted(fastquorum, "--config", config, "--cluster-id", CLUSTER_ID)
+    assert (said["kraftVersion"], said["voters"]) == (0, f"1@127.0.0.1:{port}")
+    running(None, "--config", str(config))
+    ran = fastquorum("topic", "delete", "t", *Door(port).at)
+    assert "the controller refuses: UNKNOWN_TOPIC_OR_PARTITION" in ran.err
+
+
+def test_a_listener_of_another_name_is_the_voters_own(fastquorum: Run, tmp_path: Path) -> None:
+    config = kafka_file(tmp_path, 9093)
+    config.write_text(config.read_text().replace("CONTROLLER", "CTRL"))
+    formatted(fastquorum, "--config", config, "--cluster-id", "c", "--voters", f"1@127.0.0.1:9093:{new_directory_id()}")
+    own = (tmp_path / "data" / "fastquorum.properties").read_text()
+    assert "listener.name=CTRL" in own
+    kernels = load("native")
+    state = read_checkpoint(RealDisk(str(tmp_path / "data"), kernels), kernels, ZERO_CHECKPOINT)
+    assert state.voters is not None
+    assert [each.endpoints[0].name for each in state.voters] == ["CTRL"]
+
+
+def test_what_means_nothing_here_is_named(fastquorum: Run, running: Start, tmp_path: Path) -> None:
+    port = free_port()
+    config = kafka_file(tmp_path, port, "delete.topic.enable=true", f"controller.quorum.voters=1@127.0.0.1:{port}")
+    ran = fastquorum("format", "--config", config, "--cluster-id", CLUSTER_ID)
+    assert (ran.code, ran.err) == (0, f"{config}: without effect here: delete.topic.enable\n")
+    node = running(None, "--config", str(config))
+    ended = node.end(signal.SIGTERM)
+    assert ended.err == f"fastquorum: {config}: without effect here: delete.topic.enable\n"
+    as_json = running(None, "--config", str(config), "--log-format", "json").end(signal.SIGTERM).err
+    first = json.loads(as_json.splitlines()[0])
+    assert (first["event"], first["level"], first["keys"]) == ("settings_ignored", "warning", ["delete.topic.enable"])
+
+
+def test_an_unformatted_controller_is_not_made_up(fastquorum: Run, tmp_path: Path) -> None:
+    config = kafka_file(tmp_path, free_port())
+    ran = in_process("run", "--config", config)
+    assert ran.code == 2
+    assert f"{tmp_path / 'data'}: the directory is not formatted; format it first" in ran.err
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "lines", "complaint"),
+    [
+        ((), (), "--voters is missing; or name controller.quorum.voters in --config FILE"),
+        (("--voters", "1@h:1", "--log", "user"), (), "a controller keeps Kafka's metadata; leave out --log user"),
+        (("--voters", "1@h:1", "--no-bootstrap"), (), "--no-bootstrap is not for controllers"),
+        (("--voters", "1@h:1", "--topic-name", "t"), (), "--topic-name is for user logs"),
+        (("--voters", "1@h:1"), ("controller.quorum.voters=1@h:2",), "--voters says 1@h:1, and "),
+        ((), ("controller.quorum.voters=1@h:1,2@h:2",), "--cluster-id is required with more than one voter"),
+        ((), ("controller.quorum.voters=2@h:2",), "node 1 is not among the voters"),
+        ((), ("controller.quorum.voters=1",), "controller.quorum.voters"),
+        ((), ("authorizer.class.name=X",), "authorizer.class.name"),
+    ],
+)
+def test_bad_controllers_make_nothing(
+    fastquorum: Run, tmp_path: Path, words: tuple[object, ...], lines: tuple[str, ...], complaint: str
+) -> None:
+    ran = fastquorum("format", "--config", kafka_file(tmp_path, 9093, *lines), *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert complaint in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("roles", ["broker", "broker,controller"])
+def test_a_broker_is_not_for_this_command(fastquorum: Run, tmp_path: Path, roles: str) -> None:
+    config = kafka_file(tmp_path, 9093)
+    config.write_text(config.read_text().replace("process.roles=controller", f"process.roles={roles}"))
+    for ran in (fastquorum("format", "--config", config), in_process("run", "--config", config)):
+        assert ran.code == 2
+        assert f"process.roles ({config}): this node is no broker; run Apache Kafka's brokers" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("run",), "--data is missing; or name the directory in --config FILE, as log.dirs"),
+        (("format",), "--data is missing; or name log.dirs in --config FILE"),
+        (("format", "--data", "x"), "--node-id is missing; or name node.id in --config FILE"),
+        (("format", "--data", "x", "--node-id", 1), "--voters is missing"),
+        (("format", "--config", "/nowhere.properties"), "/nowhere.properties"),
+    ],
+)
+def test_what_is_missing_is_named(fastquorum: Run, words: tuple[object, ...], complaint: str) -> None:
+    ran = in_process(*words)
+    assert ran.code == 2
+    assert complaint in ran.err
