@@ -166,6 +166,7 @@ def test_a_plan_as_kafkas_tool_makes_it() -> None:
     [
         ("", "Expecting value"),
         ("[1]", "it is no JSON object"),
+        ("[" * 100_000, "recursion"),
         ("{}", "it lists no partitions"),
         ('{"partitions":[]}', "it lists no partitions"),
         ('{"version":2,"partitions":[]}', "version 2 is not 1"),

@@ -36,6 +36,7 @@ _ELSEWHERE: Final = frozenset(
         ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.OFFSET_OUT_OF_RANGE,  # of a new leader that does not know yet how much is committed
         ErrorCode.SNAPSHOT_NOT_FOUND,
         ErrorCode.POSITION_OUT_OF_RANGE,
     )

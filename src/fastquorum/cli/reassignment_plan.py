@@ -39,7 +39,7 @@ def read_plan(path: str) -> list[Planned]:
         raise UsageError(f"{path} is no text: {error}") from error
     try:
         return parse_plan(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         hint = 'expected {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2,3]}]}'
         raise UsageError(f"{path} is no reassignment plan: {error}", hint) from error
 
