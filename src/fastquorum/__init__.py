@@ -1,7 +1,7 @@
 """A Kafka-KRaft-compatible metadata quorum, embeddable in Python. See README.md.
 
-`open` (asyncio) and `sync.open` (threads) run a node; `log.open` reads a log offline; `sim` is the simulator; `trace`
-shows where a commit's time goes.
+`open` (asyncio) and `sync.open` (threads) run a node; `broker.join` makes a program a member of a cluster; `log.open`
+reads a log offline; `sim` is the simulator; `trace` shows where a commit's time goes.
 Everything is loaded when it is first used, so that importing this package costs next to nothing.
 """
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fastquorum.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from fastquorum import broker as broker
     from fastquorum import log as log
     from fastquorum import sim as sim
     from fastquorum import sync as sync
@@ -29,12 +30,15 @@ if TYPE_CHECKING:
         DirectoryError,
         FastQuorumError,
         FatalError,
+        Fenced,
+        NotAdmitted,
         NotLeader,
         NotReady,
         OffsetOutOfRange,
         OutOfOrderSequence,
         Overloaded,
         RecordTooLarge,
+        RegistrationRefused,
         RetriableError,
         UsageError,
     )
@@ -64,16 +68,19 @@ _EXPORTS: Final = {
     "DirectoryError": "errors",
     "FastQuorumError": "errors",
     "FatalError": "errors",
+    "Fenced": "errors",
+    "NotAdmitted": "errors",
     "NotLeader": "errors",
     "NotReady": "errors",
     "OffsetOutOfRange": "errors",
     "OutOfOrderSequence": "errors",
     "Overloaded": "errors",
     "RecordTooLarge": "errors",
+    "RegistrationRefused": "errors",
     "RetriableError": "errors",
     "UsageError": "errors",
 }
-_MODULES: Final = ("errors", "log", "sim", "sync", "trace")
+_MODULES: Final = ("broker", "errors", "log", "sim", "sync", "trace")
 
 __all__ = [
     "AppendTimeout",
@@ -87,8 +94,10 @@ __all__ = [
     "DirectoryError",
     "FastQuorumError",
     "FatalError",
+    "Fenced",
     "Leadership",
     "NodeMetrics",
+    "NotAdmitted",
     "NotLeader",
     "NotReady",
     "OffsetOutOfRange",
@@ -101,9 +110,11 @@ __all__ = [
     "QuorumConfig",
     "QuorumDescription",
     "RecordTooLarge",
+    "RegistrationRefused",
     "RetriableError",
     "SnapshotLoaded",
     "UsageError",
+    "broker",
     "build_info",
     "errors",
     "log",

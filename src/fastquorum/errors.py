@@ -153,6 +153,19 @@ class DirectoryError(UsageError):
         return f"{self.path}: {super().__str__()}" if self.path else super().__str__()
 
 
+@dataclass(eq=False)
+class RegistrationRefused(UsageError):
+    """The controllers will never take this broker in as it is: another cluster, directories or features."""
+
+    detail: str = ""
+    broker_id: NodeId = -1
+    error: str = ""
+    """Kafka's name of it, as INCONSISTENT_CLUSTER_ID."""
+
+    def __str__(self) -> str:
+        return self.detail or f"the controllers do not register broker {self.broker_id}: {self.error}"
+
+
 # --- right, but not now -----------------------------------------------------------------------------------------------
 
 
@@ -212,6 +225,24 @@ class NotReady(RetriableError, TimeoutError):
 
     reason: str = ""
     template: ClassVar[str] = "the quorum is not ready: {reason}"
+
+
+@dataclass(eq=False)
+class NotAdmitted(NotReady):
+    """This broker was not let act in time. It goes on trying."""
+
+    template: ClassVar[str] = "the broker is not active: {reason}"
+
+
+@dataclass(eq=False)
+class Fenced(RetriableError):
+    """This member of the cluster may not act now, or not under this epoch any more. Nothing was done."""
+
+    broker_id: NodeId = -1
+    epoch: int = -1
+    """That was asked about; -1 if the member has none."""
+    reason: str = ""
+    template: ClassVar[str] = "broker {broker_id} may not act under epoch {epoch}: {reason}"
 
 
 # --- a peer broke the protocol ----------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from fastquorum.api.standing import (
     transfer_timeout,
 )
 from fastquorum.api.values import Values, as_values, split
+from fastquorum.broker.io.blocking import Membership, join
 from fastquorum.errors import ClosedError, NotLeader, Overloaded
 from fastquorum.kernels import Buffer
 from fastquorum.node.io.running import Leadership, RunningNode
@@ -279,4 +280,4 @@ class Quorum(Standing):
         return waiting[0].result()
 
 
-__all__ = ["Pending", "Quorum", "open"]
+__all__ = ["Membership", "Pending", "Quorum", "join", "open"]

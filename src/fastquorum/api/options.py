@@ -63,6 +63,8 @@ class OpenOptions(QuorumOptions, total=False):
     controller: bool | str | None
     """This node is one of the cluster's controllers: brokers register here. Its log is a metadata log that the
     controller writes, and nobody else: appends are refused."""
+    session_timeout_us: int | None
+    """Of a controller: a broker that is silent for so long is fenced; 9 s by default."""
     topic: str | None
     """The topic that Kafka clients see a user log as; "quorum" by default."""
     kernels: Literal["native", "pure"] | None

@@ -26,6 +26,7 @@ from fastquorum.kernels import BATCH_BYTES_MAX, Kernels, Record
 from fastquorum.types import LISTENER_NAME, TOPIC_NAME, Endpoint, Epoch, NodeId, Offset
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
+from fastquorum.wire.error_codes import error_name
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
 from fastquorum.wire.produce import ProduceRequest, ProduceResponse
@@ -371,11 +372,3 @@ def _count_contacts(now: Voters, asked: float, seen: dict[NodeId, tuple[int, flo
         age_ms = clock_ms - row.last_fetch_timestamp + 1  # rounded down, so up to a millisecond more
         if row.last_fetch_timestamp >= 0 and age_ms <= (asked - since) * 1000:
             seen[row.replica_id] = (count + 1, heard)
-
-
-def error_name(code: int) -> str:
-    """A wire error code as Kafka calls it."""
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error {code}"

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from fastquorum.cli.client import error_name
 from fastquorum.cli.wire_decode import request_fields, response_fields
 from fastquorum.cli.wire_exchanges import Exchange
 from fastquorum.cli.wire_frames import Frame
@@ -13,6 +12,7 @@ from fastquorum.cli.wire_lines import Line
 from fastquorum.errors import UnsupportedVersion, WireError
 from fastquorum.types import Micros
 from fastquorum.wire import API, ApiKey
+from fastquorum.wire.error_codes import error_name
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ERRORS_SHOWN: Final = 3

@@ -82,7 +82,7 @@ class Replay:
                 self._load(latest)
             return
         data = self._reader.read(self.next_offset, TURN_BYTES, self._shell.high_watermark)
-        self._take(data, self._fold)
+        fold_batches(self._kernels, data, self._fold)
         self.taken_bytes += len(data)
         self._fold.image  # noqa: B018  # made now, piece by piece, and not all at once by whoever begins to lead
 
@@ -100,22 +100,25 @@ class Replay:
         if not scan.valid_bytes:
             fault = BatchFault.TRUNCATED if scan.fault is None else scan.fault.reason
             raise CorruptionError(fault, loading.position, path=f"{log.path}/{checkpoint_name(latest)}")
-        self._take(data[: scan.valid_bytes], loading.fold)
+        fold_batches(self._kernels, data[: scan.valid_bytes], loading.fold)
         loading.position += scan.valid_bytes
         if loading.position == snapshots.size_bytes(latest):
             self._fold = Fold(loading.fold.image, Place(latest.offset, latest.epoch, loading.timestamp_ms))
             self._loading = None
 
-    def _take(self, data: bytes, fold: Fold) -> None:
-        for info in self._kernels.batch_headers(data, verify_crc=False):
-            if info.is_control:
-                fold.skip(info.last_offset + 1, info.leader_epoch, info.max_timestamp_ms)
+
+def fold_batches(kernels: Kernels, data: bytes, fold: Fold) -> None:
+    """Take in what whole, checked batches hold from where the fold stands. ImageFailed, naming the record that does not
+    fit."""
+    for info in kernels.batch_headers(data, verify_crc=False):
+        if info.is_control:
+            fold.skip(info.last_offset + 1, info.leader_epoch, info.max_timestamp_ms)
+            continue
+        for record in kernels.decode_records(data, info.position, verify_crc=False):
+            if record.offset < fold.next_offset:
                 continue
-            for record in self._kernels.decode_records(data, info.position, verify_crc=False):
-                if record.offset < fold.next_offset:
-                    continue
-                try:
-                    message, _ = decode_metadata_record(record.value or b"")
-                except WireError as error:
-                    raise ImageFailed(f"it is no metadata record: {error}", "record", record.offset) from error
-                fold.add(record.offset, message, info.leader_epoch, info.max_timestamp_ms)
+            try:
+                message, _ = decode_metadata_record(record.value or b"")
+            except WireError as error:
+                raise ImageFailed(f"it is no metadata record: {error}", "record", record.offset) from error
+            fold.add(record.offset, message, info.leader_epoch, info.max_timestamp_ms)

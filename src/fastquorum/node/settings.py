@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import ConfigError
 from fastquorum.storage.identity import LogKind, parse_voters
-from fastquorum.types import LISTENER_NAME, Endpoint, NodeId, VoterSet
+from fastquorum.types import LISTENER_NAME, Endpoint, Micros, NodeId, VoterSet
 
 VARIABLE_PREFIX: Final = "FASTQUORUM_"
 
@@ -46,6 +46,8 @@ class NodeSettings:
     kernels: str = "native"
     controller: bool = False
     """The node is one of the cluster's controllers."""
+    session_timeout_us: Micros | None = None
+    """A controller's: brokers that are silent for so long are fenced."""
     metrics: Endpoint | None = None
     """Where to serve /metrics, /healthz and /readyz; an empty host means every address."""
     otel: str | None = None
@@ -228,6 +230,7 @@ SETTINGS: Final = (
     Setting("topic", ("topic.name",), _text),
     Setting("kernels", ("kernels",), _kernels),
     Setting("controller", ("controller.enable",), _flag),
+    Setting("session_timeout_us", ("broker.session.timeout.ms",), _milliseconds),
     Setting("metrics", ("metrics.listener",), _endpoint),
     Setting("otel", ("otel.endpoint",), _url),
     _quorum("election_timeout_us", ["election.timeout.ms"], _milliseconds),
@@ -270,6 +273,7 @@ MEANINGS: Final = {
     "topic": "how Kafka's clients see a user log",
     "kernels": "native or pure",
     "controller": "true: brokers register here, and what they ask for is decided by the node that leads",
+    "session_timeout_us": "a controller fences a broker that is silent for this long",
     "metrics": "HOST:PORT that serves /metrics, /healthz and /readyz by HTTP (default: nowhere)",
     "otel": "URL that metrics are pushed to by OTLP; empty: where OTEL_EXPORTER_OTLP_ENDPOINT says (default: nowhere)",
     "election_timeout_us": "an election waits this long, plus a random part below the same again",
@@ -349,7 +353,7 @@ def default_text(setting: Setting) -> str:
     """Its default as a file says it; empty where the directory or another setting decides."""
     if setting.is_quorum:
         return setting_text(setting, QuorumConfig())
-    return {"kernels": "native", "controller": "false"}.get(setting.name, "")
+    return {"kernels": "native", "controller": "false", "session_timeout_us": "9000"}.get(setting.name, "")
 
 
 # --- putting sources together -----------------------------------------------------------------------------------------

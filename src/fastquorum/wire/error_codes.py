@@ -141,3 +141,11 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+
+
+def error_name(code: int) -> str:
+    """A code as Kafka calls it, known here or not."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error {code}"

@@ -10,13 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, Self
 
 from fastquorum.cli.arguments import endpoint_text
-from fastquorum.cli.client import CONTROLLERS, DESCRIBE_CLUSTER_VERSION, DESCRIBE_QUORUM_VERSION, Voters, error_name
+from fastquorum.cli.client import CONTROLLERS, DESCRIBE_CLUSTER_VERSION, DESCRIBE_QUORUM_VERSION, Voters
 from fastquorum.cli.connection import Connection, Deadline, NoAnswer, NotSent
 from fastquorum.errors import PeerProtocolError
 from fastquorum.observe.exposition import Samples, parse
 from fastquorum.types import LISTENER_NAME, NO_NODE, TOPIC_NAME, Endpoint, NodeId
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
+from fastquorum.wire.error_codes import error_name
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 
 THREADS_MAX: Final = 32

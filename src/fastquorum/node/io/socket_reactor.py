@@ -5,16 +5,15 @@ twin of the native shell's threads.
 import select
 from typing import Final
 
-from fastquorum.errors import FrameError
-from fastquorum.node.io.channel import NEVER, Channel
+from fastquorum.node.io.channel import Channel
 from fastquorum.node.io.injected import InjectedFlusher, InjectedTransport
 from fastquorum.node.io.reactor import READ, Reactor
+from fastquorum.node.io.receiving import Receiver
 from fastquorum.node.io.transport import SocketTransport
 from fastquorum.node.io.watched import WatchedFlusher
 from fastquorum.node.replica import Replica
 from fastquorum.types import Micros
 
-RECEIVE_BYTES: Final = 1024 * 1024
 _HANG_UP: Final = select.EPOLLHUP | select.EPOLLERR
 _READABLE: Final = select.EPOLLIN | _HANG_UP
 
@@ -26,8 +25,7 @@ class SocketReactor(Reactor):
     _flusher: WatchedFlusher
 
     def _watch_sources(self) -> None:
-        self._buffer = bytearray(RECEIVE_BYTES)
-        self._view = memoryview(self._buffer)
+        self._receiver = Receiver()
         self._flusher_fd = self._flusher.fileno()
         self._note = self._transport.note_request if isinstance(self._transport, InjectedTransport) else None
         self._transport.epoll.register(self._flusher_fd, READ)
@@ -62,33 +60,10 @@ class SocketReactor(Reactor):
             self._receive(replica, channel, now)
 
     def _receive(self, replica: Replica, channel: Channel, now: Micros) -> None:
-        sock = channel.sock
-        assert sock is not None
-        try:
-            size = sock.recv_into(self._buffer)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            size = 0
-        if size == 0:
-            # The end of the stream, in the middle of a frame or not. What was begun is not acted upon.
+        frames = self._receiver.frames(channel, now)
+        if frames is None:
             self._lose(replica, channel.number, now)
             return
-        channel.heard_us = now
-        view = self._view
-        if channel.partial_since_us == NEVER and int.from_bytes(view[:4], "big", signed=True) == size - 4 >= 0:
-            # One whole frame, as in the steady state: it needs no splitting.
-            self._frame(replica, channel, bytes(view[4:size]), now)
-            return
-        try:
-            frames = channel.splitter.feed(view[:size])
-        except FrameError:
-            self._lose(replica, channel.number, now)
-            return
-        if not channel.splitter.pending_bytes:
-            channel.partial_since_us = NEVER
-        elif frames or channel.partial_since_us == NEVER:
-            channel.partial_since_us = now
         for frame in frames:
             if channel.broken or self._over:
                 return

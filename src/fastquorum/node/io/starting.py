@@ -2,6 +2,7 @@
 
 import socket
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Final
 
 from fastquorum.controller.state import ControllerSettings
@@ -72,6 +73,8 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
 def _member(opened: directories.OpenDirectory, advertised: Endpoint, settings: NodeSettings) -> Member:
     identity = opened.identity
     controller = ControllerSettings(identity.cluster_id) if settings.controller else None
+    if controller is not None and settings.session_timeout_us is not None:
+        controller = replace(controller, session_timeout_us=settings.session_timeout_us)
     if controller is not None and identity.log_kind is not LogKind.METADATA:
         raise ConfigError(
             "a controller keeps Kafka's metadata", "format the directory with `--log metadata`", "controller"

@@ -1,0 +1,214 @@
+"""A member whole: its life, and the metadata it follows. What `io` drives: answers in, requests out. Sans-IO.
+
+Two links, so that a Fetch the leader keeps never holds up a heartbeat: one to follow the log, one to the active
+controller, which is the log's leader. The dialects of older brokers (KIP-343's MetadataHeartbeat, KIP-380's
+LeaderAndIsr) would stand beside `Lifecycle` here.
+"""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from fastquorum.broker.events import (
+    Answered,
+    Ask,
+    Event,
+    Failed,
+    Followed,
+    Ready,
+    Started,
+    StateChanged,
+    StopRequested,
+    TimerFired,
+    Unanswered,
+)
+from fastquorum.broker.follower import Follower, Leader
+from fastquorum.broker.lifecycle import NEVER, NO_EPOCH, Lifecycle, Random
+from fastquorum.broker.settings import MemberConfig, MemberSettings
+from fastquorum.broker.states import State
+from fastquorum.controller.image import Image
+from fastquorum.errors import FastQuorumError, FatalError, UsageError
+from fastquorum.kernels import Kernels
+from fastquorum.types import Endpoint, Micros, Offset
+from fastquorum.wire.message import Message
+
+
+class Link(enum.IntEnum):
+    """What a connection is for."""
+
+    METADATA = 0
+    CONTROLLER = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Ask this server; the answer comes back with link and number."""
+
+    link: Link
+    number: int
+    endpoint: Endpoint
+    message: Message
+
+
+Effect = Send | StateChanged
+
+
+class View(NamedTuple):
+    """A member at one moment; immutable."""
+
+    state: State
+    epoch: int
+    """The last one registered with; -1 before the first."""
+    lease_until_us: Micros
+    """Up to when it may act, exclusive; -1 if it may not."""
+    image: Image
+    metadata_offset: Offset
+    """Of the last record in the image; -1 if there is none."""
+    controller: Leader | None
+    reason: str
+    """What it waits for; empty while it is online."""
+    error: FastQuorumError | None
+
+    def is_news_after(self, other: "View") -> bool:
+        """Is it worth telling of? That a lease goes on, or a no-op was read, is not."""
+        if (self.state, self.epoch, self.error) != (other.state, other.epoch, other.error):
+            return True
+        return any(mine is not theirs for mine, theirs in zip(self.image, other.image, strict=True))
+
+
+class Agent:
+    """Of one incarnation. Every method returns what to do, in order; then look at `deadline_us`."""
+
+    def __init__(
+        self, settings: MemberSettings, config: MemberConfig, kernels: Kernels, chance: Random, *, is_ready: bool = True
+    ) -> None:
+        self._broker_id = settings.broker_id
+        self._lifecycle = Lifecycle(settings, config, chance, is_ready=is_ready)
+        self._follower = Follower(settings, config, kernels, chance)
+        self._followed = Followed(0, NEVER, NO_EPOCH, False)
+        self._waiting: Ask | None = None
+        """For a controller to be known."""
+        self._asked: tuple[int, Endpoint] | None = None
+        """The last request, and where it went."""
+        self._effects: list[Effect] = []
+
+    @property
+    def view(self) -> View:
+        life, copy = self._lifecycle, self._follower.copy
+        return View(
+            state=life.state,
+            epoch=life.epoch,
+            lease_until_us=life.lease_until_us,
+            image=copy.image,
+            metadata_offset=copy.next_offset - 1,
+            controller=self._follower.leader,
+            reason=self._reason,
+            error=life.error,
+        )
+
+    @property
+    def _reason(self) -> str:
+        life = self._lifecycle
+        if life.state in (State.REGISTERING, State.FENCED) and self._follower.reason:
+            return f"{life.reason} ({self._follower.reason})"
+        return life.reason
+
+    @property
+    def is_over(self) -> bool:
+        return self._lifecycle.state is State.GONE
+
+    @property
+    def deadline_us(self) -> Micros:
+        """When `on_tick` is next due; NEVER when it is over."""
+        if self.is_over:
+            return NEVER
+        due = (self._lifecycle.deadline_us, self._follower.deadline_us)
+        return min((each for each in due if each != NEVER), default=NEVER)
+
+    # --- what happens -------------------------------------------------------------------------------------------------
+
+    def start(self, now_us: Micros) -> Sequence[Effect]:
+        return self._turn(Started(), now_us)
+
+    def on_tick(self, now_us: Micros) -> Sequence[Effect]:
+        return self._turn(TimerFired(), now_us)
+
+    def set_ready(self, is_ready: bool, now_us: Micros) -> Sequence[Effect]:
+        return self._turn(Ready(is_ready), now_us)
+
+    def stop(self, deadline_us: Micros, now_us: Micros) -> Sequence[Effect]:
+        return self._turn(StopRequested(deadline_us), now_us)
+
+    def fail(self, error: FastQuorumError, now_us: Micros) -> Sequence[Effect]:
+        return self._turn(Failed(error), now_us)
+
+    def on_answer(self, link: Link, number: int, message: Message, now_us: Micros) -> Sequence[Effect]:
+        if link is Link.CONTROLLER:
+            return self._turn(Answered(number, message), now_us)
+        event: Event = TimerFired()
+        try:
+            self._follower.on_answer(number, message, now_us)
+        except (UsageError, FatalError) as error:
+            event = Failed(error)
+        return self._turn(event, now_us)
+
+    def on_unanswered(self, link: Link, number: int, reason: str, now_us: Micros) -> Sequence[Effect]:
+        if link is Link.CONTROLLER:
+            return self._turn(Unanswered(number, reason), now_us)
+        self._follower.on_unanswered(number, reason, now_us)
+        return self._turn(TimerFired(), now_us)
+
+    # --- the turn -----------------------------------------------------------------------------------------------------
+
+    def _turn(self, event: Event, now_us: Micros) -> list[Effect]:
+        self._effects = []
+        self._step(event, now_us)
+        if not self.is_over:
+            request = self._follower.poll(now_us)
+            self._tell_followed(now_us)
+            self._leader_changed(now_us)
+            if request is not None:
+                self._effects.append(Send(Link.METADATA, request.number, request.endpoint, request.message))
+        effects, self._effects = self._effects, []
+        return effects
+
+    def _step(self, event: Event, now_us: Micros) -> None:
+        for effect in self._lifecycle.step(event, now_us):
+            if isinstance(effect, Ask):
+                self._ask(effect)
+            else:
+                self._effects.append(effect)
+
+    def _ask(self, ask: Ask) -> None:
+        leader = self._follower.leader
+        if leader is None:
+            self._waiting = ask
+            return
+        self._waiting, self._asked = None, (ask.number, leader.endpoint)
+        self._effects.append(Send(Link.CONTROLLER, ask.number, leader.endpoint, ask.message))
+
+    def _tell_followed(self, now_us: Micros) -> None:
+        """What the metadata says of this id by now."""
+        follower = self._follower
+        broker = follower.copy.image.brokers.get(self._broker_id)
+        now = Followed(
+            follower.copy.next_offset,
+            follower.fresh_us,
+            NO_EPOCH if broker is None else broker.epoch,
+            broker is not None and broker.fenced,
+        )
+        if now != self._followed:
+            self._followed = now
+            self._step(now, now_us)
+
+    def _leader_changed(self, now_us: Micros) -> None:
+        """Who was asked is not the controller any more: its answer is not waited for. Who is, is asked what waits."""
+        leader = self._follower.leader
+        if leader is None:
+            return
+        if self._asked is not None and self._asked[1] != leader.endpoint:
+            number, self._asked = self._asked[0], None
+            self._step(Unanswered(number, "it is not the controller any more"), now_us)
+        if self._waiting is not None:
+            self._ask(self._waiting)

@@ -1,0 +1,1 @@
+"""The system side of a member: its thread, its clock, and what an embedding program holds of it."""

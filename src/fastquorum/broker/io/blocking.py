@@ -1,0 +1,72 @@
+"""The blocking face: the same names, the same errors, for threads. No event loop inside."""
+
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Self, Unpack
+
+from fastquorum.broker.agent import View
+from fastquorum.broker.io.holding import STOP_S, Holding, begin
+from fastquorum.broker.options import JoinOptions
+
+
+def join(**options: Unpack[JoinOptions]) -> "Membership":
+    """Become a broker of the cluster. As `fastquorum.broker.join`.
+
+    >>> with join(bootstrap=bootstrap, broker_id=7, cluster_id=cluster_id) as membership:
+    ...     epoch = membership.wait_active(timeout=20)
+    ...     membership.check(epoch) == epoch
+    True
+    """
+    return Membership(begin(options))
+
+
+class Membership(Holding):
+    """A broker's place in the cluster, for any thread. Made by `join`; see `fastquorum.broker.Membership`."""
+
+    def wait_active(self, timeout: float | None = None) -> int:
+        """Wait until this program may act; the epoch to act under. NotAdmitted: not within `timeout` seconds.
+
+        >>> membership.wait_active(timeout=20) == membership.epoch
+        True
+        """
+        if not self._until(lambda: self.is_active, timeout):
+            assert timeout is not None
+            raise self._not_admitted(timeout)
+        return self.check()
+
+    def changes(self) -> Iterator[View]:
+        """How it stands, now and after every change; blocks between changes. Latest wins.
+
+        >>> next(membership.changes()).epoch == membership.epoch
+        True
+        """
+        last: View | None = None
+        while True:
+            now, is_over = self._member.view, self._member.is_over
+            if last is None or now.is_news_after(last):
+                last = now
+                yield now
+            elif is_over:
+                break
+            else:
+                self._until(lambda seen=now: self._member.view.is_news_after(seen), None)  # type: ignore[misc]
+        self._raise_if_failed()
+
+    def close(self, timeout: float = STOP_S) -> None:
+        """Go in good order, within `timeout` seconds. Idempotent."""
+        self.request_stop(timeout)
+        self._member.join(self._whole(timeout))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _until(self, is_done: Callable[[], bool], timeout: float | None) -> bool:
+        """Wait for is_done, or the end of the membership; False if the time ran out first."""
+        member = self._member
+        with member.changed:
+            return member.changed.wait_for(lambda: member.is_over or is_done(), timeout)

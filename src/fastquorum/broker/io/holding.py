@@ -1,0 +1,137 @@
+"""What the asyncio and the blocking membership share: where it stands, and whether it may act."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastquorum.broker.agent import View
+from fastquorum.broker.io.clock import now_us
+from fastquorum.broker.io.running import RunningMember
+from fastquorum.broker.options import joining
+from fastquorum.broker.partitions import HeldPartition, held_partitions
+from fastquorum.broker.states import State
+from fastquorum.config import SECOND
+from fastquorum.controller.image import Image
+from fastquorum.errors import ClosedError, Fenced, NotAdmitted
+from fastquorum.kernels import load
+from fastquorum.node.io.directory import new_directory_id
+from fastquorum.types import NodeId, Offset, Uuid
+
+STOP_S: Final = 5.0
+"""How long a member that goes waits for its leads to move away."""
+_GRACE_S: Final = 2.0
+
+
+def begin(options: Mapping[str, Any]) -> RunningMember:
+    """A member that begins to register, in a thread of its own. ConfigError."""
+    settings, config, is_ready, kernels = joining(options, new_directory_id(), new_directory_id())
+    member = RunningMember(settings, config, load(kernels), is_ready=is_ready)
+    member.start()
+    return member
+
+
+class Holding:
+    """One membership, as far as both twins say the same of it. From any thread."""
+
+    def __init__(self, member: RunningMember) -> None:
+        self._member = member
+        self._held: tuple[View, tuple[HeldPartition, ...]] | None = None
+
+    @property
+    def broker_id(self) -> NodeId:
+        return self._member.settings.broker_id
+
+    @property
+    def incarnation_id(self) -> Uuid:
+        """This process's; another one under the same broker id has another."""
+        return self._member.settings.incarnation_id
+
+    @property
+    def state(self) -> State:
+        """offline, registering, fenced, online, stopping or gone. What may be done is for `is_active` to say."""
+        return self._member.view.state
+
+    @property
+    def epoch(self) -> int:
+        """The fencing token: the broker epoch, which grows with every registration of this id; -1 before the first."""
+        return self._member.view.epoch
+
+    @property
+    def is_active(self) -> bool:
+        """May this program act as the broker, now? It looks at the clock: right after a pause of any length, too."""
+        view = self._member.view  # before the clock: a lease that is read late is over early
+        return now_us() < view.lease_until_us and not self._member.is_over
+
+    def check(self, epoch: int | None = None) -> int:
+        """The epoch to act under. Ask right before acting, and hand it to whoever refuses older ones.
+
+        Args:
+            epoch: what the program began under; it must not go on under another without taking note.
+        Raises:
+            Fenced: it may not act now, or not under that epoch any more.
+            ClosedError: the membership is over; or the error that ended it.
+        """
+        view = self._member.view
+        if now_us() < view.lease_until_us and epoch in (None, view.epoch) and not self._member.is_over:
+            return view.epoch
+        self._raise_if_over()
+        if epoch not in (None, view.epoch):
+            raise Fenced(self.broker_id, epoch or 0, f"it is at epoch {view.epoch} by now")
+        reason = view.reason or "no heartbeat was acknowledged in time"
+        raise Fenced(self.broker_id, view.epoch, reason)
+
+    @property
+    def image(self) -> Image:
+        """The cluster's metadata, as far as it was read; it may be older than what the controllers decide by."""
+        return self._member.view.image
+
+    @property
+    def metadata_offset(self) -> Offset:
+        """Of the last record in `image`; -1 if nothing was read."""
+        return self._member.view.metadata_offset
+
+    @property
+    def view(self) -> View:
+        """All of that, at one moment."""
+        return self._member.view
+
+    def partitions(self) -> tuple[HeldPartition, ...]:
+        """Partitions with a replica on this broker, as `image` has them. To act on one, `check()` as well."""
+        view, held = self._member.view, self._held
+        if held is None or held[0].image.topics is not view.image.topics:
+            held = view, tuple(held_partitions(view.image.topics, self.broker_id))
+            self._held = held
+        return held[1]
+
+    def set_ready(self, is_ready: bool = True) -> None:
+        """The program has what it needs to act, or no longer; the controller hears of it, and unfences or fences."""
+        self._raise_if_over()
+        self._member.set_ready(is_ready)
+
+    def request_stop(self, timeout: float = STOP_S) -> None:
+        """Begin to go, as `close` does, without waiting. From a signal's handler, too."""
+        self._member.request_stop(int(timeout * SECOND))
+
+    # --- inner --------------------------------------------------------------------------------------------------------
+
+    def _raise_if_over(self) -> None:
+        self._member.check_not_forked()
+        view = self._member.view
+        if view.error is not None:
+            raise copy.copy(view.error)  # one that is raised again and again gathers tracebacks
+        if view.state is State.GONE or self._member.is_over:
+            raise ClosedError("the membership is over", "join again")
+
+    def _raise_if_failed(self) -> None:
+        self._member.check_not_forked()
+        error = self._member.view.error
+        if error is not None and not isinstance(error, ClosedError):
+            raise copy.copy(error)
+
+    def _not_admitted(self, timeout: float) -> NotAdmitted:
+        return NotAdmitted(f"after {timeout} s, {self._member.view.reason}")
+
+    @staticmethod
+    def _whole(timeout: float) -> float:
+        """Until a member that goes is over in any case."""
+        return timeout + _GRACE_S

@@ -1,0 +1,128 @@
+"""The asyncio face: `fastquorum.broker.join` and the `Membership` it returns."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from types import TracebackType
+from typing import Self, Unpack
+
+from fastquorum.broker.agent import View
+from fastquorum.broker.io.holding import STOP_S, Holding, begin
+from fastquorum.broker.io.running import RunningMember
+from fastquorum.broker.options import JoinOptions
+
+
+async def join(**options: Unpack[JoinOptions]) -> "Membership":
+    """Become a broker of the cluster: register with its controllers, and beat from now on, in a thread of its own.
+
+    Returns at once; `wait_active` says when this program may act. Another process may hold the id: then it is waited
+    for. See `JoinOptions` for what may be given, and `fastquorum.broker.lifecycle` for what is guaranteed.
+
+    >>> async def main():
+    ...     async with await join(bootstrap=bootstrap, broker_id=7, cluster_id=cluster_id) as membership:
+    ...         epoch = await membership.wait_active(timeout=20)
+    ...         return membership.check(epoch) == epoch
+    >>> asyncio.run(main())
+    True
+
+    Raises:
+        ConfigError: an option is missing, unknown, or cannot be used.
+    """
+    return Membership(begin(options), asyncio.get_running_loop())
+
+
+class Membership(Holding):
+    """A broker's place in the cluster. Use what is awaited in the event loop it was made in. Made by `join`."""
+
+    def __init__(self, member: RunningMember, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(member)
+        self._loop = loop
+        self._waiters: list[asyncio.Future[None]] = []
+        self._is_waking = False
+        member.listen(self._wake)
+
+    async def wait_active(self, timeout: float | None = None) -> int:
+        """Wait until this program may act; the epoch to act under.
+
+        >>> await membership.wait_active(timeout=20) == membership.epoch
+        True
+
+        Raises:
+            NotAdmitted: not within `timeout` seconds, and why; it goes on trying.
+            RegistrationRefused, ClosedError, FatalError: it never will be.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                await self._until(lambda: self.is_active)
+        except TimeoutError:
+            assert timeout is not None
+            raise self._not_admitted(timeout) from None
+        return self.check()
+
+    async def changes(self) -> AsyncIterator[View]:
+        """How it stands, now and after every change of its state or of the metadata. Latest wins: a slow reader misses
+        what is over already.
+
+        >>> async for now in membership.changes():
+        ...     if now.state == "online":
+        ...         break
+        """
+        last: View | None = None
+        while True:
+            now, is_over = self._member.view, self._member.is_over
+            if last is None or now.is_news_after(last):
+                last = now
+                yield now
+            elif is_over:
+                break
+            else:
+                await self._until(lambda seen=now: self._member.view.is_news_after(seen))  # type: ignore[misc]
+        self._raise_if_failed()
+
+    async def close(self, timeout: float = STOP_S) -> None:
+        """Go in good order: the controller moves this broker's leads away, and lets it go, or `timeout` seconds pass.
+
+        It may act until then. Idempotent; it goes on if this is cancelled.
+        """
+        self.request_stop(timeout)
+        await self._until(lambda: False)
+        await self._loop.run_in_executor(None, self._member.join, self._whole(timeout))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # --- inner --------------------------------------------------------------------------------------------------------
+
+    async def _until(self, is_done: Callable[[], bool]) -> None:
+        """Return once is_done, which news may bring about, or when the membership is over."""
+        while True:
+            # First the future, then the look: whatever happens after the look finds the future.
+            future = self._loop.create_future()
+            self._waiters.append(future)
+            try:
+                if self._member.is_over or is_done():
+                    return
+                await future
+            finally:
+                if future in self._waiters:
+                    self._waiters.remove(future)
+
+    def _wake(self) -> None:
+        """On the member's thread."""
+        if self._is_waking:
+            return
+        self._is_waking = True
+        with contextlib.suppress(RuntimeError):  # the loop was closed first: nobody is left who could be told
+            self._loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._is_waking = False  # before looking: what comes later wakes again
+        waiters, self._waiters = self._waiters, []
+        for future in waiters:
+            if not future.done():
+                future.set_result(None)

@@ -1,0 +1,214 @@
+"""A running member: an agent, its connections, and the thread they live in, so that heartbeats leave whatever the
+program computes.
+
+Methods may be called from any thread. Whoever listens hears in the member's thread and must not block.
+Source: epoll(7); Kafka `NodeToControllerChannelManager`.
+"""
+
+import os
+import random
+import secrets
+import select
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from fastquorum.broker.agent import Agent, Effect, Link, Send, View
+from fastquorum.broker.io.clock import now_us
+from fastquorum.broker.lifecycle import NEVER
+from fastquorum.broker.settings import MemberConfig, MemberSettings
+from fastquorum.config import QuorumConfig
+from fastquorum.errors import ClosedError, FatalError
+from fastquorum.kernels import Kernels
+from fastquorum.node.io import handles
+from fastquorum.node.io.channel import Channel
+from fastquorum.node.io.receiving import Receiver
+from fastquorum.node.io.transport import SocketTransport
+from fastquorum.node.peers import Answer, NoAnswer, PeerEvent, Peers
+from fastquorum.types import Micros
+from fastquorum.version import __version__
+from fastquorum.wire import frames_of
+
+HALT_S: Final = 1.0
+"""What the thread may take to end once it was told to."""
+_READABLE: Final = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
+
+Command = Callable[[Micros], Iterable[Effect]]
+
+
+class RunningMember:
+    """Of one incarnation. `start` once."""
+
+    def __init__(self, settings: MemberSettings, config: MemberConfig, kernels: Kernels, *, is_ready: bool) -> None:
+        self.settings = settings
+        self.config = config
+        limits = QuorumConfig(request_timeout_us=config.request_timeout_us)
+        self._agent = Agent(settings, config, kernels, random.Random(secrets.randbits(64)), is_ready=is_ready)
+        self._transport = SocketTransport(limits, kernels)
+        client_id = f"broker-{settings.broker_id}"
+        self._peers = Peers(self._transport, self._transport.send, frames_of(kernels), limits, client_id, __version__)
+        self._receiver = Receiver()
+        self._commands: deque[Command] = deque()
+        self._listeners: list[Callable[[], None]] = []
+        self._is_over = False
+        self._is_forked = False
+        self.view: View = self._agent.view
+        """Replaced as a whole, never changed."""
+        self.changed = threading.Condition(threading.Lock())
+        """Notified when there is news in `view`."""
+        self._thread = threading.Thread(target=self._run, name=f"fastquorum-broker-{settings.broker_id}", daemon=True)
+
+    # --- from any thread ----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        handles.watch(self)
+        self._post(self._agent.start)
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Its thread has ended: nothing will change any more."""
+        return self._is_over or self._is_forked
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Have it called when there is news, in the member's thread."""
+        self._listeners.append(listener)
+
+    def set_ready(self, is_ready: bool) -> None:
+        self._post(lambda now: self._agent.set_ready(is_ready, now))
+
+    def request_stop(self, timeout_us: Micros) -> None:
+        """Begin to go in good order; it is over by then. Idempotent."""
+        self._post(lambda now: self._agent.stop(now + timeout_us, now))
+
+    def join(self, timeout_s: float | None) -> bool:
+        """True if the thread is over."""
+        if self._is_forked:
+            return True
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def abort(self) -> None:
+        """End without a word to the controllers, as a crash would. For exits, and tests."""
+        self._post(lambda now: self._agent.fail(ClosedError("the member was abandoned"), now))
+        self._thread.join(HALT_S)
+
+    def check_not_forked(self) -> None:
+        """ClosedError in a forked child, which is not the member."""
+        if self._is_forked:
+            raise ClosedError(
+                "this membership was begun before fork and does not hold in the child", "join in one process only"
+            )
+
+    def _post(self, command: Command) -> None:
+        self._commands.append(command)
+        self._transport.wake()
+
+    # --- fork ---------------------------------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        self._transport.before_fork()
+
+    def after_fork(self) -> None:
+        self._transport.after_fork()
+
+    def poison_in_child(self) -> None:
+        """After fork, in the child."""
+        self._is_forked = True
+        self._transport.abandon_in_child()
+
+    # --- the member's thread ------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._loop()
+        except BaseException as error:
+            # A bug of ours: nothing is claimed any more, and everybody who waits is told before it is shown.
+            self._agent.fail(FatalError(f"internal error in the member's thread: {error!r}"), now_us())
+            raise
+        finally:
+            self._peers.close()
+            self._transport.close_all()
+            self._is_over = True
+            handles.forget(self)
+            self._publish(is_news=True)
+
+    def _loop(self) -> None:
+        agent, transport = self._agent, self._transport
+        while not agent.is_over:
+            for fd, mask in transport.epoll.poll(self._wait_s()):
+                if fd == transport.wake_fd:
+                    os.eventfd_read(fd)
+                elif (channel := transport.by_fd.get(fd)) is not None:
+                    self._on_channel(channel, mask)
+            self._take_in()
+            if NEVER != agent.deadline_us <= now_us():
+                self._carry_out(agent.on_tick(now_us()))
+            self._publish(is_news=False)
+
+    def _wait_s(self) -> float:
+        deadline_us = self._agent.deadline_us
+        return -1 if deadline_us == NEVER else max(deadline_us - now_us(), 0) / 1_000_000
+
+    def _take_in(self) -> None:
+        """What other threads have left here."""
+        transport = self._transport
+        while self._commands:
+            self._carry_out(self._commands.popleft()(now_us()))
+        while transport.resolved:
+            transport.begin_connect(*transport.resolved.popleft())
+        while transport.lost:
+            self._lose(transport.lost.popleft())
+
+    def _on_channel(self, channel: Channel, mask: int) -> None:
+        if not channel.connected:
+            if self._transport.finish_connect(channel):
+                self._peers.on_connected(channel.number, now_us())
+            else:
+                self._lose(channel.number)
+            return
+        if mask & select.EPOLLOUT:
+            self._transport.flush(channel)
+        if not mask & _READABLE:
+            return
+        frames = self._receiver.frames(channel, now_us())
+        if frames is None:
+            self._lose(channel.number)
+            return
+        for frame in frames:
+            if channel.broken or not self._peers.owns(channel.number):
+                return
+            self._tell(self._peers.on_frame(channel.number, frame, now_us()))
+
+    def _lose(self, connection: int) -> None:
+        self._transport.close(connection)
+        self._tell(self._peers.on_disconnected(connection, now_us()))
+
+    def _tell(self, events: list[PeerEvent]) -> None:
+        for event in events:
+            now = now_us()
+            if isinstance(event, Answer):
+                link = Link(event.source)
+                self._carry_out(self._agent.on_answer(link, event.correlation_id, event.message, now))
+            elif isinstance(event, NoAnswer):
+                link = Link(event.destination)
+                reason = "it knows no such request" if event.unsupported else "the connection failed"
+                self._carry_out(self._agent.on_unanswered(link, event.correlation_id, reason, now))
+
+    def _carry_out(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                now = now_us()
+                self._tell(self._peers.request(effect.link, effect.endpoint, effect.number, effect.message, now))
+            else:
+                self._publish(is_news=True)
+
+    def _publish(self, *, is_news: bool) -> None:
+        before, self.view = self.view, self._agent.view
+        if not is_news and not self.view.is_news_after(before):
+            return
+        with self.changed:
+            self.changed.notify_all()
+        for listener in self._listeners:
+            listener()

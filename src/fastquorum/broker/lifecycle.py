@@ -1,0 +1,404 @@
+"""A broker's life beside its controllers: it registers, beats, fences itself in time, and goes in good order. Sans-IO.
+
+Two things keep a member from acting when it must not.
+
+*The fencing token* is the broker epoch: the offset of the registration in the metadata log, which only grows. Another
+process is registered under the same id only with a higher one. Whoever guards a resource (a store, a device, another
+service) and refuses what carries a lower token than it has seen is safe whatever clocks do, even if a holder's stands
+still. Nothing else is safe against everything.
+
+*The lease* makes that rare. An acknowledged heartbeat lets the member act for `lease_us`, counted from when it was
+SENT, on a clock that goes on while the process is stopped and the machine sleeps. The controllers count
+`session_timeout_us` from when they RECEIVED it, which was later. With the default, three quarters of the session, the
+member has given up before the controller fences it, so that no two act at a time, as long as
+
+* the two clocks run equally fast within a third,
+* what the program does after `check()` is over before the rest of the session is,
+* nobody who was deposed acknowledges a heartbeat for longer than that rest after the next controller was elected
+  (an active controller gives up the lead 1.5 fetch timeouts after it last heard from a majority; the next one gives
+  every broker a whole session).
+
+KIP-343 has it the other way round: there the broker's timeout (`broker.heartbeat.timeout.ms`) is the longer one, so
+that a broker does not fall silent while its partitions have no other leader yet. That keeps availability, and leaves a
+time in which a broker that is fenced already thinks it is not: right where every write is checked by an epoch, as
+Kafka's are. A `heartbeat_timeout_us` above the session timeout chooses this; the token is then all that protects.
+
+Source: KIP-343, KIP-631; Kafka `BrokerLifecycleManager` (states, retries, controlled shutdown),
+`BrokerHeartbeatManager` (what a controller makes of a heartbeat).
+"""
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from fastquorum.broker.events import (
+    Answered,
+    Ask,
+    Effect,
+    Event,
+    Failed,
+    Followed,
+    Ready,
+    Started,
+    StateChanged,
+    StopRequested,
+    TimerFired,
+    Unanswered,
+)
+from fastquorum.broker.settings import MemberConfig, MemberSettings
+from fastquorum.broker.states import Cause, State, next_state
+from fastquorum.config import MS
+from fastquorum.controller.image.registrations import end_points_of
+from fastquorum.errors import FastQuorumError, RegistrationRefused
+from fastquorum.types import Micros
+from fastquorum.wire.brokers import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from fastquorum.wire.error_codes import ErrorCode, error_name
+from fastquorum.wire.message import Message
+
+NO_EPOCH: Final = -1
+NEVER: Final = -1
+SHUTDOWN_INTERVAL_US: Final = 50 * MS
+"""From the first answer that does not let it go to the next heartbeat: leads often move at once. Kafka's number."""
+FINAL_REFUSALS: Final = frozenset(
+    (
+        ErrorCode.INCONSISTENT_CLUSTER_ID,
+        ErrorCode.INVALID_REGISTRATION,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_REQUEST,
+    )
+)
+"""Of a registration: asking again would change nothing. Kafka's broker asks on until its time is over."""
+
+
+class Random(Protocol):
+    """Where chance comes from."""
+
+    def randrange(self, stop: int, /) -> int: ...
+
+
+@dataclass(slots=True)
+class _InFlight:
+    """The request under way: one at a time."""
+
+    number: int
+    sent_us: Micros
+    is_heartbeat: bool
+    asks_to_go: bool
+
+
+class Lifecycle:
+    """Of one incarnation of a broker. `step` takes what happened and returns what follows from it, in order."""
+
+    def __init__(
+        self, settings: MemberSettings, config: MemberConfig, chance: Random, *, is_ready: bool = True
+    ) -> None:
+        """`is_ready`: it wishes to be unfenced as soon as it has read its registration."""
+        self._settings = settings
+        self._config = config
+        self._chance = chance
+        self._is_ready = is_ready
+        self.state = State.OFFLINE
+        self.epoch = NO_EPOCH
+        """The last one registered with; it stands unless the state is REGISTERING."""
+        self.error: FastQuorumError | None = None
+        """Why it is GONE, if not in good order."""
+        self.reason = "not started"
+        """What it waits for, for people."""
+        self._contact_us: Micros = NEVER
+        """When the last heartbeat was sent that was acknowledged under this epoch."""
+        self._granted_us: Micros = NEVER
+        """When the controller first said that it is not fenced, since it last was."""
+        self._followed = Followed(0, NEVER, NO_EPOCH, False)
+        self._has_read_itself = False
+        """The metadata has shown this epoch's registration."""
+        self._in_flight: _InFlight | None = None
+        self._number = 0
+        self._next_us: Micros = NEVER
+        """When to make the next request."""
+        self._is_hasty = False
+        """Make it at once when the one under way is answered."""
+        self._failures = 0
+        self._stop_by_us: Micros = NEVER
+        self._has_been_kept = False
+        """It asked to go, and was told to wait."""
+        self._effects: list[Effect] = []
+        self._now_us: Micros = 0
+
+    # --- where it stands ----------------------------------------------------------------------------------------------
+
+    @property
+    def lease_until_us(self) -> Micros:
+        """Up to when it may act, exclusive; NEVER if it may not."""
+        if self.state not in (State.ONLINE, State.STOPPING) or self._granted_us == NEVER:
+            return NEVER
+        return self._contact_us + self._config.lease_us
+
+    def is_active(self, now_us: Micros) -> bool:
+        """May it act? Right whatever has not been stepped yet: a process that was stopped finds out by asking."""
+        return now_us < self.lease_until_us
+
+    @property
+    def deadline_us(self) -> Micros:
+        """When TimerFired is next due; NEVER if there is nothing to wait for."""
+        due = [self._stop_by_us, self.lease_until_us if self.state is State.ONLINE else NEVER]
+        if self._in_flight is not None:
+            due.append(self._in_flight.sent_us + self._config.request_timeout_us)
+        else:
+            due.append(self._next_us)
+        return min((each for each in due if each != NEVER), default=NEVER)
+
+    # --- the step -----------------------------------------------------------------------------------------------------
+
+    def step(self, event: Event, now_us: Micros) -> list[Effect]:
+        """Time first, whatever happened: what comes late finds it fenced."""
+        self._now_us = max(now_us, self._now_us)
+        self._effects = []
+        self._look_at_clock()
+        if self.state is not State.GONE:
+            self._take(event)
+            self._go_on()
+        effects, self._effects = self._effects, []
+        return effects
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Started():
+                self.reason = "no controller has answered yet"
+                self._become(Cause.STARTED)
+                self._next_us = self._now_us
+            case TimerFired():
+                pass
+            case Answered(number, message):
+                self._on_answer(number, message)
+            case Unanswered(number, reason):
+                if self._take_in_flight(number) is not None:
+                    self._try_later(reason)
+            case Followed():
+                self._on_followed(event)
+            case Ready(is_ready):
+                self._is_ready = is_ready
+                self._hurry()
+            case StopRequested(deadline_us):
+                self._on_stop(deadline_us)
+            case Failed(error):
+                self._end(Cause.FAILED, error)
+
+    def _look_at_clock(self) -> None:
+        now_us = self._now_us
+        if self.state is State.ONLINE and now_us >= self.lease_until_us:
+            self.reason = "no heartbeat was acknowledged in time"
+            self._become(Cause.OUT_OF_CONTACT)
+        if self._stop_by_us != NEVER and now_us >= self._stop_by_us and self.state is State.STOPPING:
+            self._end(Cause.OUT_OF_TIME)
+        asked = self._in_flight
+        if asked is not None and now_us >= asked.sent_us + self._config.request_timeout_us:
+            self._in_flight = None
+            self._try_later("the controller does not answer")
+
+    def _become(self, cause: Cause) -> None:
+        self.state = next_state(self.state, cause)
+        if self.state not in (State.ONLINE, State.STOPPING):
+            self._granted_us = NEVER
+        self._effects.append(StateChanged(self.state, self.epoch))
+
+    def _end(self, cause: Cause, error: FastQuorumError | None = None) -> None:
+        self.error = error
+        self._in_flight, self._next_us, self._stop_by_us = None, NEVER, NEVER
+        self.reason = str(error) if error is not None else str(cause)
+        self._become(cause)
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        """Make the next request, if it is due and none is under way."""
+        if self.state in (State.OFFLINE, State.GONE) or self._in_flight is not None:
+            return
+        if not NEVER < self._next_us <= self._now_us:
+            return
+        is_heartbeat = self.state is not State.REGISTERING
+        self._number += 1
+        self._next_us, self._is_hasty = NEVER, False
+        self._in_flight = _InFlight(self._number, self._now_us, is_heartbeat, self.state is State.STOPPING)
+        self._effects.append(Ask(self._number, self._heartbeat() if is_heartbeat else self._registration()))
+
+    def _hurry(self) -> None:
+        """Something changed that the controller is to know, or to say, now."""
+        if self._in_flight is not None:
+            self._is_hasty = True
+        elif self._failures == 0:  # else it is waited for already, and for good reason
+            self._next_us = self._now_us
+
+    def _succeeded(self, sent_us: Micros, interval_us: Micros) -> None:
+        self._failures = 0
+        self._next_us = self._now_us if self._is_hasty else sent_us + interval_us
+
+    def _try_later(self, reason: str) -> None:
+        """Again, but not at once."""
+        self.reason = reason
+        longest_us = self._config.heartbeat_interval_us
+        backoff_us = min(self._config.retry_backoff_us << min(self._failures, 16), longest_us)
+        self._failures += 1
+        self._next_us = self._now_us + backoff_us - self._chance.randrange(backoff_us // 2 + 1)
+
+    def _registration(self) -> BrokerRegistrationRequest:
+        settings, feature = self._settings, BrokerRegistrationRequest.Feature
+        return BrokerRegistrationRequest(
+            broker_id=settings.broker_id,
+            cluster_id=settings.cluster_id,
+            incarnation_id=settings.incarnation_id,
+            listeners=end_points_of(BrokerRegistrationRequest.Listener, settings.listeners),
+            features=[
+                feature(name=each.name, min_supported_version=each.level_min, max_supported_version=each.level_max)
+                for each in settings.features
+            ],
+            rack=settings.rack,
+            log_dirs=sorted(settings.log_dirs),
+        )
+
+    def _heartbeat(self) -> BrokerHeartbeatRequest:
+        return BrokerHeartbeatRequest(
+            broker_id=self._settings.broker_id,
+            broker_epoch=self.epoch,
+            current_metadata_offset=self._followed.next_offset - 1,
+            want_fence=not self._is_ready,
+            want_shut_down=self.state is State.STOPPING,
+        )
+
+    def _take_in_flight(self, number: int) -> _InFlight | None:
+        """The request this is about; None if it was given up."""
+        asked = self._in_flight
+        if asked is None or asked.number != number:
+            return None
+        self._in_flight = None
+        return asked
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def _on_answer(self, number: int, message: Message) -> None:
+        asked = self._take_in_flight(number)
+        if asked is None:
+            return
+        if asked.is_heartbeat != (self.state is not State.REGISTERING):
+            self._next_us = self._now_us  # it is about an epoch that does not stand any more
+        elif isinstance(message, BrokerRegistrationResponse) and not asked.is_heartbeat:
+            self._on_registered(message)
+        elif isinstance(message, BrokerHeartbeatResponse) and asked.is_heartbeat:
+            self._on_heartbeat(asked, message)
+        else:
+            self._try_later(f"the controller answers with {type(message).__name__}")
+
+    def _on_registered(self, message: BrokerRegistrationResponse) -> None:
+        code = message.error_code
+        if code in FINAL_REFUSALS:
+            self._end(Cause.REFUSED, RegistrationRefused("", "", self._settings.broker_id, error_name(code)))
+        elif code == ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+            self._try_later(
+                f"another process is registered as broker {self._settings.broker_id}, and its session lasts"
+            )
+        elif code != ErrorCode.NONE:
+            self._try_later(f"the registration was answered with {error_name(code)}")
+        elif message.broker_epoch < self.epoch:
+            self._try_later(f"the controller gave out epoch {message.broker_epoch} after {self.epoch}")
+        else:
+            self.epoch = message.broker_epoch
+            self._has_read_itself = self._followed.epoch == self.epoch
+            self.reason = "it has not read the metadata up to its registration yet"
+            self._become(Cause.REGISTERED)
+            self._next_us = self._now_us
+
+    def _on_heartbeat(self, asked: _InFlight, message: BrokerHeartbeatResponse) -> None:
+        code = message.error_code
+        if code == ErrorCode.STALE_BROKER_EPOCH:
+            self._on_stale(f"the controller knows no broker {self._settings.broker_id} of epoch {self.epoch}")
+            return
+        if code != ErrorCode.NONE:
+            self._try_later(f"a heartbeat was answered with {error_name(code)}")
+            return
+        self._contact_us = max(asked.sent_us, self._contact_us)
+        interval_us = self._config.heartbeat_interval_us
+        if self.state is State.STOPPING:
+            if message.should_shut_down:
+                self._end(Cause.LET_GO)
+                return
+            if asked.asks_to_go and not self._has_been_kept:
+                self._has_been_kept = True
+                interval_us = SHUTDOWN_INTERVAL_US
+            if message.is_fenced:
+                self._on_fenced("the controller has fenced it")
+        elif message.is_fenced:
+            self._on_fenced("the controller keeps it fenced" if self._is_ready else "it is not ready")
+        elif self.state is State.FENCED:
+            if self._granted_us == NEVER:
+                self._granted_us = self._now_us
+            self.reason = "the metadata was not read up to its unfencing yet"
+            self._look_admitted()
+        self._succeeded(asked.sent_us, interval_us)
+
+    def _on_fenced(self, reason: str) -> None:
+        self.reason = reason
+        self._granted_us = NEVER
+        if self.state is State.ONLINE:
+            self._become(Cause.FENCED)
+
+    def _on_stale(self, reason: str) -> None:
+        """Somebody else has, or had, the id: what is known of the past counts no more. Ask for an epoch anew."""
+        if self.state is State.STOPPING:
+            self._end(Cause.STALE)
+            return
+        self._become(Cause.STALE)
+        self._contact_us = NEVER
+        self._has_read_itself = False
+        self._try_later(reason)  # a controller that says this of every epoch must not be asked without end
+
+    # --- the metadata -------------------------------------------------------------------------------------------------
+
+    def _on_followed(self, followed: Followed) -> None:
+        self._followed = followed
+        if self.state not in (State.FENCED, State.ONLINE, State.STOPPING):
+            return
+        if followed.epoch > self.epoch or (self._has_read_itself and followed.epoch != self.epoch):
+            now = f"epoch {followed.epoch}" if followed.epoch != NO_EPOCH else "nobody"
+            self._on_stale(f"broker {self._settings.broker_id} of epoch {self.epoch} is {now} by now")
+            return
+        if followed.epoch != self.epoch:
+            return  # not read so far yet
+        if not self._has_read_itself:
+            self._has_read_itself = True
+            self._hurry()
+        if followed.is_fenced and self.state is not State.FENCED:
+            self._on_fenced("the metadata says that it is fenced")
+            self._hurry()
+        elif self.state is State.FENCED:
+            self._look_admitted()
+
+    def _look_admitted(self) -> None:
+        """Unfenced; and what it will act on is as new as that: what moved away while it was fenced is known to it."""
+        followed, granted_us = self._followed, self._granted_us
+        if granted_us == NEVER or followed.fresh_us < granted_us or followed.is_fenced or followed.epoch != self.epoch:
+            return
+        if self._now_us >= self._contact_us + self._config.lease_us:
+            self._granted_us = NEVER  # that was long ago: let it be said again
+            return
+        self.reason = ""
+        self._become(Cause.ADMITTED)
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _on_stop(self, deadline_us: Micros) -> None:
+        """Hand over first, if anybody counts on it."""
+        if self.state is State.STOPPING:
+            self._stop_by_us = min(self._stop_by_us, deadline_us)
+        elif self.state is State.ONLINE:
+            self._stop_by_us = deadline_us
+            self.reason = "its leads are moving away"
+            self._become(Cause.STOP_ASKED)
+            self._failures = 0
+            self._hurry()
+        else:
+            self._end(Cause.STOP_ASKED)

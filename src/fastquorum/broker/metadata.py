@@ -1,0 +1,111 @@
+"""The metadata log as a member holds it: an image of what is committed, and the little that is not yet.
+
+In memory alone: a member that starts again reads the log anew, or the snapshot that stands for its beginning. A
+directory, a flusher and a listening port, which an observer of `node/` has, would serve nobody here. Sans-IO. Source:
+KIP-595 (log reconciliation), KIP-630 (snapshots); Kafka `MetadataLoader`.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from fastquorum.controller.image import Image
+from fastquorum.controller.image.fold import Fold, Place
+from fastquorum.errors import PeerProtocolError, ProtocolFatal
+from fastquorum.kernels import Kernels
+from fastquorum.node.replay import fold_batches
+from fastquorum.types import UNKNOWN_OFFSET, Epoch, Offset, OffsetAndEpoch
+
+
+class _Held(NamedTuple):
+    """A batch that is not known to be committed."""
+
+    data: bytes
+    last_offset: Offset
+    epoch: Epoch
+
+
+class MetadataCopy:
+    """Of one log. What is in the image is never taken back."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels = kernels
+        self._fold = Fold()
+        self._folded = OffsetAndEpoch(0, 0)
+        """Behind the last batch in the image, and that one's epoch."""
+        self._held: deque[_Held] = deque()
+        self.high_watermark: Offset = UNKNOWN_OFFSET
+        """The highest that any leader told."""
+
+    @property
+    def image(self) -> Image:
+        """Of all that is known to be committed; while a transaction is open, as before it."""
+        return self._fold.image
+
+    @property
+    def next_offset(self) -> Offset:
+        """Behind the last record in the image."""
+        return self._folded.offset
+
+    @property
+    def end(self) -> OffsetAndEpoch:
+        """Where to fetch from, and the epoch of the record before that."""
+        if not self._held:
+            return self._folded
+        last = self._held[-1]
+        return OffsetAndEpoch(last.last_offset + 1, last.epoch)
+
+    def take(self, records: bytes, high_watermark: Offset) -> None:
+        """What the leader has from `end` on, and up to where that is committed.
+
+        Raises:
+            PeerProtocolError: these are not the batches that come next. Nothing of them was taken.
+            ImageFailed: a committed record does not fit. There is no going on.
+        """
+        self._held.extend(self._checked(records))
+        self.high_watermark = max(high_watermark, self.high_watermark)
+        held = self._held
+        while held and held[0].last_offset < self.high_watermark:
+            batch = held.popleft()
+            fold_batches(self._kernels, batch.data, self._fold)
+            self._folded = OffsetAndEpoch(batch.last_offset + 1, batch.epoch)
+
+    def _checked(self, records: bytes) -> list[_Held]:
+        offset, epoch = self.end
+        found: list[_Held] = []
+        for info in self._kernels.batch_headers(records):
+            if not info.crc_valid or info.base_offset != offset or info.leader_epoch < epoch:
+                raise PeerProtocolError(f"a batch at offset {info.base_offset} is damaged, or none of the next")
+            data = records[info.position : info.position + info.size_bytes]
+            found.append(_Held(data, info.last_offset, info.leader_epoch))
+            offset, epoch = info.last_offset + 1, info.leader_epoch
+        if records and not found:
+            raise PeerProtocolError("the records of a Fetch begin with no batch")
+        return found
+
+    def cut(self) -> None:
+        """The leader's log is another one from somewhere on: let go of what is not committed, and ask again.
+
+        ProtocolFatal if there is nothing to let go of: then something committed was lost.
+        """
+        if not self._held:
+            raise ProtocolFatal(
+                f"the controllers' log no longer holds what was committed below offset {self.next_offset}: find out "
+                "which of them lost their disks, and start this member anew"
+            )
+        self._held.clear()
+
+    def load(self, snapshot: OffsetAndEpoch, data: bytes) -> None:
+        """A whole snapshot in place of everything below its end. PeerProtocolError if it is damaged, ImageFailed."""
+        size = 0
+        for info in self._kernels.batch_headers(data):
+            if not info.crc_valid:
+                break
+            size = info.position + info.size_bytes
+        if size != len(data) or not data:
+            raise PeerProtocolError(f"the snapshot {snapshot.offset}-{snapshot.epoch} is damaged at byte {size}")
+        held = Fold()
+        fold_batches(self._kernels, data, held)
+        self._fold = Fold(held.image, Place(snapshot.offset, snapshot.epoch))
+        self._folded = snapshot
+        self._held.clear()
+        self.high_watermark = max(self.high_watermark, snapshot.offset)

@@ -1,0 +1,110 @@
+"""What `join` takes, for both twins: declared once, checked by the type checker as well as at run time. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final, Literal, NamedTuple, NotRequired, Required, TypedDict
+
+from fastquorum.broker.settings import MemberConfig, MemberSettings
+from fastquorum.controller.image.registrations import Listener
+from fastquorum.errors import ConfigError
+from fastquorum.node.settings import from_arguments
+from fastquorum.types import Uuid
+
+LISTENER: Final = "PLAINTEXT"
+_NUMBERS: Final = tuple(each.name for each in fields(MemberConfig))
+_REQUIRED: Final = ("bootstrap", "broker_id", "cluster_id")
+_PLAIN: Final = ("host", "port", "listeners", "rack", "log_dirs", "ready", "kernels")
+
+
+class JoinOptions(TypedDict, total=False):
+    """Everything `join` takes; of `MemberConfig` any field, times in microseconds."""
+
+    bootstrap: Required[str | Sequence[str]]
+    """HOST:PORT,... of controllers, ours or Kafka's, to ask who leads."""
+    broker_id: Required[int]
+    """0 or above; no controller's. Of all who join under one id only one is in at a time, so it can name a lock."""
+    cluster_id: Required[str]
+    host: NotRequired[str | None]
+    """Where others reach this program, if they do: a listener named PLAINTEXT."""
+    port: NotRequired[int | None]
+    listeners: NotRequired[Sequence[Listener]]
+    """In place of host and port."""
+    rack: NotRequired[str | None]
+    log_dirs: NotRequired[Sequence[str | Uuid] | None]
+    """Directory ids (KIP-858). Not given: one is drawn, for a program that keeps nothing."""
+    ready: NotRequired[bool]
+    """False: it stays fenced until `set_ready()`."""
+    kernels: NotRequired[Literal["native", "pure"]]
+    heartbeat_interval_us: NotRequired[int]
+    session_timeout_us: NotRequired[int]
+    heartbeat_timeout_us: NotRequired[int | None]
+    request_timeout_us: NotRequired[int]
+    retry_backoff_us: NotRequired[int]
+    fetch_wait_us_max: NotRequired[int]
+    fetch_bytes_max: NotRequired[int]
+
+
+class Joining(NamedTuple):
+    """The same, read."""
+
+    settings: MemberSettings
+    config: MemberConfig
+    is_ready: bool
+    kernels: Literal["native", "pure"]
+
+
+def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid) -> Joining:
+    """Options as they are meant. ConfigError names what is missing or wrong.
+
+    `incarnation_id` is this process's; `directory_id` is taken if the program names no directories.
+    """
+    for name in _REQUIRED:
+        if options.get(name) is None:
+            raise ConfigError("is needed", "give it", name)
+    for name in options:
+        if name not in (*_REQUIRED, *_PLAIN, *_NUMBERS):
+            raise ConfigError("there is no such option", "", name)
+    broker_id = options["broker_id"]
+    if not isinstance(broker_id, int) or isinstance(broker_id, bool) or not 0 <= broker_id < 2**31:
+        raise ConfigError(f"{broker_id!r} is outside 0..{2**31 - 1}", "", "broker_id")
+    if options.get("kernels", "native") not in ("native", "pure"):
+        raise ConfigError(f"{options['kernels']!r} is neither native nor pure", "", "kernels")
+    read: dict[str, Any] = from_arguments({name: options[name] for name in ("bootstrap", "cluster_id")})
+    settings = MemberSettings(
+        broker_id=broker_id,
+        cluster_id=read["cluster_id"],
+        bootstrap=read["bootstrap"],
+        incarnation_id=incarnation_id,
+        log_dirs=_directories(options.get("log_dirs"), directory_id),
+        listeners=_listeners(options),
+        rack=options.get("rack"),
+    )
+    config = MemberConfig(**{name: options[name] for name in _NUMBERS if name in options})
+    return Joining(settings, config, options.get("ready", True), options.get("kernels", "native"))
+
+
+def _listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
+    host, port = options.get("host"), options.get("port")
+    if (host is None) != (port is None):
+        raise ConfigError("is needed with the other of host and port", "give both, or neither", "port")
+    if host is None:
+        return tuple(options.get("listeners", ()))
+    if options.get("listeners"):
+        raise ConfigError("host and port are given beside it", "give one of the two", "listeners")
+    if not isinstance(port, int) or not 0 < port < 65536:
+        raise ConfigError(f"{port!r} is outside 1..65535", "", "port")
+    return (Listener(LISTENER, host, port, 0),)
+
+
+def _directories(given: Sequence[str | Uuid] | None, drawn: Uuid) -> tuple[Uuid, ...]:
+    if given is None:
+        return (drawn,)
+    try:
+        found = tuple(each if isinstance(each, Uuid) else Uuid.parse(each) for each in given)
+    except ValueError as error:
+        raise ConfigError(
+            str(error), "give directory ids, as `fastquorum random-uuid` makes them", "log_dirs"
+        ) from error
+    if not found or len(set(found)) < len(found):
+        raise ConfigError("expected at least one directory id, and each once", "", "log_dirs")
+    return found

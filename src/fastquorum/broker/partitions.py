@@ -1,0 +1,39 @@
+"""What the metadata gives a broker to hold: the partitions it leads, and those it follows. Pure."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from fastquorum.controller.image.topics import Topics
+from fastquorum.types import NodeId, Uuid
+
+
+class HeldPartition(NamedTuple):
+    """A partition with a replica on this broker, as of one image."""
+
+    topic: str
+    partition: int
+    is_leader: bool
+    leader: NodeId
+    """-1 if there is none."""
+    leader_epoch: int
+    """The partition's own fencing token: it grows with every change of its leader."""
+    isr: tuple[NodeId, ...]
+    replicas: tuple[NodeId, ...]
+    topic_id: Uuid
+
+
+def held_partitions(topics: Topics, broker_id: NodeId) -> Iterator[HeldPartition]:
+    """By topic and number. Looks at every partition there is."""
+    for topic in topics.sorted():
+        for number, partition in topic.partitions.items():
+            if broker_id in partition.replicas:
+                yield HeldPartition(
+                    topic.name,
+                    number,
+                    partition.leader == broker_id,
+                    partition.leader,
+                    partition.leader_epoch,
+                    partition.isr,
+                    partition.replicas,
+                    topic.id,
+                )

@@ -1,0 +1,79 @@
+"""What a member of the cluster is, and why it becomes something else: the one table that every change goes through.
+
+Drawn in the documentation by `mermaid()`. Source: KIP-343 (Initial, Inactive, Active, Stopping), KIP-631 and its
+registration flow (Offline, Fenced, Online, Stopping); Kafka `BrokerState`, `BrokerLifecycleManager`.
+"""
+
+import enum
+from typing import Final
+
+
+class State(enum.StrEnum):
+    """A member's state, as it knows itself. What the controller holds of it may differ for a while."""
+
+    OFFLINE = "offline"
+    """Not started."""
+    REGISTERING = "registering"
+    """It has no broker epoch that stands: its first one, or the next, is asked for."""
+    FENCED = "fenced"
+    """Registered, and may do nothing: not caught up, not ready, fenced by the controller, or out of contact."""
+    ONLINE = "online"
+    """It may act, while the lease lasts that goes with it."""
+    STOPPING = "stopping"
+    """It has asked to go; it may act while its leads move away, and its lease lasts."""
+    GONE = "gone"
+    """The end."""
+
+
+class Cause(enum.StrEnum):
+    """Why a state ends."""
+
+    STARTED = "started"
+    REGISTERED = "registered"
+    ADMITTED = "unfenced, and the metadata says so"
+    FENCED = "fenced by the controller"
+    OUT_OF_CONTACT = "no heartbeat acknowledged in time"
+    STALE = "its epoch stands no more"
+    REFUSED = "never to be registered"
+    FAILED = "it cannot go on"
+    STOP_ASKED = "asked to stop"
+    LET_GO = "let go by the controller"
+    OUT_OF_TIME = "not let go in time"
+
+
+_OFF, _REG, _FEN = State.OFFLINE, State.REGISTERING, State.FENCED
+_ON, _STOP, _GONE = State.ONLINE, State.STOPPING, State.GONE
+
+TABLE: Final[dict[tuple[State, Cause], State]] = {
+    (_OFF, Cause.STARTED): _REG,
+    (_REG, Cause.REGISTERED): _FEN,
+    (_REG, Cause.REFUSED): _GONE,
+    (_FEN, Cause.ADMITTED): _ON,
+    (_FEN, Cause.STALE): _REG,
+    (_ON, Cause.FENCED): _FEN,
+    (_ON, Cause.OUT_OF_CONTACT): _FEN,
+    (_ON, Cause.STALE): _REG,
+    (_ON, Cause.STOP_ASKED): _STOP,
+    (_STOP, Cause.LET_GO): _GONE,
+    (_STOP, Cause.OUT_OF_TIME): _GONE,
+    (_STOP, Cause.STALE): _GONE,
+    # Nobody counts on it, so there is nothing to hand over first.
+    **{(state, Cause.STOP_ASKED): _GONE for state in (_OFF, _REG, _FEN)},
+    **{(state, Cause.FAILED): _GONE for state in (_OFF, _REG, _FEN, _ON, _STOP)},
+}
+
+
+def next_state(state: State, cause: Cause) -> State:
+    """The state that follows. An illegal pair is a bug of ours and asserts."""
+    assert (state, cause) in TABLE, f"a member that is {state} cannot change for: {cause}"
+    return TABLE[state, cause]
+
+
+def mermaid() -> str:
+    """The table as a mermaid state diagram; several causes of one arrow share its label."""
+    arrows: dict[tuple[State, State], list[str]] = {}
+    for (state, cause), target in TABLE.items():
+        arrows.setdefault((state, target), []).append(str(cause))
+    lines = ["stateDiagram-v2", f"    [*] --> {State.OFFLINE}"]
+    lines += [f"    {state} --> {target}: {', '.join(causes)}" for (state, target), causes in arrows.items()]
+    return "\n".join([*lines, f"    {State.GONE} --> [*]"])
