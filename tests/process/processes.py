@@ -30,6 +30,7 @@ class NodeProcess:
         environment: Mapping[str, str] | None = None,
         prefix: Sequence[str] = (),
         on_event: Callable[[int, Event], None] | None = None,
+        module: str = "tests.process.node",
     ) -> None:
         self.node_id = node_id
         self.events: list[Event] = []
@@ -39,7 +40,7 @@ class NodeProcess:
         self._over = False
         with errors.open("ab") as stderr:
             self._process = subprocess.Popen(
-                [*prefix, sys.executable, "-m", "tests.process.node", *arguments],
+                [*prefix, sys.executable, "-m", module, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

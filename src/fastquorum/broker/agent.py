@@ -102,7 +102,7 @@ class Agent:
             lease_until_us=life.lease_until_us,
             image=copy.image,
             metadata_offset=copy.next_offset - 1,
-            controller=self._follower.leader,
+            controller=self._follower.controller,
             reason=self._reason,
             error=life.error,
         )
@@ -181,7 +181,7 @@ class Agent:
                 self._effects.append(effect)
 
     def _ask(self, ask: Ask) -> None:
-        leader = self._follower.leader
+        leader = self._follower.controller
         if leader is None:
             self._waiting = ask
             return
@@ -204,7 +204,7 @@ class Agent:
 
     def _leader_changed(self, now_us: Micros) -> None:
         """Who was asked is not the controller any more: its answer is not waited for. Who is, is asked what waits."""
-        leader = self._follower.leader
+        leader = self._follower.controller
         if leader is None:
             return
         if self._asked is not None and self._asked[1] != leader.endpoint:

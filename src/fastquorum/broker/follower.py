@@ -103,6 +103,11 @@ class Follower:
         self._failures = 0
 
     @property
+    def controller(self) -> Leader | None:
+        """The leader, once it is known that this member is none of the voters: nothing else is asked of it before."""
+        return self.leader if self._has_asked_voters else None
+
+    @property
     def deadline_us(self) -> Micros:
         """When `poll` is next due."""
         asked = self._in_flight
