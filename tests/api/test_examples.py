@@ -5,6 +5,7 @@ import asyncio
 import doctest
 import inspect
 import io
+import re
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -18,7 +19,10 @@ import fastquorum
 from fastquorum import log, sync
 from fastquorum.api import blocking_producer, producer
 from fastquorum.api import quorum as asynchronous
-from tests.api.nodes import QUICK, WAIT_S
+from fastquorum.broker.io import blocking, membership
+from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S
+from tests.broker.clusters import OFTEN, join, one_controller
+from tests.conftest import ROOT
 from tests.wire.golden import CLUSTER
 
 TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -98,6 +102,42 @@ def test_offline_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
         quorum.append(b"one", timeout=WAIT_S)
         quorum.append(b"two", timeout=WAIT_S)
     run(steps, names_of(tmp_path), None)
+
+
+@pytest.mark.parametrize("steps", [*ids(membership), *ids(blocking)])
+def test_membership_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
+    with one_controller(tmp_path) as bootstrap:
+        names = {"bootstrap": bootstrap, "cluster_id": CLUSTER_ID, "asyncio": asyncio, "join": sync.join}
+        if any("join(" in step.source for step in steps):
+            is_blocking = not any("async" in step.source for step in steps)
+            run(steps, {**names, "join": sync.join if is_blocking else fastquorum.broker.join}, None)
+        elif any("await" in step.source or "async" in step.source for step in steps):
+            with asyncio.Runner() as runner:
+                made = runner.run(
+                    fastquorum.broker.join(bootstrap=bootstrap, broker_id=7, cluster_id=CLUSTER_ID, **OFTEN)
+                )
+                run(steps, {**names, "membership": made}, runner.get_loop())
+                runner.run(made.close())
+        else:
+            with join(bootstrap) as held:
+                held.wait_active(WAIT_S)
+                run(steps, {**names, "membership": held}, None)
+
+
+def test_the_readmes_holder_cannot_write_after_it_was_replaced(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    (code,) = (each for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "fq.broker.join" in each)
+    with one_controller(tmp_path) as bootstrap:
+        names: dict[str, Any] = {}
+        exec(code.replace("h1:9093,h2:9093", bootstrap).replace('"ID"', f'"{CLUSTER_ID}"'), names)
+        store = names["Store"]()
+        asyncio.run(names["work"](store))
+        first = store.token
+        asyncio.run(names["work"](store))
+        assert store.token > first >= 0
+        with pytest.raises(PermissionError, match=f"token {first} is over"):
+            store.write(first, "late")
+    assert store.value == "mine"
 
 
 @pytest.mark.parametrize("module", [asynchronous, sync, log])
