@@ -187,6 +187,16 @@ def test_it_cannot_beat_more_rarely_than_it_must() -> None:
         MemberConfig(session_timeout_us=2 * SECOND)
 
 
+def test_read_too_late_what_was_granted_long_ago_is_to_be_granted_again() -> None:
+    life = Life().start().register().read(fenced=True).beat()
+    if life.asked is not None:
+        life.beat()
+    life.sleep(LEASE).read()
+    assert State.ONLINE not in life.states
+    life.beat().read()
+    assert life.is_active
+
+
 # --- fenced by others -------------------------------------------------------------------------------------------------
 
 

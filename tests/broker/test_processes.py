@@ -70,7 +70,7 @@ def test_told_to_go_it_goes_in_good_order(tmp_path: Path) -> None:
     ):
         active(process)
         process.signal(signal.SIGTERM)
-        process.wait_event("gone")
+        assert process.ended() == 0
         last = process.said("state")[-1]
         assert (last["state"], last["reason"]) == ("gone", "let go by the controller")
         seen(watcher, lambda view: is_fenced(view, 7))

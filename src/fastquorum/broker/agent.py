@@ -24,12 +24,13 @@ from fastquorum.broker.events import (
     Unanswered,
 )
 from fastquorum.broker.follower import Follower, Leader
-from fastquorum.broker.lifecycle import NEVER, NO_EPOCH, Lifecycle, Random
+from fastquorum.broker.lifecycle import NEVER, NO_EPOCH, Lifecycle
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.broker.states import State
 from fastquorum.controller.image import Image
 from fastquorum.errors import FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Kernels
+from fastquorum.raft.ports import Random
 from fastquorum.types import Endpoint, Micros, Offset
 from fastquorum.wire.message import Message
 

@@ -15,6 +15,7 @@ from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.config import MS
 from fastquorum.errors import PeerProtocolError, ProtocolFatal, UsageError
 from fastquorum.kernels import Kernels
+from fastquorum.raft.ports import Random
 from fastquorum.types import (
     LISTENER_NAME,
     METADATA_TOPIC_ID,
@@ -53,10 +54,6 @@ class Request(NamedTuple):
     message: Message
 
 
-class _Random(Protocol):
-    def randrange(self, stop: int, /) -> int: ...
-
-
 class _NodeEndpoint(Protocol):
     node_id: int
     host: str
@@ -81,7 +78,7 @@ class _Snapshot:
 class Follower:
     """Of one member. `poll` after everything that happens: it says what to ask next, if anything."""
 
-    def __init__(self, settings: MemberSettings, config: MemberConfig, kernels: Kernels, chance: _Random) -> None:
+    def __init__(self, settings: MemberSettings, config: MemberConfig, kernels: Kernels, chance: Random) -> None:
         self.copy = MetadataCopy(kernels)
         self.leader: Leader | None = None
         """Of the newest epoch heard of; None while nobody is known to lead it."""

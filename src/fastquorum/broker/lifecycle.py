@@ -28,7 +28,7 @@ Source: KIP-343, KIP-631; Kafka `BrokerLifecycleManager` (states, retries, contr
 """
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from fastquorum.broker.events import (
     Answered,
@@ -49,6 +49,7 @@ from fastquorum.broker.states import Cause, State, next_state
 from fastquorum.config import MS
 from fastquorum.controller.image.registrations import end_points_of
 from fastquorum.errors import FastQuorumError, RegistrationRefused
+from fastquorum.raft.ports import Random
 from fastquorum.types import Micros
 from fastquorum.wire.brokers import (
     BrokerHeartbeatRequest,
@@ -74,12 +75,6 @@ FINAL_REFUSALS: Final = frozenset(
     )
 )
 """Of a registration: asking again would change nothing. Kafka's broker asks on until its time is over."""
-
-
-class Random(Protocol):
-    """Where chance comes from."""
-
-    def randrange(self, stop: int, /) -> int: ...
 
 
 @dataclass(slots=True)

@@ -109,7 +109,8 @@ class Holding:
         self._member.set_ready(is_ready)
 
     def request_stop(self, timeout: float = STOP_S) -> None:
-        """Begin to go, as `close` does, without waiting. From a signal's handler, too."""
+        """Begin to go, as `close` does, without waiting. On a signal rather leave the block, as `sys.exit` in its
+        handler does."""
         self._member.request_stop(int(timeout * SECOND))
 
     # --- inner --------------------------------------------------------------------------------------------------------
