@@ -9,6 +9,7 @@ from fastquorum.controller import (
     configs,
     directories,
     elections,
+    features,
     isr,
     more_partitions,
     producers,
@@ -20,6 +21,7 @@ from fastquorum.controller.placement import Random
 from fastquorum.controller.state import ControllerState
 from fastquorum.types import Micros
 from fastquorum.wire import brokers as broker_messages
+from fastquorum.wire import cluster as cluster_messages
 from fastquorum.wire import configs as config_messages
 from fastquorum.wire import partitions as partition_messages
 from fastquorum.wire import producers as producer_messages
@@ -45,6 +47,8 @@ def decide(state: ControllerState, message: Message, version: int, now_us: Micro
             return directories.assign_replicas(state, message)
         case producer_messages.AllocateProducerIdsRequest():
             return producers.allocate(state, message)
+        case cluster_messages.UpdateFeaturesRequest():
+            return features.update_features(state, message, version)
         case config_messages.IncrementalAlterConfigsRequest():
             return configs.incremental_alter_configs(state, message)
         case config_messages.AlterConfigsRequest():
@@ -125,6 +129,7 @@ _ANSWERS: Final[Mapping[type[Message], Callable[..., Message]]] = MappingProxyTy
         broker_messages.BrokerRegistrationRequest: broker_messages.BrokerRegistrationResponse,
         broker_messages.ControllerRegistrationRequest: broker_messages.ControllerRegistrationResponse,
         broker_messages.UnregisterBrokerRequest: broker_messages.UnregisterBrokerResponse,
+        cluster_messages.UpdateFeaturesRequest: cluster_messages.UpdateFeaturesResponse,
         partition_messages.AlterPartitionRequest: partition_messages.AlterPartitionResponse,
         partition_messages.AlterPartitionReassignmentsRequest: partition_messages.AlterPartitionReassignmentsResponse,
         partition_messages.AssignReplicasToDirsRequest: partition_messages.AssignReplicasToDirsResponse,

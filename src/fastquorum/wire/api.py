@@ -80,10 +80,12 @@ def _registry(modules: Iterable[object]) -> Mapping[int, Api]:
 
 
 _MODULES: Final = (
+    "acls",
     "brokers",
     "cluster",
     "configs",
     "controller_heartbeat",
+    "credentials",
     "fetch",
     "handshake",
     "inter_broker",
@@ -95,6 +97,7 @@ _MODULES: Final = (
     "producers",
     "quorum",
     "quorum_admin",
+    "quotas",
     "snapshot",
     "topics",
 )

@@ -34,6 +34,20 @@ METADATA_VERSIONS: Final = MappingProxyType(
     )
 )
 """The name of each level that Kafka 4.3 supports."""
+_WITH_NEW_RECORDS: Final = (7, 8, 11, 13, 14, 15, 17, 23, 30)
+"""Levels whose records say what those of the levels before cannot."""
+SUPPORTED: Final = MappingProxyType(
+    {
+        METADATA_VERSION: (METADATA_VERSION_MIN, METADATA_VERSION_MAX),
+        KRAFT_VERSION: (0, 1),
+        "transaction.version": (0, 2),
+        "group.version": (0, 1),
+        ELIGIBLE_LEADER_REPLICAS: (0, 1),
+        "share.version": (0, 1),
+        "streams.version": (0, 1),
+    }
+)
+"""The lowest and the highest level of each feature that Kafka 4.3's controllers support. Source: Kafka `Feature`."""
 
 
 class Level(int):
@@ -85,6 +99,10 @@ class Level(int):
     def partition_version(self) -> int:
         """Of PartitionRecord and of PartitionChangeRecord."""
         return self.has_directories + self.has_eligible_leader_replicas
+
+    def loses_nothing_at(self, lower: int) -> bool:
+        """Can that level say all that may have been written at this one?"""
+        return not any(lower < each <= self for each in _WITH_NEW_RECORDS)
 
     def __str__(self) -> str:
         return METADATA_VERSIONS.get(self, int.__str__(self))

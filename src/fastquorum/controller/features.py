@@ -1,0 +1,128 @@
+"""Features are finalized at other levels: all that a request names, or none.
+
+Source: KIP-584, KIP-778, KIP-966, KIP-1022; Kafka `FeatureControlManager`,
+`ConfigurationControlManager.updateFeatures`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Final
+
+from fastquorum.controller.decisions import Decision, Refused
+from fastquorum.controller.image.configs import Resource, ResourceType
+from fastquorum.controller.image.features import (
+    ELIGIBLE_LEADER_REPLICAS,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED,
+)
+from fastquorum.controller.image.registrations import Feature
+from fastquorum.controller.state import MIN_INSYNC_REPLICAS, ControllerState
+from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
+from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+
+RESULTS_VERSION_MAX: Final = 1
+"""The last version whose answer names each feature."""
+_NOT_SUPPORTED: Final = (0, 0)
+_DEPENDENCIES: Final[Mapping[tuple[str, int], tuple[str, int]]] = MappingProxyType(
+    {(ELIGIBLE_LEADER_REPLICAS, 1): (METADATA_VERSION, 23)}
+)
+"""What a feature needs at a level: another one, and its lowest level."""
+_EVERY_BROKER: Final = Resource(ResourceType.BROKER, "")
+
+
+class UpgradeType(IntEnum):
+    """What a caller allows (KIP-778)."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+def update_features(state: ControllerState, request: UpdateFeaturesRequest, version: int) -> Decision:
+    """UpdateFeatures. Version 0's `allow_downgrade` allows nothing, as in Kafka.
+
+    Raises:
+        Refused: INVALID_UPDATE_VERSION, and no feature is changed.
+    """
+    asked = {each.feature: each for each in request.feature_updates}
+    wanted = {name: each.max_version_level for name, each in asked.items()}
+    for name, each in asked.items():
+        fault = _fault(state, name, each.max_version_level, each.upgrade_type, state.finalized_features | wanted)
+        if fault:
+            text = f"No feature is changed: {name} cannot be set to {each.max_version_level}: {fault}."
+            raise Refused(ErrorCode.INVALID_UPDATE_VERSION, text)
+    answer = UpdateFeaturesResponse(error_message=None)
+    if version <= RESULTS_VERSION_MAX:
+        told = UpdateFeaturesResponse.UpdatableFeatureResult
+        answer.results = [told(feature=each.feature, error_message=None) for each in request.feature_updates]
+    return Decision(answer, [] if request.validate_only else list(_records(state, wanted)))
+
+
+def _records(state: ControllerState, wanted: Mapping[str, int]) -> Iterator[Message]:
+    if wanted.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0:
+        yield from _least_isr_of_the_cluster(state)
+    for name, level in wanted.items():
+        if name != KRAFT_VERSION:  # the quorum's own, and as it was
+            yield FeatureLevelRecord(name=name, feature_level=level)
+
+
+def _least_isr_of_the_cluster(state: ControllerState) -> Iterator[ConfigRecord]:
+    """Who is eligible follows from the least ISR: it must be set, for all brokers alike (KIP-966)."""
+    configs, name = state.image.configs, MIN_INSYNC_REPLICAS
+    if name not in configs.get(_EVERY_BROKER, {}):
+        value = str(state.settings.min_insync_replicas)
+        yield ConfigRecord(resource_type=ResourceType.BROKER, resource_name="", name=name, value=value)
+    for resource, values in sorted(configs.items(), key=lambda item: item[0]):
+        if resource.type == ResourceType.BROKER and resource.name and name in values:
+            yield ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=None)
+
+
+# --- what may be ------------------------------------------------------------------------------------------------------
+
+
+def _fault(state: ControllerState, name: str, level: int, upgrade_type: int, wanted: Mapping[str, int]) -> str:
+    """Why the feature cannot be set to this level, if the others are `wanted`; empty if it can."""
+    present = state.finalized_features.get(name, 0)
+    if upgrade_type not in tuple(UpgradeType):
+        return f"upgrade type {upgrade_type} is unknown"
+    if name not in SUPPORTED:
+        return "there is no such feature"
+    unable = _unable(state, name, level)
+    if unable:
+        return unable
+    if level < present and upgrade_type == UpgradeType.UPGRADE:
+        return f"it is {present}, and a downgrade was not asked for"
+    if level > present and upgrade_type != UpgradeType.UPGRADE:
+        return f"it is {present}, and a downgrade was asked for"
+    if name == METADATA_VERSION and not state.level.loses_nothing_at(level):
+        return f"it is {present}, and records may be lost on the way down, which is not supported"
+    if name == KRAFT_VERSION and level != present:
+        return f"it is {present}, and the quorum keeps it"
+    need, least = _DEPENDENCIES.get((name, level), (METADATA_VERSION, 0))
+    return "" if wanted[need] >= least else f"it needs {need} {least}"
+
+
+def _unable(state: ControllerState, name: str, level: int) -> str:
+    """Who does not support the feature at this level; empty if everybody does.
+
+    A voter that has not registered is taken for one of ours, which do not register, and support what this one does.
+    """
+    nodes = [("This controller", SUPPORTED[name])]
+    for broker_id, broker in sorted(state.image.brokers.items()):
+        nodes.append((f"Broker {broker_id}", _levels(broker.features, name)))
+    if state.level.has_controller_registration:
+        for controller_id, controller in sorted(state.image.controllers.items()):
+            nodes.append((f"Controller {controller_id}", _levels(controller.features, name)))
+    for who, (level_min, level_max) in nodes:
+        if not level_min <= level <= level_max:
+            return f"{who} supports {level_min} to {level_max}" if level_max else f"{who} does not support it"
+    return ""
+
+
+def _levels(features: Iterable[Feature], name: str) -> tuple[int, int]:
+    found = next((each for each in features if each.name == name), None)
+    return _NOT_SUPPORTED if found is None else (found.level_min, found.level_max)
