@@ -25,7 +25,7 @@ class Decision:
 
 
 class Refused(Exception):
-    """The request as a whole is answered with this error, and changes nothing. Never leaves the controller."""
+    """The request, or one part of it, is answered with this error, and changes nothing. Never leaves the controller."""
 
     def __init__(self, code: ErrorCode, text: str) -> None:
         super().__init__(text)

@@ -13,6 +13,7 @@ from fastquorum.controller import (
     isr,
     more_partitions,
     producers,
+    quotas,
     reassignments,
     topics,
 )
@@ -25,6 +26,7 @@ from fastquorum.wire import cluster as cluster_messages
 from fastquorum.wire import configs as config_messages
 from fastquorum.wire import partitions as partition_messages
 from fastquorum.wire import producers as producer_messages
+from fastquorum.wire import quotas as quota_messages
 from fastquorum.wire import topics as topic_messages
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
@@ -53,6 +55,8 @@ def decide(state: ControllerState, message: Message, version: int, now_us: Micro
             return configs.incremental_alter_configs(state, message)
         case config_messages.AlterConfigsRequest():
             return configs.alter_configs(state, message)
+        case quota_messages.AlterClientQuotasRequest():
+            return quotas.alter_client_quotas(state, message)
         case topic_messages.CreateTopicsRequest():
             return topics.create_topics(state, message, chance)
         case topic_messages.DeleteTopicsRequest():
@@ -86,6 +90,8 @@ def refused(message: Message, version: int, code: ErrorCode, text: str = "") -> 
             return topic_messages.CreatePartitionsResponse(results=told)
         case config_messages.IncrementalAlterConfigsRequest() | config_messages.AlterConfigsRequest():
             return _not_altered(message, code, text)
+        case quota_messages.AlterClientQuotasRequest():
+            return quotas.not_altered(message, code, text)
         case partition_messages.ElectLeadersRequest() if version == 0:  # which has no error on top
             return _not_elected(message, code, text)
     answer: Any = _ANSWERS[type(message)](error_code=code)
@@ -143,6 +149,7 @@ DECIDED: Final[tuple[type[Message], ...]] = (
     *_ANSWERS,
     config_messages.AlterConfigsRequest,
     config_messages.IncrementalAlterConfigsRequest,
+    quota_messages.AlterClientQuotasRequest,
     topic_messages.CreateTopicsRequest,
     topic_messages.DeleteTopicsRequest,
     topic_messages.CreatePartitionsRequest,

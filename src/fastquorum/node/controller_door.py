@@ -24,6 +24,7 @@ FORWARDABLE: Final = frozenset(
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
         ApiKey.UPDATE_FEATURES,
         ApiKey.UNREGISTER_BROKER,
     )

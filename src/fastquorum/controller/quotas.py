@@ -1,0 +1,147 @@
+"""Quotas of clients are changed.
+
+Source: KIP-546, KIP-599, KIP-612; Kafka `ClientQuotaControlManager`, `QuotaConfig`.
+"""
+
+import ipaddress
+import math
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from immutables import Map
+
+from fastquorum.controller.decisions import Decision, Refused
+from fastquorum.controller.image.quotas import Entity
+from fastquorum.controller.state import ControllerState
+from fastquorum.wire.cluster_records import ClientQuotaRecord
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+from fastquorum.wire.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+_ANY_NUMBER: Final = math.inf
+OF_CLIENTS: Final[Mapping[str, float]] = MappingProxyType(
+    {
+        "producer_byte_rate": 2.0**63,
+        "consumer_byte_rate": 2.0**63,
+        "request_percentage": _ANY_NUMBER,
+        "controller_mutation_rate": _ANY_NUMBER,
+    }
+)
+"""What users and client ids may be limited in, and the most; a limit that has a most is whole."""
+OF_ADDRESSES: Final[Mapping[str, float]] = MappingProxyType({"connection_creation_rate": 2.0**31 - 1})
+"""What addresses may be limited in."""
+_FRACTION_MAX: Final = 1e-6
+"""Of a whole number, as it may be off by computing."""
+
+_Entry = AlterClientQuotasRequest.EntryData
+
+
+def alter_client_quotas(state: ControllerState, request: AlterClientQuotasRequest) -> Decision:
+    """AlterClientQuotas: each entity is answered for itself, once. One that is named twice is not changed."""
+    times = Counter(_entity(each) for each in request.entries)
+    answer = AlterClientQuotasResponse()
+    records: list[Message] = []
+    for entity, each in {_entity(each): each for each in request.entries}.items():
+        code, text = ErrorCode.NONE, None
+        try:
+            if times[entity] > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "The entity is named twice")
+            records += _of_one(state, entity, each)
+        except Refused as refused:
+            code, text = refused.code, refused.text
+        answer.entries.append(_told(entity, code, text))
+    return Decision(answer, [] if request.validate_only else records)
+
+
+def not_altered(request: AlterClientQuotasRequest, code: ErrorCode, text: str) -> AlterClientQuotasResponse:
+    """The error at each entity."""
+    return AlterClientQuotasResponse(entries=[_told(_entity(each), code, text or None) for each in request.entries])
+
+
+def _entity(asked: _Entry) -> Entity:
+    """The later counts of two of one type, as in Kafka."""
+    return tuple(sorted({each.entity_type: each.entity_name for each in asked.entity}.items()))
+
+
+def _told(entity: Entity, code: ErrorCode, text: str | None) -> AlterClientQuotasResponse.EntryData:
+    told = AlterClientQuotasResponse.EntryData
+    return told(
+        error_code=code,
+        error_message=text,
+        entity=[told.EntityData(entity_type=entity_type, entity_name=name) for entity_type, name in entity],
+    )
+
+
+def _of_one(state: ControllerState, entity: Entity, asked: _Entry) -> list[Message]:
+    limits = _limits_of(entity)
+    present = state.image.quotas.get(entity, Map())
+    records: list[Message] = []
+    named: set[str] = set()
+    for each in asked.ops:
+        if each.key in named:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"The quota {each.key} is named twice")
+        named.add(each.key)
+        if each.remove:
+            if each.key in present:
+                records.append(_record(entity, each.key))
+            continue
+        _check_value(limits, each.key, each.value)
+        if present.get(each.key) != each.value:
+            records.append(_record(entity, each.key, each.value))
+    return records
+
+
+def _record(entity: Entity, key: str, value: float | None = None) -> ClientQuotaRecord:
+    """None removes it."""
+    part = ClientQuotaRecord.EntityData
+    parts = [part(entity_type=entity_type, entity_name=name) for entity_type, name in entity]
+    return ClientQuotaRecord(entity=parts, key=key, value=value or 0.0, remove=value is None)
+
+
+# --- what may be ------------------------------------------------------------------------------------------------------
+
+
+def _limits_of(entity: Entity) -> Mapping[str, float]:
+    """What such an entity may be limited in. Refused if there can be none such."""
+    code, names = ErrorCode.INVALID_REQUEST, dict(entity)
+    for entity_type, name in entity:
+        if entity_type not in (USER, CLIENT_ID, IP):
+            raise Refused(code, f"Unhandled client quota entity type: {entity_type}")
+        if name == "":
+            raise Refused(code, f"An empty {entity_type} is not supported; the default of its type is null")
+    if not entity:
+        raise Refused(code, "Invalid empty client quota entity")
+    if IP not in names:
+        return OF_CLIENTS
+    if len(names) > 1:
+        raise Refused(code, "An ip has no user or client-id beside it")
+    if not _is_address(names[IP]):
+        raise Refused(code, f"{names[IP]} is not an IP address; names of hosts are not resolved here")
+    return OF_ADDRESSES
+
+
+def _is_address(name: str | None) -> bool:
+    try:
+        return name is None or bool(ipaddress.ip_address(name))
+    except ValueError:
+        return False
+
+
+def _check_value(limits: Mapping[str, float], key: str, value: float) -> None:
+    code = ErrorCode.INVALID_REQUEST
+    most = limits.get(key)
+    if most is None:
+        raise Refused(code, f"Invalid configuration key {key}")
+    if not value > 0:  # nor is NaN
+        raise Refused(code, f"Quota {key} must be greater than 0")
+    if most == _ANY_NUMBER:
+        return
+    if value > most:
+        raise Refused(code, f"Proposed value for {key} is too large")
+    if value % 1 > _FRACTION_MAX:
+        raise Refused(code, f"{key} cannot be a fractional value")
