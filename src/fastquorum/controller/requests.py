@@ -8,6 +8,7 @@ from fastquorum.controller import (
     brokers,
     configs,
     directories,
+    disabled,
     elections,
     features,
     isr,
@@ -15,15 +16,18 @@ from fastquorum.controller import (
     producers,
     quotas,
     reassignments,
+    scram,
     topics,
 )
 from fastquorum.controller.decisions import Decision
 from fastquorum.controller.placement import Random
 from fastquorum.controller.state import ControllerState
 from fastquorum.types import Micros
+from fastquorum.wire import acls as acl_messages
 from fastquorum.wire import brokers as broker_messages
 from fastquorum.wire import cluster as cluster_messages
 from fastquorum.wire import configs as config_messages
+from fastquorum.wire import credentials as credential_messages
 from fastquorum.wire import partitions as partition_messages
 from fastquorum.wire import producers as producer_messages
 from fastquorum.wire import quotas as quota_messages
@@ -57,6 +61,14 @@ def decide(state: ControllerState, message: Message, version: int, now_us: Micro
             return configs.alter_configs(state, message)
         case quota_messages.AlterClientQuotasRequest():
             return quotas.alter_client_quotas(state, message)
+        case credential_messages.AlterUserScramCredentialsRequest():
+            return scram.alter_credentials(state, message)
+        case (
+            credential_messages.CreateDelegationTokenRequest()
+            | credential_messages.RenewDelegationTokenRequest()
+            | credential_messages.ExpireDelegationTokenRequest()
+        ):
+            return Decision(disabled.no_token(message, version, ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED))
         case topic_messages.CreateTopicsRequest():
             return topics.create_topics(state, message, chance)
         case topic_messages.DeleteTopicsRequest():
@@ -92,6 +104,16 @@ def refused(message: Message, version: int, code: ErrorCode, text: str = "") -> 
             return _not_altered(message, code, text)
         case quota_messages.AlterClientQuotasRequest():
             return quotas.not_altered(message, code, text)
+        case credential_messages.AlterUserScramCredentialsRequest():
+            return scram.not_altered(message, code, text)
+        case (
+            credential_messages.CreateDelegationTokenRequest()
+            | credential_messages.RenewDelegationTokenRequest()
+            | credential_messages.ExpireDelegationTokenRequest()
+        ):
+            return disabled.no_token(message, version, code)
+        case acl_messages.CreateAclsRequest() | acl_messages.DeleteAclsRequest() | acl_messages.DescribeAclsRequest():
+            return disabled.no_acls(message, code, text)
         case partition_messages.ElectLeadersRequest() if version == 0:  # which has no error on top
             return _not_elected(message, code, text)
     answer: Any = _ANSWERS[type(message)](error_code=code)
@@ -149,9 +171,19 @@ DECIDED: Final[tuple[type[Message], ...]] = (
     *_ANSWERS,
     config_messages.AlterConfigsRequest,
     config_messages.IncrementalAlterConfigsRequest,
+    credential_messages.AlterUserScramCredentialsRequest,
+    credential_messages.CreateDelegationTokenRequest,
+    credential_messages.ExpireDelegationTokenRequest,
+    credential_messages.RenewDelegationTokenRequest,
     quota_messages.AlterClientQuotasRequest,
     topic_messages.CreateTopicsRequest,
     topic_messages.DeleteTopicsRequest,
     topic_messages.CreatePartitionsRequest,
 )
 """Every request that `decide` takes."""
+ANSWERED_ANYWHERE: Final[tuple[type[Message], ...]] = (
+    acl_messages.CreateAclsRequest,
+    acl_messages.DeleteAclsRequest,
+    acl_messages.DescribeAclsRequest,
+)
+"""Those that `answered_anywhere` always answers."""

@@ -7,13 +7,15 @@ authenticated yet, so the principal in it is not looked at. Sans-IO. Source: KIP
 from collections.abc import Callable
 from typing import Final
 
-from fastquorum.controller.requests import DECIDED, refused
+from fastquorum.controller.requests import ANSWERED_ANYWHERE, DECIDED, refused
 from fastquorum.errors import WireError
 from fastquorum.node.inbound import CONTROLLER_ELEMENTS_MAX, Request
 from fastquorum.wire import ApiKey, ErrorCode, Message, RequestHeader
 from fastquorum.wire.cluster import EnvelopeRequest, EnvelopeResponse
 
-CONTROLLER_APIS: Final = frozenset((ApiKey.ENVELOPE, *(ApiKey(each.__wire__.api_key) for each in DECIDED)))
+CONTROLLER_APIS: Final = frozenset(
+    (ApiKey.ENVELOPE, *(ApiKey(each.__wire__.api_key) for each in (*DECIDED, *ANSWERED_ANYWHERE)))
+)
 FORWARDABLE: Final = frozenset(
     (
         ApiKey.ALTER_CONFIGS,
@@ -25,6 +27,12 @@ FORWARDABLE: Final = frozenset(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         ApiKey.ELECT_LEADERS,
         ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.UPDATE_FEATURES,
         ApiKey.UNREGISTER_BROKER,
     )
@@ -36,6 +44,9 @@ Answer = Callable[[Request, Message], None]
 
 class Asked:
     """Something to decide, and whoever waits for the answer."""
+
+    is_forwarded = False
+    """By a broker, which knows the client, and has looked at what is asked."""
 
     def __init__(self, request: Request, message: Message, version: int, answer: Answer) -> None:
         self.message: Final = message
@@ -56,6 +67,8 @@ class Asked:
 
 class _Forwarded(Asked):
     """A client's, in a broker's envelope."""
+
+    is_forwarded = True
 
     def __init__(self, request: Request, header: RequestHeader, message: Message, answer: Answer) -> None:
         super().__init__(request, message, header.request_api_version, answer)

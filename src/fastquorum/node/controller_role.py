@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fastquorum.config import QuorumConfig
 from fastquorum.controller import brokers, elections
 from fastquorum.controller.decisions import Refused, brief, record_version
+from fastquorum.controller.disabled import answered_anywhere
 from fastquorum.controller.placement import Random
 from fastquorum.controller.requests import decide
 from fastquorum.controller.state import ControllerSettings, ControllerState
@@ -239,6 +240,10 @@ class ControllerRole:
 
     def _decide(self, asked: Asked, now_us: Micros) -> None:
         state, message = self._state, asked.message
+        answer = answered_anywhere(message, asked.version, is_forwarded=asked.is_forwarded)
+        if answer is not None:
+            asked.answer(answer)
+            return
         if state is None:
             asked.refuse(ErrorCode.NOT_CONTROLLER)
             return

@@ -1,0 +1,98 @@
+"""SCRAM credentials are set and removed; passwords are not seen here, nor what a user could log in with kept.
+
+Source: KIP-554, KIP-900; Kafka `ScramControlManager`; RFC 5802, RFC 7677.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from fastquorum.controller.decisions import Decision, Refused
+from fastquorum.controller.state import ControllerState
+from fastquorum.wire.access_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from fastquorum.wire.credentials import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+
+MECHANISMS: Final[Mapping[int, str]] = MappingProxyType({1: "sha256", 2: "sha512"})
+"""The hash of each, as Kafka numbers them: SCRAM-SHA-256, SCRAM-SHA-512."""
+ITERATIONS_MIN: Final = 4_096
+ITERATIONS_MAX: Final = 16_384
+
+_Deletion: TypeAlias = AlterUserScramCredentialsRequest.ScramCredentialDeletion
+_Upsertion: TypeAlias = AlterUserScramCredentialsRequest.ScramCredentialUpsertion
+
+
+def alter_credentials(state: ControllerState, request: AlterUserScramCredentialsRequest) -> Decision:
+    """AlterUserScramCredentials: each user is answered once, and of one who is named twice nothing is changed."""
+    answer = AlterUserScramCredentialsResponse()
+    records: list[Message] = []
+    for user, asked in _by_user(request).items():
+        code, text = ErrorCode.NONE, None
+        try:
+            record = _altered(state, asked[0])
+            if len(asked) > 1:
+                raise Refused(ErrorCode.DUPLICATE_RESOURCE, "A user is altered once in a request")
+            records.append(record)
+        except Refused as refused:
+            code, text = refused.code, refused.text
+        answer.results.append(_told(user, code, text))
+    return Decision(answer, records)
+
+
+def not_altered(
+    request: AlterUserScramCredentialsRequest, code: ErrorCode, text: str
+) -> AlterUserScramCredentialsResponse:
+    """The error at each user."""
+    return AlterUserScramCredentialsResponse(results=[_told(user, code, text or None) for user in _by_user(request)])
+
+
+def _by_user(request: AlterUserScramCredentialsRequest) -> dict[str, list[_Deletion | _Upsertion]]:
+    """In their order, deletions first."""
+    found: dict[str, list[_Deletion | _Upsertion]] = {}
+    asked: list[_Deletion | _Upsertion] = [*request.deletions, *request.upsertions]
+    for each in asked:
+        found.setdefault(each.name, []).append(each)
+    return found
+
+
+def _told(
+    user: str, code: ErrorCode, text: str | None
+) -> AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult:
+    told = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
+    return told(user=user, error_code=code, error_message=text)
+
+
+def _altered(state: ControllerState, asked: _Deletion | _Upsertion) -> Message:
+    if not state.level.has_scram:
+        text = f"metadata.version {state.level} cannot hold SCRAM credentials"
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION, text)
+    if not asked.name:
+        raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "A user has a name")
+    if asked.mechanism not in MECHANISMS:
+        raise Refused(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"SCRAM mechanism {asked.mechanism} is unknown")
+    if isinstance(asked, _Upsertion):
+        return _set(asked)
+    if (asked.mechanism, asked.name) not in state.image.scram:
+        raise Refused(ErrorCode.RESOURCE_NOT_FOUND, "There is no such credential")
+    return RemoveUserScramCredentialRecord(name=asked.name, mechanism=asked.mechanism)
+
+
+def _set(asked: _Upsertion) -> UserScramCredentialRecord:
+    if not ITERATIONS_MIN <= asked.iterations <= ITERATIONS_MAX:
+        text = f"{asked.iterations} iterations; {ITERATIONS_MIN} to {ITERATIONS_MAX} are acceptable"
+        raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, text)
+    if not asked.salted_password:  # no key for an HMAC, says Java, and Kafka knows no better error
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "The salted password is empty")
+    name = MECHANISMS[asked.mechanism]
+    client_key = hmac.digest(asked.salted_password, b"Client Key", name)
+    return UserScramCredentialRecord(
+        name=asked.name,
+        mechanism=asked.mechanism,
+        salt=asked.salt,
+        stored_key=hashlib.new(name, client_key).digest(),
+        server_key=hmac.digest(asked.salted_password, b"Server Key", name),
+        iterations=asked.iterations,
+    )

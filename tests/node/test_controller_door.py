@@ -1,0 +1,244 @@
+"""What clients have brokers pass on to the controller, and what every controller refuses. KIP-590; KIP-140, KIP-48."""
+
+from typing import Any, TypeVar
+
+import pytest
+
+from fastquorum.controller.image import Image
+from fastquorum.node.controller_door import CONTROLLER_APIS, FORWARDABLE
+from fastquorum.wire import API, ApiKey, ErrorCode, Message, decode_response, encode_request
+from fastquorum.wire.acls import (
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+)
+from fastquorum.wire.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
+from fastquorum.wire.cluster import (
+    EnvelopeRequest,
+    EnvelopeResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from fastquorum.wire.credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
+from fastquorum.wire.frames import request_header
+from fastquorum.wire.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+from tests.node.rig import Rig
+from tests.node.test_controller_role import leader, register, rig_of
+
+M = TypeVar("M", bound=Message)
+ADDRESS = bytes((127, 0, 0, 1))
+CORRELATION_ID = 77
+
+
+def envelope(message: Message, version: int, **fields: Any) -> EnvelopeRequest:
+    inner = encode_request(request_header(message, version, CORRELATION_ID, "a client"), message)
+    return EnvelopeRequest(
+        **{"request_data": inner, "request_principal": b"", "client_host_address": ADDRESS, **fields}
+    )
+
+
+def passed_on(rig: Rig, message: Message, version: int, response: type[M]) -> M:
+    """The answer that a client hears from a broker."""
+    connection = rig.accept()
+    rig.ask(connection, envelope(message, version), 0)
+    rig.sync()
+    (answer,) = rig.answers(connection)
+    assert isinstance(answer, EnvelopeResponse)
+    assert (answer.error_code, answer.response_data is None) == (ErrorCode.NONE, False)
+    assert answer.response_data is not None
+    correlation_id, inner = decode_response(answer.response_data, message.__wire__.api_key, version)
+    assert correlation_id == CORRELATION_ID
+    assert isinstance(inner, response)
+    return inner
+
+
+def image(rig: Rig) -> Image:
+    role = rig.replica._controller
+    assert role is not None
+    assert role.state is not None
+    return role.state.image
+
+
+# --- passed on --------------------------------------------------------------------------------------------------------
+
+
+def test_a_quota_is_set_by_way_of_a_broker_and_answered_when_that_is_committed() -> None:
+    rig = leader()
+    entry = AlterClientQuotasRequest.EntryData
+    asked = AlterClientQuotasRequest(
+        entries=[
+            entry(
+                entity=[entry.EntityData(entity_type="user", entity_name="alice")],
+                ops=[entry.OpData(key="producer_byte_rate", value=1024.0)],
+            )
+        ]
+    )
+    connection = rig.accept()
+    rig.ask(connection, envelope(asked, 1), 0)
+    assert rig.answers(connection) == [], "nothing of it is on a disk yet"
+    rig.sync()
+    assert rig.answers(connection)
+    answer = passed_on(rig, asked, 0, AlterClientQuotasResponse)
+    assert [each.error_code for each in answer.entries] == [ErrorCode.NONE]
+    assert dict(image(rig).quotas[("user", "alice"),]) == {"producer_byte_rate": 1024.0}
+
+
+def test_a_credential_is_set_by_way_of_a_broker() -> None:
+    rig = leader()
+    upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion
+    asked = upsertion(name="alice", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p")
+    request = AlterUserScramCredentialsRequest(upsertions=[asked])
+    answer = passed_on(rig, request, 0, AlterUserScramCredentialsResponse)
+    assert [(each.user, each.error_code) for each in answer.results] == [("alice", ErrorCode.NONE)]
+    assert list(image(rig).scram) == [(1, "alice")]
+
+
+def test_a_feature_is_set_and_another_is_refused_by_way_of_a_broker() -> None:
+    rig = leader()
+    register(rig)
+    update = UpdateFeaturesRequest.FeatureUpdateKey
+    end = rig.log.end_offset
+    for feature, code in (("group.version", ErrorCode.NONE), ("share.version", ErrorCode.INVALID_UPDATE_VERSION)):
+        asked = UpdateFeaturesRequest(feature_updates=[update(feature=feature, max_version_level=1)])
+        assert passed_on(rig, asked, 2, UpdateFeaturesResponse).error_code == code
+    assert image(rig).features.levels["group.version"] == 1
+    assert rig.log.end_offset == end + 1
+
+
+def test_a_refusal_is_the_clients_to_hear() -> None:
+    answer = passed_on(leader(), UnregisterBrokerRequest(broker_id=9), 0, UnregisterBrokerResponse)
+    assert answer.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_that_another_is_the_controller_is_the_brokers_to_hear() -> None:
+    rig = rig_of(1, 2, 3)
+    rig.follow()
+    answer = rig.answer_to(EnvelopeResponse, envelope(UnregisterBrokerRequest(broker_id=9), 0), 0)
+    assert (answer.error_code, answer.response_data) == (ErrorCode.NOT_CONTROLLER, None)
+
+
+@pytest.mark.parametrize(
+    ("bad", "code"),
+    [
+        (envelope(UnregisterBrokerRequest(), 0, client_host_address=b"123"), ErrorCode.INVALID_REQUEST),
+        (envelope(DescribeAclsRequest(), 3), ErrorCode.INVALID_REQUEST),
+        (envelope(envelope(UnregisterBrokerRequest(), 0), 0), ErrorCode.INVALID_REQUEST),
+        (
+            envelope(UnregisterBrokerRequest(), 0, request_data=b"\x00\x40\x00\x09" + bytes(8)),
+            ErrorCode.UNSUPPORTED_VERSION,
+        ),
+        (envelope(UnregisterBrokerRequest(), 0, request_data=b""), ErrorCode.UNSUPPORTED_VERSION),
+    ],
+)
+def test_what_no_broker_passes_on_is_refused_and_nothing_is_written(bad: EnvelopeRequest, code: ErrorCode) -> None:
+    rig = leader()
+    end = rig.log.end_offset
+    answer = rig.answer_to(EnvelopeResponse, bad, 0)
+    assert (answer.error_code, answer.response_data) == (code, None)
+    assert rig.log.end_offset == end
+
+
+def test_what_is_passed_on_can_be_asked_directly_too() -> None:
+    assert FORWARDABLE < CONTROLLER_APIS
+    assert {API[key].is_advertised for key in CONTROLLER_APIS} == {True}
+
+
+# --- refused by every controller --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("leads", [True, False])
+def test_without_an_authorizer_there_are_no_access_control_entries(leads: bool, version: int) -> None:
+    rig = leader() if leads else rig_of(1, 2, 3)
+    end = rig.log.end_offset
+    creation = CreateAclsRequest.AclCreation(resource_type=2, resource_name="t", principal="User:a", host="*")
+    created = rig.answer_to(CreateAclsResponse, CreateAclsRequest(creations=[creation, creation]), version)
+    assert [each.error_code for each in created.results] == [ErrorCode.SECURITY_DISABLED] * 2
+    chosen = DeleteAclsRequest.DeleteAclsFilter(resource_type_filter=2)
+    deleted = rig.answer_to(DeleteAclsResponse, DeleteAclsRequest(filters=[chosen]), version)
+    assert [(each.error_code, each.matching_acls) for each in deleted.filter_results] == [
+        (ErrorCode.SECURITY_DISABLED, [])
+    ]
+    described = rig.answer_to(DescribeAclsResponse, DescribeAclsRequest(resource_type_filter=2), version)
+    assert (described.error_code, described.resources) == (ErrorCode.SECURITY_DISABLED, [])
+    assert described.error_message == "No authorizer is configured here."
+    assert rig.log.end_offset == end
+
+
+def test_nor_are_there_any_by_way_of_a_broker() -> None:
+    rig = leader()
+    creation = CreateAclsRequest.AclCreation(resource_type=2, resource_name="t", principal="User:a", host="*")
+    created = passed_on(rig, CreateAclsRequest(creations=[creation]), 3, CreateAclsResponse)
+    assert [each.error_code for each in created.results] == [ErrorCode.SECURITY_DISABLED]
+    chosen = DeleteAclsRequest.DeleteAclsFilter(resource_type_filter=2)
+    deleted = passed_on(rig, DeleteAclsRequest(filters=[chosen]), 3, DeleteAclsResponse)
+    assert [each.error_code for each in deleted.filter_results] == [ErrorCode.SECURITY_DISABLED]
+
+
+TOKENS = [
+    (CreateDelegationTokenRequest(), CreateDelegationTokenResponse, (1, 2, 3)),
+    (RenewDelegationTokenRequest(hmac=b"h"), RenewDelegationTokenResponse, (1, 2)),
+    (ExpireDelegationTokenRequest(hmac=b"h"), ExpireDelegationTokenResponse, (1, 2)),
+]
+
+
+@pytest.mark.parametrize(("asked", "response", "versions"), TOKENS)
+def test_who_has_not_said_who_they_are_get_no_token_from_anybody(
+    asked: Message, response: type[Any], versions: tuple[int, ...]
+) -> None:
+    for rig in (leader(), rig_of(1, 2, 3)):
+        for version in versions:
+            answer = rig.answer_to(response, asked, version)
+            assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+            assert answer.expiry_timestamp_ms == -1
+
+
+@pytest.mark.parametrize(("asked", "response", "versions"), TOKENS)
+def test_without_a_secret_key_nobody_gets_a_token(
+    asked: Message, response: type[Any], versions: tuple[int, ...]
+) -> None:
+    rig = leader()
+    end = rig.log.end_offset
+    for version in versions:
+        answer = passed_on(rig, asked, version, response)
+        assert answer.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+    assert rig.log.end_offset == end
+    follower = rig_of(1, 2, 3)
+    refused = follower.answer_to(EnvelopeResponse, envelope(asked, versions[0]), 0)
+    assert refused.error_code == ErrorCode.NOT_CONTROLLER
+
+
+def test_whose_token_it_would_have_been_is_said() -> None:
+    asked = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="alice")
+    answer = passed_on(leader(), asked, 3, CreateDelegationTokenResponse)
+    assert (answer.principal_type, answer.principal_name) == ("User", "alice")
+    asked = CreateDelegationTokenRequest(owner_principal_type=None, owner_principal_name=None)
+    answer = passed_on(leader(), asked, 3, CreateDelegationTokenResponse)
+    assert (answer.principal_type, answer.principal_name) == ("User", "ANONYMOUS")
+
+
+def test_all_of_them_are_offered() -> None:
+    offered = {
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+    }
+    assert offered <= CONTROLLER_APIS
