@@ -1,4 +1,4 @@
-"""Configurations of topics and brokers are changed. KIP-133, KIP-339, KIP-966."""
+"""Configurations of topics, brokers, groups and client metrics are changed. KIP-133, KIP-339, KIP-714, KIP-966."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from fastquorum.controller import configs
 from fastquorum.controller.configs import Operation
 from fastquorum.controller.requests import refused
 from fastquorum.wire import decode, encode
+from fastquorum.wire.broker_records import RegisterControllerRecord
 from fastquorum.wire.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -39,9 +40,12 @@ def of(kind: int, name: str, *changes: tuple[Any, ...]) -> Asked:
     return Asked(resource_type=kind, resource_name=name, configs=altered)
 
 
-def alter(controller: Controller, *resources: Asked, validate_only: bool = False) -> list[tuple[int, str | None]]:
+def alter(
+    controller: Controller, *resources: Asked, validate_only: bool = False, is_forwarded: bool = False
+) -> list[tuple[int, str | None]]:
     request = IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only)
-    answer = controller.decide(configs.incremental_alter_configs(controller.state, request))
+    decision = configs.incremental_alter_configs(controller.state, request, is_forwarded=is_forwarded)
+    answer = controller.decide(decision)
     assert isinstance(answer, IncrementalAlterConfigsResponse)
     assert [(each.resource_type, each.resource_name) for each in answer.responses] == [
         (each.resource_type, each.resource_name) for each in resources
@@ -138,11 +142,21 @@ def test_each_resource_is_answered_for_itself() -> None:
         (of(TOPIC, "t", (9, "x", "5")), ErrorCode.INVALID_REQUEST, "Unknown operation 9 on x"),
         (of(BROKER, "one", (SET, "x", "5")), ErrorCode.INVALID_REQUEST, "base 10 number"),
         (of(BROKER, "9" * 30_000, (SET, "x", "5")), ErrorCode.INVALID_REQUEST, "base 10 number"),
-        (of(BROKER, "7", (SET, "x", "5")), ErrorCode.BROKER_ID_NOT_REGISTERED, "No broker with id 7 found."),
+        (of(BROKER, "7", (SET, "x", "5")), ErrorCode.BROKER_ID_NOT_REGISTERED, "No node with id 7 found."),
         (of(BROKER, "1", (SET, "x", "5" * 32_768)), ErrorCode.INVALID_CONFIG, "exceeds the maximum value size"),
         (of(LOGGER, "1", (SET, "x", "5")), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 8"),
-        (of(GROUP, "g", (SET, "x", "5")), ErrorCode.UNSUPPORTED_VERSION, "Groups and client metrics"),
-        (of(METRICS, "m", (SET, "x", "5")), ErrorCode.UNSUPPORTED_VERSION, "Groups and client metrics"),
+        (of(LOGGER, "", (SET, "x", "5")), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 8"),
+        (of(GROUP, "", (SET, "share.isolation.level", "read_committed")), ErrorCode.INVALID_REQUEST, "Default group"),
+        (of(GROUP, "g", (SET, "x", "5")), ErrorCode.INVALID_CONFIG, "Unknown group config name: x"),
+        (
+            of(GROUP, "g", (SET, "consumer.session.timeout.ms", "44999")),
+            ErrorCode.INVALID_CONFIG,
+            "Invalid value 44999",
+        ),
+        (of(METRICS, "", (SET, "interval.ms", "100")), ErrorCode.INVALID_REQUEST, "can't be empty"),
+        (of(METRICS, "m", (SET, "x", "5")), ErrorCode.INVALID_REQUEST, "Unknown client metrics configuration: x"),
+        (of(METRICS, "m", (SET, "interval.ms", "99")), ErrorCode.INVALID_REQUEST, "100 to 3600000"),
+        (of(METRICS, "m", (APPEND, "metrics", "x")), ErrorCode.INVALID_CONFIG, "Can't APPEND to key metrics"),
     ],
 )
 def test_what_cannot_be_is_refused_and_changes_nothing(resource: Asked, code: ErrorCode, text: str) -> None:
@@ -168,6 +182,32 @@ def test_a_resource_that_is_named_twice_is_not_changed() -> None:
     assert controller.written == []
 
 
+# --- groups and client metrics ----------------------------------------------------------------------------------------
+
+
+def test_a_groups_configuration_is_set_and_taken_away_whether_there_is_such_a_group_or_not() -> None:
+    controller = two()
+    changes = (SET, "consumer.session.timeout.ms", "45000"), (SET, "share.auto.offset.reset", "by_duration:PT1H")
+    assert alter(controller, of(GROUP, "g", *changes)) == OK
+    assert held(controller, GROUP, "g") == {
+        "consumer.session.timeout.ms": "45000",
+        "share.auto.offset.reset": "by_duration:PT1H",
+    }
+    assert alter(controller, of(GROUP, "g", *((DELETE, name) for _, name, _ in changes))) == OK
+    assert held(controller, GROUP, "g") == {}
+
+
+def test_a_subscription_to_clients_metrics_is_made_and_replaced() -> None:
+    controller = two()
+    changes = (SET, "metrics", "org.apache.kafka.producer."), (SET, "interval.ms", "30000")
+    assert alter(controller, of(METRICS, "m", *changes, (SET, "match", "client_id=app-[0-9]+"))) == OK
+    only = [Replaced.AlterableConfig(name="metrics", value="*")]
+    request = AlterConfigsRequest(resources=[Replaced(resource_type=METRICS, resource_name="m", configs=only)])
+    answer = controller.decide(configs.alter_configs(controller.state, request))
+    assert [each.error_code for each in answer.responses] == [ErrorCode.NONE]
+    assert held(controller, METRICS, "m") == {"metrics": "*"}
+
+
 # --- as a whole -------------------------------------------------------------------------------------------------------
 
 
@@ -180,6 +220,29 @@ def test_what_is_not_named_is_no_longer_set() -> None:
     assert isinstance(answer, AlterConfigsResponse)
     assert [each.error_code for each in answer.responses] == [0]
     assert held(controller, TOPIC, "t") == {"segment.ms": "8"}
+
+
+# --- cordoned directories ---------------------------------------------------------------------------------------------
+
+
+def test_only_a_broker_can_cordon_its_directories_and_everybody_can_free_them() -> None:
+    """KIP-1066."""
+    controller = two()
+    cordon = of(BROKER, "1", (SET, "cordoned.log.dirs", "/a, /b"))
+    for refused_one in (cordon, of(BROKER, "1", (SET, "cordoned.log.dirs", ","))):
+        [(code, _)] = alter(controller, refused_one)
+        assert (code, held(controller, BROKER, "1")) == (ErrorCode.INVALID_CONFIG, {})
+    assert alter(controller, cordon, is_forwarded=True) == OK
+    assert alter(controller, of(BROKER, "1", (SET, "cordoned.log.dirs", "/b"))) == OK
+    assert alter(controller, of(BROKER, "1", (SET, "cordoned.log.dirs", ""))) == OK
+    assert alter(controller, of(BROKER, "1", (DELETE, "cordoned.log.dirs"))) == OK
+    assert held(controller, BROKER, "1") == {}
+
+
+def test_a_controllers_configuration_is_set_too() -> None:
+    controller = two()
+    controller.write(RegisterControllerRecord(controller_id=3))
+    assert alter(controller, of(BROKER, "3", (SET, "log.retention.ms", "5"))) == OK
 
 
 # --- with eligible leader replicas ------------------------------------------------------------------------------------

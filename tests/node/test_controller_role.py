@@ -488,7 +488,7 @@ def test_what_the_image_cannot_take_is_not_written(monkeypatch: pytest.MonkeyPat
     rig = leader()
     end = rig.log.end_offset
     impossible = Decision(UnregisterBrokerResponse(), [RemoveTopicRecord(topic_id=Uuid(b"t" * 16))])
-    monkeypatch.setattr(controller_role, "decide", lambda *_: impossible)
+    monkeypatch.setattr(controller_role, "decide", lambda *_, **__: impossible)
     answer = rig.answer_to(UnregisterBrokerResponse, UnregisterBrokerRequest(broker_id=1), 0)
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert "decided what cannot be" in str(answer.error_message)

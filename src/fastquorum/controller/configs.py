@@ -1,5 +1,7 @@
-"""Configurations of topics and brokers are changed. Source: KIP-133, KIP-226, KIP-339, KIP-966; Kafka
-`ConfigurationControlManager`, `ControllerConfigurationValidator`, whose words clients are told.
+"""Configurations of topics, brokers, groups and client metrics are changed.
+
+Source: KIP-133, KIP-226, KIP-339, KIP-714, KIP-966, KIP-1066; Kafka `ConfigurationControlManager`,
+`ControllerConfigurationValidator`, whose words clients are told.
 """
 
 import re
@@ -7,10 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fastquorum.controller.assignments import TopicFault
+from fastquorum.controller.client_metrics import client_metrics_fault
 from fastquorum.controller.decisions import Decision
+from fastquorum.controller.group_configs import group_config_fault
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.state import MIN_INSYNC_REPLICAS, ControllerState
 from fastquorum.controller.topic_configs import config_fault
@@ -56,26 +60,38 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-def incremental_alter_configs(state: ControllerState, request: IncrementalAlterConfigsRequest) -> Decision:
-    """IncrementalAlterConfigs: each resource is answered for itself."""
+def incremental_alter_configs(
+    state: ControllerState, request: IncrementalAlterConfigsRequest, *, is_forwarded: bool = False
+) -> Decision:
+    """IncrementalAlterConfigs: each resource is answered for itself. What is forwarded was checked by a broker."""
     answer = IncrementalAlterConfigsResponse()
     told = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
-    records = _altered(state, request.resources, _operated, answer.responses, told)
+    change = _Change(_operated, is_forwarded)
+    records = _altered(state, request.resources, change, answer.responses, told)
     return Decision(answer, [] if request.validate_only else records)
 
 
-def alter_configs(state: ControllerState, request: AlterConfigsRequest) -> Decision:
-    """AlterConfigs: what is not named is no longer set. Each resource is answered for itself."""
+def alter_configs(state: ControllerState, request: AlterConfigsRequest, *, is_forwarded: bool = False) -> Decision:
+    """AlterConfigs: what is not named is no longer set. Each resource is answered for itself. What is forwarded was
+    checked by a broker."""
     answer = AlterConfigsResponse()
     told = AlterConfigsResponse.AlterConfigsResourceResponse
-    records = _altered(state, request.resources, _replaced, answer.responses, told)
+    change = _Change(_replaced, is_forwarded)
+    records = _altered(state, request.resources, change, answer.responses, told)
     return Decision(answer, [] if request.validate_only else records)
+
+
+class _Change(NamedTuple):
+    """How a request changes configurations."""
+
+    wanted: Callable[[Resource, Any, Mapping[str, str]], dict[str, str | None]]
+    is_forwarded: bool
 
 
 def _altered(
     state: ControllerState,
     asked: Iterable[Any],
-    wanted: Callable[[Resource, Any, Mapping[str, str]], dict[str, str | None]],
+    change: _Change,
     responses: list[Any],
     told: Callable[..., Any],
 ) -> list[Message]:
@@ -90,25 +106,22 @@ def _altered(
         try:
             if times[resource] > 1:
                 raise TopicFault(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
-            records += _of_one(state, resource, each, wanted)
+            records += _of_one(state, resource, each, change)
         except TopicFault as fault:
             response.error_code, response.error_message = fault.code, str(fault)
     return [*records, *_cleared(state, records)]
 
 
-def _of_one(
-    state: ControllerState,
-    resource: Resource,
-    asked: Any,
-    wanted: Callable[[Resource, Any, Mapping[str, str]], dict[str, str | None]],
-) -> list[Message]:
+def _of_one(state: ControllerState, resource: Resource, asked: Any, change: _Change) -> list[Message]:
     _check_resource(state, resource)
     present: Mapping[str, str] = state.image.configs.get(resource, {})
     records: list[Message] = []
-    for name, value in wanted(resource, asked, present).items():
+    for name, value in change.wanted(resource, asked, present).items():
         # A broker looks at its files again when its configuration is set anew, be it to the same.
         if value != present.get(name) or (resource.type == ResourceType.BROKER and value is not None):
             _check_value(state, resource, name, value)
+            if name == CORDONED_LOG_DIRS and resource.type == ResourceType.BROKER and not change.is_forwarded:
+                _check_cordoned(present.get(name, ""), value or "")
             record = ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
             records.append(record)
     return records
@@ -168,13 +181,21 @@ def _check_resource(state: ControllerState, resource: Resource) -> None:
             if resource.name and _BROKER_ID.fullmatch(resource.name) is None:
                 text = "Unable to parse broker name as a base 10 number."
                 raise TopicFault(ErrorCode.INVALID_REQUEST, text)
-            if resource.name and int(resource.name) not in state.image.brokers:
-                text = f"No broker with id {resource.name} found."
+            if resource.name and not _is_registered(state, int(resource.name)):
+                text = f"No node with id {resource.name} found."
                 raise TopicFault(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
-        case ResourceType.GROUP | ResourceType.CLIENT_METRICS:
-            raise TopicFault(ErrorCode.UNSUPPORTED_VERSION, "Groups and client metrics have no configuration here yet.")
+        case ResourceType.GROUP:
+            if not resource.name:
+                raise TopicFault(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        case ResourceType.CLIENT_METRICS:
+            if not resource.name:
+                raise TopicFault(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
         case _:
             raise TopicFault(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource.type}")
+
+
+def _is_registered(state: ControllerState, node_id: int) -> bool:
+    return node_id in state.image.brokers or node_id in state.image.controllers
 
 
 def _check_value(state: ControllerState, resource: Resource, name: str, value: str | None) -> None:
@@ -192,9 +213,29 @@ def _check_value(state: ControllerState, resource: Resource, name: str, value: s
     if len(value) > VALUE_MAX:
         text = "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes."
         raise TopicFault(code, text)
-    fault = config_fault(name, value) if resource.type == ResourceType.TOPIC else ""
+    code, fault = _fault(resource.type, name, value)
     if fault:
         raise TopicFault(code, fault)
+
+
+def _fault(resource_type: int, name: str, value: str) -> tuple[ErrorCode, str]:
+    """With what, and why, such a resource cannot have this; nothing of it if it can, or if brokers know best."""
+    match resource_type:
+        case ResourceType.TOPIC:
+            return ErrorCode.INVALID_CONFIG, config_fault(name, value)
+        case ResourceType.GROUP:
+            return ErrorCode.INVALID_CONFIG, group_config_fault(name, value)
+        case ResourceType.CLIENT_METRICS:
+            return client_metrics_fault(name, value)
+    return ErrorCode.NONE, ""
+
+
+def _check_cordoned(present: str, wanted: str) -> None:
+    """Which directories a broker has is known to the broker alone: without it they can only be freed."""
+    cordoned = {each.strip() for each in present.split(",")} if present.strip() else set()
+    if wanted.strip() and not {each.strip() for each in wanted.split(",")} <= cordoned:
+        text = f"Only the broker itself can tell whether {CORDONED_LOG_DIRS} may have more: ask it."
+        raise TopicFault(ErrorCode.INVALID_CONFIG, text)
 
 
 def _cleared(state: ControllerState, records: Iterable[Message]) -> list[Message]:

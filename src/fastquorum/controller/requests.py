@@ -36,8 +36,17 @@ from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 
 
-def decide(state: ControllerState, message: Message, version: int, now_us: Micros, chance: Random) -> Decision:
-    """What comes of a request. Refused, with Kafka's error, if nothing does. One of DECIDED."""
+def decide(
+    state: ControllerState,
+    message: Message,
+    version: int,
+    now_us: Micros,
+    chance: Random,
+    *,
+    is_forwarded: bool = False,
+) -> Decision:
+    """What comes of a request, which a broker may have forwarded. Refused, with Kafka's error, if nothing does. One of
+    DECIDED."""
     match message:
         case broker_messages.BrokerHeartbeatRequest():
             return brokers.heartbeat(state, message)
@@ -56,9 +65,9 @@ def decide(state: ControllerState, message: Message, version: int, now_us: Micro
         case cluster_messages.UpdateFeaturesRequest():
             return features.update_features(state, message, version)
         case config_messages.IncrementalAlterConfigsRequest():
-            return configs.incremental_alter_configs(state, message)
+            return configs.incremental_alter_configs(state, message, is_forwarded=is_forwarded)
         case config_messages.AlterConfigsRequest():
-            return configs.alter_configs(state, message)
+            return configs.alter_configs(state, message, is_forwarded=is_forwarded)
         case quota_messages.AlterClientQuotasRequest():
             return quotas.alter_client_quotas(state, message)
         case credential_messages.AlterUserScramCredentialsRequest():

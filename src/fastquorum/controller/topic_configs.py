@@ -1,34 +1,10 @@
 """The configurations that a topic may have, and what their values may be. Source: Kafka `LogConfig`, `TopicConfig`."""
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")  # Python would take underscores, and other scripts' digits
-Check = Callable[[str], bool]
-
-
-def _whole(low: int, high: int = 2**63 - 1) -> Check:
-    def check(text: str) -> bool:
-        return _INTEGER.fullmatch(text.strip()) is not None and low <= int(text) <= high
-
-    return check
-
-
-def _ratio(text: str) -> bool:
-    try:
-        return "_" not in text and 0 <= float(text) <= 1
-    except ValueError:
-        return False
-
-
-def _one_of(*values: str) -> Check:
-    return values.__contains__
-
-
-def _flag(text: str) -> bool:
-    return text.strip().lower() in ("true", "false")
+from fastquorum.controller.config_checks import INT_MAX, Check, anything, flag, one_of, ratio, whole
 
 
 def _policies(text: str) -> bool:
@@ -36,48 +12,43 @@ def _policies(text: str) -> bool:
     return all(each in ("delete", "compact") for each in parts) and len(set(parts)) == len(parts)
 
 
-def _anything(_: str) -> bool:
-    return True
-
-
-_INT: Final = 2**31 - 1
 TOPIC_CONFIGS: Final[Mapping[str, Check]] = MappingProxyType(
     {
         "cleanup.policy": _policies,
-        "compression.gzip.level": _whole(-1, 9),
-        "compression.lz4.level": _whole(1, 17),
-        "compression.type": _one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-        "compression.zstd.level": _whole(-131072, 22),
-        "delete.retention.ms": _whole(0),
-        "errors.deadletterqueue.group.enable": _flag,
-        "file.delete.delay.ms": _whole(0),
-        "flush.messages": _whole(1),
-        "flush.ms": _whole(0),
-        "follower.replication.throttled.replicas": _anything,
-        "index.interval.bytes": _whole(0, _INT),
-        "internal.segment.bytes": _whole(1, _INT),
-        "leader.replication.throttled.replicas": _anything,
-        "local.retention.bytes": _whole(-2),
-        "local.retention.ms": _whole(-2),
-        "max.compaction.lag.ms": _whole(1),
-        "max.message.bytes": _whole(0, _INT),
-        "message.timestamp.after.max.ms": _whole(0),
-        "message.timestamp.before.max.ms": _whole(0),
-        "message.timestamp.type": _one_of("CreateTime", "LogAppendTime"),
-        "min.cleanable.dirty.ratio": _ratio,
-        "min.compaction.lag.ms": _whole(0),
-        "min.insync.replicas": _whole(1, _INT),
-        "preallocate": _flag,
-        "remote.log.copy.disable": _flag,
-        "remote.log.delete.on.disable": _flag,
-        "remote.storage.enable": _flag,
-        "retention.bytes": _whole(-(2**63)),
-        "retention.ms": _whole(-1),
-        "segment.bytes": _whole(1024 * 1024, _INT),
-        "segment.index.bytes": _whole(4, _INT),
-        "segment.jitter.ms": _whole(0),
-        "segment.ms": _whole(1),
-        "unclean.leader.election.enable": _flag,
+        "compression.gzip.level": whole(-1, 9),
+        "compression.lz4.level": whole(1, 17),
+        "compression.type": one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+        "compression.zstd.level": whole(-131072, 22),
+        "delete.retention.ms": whole(0),
+        "errors.deadletterqueue.group.enable": flag,
+        "file.delete.delay.ms": whole(0),
+        "flush.messages": whole(1),
+        "flush.ms": whole(0),
+        "follower.replication.throttled.replicas": anything,
+        "index.interval.bytes": whole(0, INT_MAX),
+        "internal.segment.bytes": whole(1, INT_MAX),
+        "leader.replication.throttled.replicas": anything,
+        "local.retention.bytes": whole(-2),
+        "local.retention.ms": whole(-2),
+        "max.compaction.lag.ms": whole(1),
+        "max.message.bytes": whole(0, INT_MAX),
+        "message.timestamp.after.max.ms": whole(0),
+        "message.timestamp.before.max.ms": whole(0),
+        "message.timestamp.type": one_of("CreateTime", "LogAppendTime"),
+        "min.cleanable.dirty.ratio": ratio,
+        "min.compaction.lag.ms": whole(0),
+        "min.insync.replicas": whole(1, INT_MAX),
+        "preallocate": flag,
+        "remote.log.copy.disable": flag,
+        "remote.log.delete.on.disable": flag,
+        "remote.storage.enable": flag,
+        "retention.bytes": whole(-(2**63)),
+        "retention.ms": whole(-1),
+        "segment.bytes": whole(1024 * 1024, INT_MAX),
+        "segment.index.bytes": whole(4, INT_MAX),
+        "segment.jitter.ms": whole(0),
+        "segment.ms": whole(1),
+        "unclean.leader.election.enable": flag,
     }
 )
 

@@ -250,7 +250,8 @@ class ControllerRole:
         if isinstance(message, BrokerHeartbeatRequest):
             state.heartbeats.touch(message.broker_id, message.broker_epoch, now_us)
         try:
-            decision = decide(state, message, asked.version, now_us, self._chance)
+            forwarded = asked.is_forwarded
+            decision = decide(state, message, asked.version, now_us, self._chance, is_forwarded=forwarded)
         except Refused as refused:
             asked.refuse(refused.code, refused.text)
             return

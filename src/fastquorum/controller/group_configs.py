@@ -1,0 +1,73 @@
+"""The configurations that a group may have, and what their values may be: within the bounds that Kafka's brokers and
+controllers have unless they are told otherwise, which ours cannot be.
+
+Source: KIP-848, KIP-932, KIP-1071; Kafka `GroupConfig`, `GroupCoordinatorConfig`, `ShareGroupConfig`.
+"""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from fastquorum.controller.config_checks import INT_MAX, LONG_MAX, Check, flag, one_of, whole
+
+_SESSION: Final = whole(45_000, 60_000)
+_HEARTBEAT: Final = whole(5_000, 15_000)
+"""Always shorter than a session, as it must be."""
+_ASSIGNMENT: Final = whole(0, 15_000)
+_BY_DURATION: Final = "by_duration:"
+_DURATION: Final = re.compile(
+    r"([-+]?)P(?=.)(?:([-+]?[0-9]{1,19})D)?"
+    r"(?:T(?=.)(?:([-+]?[0-9]{1,19})H)?(?:([-+]?[0-9]{1,19})M)?(?:([-+]?[0-9]{1,19})(?:[.,]([0-9]{0,9}))?S)?)?",
+    re.IGNORECASE | re.ASCII,
+)
+"""As Java reads one: days, hours, minutes, seconds and their fraction, each with a sign of its own."""
+
+
+def _offset_reset(text: str) -> bool:
+    return text in ("earliest", "latest") or (
+        text.startswith(_BY_DURATION) and _is_duration(text.removeprefix(_BY_DURATION))
+    )
+
+
+def _is_duration(text: str) -> bool:
+    """Is it one, and not negative?"""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        return False
+    sign, days, hours, minutes, seconds, fraction = (each or "" for each in found.groups())
+    whole_s = 86_400 * int(days or 0) + 3_600 * int(hours or 0) + 60 * int(minutes or 0) + int(seconds or 0)
+    rest_ns = int(fraction.ljust(9, "0")) if fraction else 0
+    total_ns = whole_s * 10**9 + (-rest_ns if seconds.startswith("-") else rest_ns)
+    return 0 <= (-total_ns if sign == "-" else total_ns) <= LONG_MAX * 10**9
+
+
+GROUP_CONFIGS: Final[Mapping[str, Check]] = MappingProxyType(
+    {
+        "consumer.assignment.interval.ms": _ASSIGNMENT,
+        "consumer.heartbeat.interval.ms": _HEARTBEAT,
+        "consumer.session.timeout.ms": _SESSION,
+        "share.assignment.interval.ms": _ASSIGNMENT,
+        "share.auto.offset.reset": _offset_reset,
+        "share.delivery.count.limit": whole(2, 10),
+        "share.heartbeat.interval.ms": _HEARTBEAT,
+        "share.isolation.level": one_of("read_committed", "read_uncommitted"),
+        "share.partition.max.record.locks": whole(100, 4_000),
+        "share.record.lock.duration.ms": whole(15_000, 60_000),
+        "share.renew.acknowledge.enable": flag,
+        "share.session.timeout.ms": _SESSION,
+        "streams.assignment.interval.ms": _ASSIGNMENT,
+        "streams.heartbeat.interval.ms": _HEARTBEAT,
+        "streams.initial.rebalance.delay.ms": whole(0, INT_MAX),
+        "streams.num.standby.replicas": whole(0, 2),
+        "streams.session.timeout.ms": _SESSION,
+    }
+)
+
+
+def group_config_fault(name: str, value: str) -> str:
+    """Why a group cannot have this; empty if it can."""
+    check = GROUP_CONFIGS.get(name)
+    if check is None:
+        return f"Unknown group config name: {name}"
+    return "" if check(value) else f"Invalid value {value} for configuration {name}"
