@@ -131,6 +131,15 @@ class Cluster:
         """kafka-configs."""
         return self.kafka.run("kafka.admin.ConfigCommand", "--bootstrap-server", self.bootstrap, *words)
 
+    def features(self, *words: str) -> str:
+        """kafka-features."""
+        return self.kafka.run("org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", self.bootstrap, *words)
+
+    def quorum(self, *words: str) -> str:
+        """kafka-metadata-quorum."""
+        command = "org.apache.kafka.tools.MetadataQuorumCommand"
+        return self.kafka.run(command, "--bootstrap-server", self.bootstrap, *words)
+
     def reassign(self, *words: str, target: dict[str, list[int]]) -> str:
         """kafka-reassign-partitions; the target is of partition 0 of each topic."""
         plan = [{"topic": topic, "partition": 0, "replicas": replicas} for topic, replicas in target.items()]

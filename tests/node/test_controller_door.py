@@ -6,6 +6,7 @@ import pytest
 
 from fastquorum.controller.image import Image
 from fastquorum.node.controller_door import CONTROLLER_APIS, FORWARDABLE
+from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import API, ApiKey, ErrorCode, Message, decode_response, encode_request
 from fastquorum.wire.acls import (
     CreateAclsRequest,
@@ -33,13 +34,22 @@ from fastquorum.wire.credentials import (
     RenewDelegationTokenResponse,
 )
 from fastquorum.wire.frames import request_header
+from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 from fastquorum.wire.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 from tests.node.rig import Rig
 from tests.node.test_controller_role import leader, register, rig_of
+from tests.wire.golden import frames
 
 M = TypeVar("M", bound=Message)
 ADDRESS = bytes((127, 0, 0, 1))
 CORRELATION_ID = 77
+GOLDEN_SUPPORTED = next(
+    {each["name"]: (each["minVersion"], each["maxVersion"]) for each in frame.json["supportedFeatures"]}
+    for frame in frames()
+    if frame.api == "ApiVersions" and frame.kind == "response" and frame.version == 4
+)
+"""By a Kafka controller."""
 
 
 def envelope(message: Message, version: int, **fields: Any) -> EnvelopeRequest:
@@ -151,7 +161,7 @@ def test_what_no_broker_passes_on_is_refused_and_nothing_is_written(bad: Envelop
 
 
 def test_what_is_passed_on_can_be_asked_directly_too() -> None:
-    assert FORWARDABLE < CONTROLLER_APIS
+    assert {*FORWARDABLE} - {ApiKey.DESCRIBE_QUORUM} < CONTROLLER_APIS
     assert {API[key].is_advertised for key in CONTROLLER_APIS} == {True}
 
 
@@ -242,3 +252,66 @@ def test_all_of_them_are_offered() -> None:
         ApiKey.EXPIRE_DELEGATION_TOKEN,
     }
     assert offered <= CONTROLLER_APIS
+
+
+# --- what is for raft, and what is told to everybody ------------------------------------------------------------------
+
+
+def described() -> DescribeQuorumRequest:
+    topic = DescribeQuorumRequest.TopicData
+    return DescribeQuorumRequest(topics=[topic(topic_name=TOPIC_NAME, partitions=[topic.PartitionData()])])
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_quorum_is_described_by_way_of_a_broker_as_it_is_directly(version: int) -> None:
+    rig = leader()
+    answer = passed_on(rig, described(), version, DescribeQuorumResponse)
+    assert answer == rig.answer_to(DescribeQuorumResponse, described(), version)
+    [partition] = answer.topics[0].partitions
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.NONE, 1)
+    assert [each.replica_id for each in partition.current_voters] == [1]
+
+
+def test_answers_keep_their_order_whoever_gives_them() -> None:
+    rig = leader()
+    connection = rig.accept()
+    waits = UpdateFeaturesRequest(
+        feature_updates=[UpdateFeaturesRequest.FeatureUpdateKey(feature="group.version", max_version_level=1)]
+    )
+    rig.ask(connection, envelope(waits, 2), 0)
+    rig.ask(connection, envelope(described(), 2), 0)
+    assert rig.answers(connection) == [], "the first waits for its commit, and the second for the first"
+    rig.sync()
+    first, second = rig.answers(connection)
+    for answer, inner in ((first, UpdateFeaturesResponse), (second, DescribeQuorumResponse)):
+        assert isinstance(answer, EnvelopeResponse)
+        assert answer.response_data is not None
+        key = inner.__wire__.api_key
+        assert isinstance(decode_response(answer.response_data, key, 2)[1], inner)
+
+
+def test_a_follower_says_that_it_does_not_lead() -> None:
+    rig = rig_of(1, 2, 3)
+    rig.follow()
+    answer = passed_on(rig, described(), 2, DescribeQuorumResponse)
+    [partition] = answer.topics[0].partitions
+    assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_api_versions_tells_the_controllers_features_as_kafka_does() -> None:
+    """The names and levels of a golden controller's answer."""
+    rig = leader()
+    update = UpdateFeaturesRequest.FeatureUpdateKey
+    asked = UpdateFeaturesRequest(feature_updates=[update(feature="transaction.version", max_version_level=2)])
+    rig.ask(rig.accept(), asked, 2)
+    before = rig.answer_to(ApiVersionsResponse, ApiVersionsRequest(), 4)
+    assert "transaction.version" not in {each.name for each in before.finalized_features}
+    rig.sync()
+    told = rig.answer_to(ApiVersionsResponse, ApiVersionsRequest(), 4)
+    assert {each.name: (each.min_version, each.max_version) for each in told.supported_features} == GOLDEN_SUPPORTED
+    finalized = {each.name: each.max_version_level for each in told.finalized_features}
+    assert finalized == image(rig).features.by_name()
+    assert finalized["transaction.version"] == 2
+    old = rig.answer_to(ApiVersionsResponse, ApiVersionsRequest(), 3)
+    assert [each.name for each in old.supported_features] == ["metadata.version"], "it cannot read of a level 0"
+    assert {each.name: each.max_version_level for each in old.finalized_features} == finalized

@@ -30,7 +30,9 @@ def _their_classes() -> dict[str, Any]:
 
 
 THEIRS = _their_classes()
-NAMES = {"Fetch", "Produce", "ListOffsets", "DescribeQuorum", "InitProducerId", "FindCoordinator", "CreateTopics"}
+NAMES = {"Fetch", "Produce", "ListOffsets", "DescribeQuorum", "InitProducerId", "FindCoordinator", "CreateTopics"} | {
+    "CreateAcls", "DeleteAcls", "DescribeAcls", "AlterClientQuotas", "AlterUserScramCredentials", "UpdateFeatures"
+}  # fmt: skip
 SHARED = [
     (cls, version)
     for cls, version in VERSIONED

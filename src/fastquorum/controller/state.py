@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from fastquorum.controller.heartbeats import Heartbeats
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
-from fastquorum.controller.image.features import KRAFT_VERSION, METADATA_VERSION, Level
+from fastquorum.controller.image.features import KRAFT_VERSION, Level
 from fastquorum.controller.image.image import ImageEditor
 from fastquorum.controller.image.partition import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from fastquorum.controller.image.registrations import Broker
@@ -88,8 +88,7 @@ class ControllerState:
     @property
     def finalized_features(self) -> dict[str, int]:
         """Every finalized feature, the quorum's own among them."""
-        levels = {METADATA_VERSION: int(self.level), KRAFT_VERSION: self.kraft_version}
-        return levels | dict(sorted(self.image.features.levels.items()))
+        return self.image.features.by_name() | {KRAFT_VERSION: self.kraft_version}
 
     def prepare(self, records: Sequence[Message]) -> "Prepared":
         """What follows from records that would come next. ImageFailed if they do not fit: they must not be written,

@@ -124,6 +124,10 @@ class Connections:
             self._clock_ms(),
         )
 
+    def unwrapped(self, token: int, message: Message, version: int) -> ev.RequestReceived:
+        """A request that came inside another one, as raft/ may see it."""
+        return ev.RequestReceived(token, version, message, NO_CONNECTION, 0, self._clock_ms())
+
     # --- what goes out ------------------------------------------------------------------------------------------------
 
     def request(

@@ -35,6 +35,7 @@ FORWARDABLE: Final = frozenset(
         ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.UPDATE_FEATURES,
         ApiKey.UNREGISTER_BROKER,
+        ApiKey.DESCRIBE_QUORUM,
     )
 )
 """What a broker passes on for clients."""
@@ -49,6 +50,7 @@ class Asked:
     """By a broker, which knows the client, and has looked at what is asked."""
 
     def __init__(self, request: Request, message: Message, version: int, answer: Answer) -> None:
+        self.token: Final = request.token
         self.message: Final = message
         self.version: Final = version
         self._request = request

@@ -32,6 +32,7 @@ from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.brokers import BrokerHeartbeatRequest
 from fastquorum.wire.cluster_records import AbortTransactionRecord, NoOpRecord
 from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.quorum_admin import DescribeQuorumRequest
 
 if TYPE_CHECKING:
     from fastquorum.node.replica import Replica
@@ -106,11 +107,17 @@ class ControllerRole:
         self._fault: ImageFailed | None = None
         self._looks: list[_Look] = []
 
-    def bind(self, replica: "Replica", answer: Callable[[Request, Message], None]) -> None:
-        """The replica that leads, or does not, and who takes answers; once, by assembly."""
+    def bind(
+        self,
+        replica: "Replica",
+        answer: Callable[[Request, Message], None],
+        ask_raft: Callable[[Asked, Micros], None],
+    ) -> None:
+        """The replica that leads, or does not, who takes answers, and who has raft/ answer; once, by assembly."""
         self._replica = replica
         self._answer = answer
         self._keeper.bind(replica)
+        self._ask_raft = ask_raft
 
     @property
     def is_active(self) -> bool:
@@ -121,6 +128,11 @@ class ControllerRole:
     def state(self) -> ControllerState | None:
         """What it decides on, while it is active."""
         return self._state
+
+    @property
+    def finalized_features(self) -> dict[str, int]:
+        """The committed level of each, but for the quorum's own; of the leader's and of every follower's image."""
+        return self.replay.image.features.by_name()
 
     # --- the replica's turns ------------------------------------------------------------------------------------------
 
@@ -235,7 +247,11 @@ class ControllerRole:
         """Decide it now, and answer when that is committed."""
         self.on_turn(now_us)
         asked = read(request, self._answer)
-        if asked is not None:
+        if asked is None:
+            return
+        if isinstance(asked.message, DescribeQuorumRequest):
+            self._ask_raft(asked, now_us)
+        else:
             self._decide(asked, now_us)
 
     def _decide(self, asked: Asked, now_us: Micros) -> None:

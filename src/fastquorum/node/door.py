@@ -9,20 +9,22 @@ follower names the leader).
 
 import hashlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fastquorum.config import QuorumConfig
+from fastquorum.controller.image.features import KRAFT_VERSION, SUPPORTED
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.node import door_fetch, door_produce
-from fastquorum.node.controller_door import CONTROLLER_APIS
+from fastquorum.node.controller_door import CONTROLLER_APIS, Asked
 from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.door_cluster import ClusterAnswers
 from fastquorum.node.door_ids import ProducerIds
 from fastquorum.node.door_offsets import list_offsets
 from fastquorum.node.door_relays import Relays
 from fastquorum.node.inbound import QUORUM_APIS, Request
+from fastquorum.raft.events import Token
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.log import Log
 from fastquorum.types import METADATA_TOPIC_ID, NO_NODE, TOPIC_NAME, Endpoint, Epoch, Micros, NodeId, Offset, Uuid
@@ -40,7 +42,6 @@ from fastquorum.wire.quorum_admin import DescribeQuorumRequest
 if TYPE_CHECKING:
     from fastquorum.node.replica import Replica
 
-KRAFT_VERSION: Final = "kraft.version"
 FEATURES_FROM_ZERO_VERSION: Final = 4
 """ApiVersions tells of features that begin at level 0 from here on: older clients cannot read of one (KAFKA-17011)."""
 UNANSWERED_MAX: Final = 256
@@ -101,6 +102,7 @@ class Door:
         self._node_id = node_id
         self._orders: dict[Connection, deque[_Slot]] = {}
         self._slots: dict[int, tuple[Request, _Slot]] = {}
+        self._asked_raft: dict[Token, Asked] = {}
         self._produces = door_produce.Produces(self)
         self._fetches = door_fetch.Fetches(self)
         self.relays = Relays(self)
@@ -113,7 +115,7 @@ class Door:
         """The replica behind the door; once, by assembly."""
         self.replica = replica
         if self._controller is not None:
-            self._controller.bind(replica, self.answer)
+            self._controller.bind(replica, self.answer, self.ask_raft)
 
     @property
     def deadline_us(self) -> Micros:
@@ -162,7 +164,8 @@ class Door:
         match message:
             case ApiVersionsRequest():
                 kraft_version = self.replica.raft.describe().kraft_version
-                return api_versions(version, kraft_version, self.replica.high_watermark - 1, self._served)
+                levels = None if self._controller is None else self._controller.finalized_features
+                return api_versions(version, kraft_version, self.replica.high_watermark - 1, self._served, levels)
             case MetadataRequest():
                 return self._cluster.metadata(message, version)
             case DescribeClusterRequest():
@@ -174,6 +177,19 @@ class Door:
             case ListOffsetsRequest():
                 return list_offsets(self, message, version)
         return None
+
+    def ask_raft(self, asked: Asked, now_us: Micros) -> None:
+        """Have raft/ answer what a broker passed on."""
+        self._asked_raft[asked.token] = asked
+        self.replica.ask_raft(asked.token, asked.message, asked.version, now_us)
+
+    def respond(self, token: Token, message: Message) -> None:
+        """What raft/ answers."""
+        asked = self._asked_raft.pop(token, None)
+        if asked is None:
+            self.replica.connections.respond(token, message)
+        else:
+            asked.answer(message)
 
     def on_relayed(self, number: int, answer: Message | None) -> None:
         """What the leader answered to a request that was passed on to it; None if it did not."""
@@ -254,10 +270,15 @@ def _served_beside_controller() -> tuple[ApiKey, ...]:
 
 
 def api_versions(
-    version: int = 4, kraft_version: int = 0, committed: Offset = -1, served: Sequence[ApiKey] = SERVED
+    version: int = 4,
+    kraft_version: int = 0,
+    committed: Offset = -1,
+    served: Sequence[ApiKey] = SERVED,
+    levels: Mapping[str, int] | None = None,
 ) -> ApiVersionsResponse:
-    """The APIs served on this listener, the feature that every KRaft peer asks for, and its level as of the last
-    committed record. Source: KIP-584; KIP-853 (kraft.version)."""
+    """The APIs served on this listener, the features that are supported, and their levels as of the last committed
+    record: the quorum's own, for which every KRaft peer asks, and, by name, those of the controller, if there is one.
+    Source: KIP-584; KIP-853 (kraft.version)."""
     keys = [
         ApiVersionsResponse.ApiVersion(
             api_key=key, min_version=API[key].advertised.first, max_version=API[key].advertised.last
@@ -265,16 +286,22 @@ def api_versions(
         for key in sorted(served)
         if API[key].is_advertised
     ]
-    answer = ApiVersionsResponse(api_keys=keys, finalized_features_epoch=max(committed, -1))
-    if version >= FEATURES_FROM_ZERO_VERSION:
-        feature = ApiVersionsResponse.SupportedFeatureKey(name=KRAFT_VERSION, min_version=0, max_version=1)
-        answer.supported_features = [feature]
-    if kraft_version > 0:
-        level = ApiVersionsResponse.FinalizedFeatureKey(
-            name=KRAFT_VERSION, min_version_level=kraft_version, max_version_level=kraft_version
-        )
-        answer.finalized_features = [level]
-    return answer
+    supported = {KRAFT_VERSION: SUPPORTED[KRAFT_VERSION]} if levels is None else SUPPORTED
+    finalized = {**(levels or {}), KRAFT_VERSION: kraft_version}
+    return ApiVersionsResponse(
+        api_keys=keys,
+        supported_features=[
+            ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in sorted(supported.items())
+            if low > 0 or version >= FEATURES_FROM_ZERO_VERSION
+        ],
+        finalized_features_epoch=max(committed, -1),
+        finalized_features=[
+            ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in sorted(finalized.items())
+            if level > 0
+        ],
+    )
 
 
 def user_topic_id(cluster_id: str, topic_name: str) -> Uuid:

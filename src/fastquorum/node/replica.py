@@ -316,6 +316,10 @@ class Replica:
             return
         self._step(event, now_us)
 
+    def ask_raft(self, token: ev.Token, message: Message, version: int, now_us: Micros) -> None:
+        """A request came inside another one; the door hears the answer."""
+        self._step(self.connections.unwrapped(token, message, version), now_us)
+
     def _step(self, event: ev.Event, now_us: Micros) -> None:
         with self._lock:
             state = self.shell.freeze(now_us)
@@ -370,7 +374,7 @@ class Replica:
             case fx.SendRequest(destination, endpoint, correlation_id, message):
                 self.connections.request(destination, endpoint, correlation_id, message, now_us)
             case fx.SendResponse(token, message):
-                self.connections.respond(token, message)
+                self._door.respond(token, message)
             case fx.AdmitFetch(token, admission):
                 # None: the connection went away while raft/ decided.
                 if self._inbound.take(token) is not None:

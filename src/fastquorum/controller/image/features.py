@@ -120,6 +120,11 @@ class Features(NamedTuple):
     def is_elr_enabled(self) -> bool:
         return self.levels.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
 
+    def by_name(self) -> dict[str, int]:
+        """The level of each, metadata.version first."""
+        known = {} if self.metadata_version is None else {METADATA_VERSION: int(self.metadata_version)}
+        return known | dict(sorted(self.levels.items()))
+
     def apply(self, record: FeatureLevelRecord) -> Self:
         """ValueError for a metadata.version that nobody here knows."""
         if record.name == KRAFT_VERSION:
@@ -138,7 +143,5 @@ class Features(NamedTuple):
 
     def records(self) -> Iterator[FeatureLevelRecord]:
         """metadata.version first: readers decode by it what follows."""
-        if self.metadata_version is not None:
-            yield FeatureLevelRecord(name=METADATA_VERSION, feature_level=self.metadata_version)
-        for name, level in sorted(self.levels.items()):
+        for name, level in self.by_name().items():
             yield FeatureLevelRecord(name=name, feature_level=level)
