@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
 import fastquorum as fq
 from fastquorum.cli.client import QuorumClient
@@ -131,9 +138,25 @@ class Cluster:
         """kafka-configs."""
         return self.kafka.run("kafka.admin.ConfigCommand", "--bootstrap-server", self.bootstrap, *words)
 
-    def features(self, *words: str) -> str:
+    def allow(self, principal: str, topic: str) -> None:
+        """An access control entry, which kafka-acls would make only if it could see those that are there."""
+        pattern = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL)
+        entry = AclBinding(*pattern, principal, "*", AclOperation.READ, AclPermissionType.ALLOW)
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.create_acls([entry])[entry].result()
+
+    def features(self, *words: str, at_controllers: bool = False) -> str:
         """kafka-features."""
-        return self.kafka.run("org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", self.bootstrap, *words)
+        where = ("--bootstrap-server", self.bootstrap)
+        if at_controllers:
+            where = ("--bootstrap-controller", ",".join(f"{each.host}:{each.port}" for each in self._endpoints))
+        return self.kafka.run("org.apache.kafka.tools.FeatureCommand", *where, *words)
+
+    def level(self, feature: str, *, at_controllers: bool = False) -> str:
+        """Where it is finalized, as kafka-features tells it."""
+        lines = [line.split() for line in self.features("describe", at_controllers=at_controllers).splitlines()]
+        [level] = [words[words.index("FinalizedVersionLevel:") + 1] for words in lines if feature in words]
+        return level
 
     def quorum(self, *words: str) -> str:
         """kafka-metadata-quorum."""

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 
-from .brokers import cluster, wait_for
+from .brokers import Cluster, cluster, wait_for
 from .kafka import Kafka
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
@@ -75,6 +76,7 @@ def test_replicas_are_moved_taken_back_and_led_by_whom_they_are_meant_for(kafka:
         kafkas.configure("--alter", *every, "--add-config", "log.retention.ms=80000000")
         wait_for("the default", lambda: "log.retention.ms=80000000" in kafkas.configure("--describe", *every))
 
+        what_is_set_of_clients_groups_and_features_is_so(kafkas)
         target = kafkas.brokers[13]
         target.kill()
         assert "Successfully started partition reassignment for moved-0" in kafkas.reassign(
@@ -100,3 +102,38 @@ def test_replicas_are_moved_taken_back_and_led_by_whom_they_are_meant_for(kafka:
         assert "Successfully completed leader election (PREFERRED)" in kafkas.elect_preferred("led")
         wait_for("broker 11 to lead", lambda: kafkas.partitions("led")[0][0] == 11)
         assert "Valid replica already elected" in kafkas.elect_preferred("led")
+
+
+def what_is_set_of_clients_groups_and_features_is_so(kafkas: Cluster) -> None:
+    """By Kafka's tools, by way of brokers."""
+    for kind, name, config, told in (
+        ("clients", "app", "producer_byte_rate=1024", "producer_byte_rate=1024.0"),
+        ("users", "alice", "request_percentage=12.5", "request_percentage=12.5"),
+        ("users", "alice", "SCRAM-SHA-256=[iterations=8192,password=pencil]", "SCRAM-SHA-256=iterations=8192"),
+        ("ips", "10.0.0.1", "connection_creation_rate=7", "connection_creation_rate=7.0"),
+        ("groups", "readers", "consumer.session.timeout.ms=50000", "consumer.session.timeout.ms=50000"),
+        ("client-metrics", "seen", "interval.ms=30000,match=[client_id=app.*]", "interval.ms=30000"),
+    ):
+        entity = ("--entity-type", kind, "--entity-name", name)
+        kafkas.configure("--alter", *entity, "--add-config", config)
+        wait_for(f"{config} of {name}", lambda e=entity, t=told: t in kafkas.configure("--describe", *e))
+    for kind, name, config, why in (
+        ("clients", "app", "producer_byte_rate=0", "must be greater than 0"),
+        ("groups", "readers", "consumer.session.timeout.ms=1", "Invalid value 1"),
+        ("client-metrics", "seen", "interval.ms=1", "Invalid value 1"),
+    ):
+        with pytest.raises(AssertionError, match=why):
+            kafkas.configure("--alter", "--entity-type", kind, "--entity-name", name, "--add-config", config)
+    with pytest.raises(KafkaException, match="No authorizer is configured here"):
+        kafkas.allow("User:alice", "moved")
+
+    assert "streams.version was downgraded to 0." in kafkas.features("downgrade", "--feature", "streams.version=0")
+    wait_for("the lower level", lambda: kafkas.level("streams.version") == "0")
+    assert kafkas.level("streams.version", at_controllers=True) == "0"
+    assert "streams.version was upgraded to 1." in kafkas.features("upgrade", "--feature", "streams.version=1")
+    wait_for("the higher level", lambda: kafkas.level("streams.version") == "1")
+    assert kafkas.level("metadata.version", at_controllers=True) == "4.3-IV0"
+    with pytest.raises(AssertionError, match="Could not downgrade metadata"):
+        kafkas.features("downgrade", "--metadata", "4.2")
+    status = " ".join(kafkas.quorum("describe", "--status").split())
+    assert f"LeaderId: {kafkas.active_controller().id} LeaderEpoch:" in status
