@@ -208,6 +208,16 @@ def test_a_subscription_to_clients_metrics_is_made_and_replaced() -> None:
     assert held(controller, METRICS, "m") == {"metrics": "*"}
 
 
+def test_many_patterns_keep_nobody_waiting() -> None:
+    """Half a minute, were all of them looked at."""
+    controller = two()
+    pattern = "client_id=" + "(?:a|b)" * 4_000
+    asked = [of(METRICS, f"m{number}", (SET, "match", pattern)) for number in range(300)]
+    told = alter(controller, *asked, of(TOPIC, "t", (SET, "retention.ms", "5")))
+    assert [code for code, _ in told] == [ErrorCode.INVALID_REQUEST] * 300 + [ErrorCode.NONE]
+    assert alter(controller, asked[0]) == OK
+
+
 # --- as a whole -------------------------------------------------------------------------------------------------------
 
 

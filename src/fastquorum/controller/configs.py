@@ -30,7 +30,7 @@ from fastquorum.wire.message import Message
 from fastquorum.wire.topic_records import ClearElrRecord
 
 VALUE_MAX: Final = 32_767
-"""Characters of a value."""
+"""Characters of a value; and of all that one request sets for client metrics, since to look at a pattern takes long."""
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 LISTS: Final[Mapping[tuple[int, str], str]] = MappingProxyType(
     {
@@ -98,6 +98,7 @@ def _altered(
     """The records, and a response for each resource."""
     asked = list(asked)
     times = Counter((each.resource_type, each.resource_name) for each in asked)
+    has_much = _metrics_chars(asked) > VALUE_MAX
     records: list[Message] = []
     for each in asked:
         resource = Resource(each.resource_type, each.resource_name)
@@ -106,10 +107,18 @@ def _altered(
         try:
             if times[resource] > 1:
                 raise TopicFault(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
+            if has_much and resource.type == ResourceType.CLIENT_METRICS:
+                text = f"One request sets {VALUE_MAX} characters for client metrics at most."
+                raise TopicFault(ErrorCode.INVALID_REQUEST, text)
             records += _of_one(state, resource, each, change)
         except TopicFault as fault:
             response.error_code, response.error_message = fault.code, str(fault)
     return [*records, *_cleared(state, records)]
+
+
+def _metrics_chars(asked: Iterable[Any]) -> int:
+    metrics = (each for each in asked if each.resource_type == ResourceType.CLIENT_METRICS)
+    return sum(len(config.value or "") for each in metrics for config in each.configs)
 
 
 def _of_one(state: ControllerState, resource: Resource, asked: Any, change: _Change) -> list[Message]:

@@ -50,8 +50,9 @@ def update_features(state: ControllerState, request: UpdateFeaturesRequest, vers
     """
     asked = {each.feature: each for each in request.feature_updates}
     wanted = {name: each.max_version_level for name, each in asked.items()}
+    levels = state.finalized_features | wanted
     for name, each in asked.items():
-        fault = _fault(state, name, each.max_version_level, each.upgrade_type, state.finalized_features | wanted)
+        fault = _fault(state, name, each.max_version_level, each.upgrade_type, levels)
         if fault:
             text = f"No feature is changed: {name} cannot be set to {each.max_version_level}: {fault}."
             raise Refused(ErrorCode.INVALID_UPDATE_VERSION, text)
