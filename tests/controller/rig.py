@@ -243,7 +243,7 @@ def check(state: ControllerState, before: Image) -> None:
                 assert leader is not None, f"C1: {name} is led by a stranger"
                 assert leader.is_active, f"C1: a fenced or leaving broker leads {name}"
             assert set(partition.isr) <= set(partition.replicas), f"C2: {name}"
-            assert partition.isr or elr, f"C2: the ISR of {name} is empty"
+            assert partition.isr or elr or partition.elr, f"C2: the ISR of {name} is empty, and nobody was eligible"
             assert len(set(partition.replicas)) == len(partition.replicas) > 0, f"C2: {name}"
             assert not set(partition.isr) & set(partition.elr), f"{name}: in the ISR and eligible"
             was = before.topics.partition(topic.id, number)

@@ -162,6 +162,30 @@ def test_a_least_isr_that_is_set_stays() -> None:
     assert not controller.state.image.features.is_elr_enabled
 
 
+def test_who_was_eligible_before_is_so_no_more_when_it_comes_again() -> None:
+    """What was committed meanwhile, with another least ISR, they may not have."""
+    controller = with_broker(min_insync_replicas=2)
+    for broker_id in (2, 3):
+        controller.register(broker_id, features=ALL)
+    for broker_id in (1, 2, 3):
+        controller.beat(broker_id)
+    controller.topic([1, 2], [3, 2])
+    update(controller, (ELR, 1, UPGRADE))
+    for broker_id in (1, 2):
+        controller.beat(broker_id, want_fence=True)
+    held_by = [(controller.partition(number).isr, controller.partition(number).elr) for number in (0, 1)]
+    assert held_by == [((), (1, 2)), ((3,), (2,))]
+    update(controller, (ELR, 0, SAFE))
+    update(controller, (ELR, 1, UPGRADE))
+    assert controller.partition(1).elr == ()
+    assert controller.partition(0).elr == (1, 2), "nobody has led it"
+    controller.beat(2)
+    controller.alter([3, 2], partition_index=1)
+    controller.beat(2, want_fence=True)
+    update(controller, (ELR, 1, UPGRADE))
+    assert controller.partition(1).elr == (2,), "it was not given up"
+
+
 def test_a_feature_may_be_set_together_with_what_it_needs() -> None:
     controller = with_broker(level=22)
     assert refusal(lambda: update(controller, (ELR, 1, UPGRADE))) == ErrorCode.INVALID_UPDATE_VERSION

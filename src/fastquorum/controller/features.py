@@ -23,6 +23,7 @@ from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesRespons
 from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
+from fastquorum.wire.topic_records import PartitionChangeRecord
 
 RESULTS_VERSION_MAX: Final = 1
 """The last version whose answer names each feature."""
@@ -66,6 +67,7 @@ def update_features(state: ControllerState, request: UpdateFeaturesRequest, vers
 def _records(state: ControllerState, wanted: Mapping[str, int]) -> Iterator[Message]:
     if wanted.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0:
         yield from _least_isr_of_the_cluster(state)
+        yield from _no_longer_eligible(state)
     for name, level in wanted.items():
         if name != KRAFT_VERSION:  # the quorum's own, and as it was
             yield FeatureLevelRecord(name=name, feature_level=level)
@@ -80,6 +82,19 @@ def _least_isr_of_the_cluster(state: ControllerState) -> Iterator[ConfigRecord]:
     for resource, values in sorted(configs.items(), key=lambda item: item[0]):
         if resource.type == ResourceType.BROKER and resource.name and name in values:
             yield ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=None)
+
+
+def _no_longer_eligible(state: ControllerState) -> Iterator[PartitionChangeRecord]:
+    """Whoever was eligible when that was given up may have missed what was committed since then. Not so where the ISR
+    is empty: nobody has led. Kafka leaves them eligible."""
+    if state.image.features.is_elr_enabled:
+        return
+    for topic in state.image.topics.sorted():
+        for number, partition in topic.partitions.items():
+            if partition.isr and (partition.elr or partition.last_known_elr):
+                yield PartitionChangeRecord(
+                    partition_id=number, topic_id=topic.id, eligible_leader_replicas=[], last_known_elr=[]
+                )
 
 
 # --- what may be ------------------------------------------------------------------------------------------------------
