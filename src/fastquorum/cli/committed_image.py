@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from fastquorum.cli.client import FETCH_BYTES, LOOK_AGAIN_S, QuorumClient, error_name
+from fastquorum.cli.client import FETCH_BYTES, LOOK_AGAIN_S, QuorumClient
 from fastquorum.cli.connection import Deadline, NoAnswer, NotSent
 from fastquorum.cli.output import progress
 from fastquorum.controller.image.fold import Fold
@@ -23,6 +23,7 @@ from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.offline import OfflineLog, StoredBatch
 from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Endpoint, Epoch, Offset, OffsetAndEpoch
 from fastquorum.wire import ErrorCode
+from fastquorum.wire.error_codes import error_name
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, TypeVar
 
 from fastquorum.cli.arguments import endpoint_text
-from fastquorum.cli.client import LOOK_AGAIN_S, QuorumClient, error_name
+from fastquorum.cli.client import LOOK_AGAIN_S, QuorumClient
 from fastquorum.cli.connection import Deadline, NoAnswer, NotSent
 from fastquorum.cli.output import tell, working
 from fastquorum.errors import NotReady, PeerProtocolError, RetriableError, UsageError
 from fastquorum.types import Endpoint
 from fastquorum.wire import API, ApiKey, ErrorCode, Message
+from fastquorum.wire.error_codes import error_name
 from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 
 M = TypeVar("M", bound=Message)

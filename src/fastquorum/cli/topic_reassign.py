@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain, load_kernels, parse_bootstrap
-from fastquorum.cli.client import QuorumClient, error_name
+from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.committed_image import committed_fold
 from fastquorum.cli.connection import Deadline
 from fastquorum.cli.controller_requests import ControllerClient
@@ -17,6 +17,7 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.partition import Partition
 from fastquorum.errors import PeerProtocolError, UsageError
 from fastquorum.types import NodeId
+from fastquorum.wire.error_codes import error_name
 from fastquorum.wire.partitions import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
 
 _VERSION: Final = 1
