@@ -1,6 +1,7 @@
 """The long run: many seeds of the real code, and for every mutant the first seed that catches it.
 
     python -m tests.sim.campaign --seeds 1:5001 --jobs 2 --report sim-campaign.json
+    python -m tests.sim.campaign --seeds 1:1001 --controller --seeds-only
     python -m tests.sim.campaign --mutants-only
 
 Known seeds go to tests/sim/known_seeds.json, which the tests read.
@@ -61,10 +62,10 @@ def _first_caught(name: str, reports: Iterable[sim.Report]) -> Caught | None:
     return None
 
 
-def sweep(seeds: range, jobs: int, limit_s: float) -> Iterator[sim.Report]:
+def sweep(seeds: range, jobs: int, limit_s: float, *, controller: bool) -> Iterator[sim.Report]:
     until = time.monotonic() + limit_s
     with get_context().Pool(jobs) as pool:
-        for report in pool.imap_unordered(sim.run_seed, seeds, chunksize=4):
+        for report in pool.imap_unordered(sim.run_cluster if controller else sim.run_seed, seeds, chunksize=4):
             yield report
             if limit_s and time.monotonic() > until:
                 pool.terminate()
@@ -77,6 +78,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit-s", type=float, default=0, help="stop the sweep after so many seconds; 0: never")
     parser.add_argument("--report", type=Path, help="write a JSON report here")
+    parser.add_argument("--controller", action="store_true", help="the seeds are of clusters")
     parser.add_argument("--mutants-only", action="store_true")
     parser.add_argument("--seeds-only", action="store_true")
     parser.add_argument("--mutant", action="append", help="only this one; may be repeated")
@@ -87,7 +89,7 @@ def main() -> int:
         failed |= not _search_mutants(arguments.jobs, arguments.mutant or list(MUTANTS), report)
     if not arguments.mutants_only:
         first, end = map(int, arguments.seeds.split(":"))
-        failed |= not _run_seeds(range(first, end), arguments.jobs, arguments.limit_s, report)
+        failed |= not _run_seeds(range(first, end), arguments, report)
     if arguments.report:
         arguments.report.write_text(json.dumps(report, indent=2) + "\n")
     return 1 if failed else 0
@@ -106,12 +108,12 @@ def _search_mutants(jobs: int, names: list[str], report: dict[str, Any]) -> bool
     return all(found.values())
 
 
-def _run_seeds(seeds: range, jobs: int, limit_s: float, report: dict[str, Any]) -> bool:
+def _run_seeds(seeds: range, arguments: argparse.Namespace, report: dict[str, Any]) -> bool:
     totals: Counter[str] = Counter()
     faults: Counter[str] = Counter()
     failures = []
     started = time.monotonic()
-    for each in sweep(seeds, jobs, limit_s):
+    for each in sweep(seeds, arguments.jobs, arguments.limit_s, controller=arguments.controller):
         totals.update(
             seeds=1, ok=each.ok, events=each.events, virtual_us=each.virtual_us, elections=each.elections,
             restarts=each.restarts, acknowledged=each.acknowledged, unknown=each.unknown, barriers=each.barriers,

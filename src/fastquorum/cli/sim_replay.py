@@ -20,12 +20,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.format == "json":
-        report = sim.replay(
-            arguments.seed, lambda line: print_json({"trace": line}), arguments.nodes, kernels=arguments.kernels
-        )
+    is_json = arguments.format == "json"
+    report = sim.replay(
+        arguments.seed,
+        (lambda line: print_json({"trace": line})) if is_json else print,
+        arguments.nodes,
+        kernels=arguments.kernels,
+        controller=arguments.controller,
+    )
+    if is_json:
         print_json(dataclasses.asdict(report))
     else:
-        report = sim.replay(arguments.seed, print, arguments.nodes, kernels=arguments.kernels)
         print(report)
     return 0 if report.ok else 1

@@ -29,10 +29,20 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
         default="mixed",
         help="mixed: some nodes native, some pure (default: mixed); the trace is the same",
     )
+    add_controller(parser)
+
+
+def add_controller(parser: argparse.ArgumentParser) -> None:
+    """`--controller`, of all commands that simulate."""
+    parser.add_argument(
+        "--controller",
+        action="store_true",
+        help="the nodes are the controllers of a cluster: brokers and an administrator use them, and fail as well",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    report = sim.run(arguments.seed, arguments.nodes, kernels=arguments.kernels)
+    report = sim.run(arguments.seed, arguments.nodes, kernels=arguments.kernels, controller=arguments.controller)
     if arguments.format == "json":
         print_json(dataclasses.asdict(report))
     else:

@@ -14,6 +14,7 @@ from typing import Literal
 from fastquorum import sim
 from fastquorum.cli.arguments import add_format, explain, positive
 from fastquorum.cli.output import print_json, progress
+from fastquorum.cli.sim_run import add_controller
 from fastquorum.errors import FatalError
 
 Kernels = Literal["mixed", "native", "pure"]
@@ -29,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", metavar="A:B", type=seeds, required=True)
     parser.add_argument("--jobs", metavar="J", type=positive, default=os.cpu_count() or 1, help="default: one per CPU")
     parser.add_argument("--kernels", choices=("mixed", "native", "pure"), default="mixed", help="default: mixed")
+    add_controller(parser)
     add_format(parser)
 
 
@@ -43,7 +45,7 @@ def seeds(text: str) -> range:
 def run(arguments: argparse.Namespace) -> int:
     failed = []
     with progress("seeds", len(arguments.seeds)) as advance:
-        for report in _reports(arguments.seeds, min(arguments.jobs, len(arguments.seeds)), arguments.kernels):
+        for report in _reports(arguments):
             advance(1)
             if not report.ok:
                 failed.append(report.seed)
@@ -57,17 +59,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _reports(wanted: range, jobs: int, kernels: Kernels) -> Iterator[sim.Report]:
+def _reports(arguments: argparse.Namespace) -> Iterator[sim.Report]:
     """In the order of the seeds: seed number n is the business of process n % jobs. FatalError if one dies."""
+    wanted: range = arguments.seeds
+    jobs, kernels, controller = min(arguments.jobs, len(wanted)), arguments.kernels, arguments.controller
     if jobs == 1:
-        yield from sim.sweep(wanted, kernels=kernels)
+        yield from sim.sweep(wanted, kernels=kernels, controller=controller)
         return
     # Spawned, not forked: the progress bar has a thread.
     context = multiprocessing.get_context("spawn")
     processes, receivers = [], []
     for number in range(jobs):
         receiver, sender = context.Pipe(duplex=False)
-        processes.append(context.Process(target=_simulate, args=(sender, wanted[number::jobs], kernels), daemon=True))
+        processes.append(
+            context.Process(target=_simulate, args=(sender, wanted[number::jobs], kernels, controller), daemon=True)
+        )
         receivers.append(receiver)
         processes[-1].start()
         sender.close()  # so that its end is heard of
@@ -76,15 +82,16 @@ def _reports(wanted: range, jobs: int, kernels: Kernels) -> Iterator[sim.Report]
             try:
                 yield receivers[number % jobs].recv()
             except EOFError as error:
-                raise FatalError(f"the process that simulated seed {seed} died: try `sim run --seed {seed}`") from error
+                how = f"sim run --seed {seed}{' --controller' if controller else ''}"
+                raise FatalError(f"the process that simulated seed {seed} died: try `{how}`") from error
     finally:
         for process in processes:
             process.terminate()
             process.join()
 
 
-def _simulate(sender: Connection, seeds: range, kernels: Kernels) -> None:
+def _simulate(sender: Connection, seeds: range, kernels: Kernels, controller: bool) -> None:
     """A process's work."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
-    for report in sim.sweep(seeds, kernels=kernels):
+    for report in sim.sweep(seeds, kernels=kernels, controller=controller):
         sender.send(report)

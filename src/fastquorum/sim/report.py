@@ -33,6 +33,8 @@ class Report:
     unknown: int
     barriers: int
     restarts: int
+    brokers: int = 0
+    """Of a cluster whose controllers the nodes are; 0: there is none."""
     faults: dict[str, int] = field(default_factory=dict)
     """Injected, by kind."""
     invariant: str = ""
@@ -44,12 +46,13 @@ class Report:
     @property
     def repro(self) -> str:
         """One line that shows a failure again."""
-        return f"fastquorum sim run --seed {self.seed}"
+        return f"fastquorum sim run --seed {self.seed}{' --controller' if self.brokers else ''}"
 
     def __str__(self) -> str:
         if self.ok:
             return (
-                f"seed {self.seed}: ok, {self.voters}+{self.observers} nodes, {self.events} events, "
+                f"seed {self.seed}: ok, {self.voters}+{self.observers} nodes, "
+                f"{f'{self.brokers} brokers, ' if self.brokers else ''}{self.events} events, "
                 f"{self.virtual_us / 1e6:.1f} virtual s, {self.elections} elections, {self.acknowledged} acknowledged, "
                 f"{self.restarts} restarts, trace {self.trace_hash}"
             )

@@ -69,17 +69,27 @@ def run_seed(seed: int) -> Report:
     return run(seed)
 
 
-def sweep(seeds: Iterable[int], *, kernels: KernelChoice = "mixed") -> Iterator[Report]:
+def run_cluster(seed: int) -> Report:
+    """`run` with controllers: as `run_seed`."""
+    return run(seed, controller=True)
+
+
+def sweep(seeds: Iterable[int], *, kernels: KernelChoice = "mixed", controller: bool = False) -> Iterator[Report]:
     """Simulate many seeds, one after another."""
     for seed in seeds:
-        yield run(seed, kernels=kernels)
+        yield run(seed, kernels=kernels, controller=controller)
 
 
 def replay(
-    seed: int, echo: Callable[[str], None], nodes: int | None = None, *, kernels: KernelChoice = "mixed"
+    seed: int,
+    echo: Callable[[str], None],
+    nodes: int | None = None,
+    *,
+    kernels: KernelChoice = "mixed",
+    controller: bool = False,
 ) -> Report:
     """Simulate a seed again and show everything that happens."""
-    return run(seed, nodes, kernels=kernels, echo=echo)
+    return run(seed, nodes, kernels=kernels, controller=controller, echo=echo)
 
 
 def _twins(choice: KernelChoice) -> tuple[Twin, ...]:
@@ -106,8 +116,11 @@ def _report(seed: int, world: World, violation: Violation | None) -> Report:
     ):
         if count:
             faults[kind] = count
+    if world.herd is not None:
+        faults |= world.herd.counts
     return Report(
         seed=seed,
+        brokers=0 if world.herd is None else len(world.herd.brokers),
         ok=violation is None,
         trace_hash=world.trace.digest,
         voters=world.swarm.voters,

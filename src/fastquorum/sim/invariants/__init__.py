@@ -26,11 +26,26 @@ Safety, at every moment:
 - S17: requests of another epoch are not served.
 - S22: nobody stands for election without pre-votes of a majority.
 - S23: a leader from whose voters no majority is heard any more leaves its lead in time.
+- S24: what a log no longer holds is in a durable snapshot, and a snapshot is the committed image at its end.
 - S25: after a crash recovery accepts the directory, and keeps at least everything that was durable.
 - S28: an append of several records is there as a whole, in one piece, or not at all.
 - S29: after a failed sync or save a node says nothing more.
 - S30: entries that were cut off do not come back by a restart.
 - F20: a leader whose disk does not come back from a sync leaves its lead in time.
+
+Of a cluster (`sim.cluster.metadata`), on the committed metadata:
+- C1: a leader is in sync, registered and unfenced; in its controlled shutdown it leads only what nobody else could.
+- C2: an ISR is a part of the replicas, which are distinct; without eligible leader replicas it is never empty.
+- C3: whoever joins an ISR is registered, unfenced, not shutting down, and joins by its present broker epoch.
+- C4: a broker epoch is the offset of its registration, grows, and stays with its incarnation.
+- C5: leader and partition epochs never fall; a change of leader raises the one, any change the other by one.
+- C6: requests of former epochs are refused, and what is ahead of the controller is not for this controller.
+- C7: nobody takes the id of a broker that is heard, and no broker of another cluster is taken in.
+- C8: who is heard, or could not be since the lead began, is not fenced; who has not read its registration stays fenced.
+- C9: nobody is elected uncleanly unless that is allowed or asked for.
+- C10: a replica goes only when those that are to take its place are in sync; taking back restores what was.
+- C15: a user creates no internal topic, and topic ids are unique.
+- C16: every replica's image is what was committed.
 
 The lane's seven rules (`kernels/lane.py` has them in full). R1, R3 and R6 are checked by name; a breach of another
 shows in the promise that it serves:
@@ -47,5 +62,7 @@ Progress, once the faults end:
 - L2: every append is settled.
 - L3: the mended nodes' logs become equal, and durable to their ends.
 - L4: then nobody is elected without a reason.
+- L8: every living broker is unfenced.
+- L9: every partition with a living replica that may lead has a leader, and all living replicas are in sync.
 - L12: messages do not breed messages without end.
 """

@@ -1,0 +1,47 @@
+"""Seeds of simulated clusters: brokers and an administrator on the real controllers, faults of both, and no promise
+broken; C1 to C16, S24, L8, L9."""
+
+import os
+from collections import Counter
+from multiprocessing import get_context
+
+import pytest
+
+from fastquorum import sim
+from fastquorum.sim.cluster.herd import KINDS
+
+SEEDS = 60
+
+
+@pytest.fixture(scope="module")
+def reports() -> list[sim.Report]:
+    with get_context("spawn").Pool(os.cpu_count()) as pool:
+        return list(pool.imap_unordered(sim.run_cluster, range(1, SEEDS + 1), chunksize=2))
+
+
+@pytest.mark.timeout(900)  # the first is charged with all the seeds
+def test_no_promise_is_broken(reports: list[sim.Report]) -> None:
+    assert "\n".join(str(report) for report in reports if not report.ok) == ""
+
+
+@pytest.mark.timeout(900)
+def test_every_kind_of_fault_strikes_brokers_and_controllers(reports: list[sim.Report]) -> None:
+    faults: Counter[str] = Counter()
+    for report in reports:
+        faults.update(report.faults)
+    assert {f"broker {kind}" for kind in KINDS} <= set(faults)
+    assert {"kill", "power", "freeze", "stall", "isolate", "split"} <= set(faults)
+    assert {report.brokers for report in reports} == {2, 3, 4, 5}
+
+
+def test_neither_kernels_nor_a_repetition_show() -> None:
+    pure = sim.run(9, kernels="pure", controller=True)
+    assert pure.ok, str(pure)
+    assert sim.run(9, kernels="native", controller=True) == pure
+    assert sim.run(9, kernels="mixed", controller=True).trace_hash == pure.trace_hash
+
+
+def test_a_report_says_how_it_is_had_again() -> None:
+    report = sim.run(2, controller=True)
+    assert report.repro == "fastquorum sim run --seed 2 --controller"
+    assert f"{report.brokers} brokers" in str(report)
