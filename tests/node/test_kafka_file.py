@@ -59,10 +59,8 @@ def test_the_file_that_kafka_ships_does_as_it_is(tmp_path: Path) -> None:
 
 
 def test_what_means_nothing_here_is_named(tmp_path: Path) -> None:
-    settings, ignored = read(
-        tmp_path, STOCK + "metadata.log.max.snapshot.interval.ms=1\nauto.create.topics.enable=true\n"
-    )
-    assert ignored == ["auto.create.topics.enable", "metadata.log.max.snapshot.interval.ms"]
+    settings, ignored = read(tmp_path, STOCK + "log.retention.ms=1\nauto.create.topics.enable=true\n")
+    assert ignored == ["auto.create.topics.enable", "log.retention.ms"]
     assert settings.controller
 
 
