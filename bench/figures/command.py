@@ -15,7 +15,7 @@ from bench import floors
 from bench.compare.cluster import ContenderFailed
 from bench.compare.workload import BadAnswer
 from bench.facts import facts
-from bench.figures import barriers, batches, failover, idle, overload, recovery, scale, slow_python, twins
+from bench.figures import barriers, batches, failover, idle, image, overload, recovery, scale, slow_python, twins
 from bench.figures.figure import Figure, Measured, Row, Setting
 from bench.measure import Spread
 from bench.report import facts_lines, table
@@ -31,6 +31,7 @@ FIGURES: Final = (
     Figure("native over pure", "whole quorums, every workload of `bench commit`", twins.measure),
     Figure("slow python", "p99 of Kafka clients with a Python thread computing beside each node", slow_python.measure),
     Figure("overload", "twice the knee offered: throughput over the knee's, refusals, memory", overload.measure),
+    Figure("image", "the controller's image at 1,000,000 partitions: fold, memory, heartbeats, fencing", image.measure),
     Figure("bytes", "records a second in batches of 1,000 over the C floor", batches.measure),
 )
 INTERRUPTED: Final = 130

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from fastquorum.kernels import load
 from fastquorum.wire import to_json
+from fastquorum.wire.codec import codec_of
 from fastquorum.wire.control_records import (
     ControlRecordType,
     control_type,
@@ -32,6 +34,9 @@ LABELS = {
 }
 
 
+NATIVE = codec_of(load("native"))
+
+
 def as_dumped(record: LogRecord) -> str:
     """The record as kafka-dump-log prints it; checks on the way that it encodes back."""
     if record.control:
@@ -41,6 +46,7 @@ def as_dumped(record: LogRecord) -> str:
         assert encode_control_record(message) == (record.key, record.value)
         return LABELS[kind] + json.dumps(to_json(message, 0), separators=(",", ":"))
     message, version = decode_metadata_record(record.value)
+    assert decode_metadata_record(record.value, NATIVE) == (message, version)
     assert encode_metadata_record(message, version) == record.value
     value = {"type": record_type_name(type(message)), "version": version, "data": to_json(message, version)}
     return "payload: " + json.dumps(value, separators=(",", ":"))

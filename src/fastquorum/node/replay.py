@@ -6,7 +6,10 @@ A record that does not fit stops the replica, leader or follower: going on witho
 lose it for good (KAFKA-14275, KAFKA-14203). Source: Kafka `MetadataLoader`.
 """
 
+import gc
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +21,7 @@ from fastquorum.node.log_reader import LogReader
 from fastquorum.node.shell import Shell
 from fastquorum.storage.names import checkpoint_name
 from fastquorum.types import Offset, OffsetAndEpoch
+from fastquorum.wire.codec import Codec, codec_of
 from fastquorum.wire.metadata_records import decode_metadata_record
 
 TURN_BYTES: Final = 256 * 1024
@@ -110,6 +114,25 @@ class Replay:
 def fold_batches(kernels: Kernels, data: bytes, fold: Fold) -> None:
     """Take in what whole, checked batches hold from where the fold stands. ImageFailed, naming the record that does not
     fit."""
+    codec = codec_of(kernels)
+    with _collector_at_rest():
+        _fold(kernels, data, fold, codec)
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """What a fold makes is kept, and has no cycles: to look for some in all of it, over and over, takes longer than to
+    make it. For a turn's time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _fold(kernels: Kernels, data: bytes, fold: Fold, codec: Codec) -> None:
     for info in kernels.batch_headers(data, verify_crc=False):
         if info.is_control:
             fold.skip(info.last_offset + 1, info.leader_epoch, info.max_timestamp_ms)
@@ -118,7 +141,7 @@ def fold_batches(kernels: Kernels, data: bytes, fold: Fold) -> None:
             if record.offset < fold.next_offset:
                 continue
             try:
-                message, _ = decode_metadata_record(record.value or b"")
+                message, _ = decode_metadata_record(record.value or b"", codec)
             except WireError as error:
                 raise ImageFailed(f"it is no metadata record: {error}", "record", record.offset) from error
             fold.add(record.offset, message, info.leader_epoch, info.max_timestamp_ms)

@@ -10,6 +10,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.storage.checkpoint import CheckpointTimes, checkpoint_batches
 from fastquorum.storage.offline import OfflineLog, StoredBatch
 from fastquorum.types import Offset, OffsetAndEpoch, VoterSet
+from fastquorum.wire.codec import codec_of
 from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
 
 
@@ -106,13 +107,14 @@ def fold_batch(fold: Fold, kernels: Kernels, batch: StoredBatch, end_offset: Off
         end = info.last_offset + 1
         fold.skip(end if end_offset is None else min(end, end_offset), info.leader_epoch, info.max_timestamp_ms)
         return
+    codec = codec_of(kernels)
     for offset, value in _records(kernels, batch):
         if offset < fold.next_offset:
             continue
         if end_offset is not None and offset >= end_offset:
             return
         try:
-            message, _ = decode_metadata_record(value)
+            message, _ = decode_metadata_record(value, codec)
         except WireError as error:
             raise ImageFailed(f"it is no metadata record: {error}", "record", offset) from error
         fold.add(offset, message, info.leader_epoch, info.max_timestamp_ms)

@@ -10,13 +10,17 @@ from typing import Final
 from fastquorum.errors import UnsupportedVersion, WireError
 from fastquorum.kernels import Buffer
 from fastquorum.wire import access_records, broker_records, cluster_records, topic_records
-from fastquorum.wire.codec import decode_prefix, encode
+from fastquorum.wire.codec import GENERATED, Codec, encode
 from fastquorum.wire.generated import trailing_bytes
 from fastquorum.wire.message import Message
 from fastquorum.wire.varint import Malformed, read_uvarint, uvarint
 
 FRAME_VERSION: Final = 1
 _FRAME: Final = "MetadataRecord"
+_SHORT: Final = 3
+"""Bytes of a frame whose numbers take one each."""
+_CONTINUES: Final = 0x80
+"""In a byte of a uvarint: another follows."""
 
 
 def _registry(modules: Iterable[object]) -> Mapping[int, type[Message]]:
@@ -40,14 +44,29 @@ def encode_metadata_record(record: Message, version: int) -> bytes:
     return bytes((FRAME_VERSION, declared.api_key)) + uvarint(version) + encode(record, version)
 
 
-def decode_metadata_record(value: Buffer) -> tuple[Message, int]:
-    """A metadata record and its version.
+def decode_metadata_record(value: Buffer, codec: Codec = GENERATED) -> tuple[Message, int]:
+    """A metadata record and its version; `codec` is a kernel set's where speed counts.
 
     Raises:
         WireError: the frame or the message is malformed, or bytes follow it.
         UnsupportedVersion: the key, or this version of it, is unknown.
     """
     data = value if isinstance(value, bytes) else bytes(value)
+    if len(data) > _SHORT and data[0] == FRAME_VERSION and data[1] < _CONTINUES and data[2] < _CONTINUES:
+        key, version, position = data[1], data[2], _SHORT  # as all are that Kafka writes
+    else:
+        key, version, position = _frame(data)
+    cls = METADATA_RECORDS.get(key)
+    if cls is None:
+        raise UnsupportedVersion(f"no metadata record has the key {key}", _FRAME, version, api_key=key)
+    record, end = codec.decode_prefix(cls, version, data, position)
+    if end != len(data):
+        raise trailing_bytes(cls, version, end, len(data))
+    return record, version
+
+
+def _frame(data: bytes) -> tuple[int, int, int]:
+    """Key and version, and where the message begins. WireError."""
     position = 0
     numbers = []
     for field in ("frame_version", "key", "version"):
@@ -59,14 +78,7 @@ def decode_metadata_record(value: Buffer) -> tuple[Message, int]:
         numbers.append(number)
         if field == "frame_version" and number != FRAME_VERSION:
             raise WireError(f"frame version {number} is unknown", _FRAME, field=field, position=0)
-    _, key, version = numbers
-    cls = METADATA_RECORDS.get(key)
-    if cls is None:
-        raise UnsupportedVersion(f"no metadata record has the key {key}", _FRAME, version, api_key=key)
-    record, end = decode_prefix(cls, version, data, position)
-    if end != len(data):
-        raise trailing_bytes(cls, version, end, len(data))
-    return record, version
+    return numbers[1], numbers[2], position
 
 
 def record_type_name(cls: type[Message]) -> str:

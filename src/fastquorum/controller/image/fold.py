@@ -25,6 +25,7 @@ class Place(NamedTuple):
 
 
 START: Final = Place()
+_TRANSACTION_RECORDS: Final = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord})
 
 
 class Fold:
@@ -34,7 +35,8 @@ class Fold:
         self._image = image
         self._editor: ImageEditor | None = None
         """Has what was applied since the image was last asked for."""
-        self._place = place
+        self._last: tuple[Offset, Epoch, int] = place
+        """The place, as the arguments of `Place`: made when it is asked for."""
         self._next_offset = place.end_offset
         self._pending: list[tuple[Offset, Message]] | None = None
         """The records of the transaction that is open."""
@@ -48,7 +50,7 @@ class Fold:
 
     @property
     def place(self) -> Place:
-        return self._place
+        return Place(*self._last)
 
     @property
     def is_in_transaction(self) -> bool:
@@ -63,29 +65,30 @@ class Fold:
         """One record more. ImageFailed, naming record and offset, if it does not fit."""
         self._next_offset = offset + 1
         kind = record.__class__
-        if kind is BeginTransactionRecord:
+        if kind not in _TRANSACTION_RECORDS:
+            if self._pending is not None:
+                self._pending.append((offset, record))
+                return
+            self._apply(offset, record)
+        elif kind is BeginTransactionRecord:
             if self._pending is not None:
                 raise _misplaced(kind, offset, "a transaction is open already")
             self._pending = []
-        elif kind is EndTransactionRecord or kind is AbortTransactionRecord:
+            return
+        else:
             pending, self._pending = self._pending, None
             if pending is None:
                 raise _misplaced(kind, offset, "no transaction is open")
             if kind is EndTransactionRecord:
                 for held_offset, held in pending:
                     self._apply(held_offset, held)
-        elif self._pending is not None:
-            self._pending.append((offset, record))
-        else:
-            self._apply(offset, record)
-        if self._pending is None:
-            self._place = Place(offset + 1, epoch, timestamp_ms)
+        self._last = offset + 1, epoch, timestamp_ms
 
     def skip(self, end_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:
         """Records of the quorum's own, up to end_offset: they say nothing of the metadata."""
         self._next_offset = end_offset
         if self._pending is None:
-            self._place = Place(end_offset, epoch, timestamp_ms)
+            self._last = end_offset, epoch, timestamp_ms
 
     def _apply(self, offset: Offset, record: Message) -> None:
         if self._editor is None:

@@ -63,15 +63,15 @@ class Partition(NamedTuple):
 
 def partition_of(record: PartitionRecord) -> Partition:
     """The partition that a PartitionRecord makes. ValueError if it contradicts itself."""
-    replicas, isr = tuple(record.replicas), tuple(record.isr)
+    replicas = tuple(record.replicas)
     return Partition(
         replicas,
         _directories(record.directories, len(replicas)),
-        replicas if isr == replicas else isr,  # shared: most partitions are in sync
+        replicas if record.isr == record.replicas else tuple(record.isr),  # shared: most partitions are in sync
         record.leader,
         record.leader_epoch,
         record.partition_epoch,
-        Recovery(record.leader_recovery_state).value,
+        _recovery(record.leader_recovery_state),
         tuple(record.removing_replicas),
         tuple(record.adding_replicas),
         tuple(record.eligible_leader_replicas or ()),
@@ -93,7 +93,7 @@ def changed(partition: Partition, record: PartitionChangeRecord) -> Partition:
         record.leader if is_election else partition.leader,
         partition.leader_epoch + is_election,
         partition.partition_epoch + 1,
-        partition.recovery if recovery == RECOVERY_UNCHANGED else Recovery(recovery).value,
+        partition.recovery if recovery == RECOVERY_UNCHANGED else _recovery(recovery),
         _or(record.removing_replicas, partition.removing),
         _or(record.adding_replicas, partition.adding),
         _or(record.eligible_leader_replicas, partition.elr),
@@ -131,8 +131,16 @@ def _or(new: list[NodeId] | None, old: tuple[NodeId, ...]) -> tuple[NodeId, ...]
     return old if new is None else tuple(new)
 
 
+def _recovery(state: int) -> int:
+    if state not in (0, 1):  # an enumeration's call takes as long as all the rest of a partition
+        raise ValueError(f"{state} is not a valid Recovery")
+    return state
+
+
 def _directories(given: "list[Uuid] | tuple[Uuid, ...]", replica_count: int) -> tuple[Uuid, ...]:
     """One for each replica. None at all, or all of them migrating, stands for as many migrating ones."""
+    if len(given) == replica_count and given[0] != DIRECTORY_MIGRATING:
+        return tuple(given)
     if all(directory == DIRECTORY_MIGRATING for directory in given):
         return _MIGRATING[replica_count] if replica_count < len(_MIGRATING) else (DIRECTORY_MIGRATING,) * replica_count
     if len(given) != replica_count:

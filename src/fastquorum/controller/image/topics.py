@@ -97,7 +97,8 @@ class TopicsEditor:
     def create_partition(self, record: PartitionRecord) -> None:
         if record.partition_id < 0:
             raise ValueError(f"partition {record.partition_id}")
-        self._changes(record.topic_id).partitions[record.partition_id] = partition_of(record)
+        changes = self._changed.get(record.topic_id) or self._changes(record.topic_id)
+        changes.partitions[record.partition_id] = partition_of(record)
 
     def change_partition(self, record: PartitionChangeRecord) -> None:
         changes = self._changes(record.topic_id)
