@@ -3,8 +3,6 @@
 import base64
 import json
 import os
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,20 +13,18 @@ from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.connection import Deadline
 from fastquorum.cli.demo.appender import Acknowledged, Appender
 from fastquorum.cli.demo.killer import Killer
-from fastquorum.cli.demo.nodes import Nodes, start_nodes
+from fastquorum.cli.demo.nodes import Nodes, caught_up_leader, start_nodes
 from fastquorum.cli.demo.screen import Screen
+from fastquorum.cli.demo.stage import Ended, on_stage
 from fastquorum.cli.demo.verdict import Verdict, judge
 from fastquorum.data import carried_records
-from fastquorum.errors import DirectoryError, FastQuorumError, NotReady
+from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
-from fastquorum.types import NO_NODE, NodeId
 
 KILLS: Final = 2
 HELD_BACK: Final = 3
 """Records that wait for the last kill: those before it may be appended sooner than the leader is found and killed."""
 APPEND_S: Final = 120.0
-CATCH_UP_S: Final = 10.0
-EXIT_RED: Final = 1
 LEDGER: Final = "acknowledged.jsonl"
 
 
@@ -68,31 +64,12 @@ def play(options: Options, screen: Screen, before_verdict: Callable[[Sequence[st
     `before_verdict` is called with the data directories when the nodes have stopped: tests damage one there.
     """
     kernels = load_kernels("pure" if options.kernels == "pure" else "native")
-    root = _stage(options.keep)
-    try:
+
+    def act(root: str) -> Ended:
         outcome, verdict = _play(root, options.nodes, kernels, screen, before_verdict)
-    except BaseException:
-        if options.keep is None:
-            shutil.rmtree(root, ignore_errors=True)
-        raise
-    # What went wrong is worth looking at.
-    is_left = options.keep is not None or not verdict.is_green
-    screen.verdict(outcome, verdict, root if is_left else None)
-    if not is_left:
-        shutil.rmtree(root, ignore_errors=True)
-    return 0 if verdict.is_green else EXIT_RED
+        return Ended(verdict.is_green, lambda kept: screen.verdict(outcome, verdict, kept))
 
-
-def _stage(keep: str | None) -> str:
-    if keep is None:
-        return tempfile.mkdtemp(prefix="fastquorum-demo-")
-    try:
-        os.makedirs(keep, exist_ok=True)
-        if os.listdir(keep):
-            raise DirectoryError("is not empty", "give --keep a new or empty directory", keep)
-    except OSError as error:
-        raise DirectoryError(f"cannot be used: {error.strerror}", "choose another directory", keep) from error
-    return os.path.abspath(keep)
+    return on_stage(options.keep, act)
 
 
 def _play(
@@ -108,7 +85,7 @@ def _play(
     try:
         appender, kills, seconds, error = _append(nodes, records, kernels, screen)
         screen.say("the nodes stop")
-        unwell = nodes.stop(_caught_up_leader(nodes, kernels))
+        unwell = nodes.stop(caught_up_leader(nodes, kernels))
     finally:
         nodes.kill()
     _keep_ledger(root, appender.ledger)
@@ -159,22 +136,6 @@ def _append(
             seconds = time.monotonic() - began
             killer.stop()
     return appender, killer.kills, seconds, error or killer.error
-
-
-def _caught_up_leader(nodes: Nodes, kernels: Kernels) -> NodeId:
-    """The leader, once every node has everything; NO_NODE if that does not happen: the verdict will tell."""
-    deadline = Deadline(CATCH_UP_S)
-    try:
-        with QuorumClient(nodes.endpoints, kernels) as client:
-            while not deadline.is_over:
-                partition = client.describe(deadline).topics[0].partitions[0]
-                ends = {row.log_end_offset for row in partition.current_voters}
-                if ends == {partition.high_watermark}:
-                    return partition.leader_id
-                time.sleep(0.02)
-    except NotReady:
-        pass
-    return NO_NODE
 
 
 def _outcome(records: int, appender: Appender, kills: int, seconds: float, verdict: Verdict) -> Outcome:
