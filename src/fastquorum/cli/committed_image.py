@@ -9,6 +9,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Final, NamedTuple
 
 from fastquorum.cli.client import FETCH_BYTES, LOOK_AGAIN_S, QuorumClient
@@ -61,7 +62,14 @@ class _Moved(Exception):
     """Who was read from does not serve it any more."""
 
 
-def committed_fold(client: QuorumClient, kernels: Kernels, timeout_s: float, end_offset: Offset | None = None) -> Fold:
+def committed_fold(
+    client: QuorumClient,
+    kernels: Kernels,
+    timeout_s: float,
+    end_offset: Offset | None = None,
+    *,
+    shows_progress: bool = True,
+) -> Fold:
     """What the committed records below end_offset (None: all that are committed now) come to.
 
     Args:
@@ -72,7 +80,8 @@ def committed_fold(client: QuorumClient, kernels: Kernels, timeout_s: float, end
         UsageError: the quorum keeps no metadata.
         ImageFailed, CorruptionError: as `fold_log`.
     """
-    return _Reader(client, kernels, timeout_s, end_offset).read()
+    reader = _Reader(client, kernels, timeout_s, end_offset)
+    return reader.read("reading the metadata log" if shows_progress else None)
 
 
 class _Reader:
@@ -88,10 +97,11 @@ class _Reader:
         self._last_epoch: Epoch = 0
         """Of the record before the fold's next."""
 
-    def read(self) -> Fold:
+    def read(self, description: str | None) -> Fold:
+        """With a description, progress is shown where somebody watches."""
         source = self._find()
         end = self._end(source)
-        with progress("reading the metadata log", end) as advance:
+        with progress(description, end) if description is not None else nullcontext(_unseen) as advance:
             done = 0
             while self._fold.next_offset < end:
                 try:
@@ -219,6 +229,10 @@ class _Reader:
         if response.error_code or len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
             raise PeerProtocolError(f"FetchSnapshot: {error_name(response.error_code)}")
         return response.topics[0].partitions[0]
+
+
+def _unseen(_: int) -> None:
+    pass
 
 
 def _refusal(endpoint: Endpoint, code: int) -> str:

@@ -3,7 +3,7 @@
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
@@ -23,6 +23,7 @@ from fastquorum.cli.demo.verdict import Verdict
 from fastquorum.cli.output import print_json
 
 if TYPE_CHECKING:
+    from fastquorum.cli.demo.cluster import ClusterOutcome
     from fastquorum.cli.demo.play import Outcome
 
 
@@ -38,6 +39,9 @@ class Screen(Protocol):
     def verdict(self, outcome: "Outcome", verdict: Verdict, kept: str | None) -> None:
         """The end; `kept` is where the directories were left."""
 
+    def cluster_verdict(self, outcome: "ClusterOutcome", kept: str | None) -> None:
+        """The end of a cluster's demo."""
+
 
 class JsonScreen:
     """One object in the end."""
@@ -50,6 +54,9 @@ class JsonScreen:
         yield lambda: None
 
     def verdict(self, outcome: "Outcome", verdict: Verdict, kept: str | None) -> None:
+        print_json(outcome._asdict())
+
+    def cluster_verdict(self, outcome: "ClusterOutcome", kept: str | None) -> None:
         print_json(outcome._asdict())
 
 
@@ -104,13 +111,34 @@ class TextScreen:
         show(f"  logs          {'identical, byte by byte' if outcome.replicas_identical else 'they differ'}")
         show(f"  they say      {outcome.topics} topics, {outcome.partitions} partitions, {outcome.brokers} brokers")
         show(f"  brokers       {brokers}")
+        self._end(verdict.problems, kept, "Nothing was lost.")
+
+    def cluster_verdict(self, outcome: "ClusterOutcome", kept: str | None) -> None:
+        show = self._console.print
+        show()
+        show(
+            f"  acknowledged  registrations {outcome.registrations}, topics {outcome.topics}, "
+            f"fencings {outcome.fencings}, leaves {outcome.leaves}"
+        )
+        show(f"  lost          {outcome.lost}")
+        show(f"  kill -9       {outcome.kills}, elections {outcome.elections}")
+        show(f"  fenced        {outcome.fenced_after_s:.2f} s after a broker's death")
+        show(f"  taken over    {outcome.taken_over_after_s:.2f} s after the active controller's")
+        show(f"  refused       {', '.join(outcome.refusals)}")
+        images = f"equal at offset {outcome.end_offset}" if outcome.images_equal else "they differ"
+        show(f"  images        {images}, {outcome.partitions} partitions")
+        show(f"  fenced leads  {outcome.fenced_leads}, at any offset")
+        self._end(outcome.problems, kept, "Nothing was lost, and nobody led who was fenced.")
+
+    def _end(self, problems: Sequence[str], kept: str | None, words_if_green: str) -> None:
+        show = self._console.print
         if kept is not None:
             show(f"  left in       {kept}")
         show()
-        for problem in verdict.problems:
+        for problem in problems:
             show(f"  [bold red]![/] {escape(problem)}")
-        colour = "green" if verdict.is_green else "red"
-        words = "Nothing was lost." if verdict.is_green else "This is not what was promised."
+        colour = "red" if problems else "green"
+        words = "This is not what was promised." if problems else words_if_green
         show(f"[bold {colour}]{colour.upper()}[/]  {words}")
 
 

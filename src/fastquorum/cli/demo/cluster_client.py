@@ -1,0 +1,110 @@
+"""What the demo asks of a cluster's controllers, and how it looks at what they have committed."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from fastquorum.cli.client import LOOK_AGAIN_S, QuorumClient
+from fastquorum.cli.committed_image import committed_fold
+from fastquorum.cli.connection import Deadline
+from fastquorum.cli.controller_requests import ControllerClient, only
+from fastquorum.cli.demo.cluster_ledger import Created
+from fastquorum.controller.image.fold import Fold
+from fastquorum.controller.image.image import Image
+from fastquorum.errors import NotReady
+from fastquorum.kernels import Kernels
+from fastquorum.types import NO_NODE, Endpoint, NodeId, Uuid
+from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from fastquorum.wire.error_codes import error_name
+from fastquorum.wire.partitions import AlterPartitionRequest, AlterPartitionResponse
+from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
+
+ANSWER_S: Final = 20.0
+"""Within which a question is answered, and what is waited for is committed."""
+_CREATE_TOPICS_VERSION: Final = 7
+_HEARTBEAT_VERSION: Final = 1
+_ALTER_PARTITION_VERSION: Final = 3
+
+
+class ClusterClient:
+    """Asks whoever is the active controller. A context manager."""
+
+    def __init__(self, endpoints: tuple[Endpoint, ...], kernels: Kernels) -> None:
+        self._client = QuorumClient(endpoints, kernels)
+        self._kernels = kernels
+
+    def __enter__(self) -> "ClusterClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def active_controller(self, former: NodeId = NO_NODE) -> NodeId:
+        """Who it is, once that is another than `former`. NotReady."""
+        deadline = Deadline(ANSWER_S)
+        while True:
+            self._client.forget_leader()
+            leader = self._client.describe(deadline).topics[0].partitions[0].leader_id
+            if leader not in (former, NO_NODE):
+                return leader
+            if deadline.is_over:
+                raise NotReady(f"nobody takes over from controller {former}")
+            time.sleep(LOOK_AGAIN_S)
+
+    def committed(self) -> Fold:
+        """Everything that is committed. NotReady."""
+        return committed_fold(self._client, self._kernels, ANSWER_S, shows_progress=False)
+
+    def wait_committed(self, is_it: Callable[[Image], bool], what: str) -> Fold:
+        """Everything that is committed, once it is so. NotReady: `what` says what is not."""
+        deadline = Deadline(ANSWER_S)
+        while True:
+            fold = self.committed()
+            if is_it(fold.image):
+                return fold
+            if deadline.is_over:
+                raise NotReady(f"after {deadline.timeout_s:g} s, {what}")
+            time.sleep(LOOK_AGAIN_S)
+
+    def create_topic(self, name: str, partitions: int, replicas: int) -> Created:
+        """A topic, placed by the controller. UsageError if it is refused, ChangeUnknown."""
+        deadline = Deadline(ANSWER_S)
+        asked = CreateTopicsRequest.CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=replicas, assignments=[], configs=[]
+        )
+        asking = self._asking(deadline, f"topic {name} was created")
+        request = CreateTopicsRequest(topics=[asked], timeout_ms=deadline.left_ms)
+        answer = asking.ask(
+            request, _CREATE_TOPICS_VERSION, CreateTopicsResponse, lambda told: only(told.topics).error_code
+        )
+        told = only(answer.topics)
+        asking.check(told.error_code, told.error_message)
+        return Created(told.name, told.topic_id, told.num_partitions)
+
+    def beat(self, broker_id: NodeId, epoch: int) -> str:
+        """A heartbeat in a broker's name, under a token it had: Kafka's name of what is answered."""
+        request = BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=epoch, current_metadata_offset=epoch)
+        asking = self._asking(Deadline(ANSWER_S), f"broker {broker_id} was heard")
+        answer = asking.ask(request, _HEARTBEAT_VERSION, BrokerHeartbeatResponse, lambda told: told.error_code)
+        return error_name(answer.error_code)
+
+    def claim_isr(self, broker_id: NodeId, epoch: int, topic_id: Uuid, number: int, former: tuple[int, int]) -> str:
+        """A partition's ISR of itself alone, proposed in the name of a broker that led it, under the leader epoch and
+        partition epoch of that time: Kafka's name of what is answered."""
+        leader_epoch, partition_epoch = former
+        topic = AlterPartitionRequest.TopicData
+        claimed = topic.PartitionData(
+            partition_index=number,
+            leader_epoch=leader_epoch,
+            partition_epoch=partition_epoch,
+            new_isr_with_epochs=[topic.PartitionData.BrokerState(broker_id=broker_id, broker_epoch=epoch)],
+        )
+        request = AlterPartitionRequest(
+            broker_id=broker_id, broker_epoch=epoch, topics=[topic(topic_id=topic_id, partitions=[claimed])]
+        )
+        asking = self._asking(Deadline(ANSWER_S), f"broker {broker_id} changed an ISR")
+        answer = asking.ask(request, _ALTER_PARTITION_VERSION, AlterPartitionResponse, lambda told: told.error_code)
+        return error_name(answer.error_code or only(only(answer.topics).partitions).error_code)
+
+    def _asking(self, deadline: Deadline, change: str) -> ControllerClient:
+        return ControllerClient(self._client, deadline, change=change, look="fastquorum image")
