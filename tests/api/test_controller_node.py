@@ -2,12 +2,14 @@
 
 import asyncio
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import fastquorum as fq
 from fastquorum import sync
+from fastquorum.controller.image.registrations import Controller
 from fastquorum.errors import ConfigError, UsageError
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, trio
 
@@ -106,3 +108,40 @@ def test_a_log_stays_small_and_whoever_lost_it_begins_with_a_snapshot(tmp_path: 
     assert all(log.verify().is_sound for log in logs)
     images = [log.image() for log in logs]
     assert images[0] == images[1] == images[2]
+
+
+def registered(node: sync.Quorum) -> dict[int, Controller]:
+    """As the node shows the committed metadata."""
+    role = node._node._replica.controller
+    assert role is not None
+    return dict(role.replay.image.controllers)
+
+
+def until(node: sync.Quorum, is_so: Callable[[dict[int, Controller]], bool]) -> dict[int, Controller]:
+    """The registrations, once they are so. No-ops keep the node telling of commits."""
+    for _ in node.committed(progress=True):
+        if is_so(found := registered(node)):
+            return found
+    raise AssertionError("the node is closed")
+
+
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+def test_every_controller_registers_and_a_restart_as_another_incarnation(tmp_path: Path, kernels: str) -> None:
+    with trio(tmp_path, log="metadata", controller=True, idle_us_max=20_000, kernels=kernels) as nodes:
+        seen = [until(node, lambda found: len(found) == 3) for node in nodes.nodes.values()]
+        assert seen[0] == seen[1] == seen[2]
+        before = seen[0]
+        assert sorted(before) == [1, 2, 3]
+        for node_id, port in enumerate(nodes.ports, start=1):
+            (listener,) = before[node_id].listeners
+            assert (listener.host, listener.port) == ("127.0.0.1", port)
+            assert before[node_id].features == before[1].features
+        for node_id in (1, 2, 3):  # whoever leads is among them
+            nodes.crash(node_id)
+            nodes.open(node_id)
+            nodes.ready()
+            after = until(
+                nodes.nodes[node_id],
+                lambda found, node_id=node_id: found[node_id].incarnation_id != before[node_id].incarnation_id,
+            )
+            assert after[node_id]._replace(incarnation_id=before[node_id].incarnation_id) == before[node_id]

@@ -43,12 +43,18 @@ TOPIC_ID = uuid(1)
 class Controller:
     """Time moves by `wait` alone."""
 
-    def __init__(self, *, level: int = 30, elr: bool = False, **settings: Any) -> None:
+    def __init__(
+        self, *, level: int = 30, elr: bool = False, static_voters: Sequence[NodeId] = (), **settings: Any
+    ) -> None:
+        """Controller 1; of some voters that nobody can change, if there are any."""
         self.now_us = 1_000 * SECOND
         self.records: list[Message] = []
         """All that were ever written, by offset."""
         self.settings = ControllerSettings(CLUSTER_ID, **settings)
-        self.state = ControllerState(self.settings, EMPTY, 0, 1, self.now_us)
+        kraft_version = 0 if static_voters else 1
+        self.state = ControllerState(
+            self.settings, EMPTY, 0, kraft_version, self.now_us, node_id=1, static_voters=static_voters
+        )
         self.write(FeatureLevelRecord(name="metadata.version", feature_level=level))
         if elr:
             self.write(FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1))

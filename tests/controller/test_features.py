@@ -4,18 +4,19 @@ from typing import Any
 
 import pytest
 
-from fastquorum.controller import features
+from fastquorum.controller import brokers, features
 from fastquorum.controller.configs import Operation
+from fastquorum.controller.decisions import Refused
 from fastquorum.controller.features import UpgradeType
 from fastquorum.controller.image.features import METADATA_VERSIONS, SUPPORTED
 from fastquorum.controller.requests import refused
 from fastquorum.wire import decode, encode
 from fastquorum.wire.broker_records import RegisterControllerRecord
-from fastquorum.wire.brokers import BrokerRegistrationRequest
+from fastquorum.wire.brokers import BrokerRegistrationRequest, ControllerRegistrationRequest
 from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
 from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord
 from fastquorum.wire.error_codes import ErrorCode
-from tests.controller.rig import Controller, refusal
+from tests.controller.rig import Controller, refusal, uuid
 from tests.controller.test_configs import BROKER, alter, held, of
 
 METADATA, KRAFT, ELR = "metadata.version", "kraft.version", "eligible.leader.replicas.version"
@@ -261,6 +262,49 @@ def test_a_level_that_some_controller_does_not_support_is_refused() -> None:
     controller.write(RegisterControllerRecord(controller_id=3, features=[supports]))
     assert refusal(lambda: update(controller, (METADATA, 30, UPGRADE))) == ErrorCode.INVALID_UPDATE_VERSION
     update(controller, (METADATA, 28, SAFE))
+
+
+def register_controller(controller: Controller, controller_id: int, level_max: int = 30) -> None:
+    feature = ControllerRegistrationRequest.Feature
+    supports = [feature(name=METADATA, min_supported_version=7, max_supported_version=level_max)]
+    request = ControllerRegistrationRequest(
+        controller_id=controller_id, incarnation_id=uuid(controller_id), features=supports
+    )
+    controller.decide(brokers.register_controller(controller.state, request))
+
+
+def test_a_level_is_refused_until_every_static_voter_has_said_what_it_supports() -> None:
+    """Kafka `FeatureControlManager.reasonNotSupported`."""
+    controller = with_broker(level=29, static_voters=(1, 2, 3))
+    for voter in (3, 2):
+        register_controller(controller, voter)
+        before = controller.state.image
+        if voter == 3:
+            with pytest.raises(Refused, match="controller 2 has not registered") as refused_:
+                update(controller, (METADATA, 30, UPGRADE))
+            assert refused_.value.code == ErrorCode.INVALID_UPDATE_VERSION
+            assert controller.state.image == before
+    update(controller, (METADATA, 30, UPGRADE))
+    assert controller.state.level == 30
+
+
+def test_below_the_level_that_knows_of_registrations_no_voter_has_to_be_registered() -> None:
+    controller = with_broker(level=14, static_voters=(1, 2, 3))
+    update(controller, (METADATA, 15, UPGRADE))
+    assert refusal(lambda: update(controller, (METADATA, 16, UPGRADE))) == ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_where_voters_come_and_go_only_those_count_that_are_registered() -> None:
+    """Kafka checks `controller.quorum.voters`, which such a quorum has not."""
+    controller = with_broker(level=29)
+    register_controller(controller, 2)
+    update(controller, (METADATA, 30, UPGRADE))
+
+
+def test_what_the_active_one_said_in_a_former_life_does_not_count() -> None:
+    controller = with_broker(level=29)
+    register_controller(controller, 1, level_max=29)
+    update(controller, (METADATA, 30, UPGRADE))
 
 
 def test_version_0_never_lowers() -> None:

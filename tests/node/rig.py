@@ -191,8 +191,10 @@ class Rig:
         first_records: tuple[bytes, ...] = (),
         room_bytes: int | None = None,
         controller: ControllerSettings | None = None,
+        chance: int = 1,
     ) -> None:
-        """`files` are on the disk before it starts; `room_bytes` is what it has room for beside them."""
+        """`files` are on the disk before it starts; `room_bytes` is what it has room for beside them; `chance` is the
+        seed of all that it draws."""
         self.config = config or QuorumConfig(preallocate_bytes=4096)
         self.versions = versions or api_versions()
         """What its peers speak."""
@@ -232,7 +234,7 @@ class Rig:
             states=self.states,
             listener=self.listener,
             clock_ms=lambda: self.wall_clock_ms,
-            random=random.Random(1),
+            random=random.Random(chance),
             snapshots=self.snapshots,
         )
         self.shell = lane_shell(member, self.config, self.kernels, load_lane("pure"), self.log, ports)

@@ -123,19 +123,28 @@ def _fault(state: ControllerState, name: str, level: int, upgrade_type: int, wan
 
 
 def _unable(state: ControllerState, name: str, level: int) -> str:
-    """Who does not support the feature at this level; empty if everybody does.
+    """Who does not support the feature at this level, or has not said so; empty if everybody does.
 
-    A voter that has not registered is taken for one of ours, which do not register, and support what this one does.
+    Of a quorum whose voters can be changed only those have to that are registered, as in Kafka.
     """
     nodes = [("This controller", SUPPORTED[name])]
     for broker_id, broker in sorted(state.image.brokers.items()):
         nodes.append((f"Broker {broker_id}", _levels(broker.features, name)))
     if state.level.has_controller_registration:
         for controller_id, controller in sorted(state.image.controllers.items()):
-            nodes.append((f"Controller {controller_id}", _levels(controller.features, name)))
+            if controller_id != state.node_id:
+                nodes.append((f"Controller {controller_id}", _levels(controller.features, name)))
     for who, (level_min, level_max) in nodes:
         if not level_min <= level <= level_max:
             return f"{who} supports {level_min} to {level_max}" if level_max else f"{who} does not support it"
+    return _unregistered(state) if state.level.has_controller_registration else ""
+
+
+def _unregistered(state: ControllerState) -> str:
+    """A voter that may not support anything; empty if all have registered."""
+    for voter in state.static_voters:
+        if voter != state.node_id and voter not in state.image.controllers:
+            return f"controller {voter} has not registered, and may not support it"
     return ""
 
 

@@ -19,7 +19,7 @@ from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.index import PartitionIndex, PartitionKey
 from fastquorum.controller.partition_change import Election, PartitionChange, Rules
-from fastquorum.types import Micros, NodeId, Offset, Uuid
+from fastquorum.types import NO_NODE, Micros, NodeId, Offset, Uuid
 from fastquorum.wire.broker_records import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
@@ -66,10 +66,21 @@ class ControllerState:
     """Of the active controller; one thread's."""
 
     def __init__(
-        self, settings: ControllerSettings, image: Image, next_offset: Offset, kraft_version: int, now_us: Micros
+        self,
+        settings: ControllerSettings,
+        image: Image,
+        next_offset: Offset,
+        kraft_version: int,
+        now_us: Micros,
+        *,
+        node_id: NodeId = NO_NODE,
+        static_voters: Sequence[NodeId] = (),
     ) -> None:
-        """The lead begins, and everything below next_offset is in the image."""
+        """The lead of node_id begins, and everything below next_offset is in the image. `static_voters`: of a quorum
+        whose voters nobody can change; none of any other."""
         self.settings: Final = settings
+        self.node_id: Final = node_id
+        self.static_voters: Final = tuple(static_voters)
         self.kraft_version = kraft_version
         """Finalized by the quorum, not by the image."""
         self.image = image

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.controller.assignments import TopicFault, check_assignment, new_partition, usable_brokers
 from fastquorum.controller.decisions import Decision, Refused
+from fastquorum.controller.ids import random_id
 from fastquorum.controller.image.partition import partition_record
 from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.placement import PlacementError, Random, place
@@ -167,12 +168,10 @@ def _assigned(state: ControllerState, asked: _Asked) -> list[tuple[NodeId, ...]]
 
 
 def new_topic_id(state: ControllerState, chance: Random) -> Uuid:
-    """Random, as Kafka's are: none that is reserved, taken, or looks like an option of a command."""
+    """None that is taken."""
     while True:
-        drawn = bytearray(chance.randrange(1 << 64).to_bytes(8, "big") + chance.randrange(1 << 64).to_bytes(8, "big"))
-        drawn[6], drawn[8] = drawn[6] & 0x0F | 0x40, drawn[8] & 0x3F | 0x80
-        found = Uuid(bytes(drawn))
-        if not str(found).startswith("-") and found not in state.image.topics.by_id:
+        found = random_id(chance)
+        if found not in state.image.topics.by_id:
             return found
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fastquorum.config import QuorumConfig
+from fastquorum.controller.ids import random_id
 from fastquorum.controller.state import ControllerSettings
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane, LaneIdentity
@@ -18,6 +19,7 @@ from fastquorum.node.log_reader import LogReader
 from fastquorum.node.no_ops import NoOps
 from fastquorum.node.peers import Peers
 from fastquorum.node.ports import LaneLock, Listener, SnapshotWriter, Transport, WallClock
+from fastquorum.node.registration import Registration, registration_request
 from fastquorum.node.replay import Replay
 from fastquorum.node.replica import Replica
 from fastquorum.node.shell import Shell
@@ -120,7 +122,9 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
         keeper = SnapshotKeeper(
             kernels, shell, replay, config, ports.snapshots, ports.clock_ms, ports.listener.on_snapshot
         )
-        controller = ControllerRole(member.controller, shell, replay, keeper, config, ports.random)
+        request = registration_request(member.key.id, random_id(ports.random), member.listeners)
+        registration = Registration(request, replay, ports.random, config.request_timeout_us)
+        controller = ControllerRole(member.controller, shell, replay, keeper, registration, config, ports.random)
     door = Door(
         member.key.id,
         member.cluster_id,

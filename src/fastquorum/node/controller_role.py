@@ -22,14 +22,20 @@ from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX
 from fastquorum.node.controller_door import Asked, read
+from fastquorum.node.door_relays import Relays
 from fastquorum.node.inbound import Request
 from fastquorum.node.no_ops import Idleness
+from fastquorum.node.registration import Heard, Registration
 from fastquorum.node.replay import Replay
 from fastquorum.node.shell import Shell
 from fastquorum.node.snapshot_keeper import SnapshotKeeper
-from fastquorum.types import Epoch, Micros, Offset
+from fastquorum.types import NO_NODE, Epoch, Micros, Offset
 from fastquorum.wire import ErrorCode, Message
-from fastquorum.wire.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.brokers import (
+    BrokerHeartbeatRequest,
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+)
 from fastquorum.wire.cluster_records import AbortTransactionRecord, NoOpRecord
 from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest
@@ -88,6 +94,7 @@ class ControllerRole:
         shell: Shell,
         replay: Replay,
         keeper: SnapshotKeeper,
+        registration: Registration,
         config: QuorumConfig,
         chance: Random,
     ) -> None:
@@ -100,6 +107,7 @@ class ControllerRole:
         self._chance = chance
         self.replay = replay
         self._keeper = keeper
+        self._registration = registration
         self._state: ControllerState | None = None
         self._epoch: Epoch = -1
         self._waiting: deque[_Waiting] = deque()
@@ -112,12 +120,15 @@ class ControllerRole:
         replica: "Replica",
         answer: Callable[[Request, Message], None],
         ask_raft: Callable[[Asked, Micros], None],
+        relays: Relays,
     ) -> None:
-        """The replica that leads, or does not, who takes answers, and who has raft/ answer; once, by assembly."""
+        """The replica that leads, or does not, who takes answers, who has raft/ answer, and who has the leader answer;
+        once, by assembly."""
         self._replica = replica
         self._answer = answer
         self._keeper.bind(replica)
         self._ask_raft = ask_raft
+        self._relays = relays
 
     @property
     def is_active(self) -> bool:
@@ -128,6 +139,11 @@ class ControllerRole:
     def state(self) -> ControllerState | None:
         """What it decides on, while it is active."""
         return self._state
+
+    @property
+    def is_registered(self) -> bool:
+        """This node's controller, of this life, is in the committed image."""
+        return self._registration.is_registered
 
     @property
     def finalized_features(self) -> dict[str, int]:
@@ -142,8 +158,10 @@ class ControllerRole:
         if self.replay.is_behind:
             return 0
         due = [self._keeper.deadline_us]
+        if self._registration.deadline_us >= 0:
+            due.append(self._registration.deadline_us)
         if self._state is None:
-            return due[0]
+            return min(due)
         due += [self._look_at_us, *(look.at_us for look in self._looks)]
         if self._idleness.deadline_us >= 0:
             due.append(self._idleness.deadline_us)
@@ -170,11 +188,15 @@ class ControllerRole:
             self.lose()
         if self._state is None and self._may_begin:
             self._begin(now_us)
+        raft = self._replica.raft
+        is_known = self._state is not None or self._relays.has_leader
+        self._registration.on_turn(raft.leader_id if is_known else NO_NODE, raft.epoch)
 
     def on_tick(self, now_us: Micros) -> None:
         self.replay.turn()
         self._keeper.on_tick(now_us)
         self.on_turn(now_us)
+        self._registration.on_tick(now_us, lambda request, heard: self._register(request, heard, now_us))
         state = self._state
         if state is None:
             return
@@ -191,6 +213,15 @@ class ControllerRole:
                 self._look(look, state, now_us)
         if self._state is not None and self._idleness.is_due(now_us):
             self._append(state, [NoOpRecord()], now_us)
+
+    def _register(self, request: ControllerRegistrationRequest, heard: Heard, now_us: Micros) -> None:
+        """This node's own controller: the active one decides about itself."""
+        state = self._state
+        if state is None:
+            self._relays.send(request, heard, now_us)
+        else:
+            is_written = self._append(state, brokers.register_controller(state, request).records, now_us)
+            heard(ControllerRegistrationResponse() if is_written else None)
 
     def _look(self, look: _Look, state: ControllerState, now_us: Micros) -> None:
         records = look.find(state)
@@ -219,7 +250,15 @@ class ControllerRole:
         raft = self._replica.raft
         kraft_version = raft.describe().kraft_version
         self._epoch = raft.epoch
-        self._state = ControllerState(self._settings, self.replay.image, self.replay.next_offset, kraft_version, now_us)
+        self._state = ControllerState(
+            self._settings,
+            self.replay.image,
+            self.replay.next_offset,
+            kraft_version,
+            now_us,
+            node_id=raft.key.id,
+            static_voters=() if kraft_version else raft.voters.ids,
+        )
         self._look_at_us = now_us + self._settings.session_timeout_us // SESSION_LOOKS
         self._looks = [
             _Look(find, every_us, now_us + every_us)

@@ -115,7 +115,7 @@ class Door:
         """The replica behind the door; once, by assembly."""
         self.replica = replica
         if self._controller is not None:
-            self._controller.bind(replica, self.answer, self.ask_raft)
+            self._controller.bind(replica, self.answer, self.ask_raft, self.relays)
 
     @property
     def deadline_us(self) -> Micros:

@@ -4,7 +4,7 @@ Kafka's brokers do the same by Envelope. Must not know what is asked.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fastquorum.node.inbound import Request
 from fastquorum.types import NO_NODE, Micros
@@ -14,20 +14,13 @@ if TYPE_CHECKING:
     from fastquorum.node.door import Door
 
 
-class _Asked(NamedTuple):
-    request: Request
-    refusal: Message
-    """What the client is told if the leader says nothing."""
-    fit: Callable[[Message], Message]
-
-
 class Relays:
-    """What the leader was asked for clients. It cannot go round in circles: whoever passes a request on does so to the
-    leader of its newest epoch, who knows of no older one."""
+    """What the leader was asked, for clients or by this node's controller. It cannot go round in circles: whoever
+    passes a request on does so to the leader of its newest epoch, who knows of no older one."""
 
     def __init__(self, door: "Door") -> None:
         self._door = door
-        self._asked: dict[int, _Asked] = {}
+        self._asked: dict[int, Callable[[Message | None], None]] = {}
 
     @property
     def has_leader(self) -> bool:
@@ -45,16 +38,25 @@ class Relays:
         fit: Callable[[Message], Message] = lambda answer: answer,
     ) -> None:
         """Have the leader answer `message`, and pass its answer on to whoever sent `request`, made to fit that one's
-        version."""
+        version; `refusal` is what that one is told if the leader says nothing."""
+        door = self._door
+
+        def heard(answer: Message | None) -> None:
+            door.answer(request, refusal if answer is None else fit(answer))
+
+        self.send(message, heard, now_us)
+
+    def send(self, message: Message, heard: Callable[[Message | None], None], now_us: Micros) -> None:
+        """Have the leader answer; `heard` is told what, or None if it says nothing."""
         leader = self._door.leader()
         if leader.endpoint is None or not self.has_leader:
-            self._door.answer(request, refusal)
+            heard(None)
             return
         number = self._door.replica.relay(leader.id, leader.endpoint, message, now_us)
-        self._asked[number] = _Asked(request, refusal, fit)
+        self._asked[number] = heard
 
     def on_relayed(self, number: int, answer: Message | None) -> None:
         """What the leader said; None if nothing."""
-        asked = self._asked.pop(number, None)
-        if asked is not None:
-            self._door.answer(asked.request, asked.refusal if answer is None else asked.fit(answer))
+        heard = self._asked.pop(number, None)
+        if heard is not None:
+            heard(answer)

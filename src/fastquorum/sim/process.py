@@ -349,6 +349,12 @@ class Process:
         assert controller is not None, "no controller"
         return controller.replay
 
+    @property
+    def is_registered(self) -> bool:
+        """Its controller is, in the metadata that it shows."""
+        controller = self.replica.controller
+        return controller is not None and controller.is_registered
+
     def observe(self) -> None:
         """Hold the node against the ghost."""
         self._is_observing = True

@@ -228,7 +228,7 @@ class World:
                 continue
             if self.herd is not None:
                 missing = "L8"
-                if not self.herd.missing() and self._is_equal(self.herd.metadata.end_offset):
+                if not self._missing(self.herd) and self._is_equal(self.herd.metadata.end_offset):
                     self.note(-1, "phase: converged")
                     return
                 continue
@@ -248,10 +248,17 @@ class World:
             "L1": "no leader, or a node does not come back",
             "L2": "appends are not settled",
             "L3": "the mended nodes' logs are not equal",
-            "L8": self.herd.missing() if self.herd is not None else "",
+            "L8": self._missing(self.herd) if self.herd is not None else "",
         }[missing]
         state = ", ".join(process.describe() for process in self._core)
         raise Violation(missing, f"{what}: {state}")
+
+    def _missing(self, herd: Herd) -> str:
+        """What is not well yet; empty: nothing."""
+        for process in self._core:
+            if not process.is_registered:
+                return f"L8: controller {process.node_id} is not registered"
+        return herd.missing()
 
     def _is_equal(self, end: Offset) -> bool:
         nodes = [process.ghost for process in self._core]
