@@ -17,7 +17,7 @@ from fastquorum.wire.brokers import (
     BrokerRegistrationResponse,
 )
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S
-from tests.cli.conftest import Ran
+from tests.cli.conftest import Ran, wait_until
 
 Run = Callable[..., Ran]
 M = TypeVar("M", bound=Message)
@@ -101,7 +101,7 @@ class Controller(Door):
 
 @contextmanager
 def controller(root: Path, port: int | None = None, **options: Any) -> Iterator[Controller]:
-    """One that leads."""
+    """One that leads, and has registered."""
     port = free_ports(1)[0] if port is None else port
     told = {
         **QUICK,
@@ -116,4 +116,7 @@ def controller(root: Path, port: int | None = None, **options: Any) -> Iterator[
     }
     with sync.open(root / "n1", **told) as quorum:
         quorum.wait_ready(WAIT_S)
+        role = quorum._node._replica.controller
+        assert role is not None
+        wait_until(lambda: role.is_registered)
         yield Controller(quorum, port)

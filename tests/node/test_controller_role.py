@@ -10,6 +10,7 @@ from fastquorum.controller.decisions import Decision
 from fastquorum.controller.state import ControllerSettings
 from fastquorum.errors import ImageFailed
 from fastquorum.node import controller_role
+from fastquorum.node.controller_metrics import ControllerMetrics, measure_controller
 from fastquorum.node.first_records import first_values
 from fastquorum.node.no_ops import NO_OP
 from fastquorum.storage.identity import LogKind
@@ -89,6 +90,12 @@ def beat(rig: Rig, epoch: int, broker_id: int = 1, **fields: Any) -> BrokerHeart
     (answer,) = rig.answers(connection)
     assert isinstance(answer, BrokerHeartbeatResponse)
     return answer
+
+
+def measured(rig: Rig) -> ControllerMetrics:
+    role = rig.replica.controller
+    assert role is not None
+    return measure_controller(role, rig.now_us)
 
 
 def test_a_broker_registers_and_its_epoch_is_where_its_record_is() -> None:
@@ -456,6 +463,7 @@ def test_what_is_cut_off_is_made_good_when_it_is_asked_for_again(monkeypatch: py
     rig, epochs = many(20, append_queue_records_max=20)
     answer = beat(rig, epochs[1], want_fence=True)
     assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert measured(rig).timed_out_heartbeats == 1
     assert sorted(leads(rig)) == [1] * 4 + [2] * 16
     role = rig.replica._controller
     assert role is not None
@@ -495,6 +503,7 @@ def test_what_the_image_cannot_take_is_not_written(monkeypatch: pytest.MonkeyPat
     assert "decided what cannot be" in str(answer.error_message)
     assert rig.log.end_offset == end
     assert not rig.replica.stopped
+    assert measured(rig).errors == 1
     monkeypatch.undo()
     assert register(rig) == end
 

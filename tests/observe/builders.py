@@ -9,6 +9,7 @@ from typing import NamedTuple
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from fastquorum.node.controller_metrics import ControllerMetrics
 from fastquorum.node.metrics import NodeMetrics, ReplicaMetrics
 from fastquorum.node.tallies import Moved, Refused
 from fastquorum.observe.families import View
@@ -76,6 +77,23 @@ LEADER = NodeMetrics(
     connections=4,
     accepted=6,
     replica_cpu_us=12_000,
+    controller=ControllerMetrics(
+        is_active=True,
+        active_brokers=3,
+        fenced_brokers=2,
+        leaving_brokers=1,
+        topics=10,
+        partitions=300,
+        offline_partitions=4,
+        imbalanced_partitions=30,
+        last_applied=99,
+        last_committed=89,
+        errors=5,
+        timed_out_heartbeats=6,
+        new_leaders=7,
+        snapshot_bytes=8_000,
+        since_snapshot_us=9_000_000,
+    ),
 )
 
 

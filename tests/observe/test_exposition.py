@@ -62,6 +62,36 @@ def test_kafka_s_log_group() -> None:
     assert not unmeasured.has(flush)
 
 
+def test_kafka_s_controller_group() -> None:
+    page = told()
+    controller = "kafka_controller_kafkacontroller_"
+    values = {
+        each.name.removeprefix(controller): each.value for each in page.samples if each.name.startswith(controller)
+    }
+    assert values == {
+        "activecontrollercount": 1,
+        "activebrokercount": 3,
+        "fencedbrokercount": 2,
+        "controlledshutdownbrokercount": 1,
+        "globaltopiccount": 10,
+        "globalpartitioncount": 300,
+        "offlinepartitionscount": 4,
+        "preferredreplicaimbalancecount": 30,
+        "lastappliedrecordoffset": 99,
+        "lastcommittedrecordoffset": 89,
+        "metadataerrorcount": 5,
+        "timedoutbrokerheartbeatcount": 6,
+        "newactivecontrollerscount": 7,
+    }
+    assert page.value("kafka_server_snapshotemitter_latestsnapshotgeneratedbytes") == 8_000
+    assert page.value("kafka_server_snapshotemitter_latestsnapshotgeneratedagems") == 9_000
+
+
+def test_a_node_without_a_controller_tells_nothing_of_one() -> None:
+    names = {each.name for each in told(node(controller=None)).samples}
+    assert not [name for name in names if name.startswith(("kafka_controller_", "kafka_server_snapshotemitter_"))]
+
+
 @pytest.mark.parametrize(
     ("changes", "state"),
     [

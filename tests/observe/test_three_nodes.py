@@ -8,8 +8,10 @@ import pytest
 from fastquorum.errors import NotLeader, NotReady, RecordTooLarge
 from fastquorum.observe.dashboard import dashboard
 from fastquorum.sync import Quorum
+from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
 from tests.api.nodes import WAIT_S, caught_up, trio
 from tests.cli.conftest import wait_until
+from tests.cli.controllers import Door
 from tests.observe.builders import Strict, scrape
 from tests.observe.test_dashboard import metrics_asked_for
 
@@ -129,3 +131,32 @@ def test_every_metric_that_the_dashboard_asks_for_is_served(tmp_path: Path) -> N
     asked = metrics_asked_for(dashboard())
     assert not asked - served
     assert len(asked) > 20
+
+
+CONTROLLER = "kafka_controller_kafkacontroller_"
+
+
+def test_controllers_tell_what_is_committed(tmp_path: Path) -> None:
+    """C16: every node's page is as its committed image."""
+    with trio(tmp_path, **STEADY, log="metadata", controller=True, idle_us_max=20_000) as nodes:
+        door = Door(nodes.ports[nodes.leader.node_id - 1])
+        door.join(1, 2)
+        door.register(3)
+        topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=5, replication_factor=2)
+        made = door.ask(CreateTopicsRequest(topics=[topic]), 7, CreateTopicsResponse)
+        assert made.topics[0].error_code == 0
+        wait_until(lambda: all(_controller_page(each)["globalpartitioncount"] == 5 for each in nodes.nodes.values()))
+        for node in nodes.nodes.values():
+            told = _controller_page(node)
+            assert told["activecontrollercount"] == float(node is nodes.leader)
+            assert (told["activebrokercount"], told["fencedbrokercount"]) == (2, 1)
+            assert (told["globaltopiccount"], told["globalpartitioncount"]) == (1, 5)
+            assert (told["offlinepartitionscount"], told["preferredreplicaimbalancecount"]) == (0, 0)
+            assert told["lastappliedrecordoffset"] >= told["lastcommittedrecordoffset"] > 0
+            assert (told["metadataerrorcount"], told["timedoutbrokerheartbeatcount"]) == (0, 0)
+            assert told["newactivecontrollerscount"] >= 1
+
+
+def _controller_page(node: Quorum) -> dict[str, float]:
+    samples = scrape(node.metrics_endpoint).samples
+    return {each.name.removeprefix(CONTROLLER): each.value for each in samples if each.name.startswith(CONTROLLER)}

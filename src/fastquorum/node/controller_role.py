@@ -22,6 +22,7 @@ from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX
 from fastquorum.node.controller_door import Asked, read
+from fastquorum.node.controller_metrics import ControllerTally
 from fastquorum.node.door_relays import Relays
 from fastquorum.node.inbound import Request
 from fastquorum.node.no_ops import Idleness
@@ -106,7 +107,7 @@ class ControllerRole:
         self._batch_bytes_max = config.batch_bytes_max
         self._chance = chance
         self.replay = replay
-        self._keeper = keeper
+        self.keeper = keeper
         self._registration = registration
         self._state: ControllerState | None = None
         self._epoch: Epoch = -1
@@ -114,6 +115,9 @@ class ControllerRole:
         self._look_at_us: Micros = -1
         self._fault: ImageFailed | None = None
         self._looks: list[_Look] = []
+        self.tally: Final = ControllerTally()
+        self._led_epoch: Epoch = -1
+        """The latest of which a leader was known."""
 
     def bind(
         self,
@@ -126,7 +130,7 @@ class ControllerRole:
         once, by assembly."""
         self._replica = replica
         self._answer = answer
-        self._keeper.bind(replica)
+        self.keeper.bind(replica)
         self._ask_raft = ask_raft
         self._relays = relays
 
@@ -157,7 +161,7 @@ class ControllerRole:
         """When `on_tick` is next due; -1 never, 0 at once."""
         if self.replay.is_behind:
             return 0
-        due = [self._keeper.deadline_us]
+        due = [self.keeper.deadline_us]
         if self._registration.deadline_us >= 0:
             due.append(self._registration.deadline_us)
         if self._state is None:
@@ -189,12 +193,15 @@ class ControllerRole:
         if self._state is None and self._may_begin:
             self._begin(now_us)
         raft = self._replica.raft
+        if raft.leader_id != NO_NODE and raft.epoch != self._led_epoch:
+            self._led_epoch = raft.epoch
+            self.tally.new_leaders += 1
         is_known = self._state is not None or self._relays.has_leader
         self._registration.on_turn(raft.leader_id if is_known else NO_NODE, raft.epoch)
 
     def on_tick(self, now_us: Micros) -> None:
         self.replay.turn()
-        self._keeper.on_tick(now_us)
+        self.keeper.on_tick(now_us)
         self.on_turn(now_us)
         self._registration.on_tick(now_us, lambda request, heard: self._register(request, heard, now_us))
         state = self._state
@@ -314,6 +321,7 @@ class ControllerRole:
             if not self._append(state, decision.records, now_us, asked, is_atomic=decision.is_atomic):
                 return
         except (ImageFailed, WireError) as error:  # a fault of ours; nothing was written, and nothing follows from it
+            self.tally.errors += 1
             asked.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, brief(f"the controller has decided what cannot be: {error}"))
             return
         if isinstance(message, BrokerHeartbeatRequest):
@@ -339,6 +347,8 @@ class ControllerRole:
             code, text = self._append_piece(state, records[start : start + piece], now_us)
             if code is not ErrorCode.NONE:
                 if asked is not None:
+                    is_late = code is ErrorCode.REQUEST_TIMED_OUT and isinstance(asked.message, BrokerHeartbeatRequest)
+                    self.tally.timed_out_heartbeats += is_late
                     asked.refuse(code, text)
                 if start or asked is None:
                     self._look_again(now_us)

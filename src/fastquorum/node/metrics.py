@@ -7,6 +7,7 @@ much was appended, fetched and committed. Source of the raft group's meaning: Ka
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from fastquorum.node.controller_metrics import ControllerMetrics, measure_controller
 from fastquorum.node.tallies import Moved, Refused
 from fastquorum.raft.tally import Elections
 from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset
@@ -87,6 +88,9 @@ class NodeMetrics:
     """Connections taken in."""
     replica_cpu_us: Micros
     """Processor time of the replica's thread."""
+
+    controller: ControllerMetrics | None = None
+    """Of a metadata log that a controller writes."""
 
     @property
     def is_leader(self) -> bool:
@@ -170,6 +174,7 @@ def measure(replica: "Replica", around: Surroundings) -> NodeMetrics:
         connections=around.connections,
         accepted=around.accepted,
         replica_cpu_us=around.replica_cpu_us,
+        controller=None if replica.controller is None else measure_controller(replica.controller, now_us),
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fastquorum.controller.image import Image
+from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import CorruptionError, ImageFailed, WireError
 from fastquorum.kernels import BatchFault, Kernels
@@ -38,7 +39,11 @@ class _Loading:
     snapshot: OffsetAndEpoch
     timestamp_ms: int
     position: int = 0
-    fold: Fold = field(default_factory=Fold)
+    counts: PartitionCounts = field(default_factory=PartitionCounts)
+    fold: Fold = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fold = Fold(counts=self.counts)
 
 
 class Replay:
@@ -48,7 +53,9 @@ class Replay:
         self._kernels = kernels
         self._shell = shell
         self._reader = reader
-        self._fold = Fold()
+        self.counts = PartitionCounts()
+        """Of the image's partitions."""
+        self._fold = Fold(counts=self.counts)
         self._loading: _Loading | None = None
         self.taken_bytes = 0
         """Of the log, since this was made."""
@@ -107,7 +114,8 @@ class Replay:
         fold_batches(self._kernels, data[: scan.valid_bytes], loading.fold)
         loading.position += scan.valid_bytes
         if loading.position == snapshots.size_bytes(latest):
-            self._fold = Fold(loading.fold.image, Place(latest.offset, latest.epoch, loading.timestamp_ms))
+            image, self.counts = loading.fold.image, loading.counts
+            self._fold = Fold(image, Place(latest.offset, latest.epoch, loading.timestamp_ms), self.counts)
             self._loading = None
 
 

@@ -7,6 +7,7 @@ Source: KIP-630; Kafka `SnapshotGenerator`, `SnapshotEmitter`, `KafkaMetadataLog
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fastquorum.config import MS, SECOND, QuorumConfig
@@ -37,6 +38,17 @@ class _Begun(NamedTuple):
     """By the replay, when it began."""
 
 
+@dataclass(slots=True)
+class Taken:
+    """What became of those that were begun."""
+
+    size_bytes: int = 0
+    """Of the latest."""
+    at_us: Micros = -1
+    """When that was taken; or when this replica began, if it has taken none."""
+    failures: int = 0
+
+
 class SnapshotKeeper:
     """Of one replica."""
 
@@ -65,6 +77,7 @@ class SnapshotKeeper:
         self._last_bytes = 0
         """What the replay had taken in by then."""
         self._not_before_us: Micros = -1
+        self.taken: Final = Taken()
         self._clean_at_us: Micros = -1
 
     def bind(self, replica: "Replica") -> None:
@@ -84,7 +97,7 @@ class SnapshotKeeper:
     def on_tick(self, now_us: Micros) -> None:
         """Raises what stops the replica: a disk that fails, as it does anywhere else."""
         if self._last_us < 0:
-            self._last_us = self._clean_at_us = now_us
+            self._last_us = self._clean_at_us = self.taken.at_us = now_us
         if self._written is not None:
             self._finish(now_us)
         if self._writing is None and self._is_wanted and now_us >= max(self._due_us, self._not_before_us):
@@ -138,8 +151,9 @@ class SnapshotKeeper:
                 return
             log.snapshots.add(snapshot, result)
             self._last_us, self._last_bytes = begun.at_us, begun.taken_bytes
-            self._clean_at_us = now_us
-            self._tell(SnapshotReport(snapshot, log.snapshots.size_bytes(snapshot), took_us, log.start_offset))
+            self._clean_at_us = self.taken.at_us = now_us
+            self.taken.size_bytes = log.snapshots.size_bytes(snapshot)
+            self._tell(SnapshotReport(snapshot, self.taken.size_bytes, took_us, log.start_offset))
             return
         assert result is not None
         lacks_room = isinstance(result, StorageFailed) and result.lacks_room
@@ -147,6 +161,7 @@ class SnapshotKeeper:
             raise result
         # Nothing is left of it, and nothing is lost: the log still holds what it would have covered.
         self._not_before_us = now_us + AGAIN_US
+        self.taken.failures += 1
         self._tell(SnapshotReport(snapshot, 0, took_us, log.start_offset, result))
 
     # --- removing what there is too much of ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fastquorum.config import SECOND
+from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane
 from fastquorum.node.assembly import Member
@@ -293,6 +294,8 @@ class World:
             replay = process.replay
             if replay.image != herd.metadata.image_at(replay.place.end_offset):
                 raise Violation("C16", f"its image at {replay.place.end_offset} is another", process.node_id)
+            if replay.counts != PartitionCounts.of(replay.image.topics):
+                raise Violation("C16", f"it counts {replay.counts} of another image", process.node_id)
 
     def _recover(self, process: Process) -> None:
         """What is on the disk, seen by the real recovery."""

@@ -5,6 +5,7 @@ Source: KIP-868; Kafka `MetadataBatchLoader`, `OffsetControlManager`.
 
 from typing import Final, NamedTuple
 
+from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.controller.image.image import EMPTY, Image, ImageEditor
 from fastquorum.errors import ImageFailed
 from fastquorum.types import Epoch, Offset
@@ -31,8 +32,10 @@ _TRANSACTION_RECORDS: Final = frozenset({BeginTransactionRecord, EndTransactionR
 class Fold:
     """Takes in a log's records in order; any time `image` is what they come to. Broken once a record did not fit."""
 
-    def __init__(self, image: Image = EMPTY, place: Place = START) -> None:
+    def __init__(self, image: Image = EMPTY, place: Place = START, counts: PartitionCounts | None = None) -> None:
+        """`counts`: of the image's partitions; they are kept up with it."""
         self._image = image
+        self._counts = counts
         self._editor: ImageEditor | None = None
         """Has what was applied since the image was last asked for."""
         self._last: tuple[Offset, Epoch, int] = place
@@ -45,6 +48,8 @@ class Fold:
     def image(self) -> Image:
         """As of `place`: while a transaction is open, as before it."""
         if self._editor is not None:
+            if self._counts is not None:
+                self._counts.take(self._editor.partition_changes())
             self._image, self._editor = self._editor.finish(), None
         return self._image
 

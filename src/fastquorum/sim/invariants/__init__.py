@@ -62,7 +62,7 @@ Progress, once the faults end:
 - L2: every append is settled.
 - L3: the mended nodes' logs become equal, and durable to their ends.
 - L4: then nobody is elected without a reason.
-- L8: every living broker is unfenced.
+- L8: every living broker is unfenced, and every living controller registered.
 - L9: every partition with a living replica that may lead has a leader, and all living replicas are in sync.
 - L12: messages do not breed messages without end.
 """
