@@ -56,7 +56,7 @@ OURS: Final[Mapping[str, str]] = {
     r"fastquorum: node \d+ of cluster \S+ listens, reached at \S+, data \S+": "it was started",
     r"fastquorum: nobody leads epoch \d+": "an election began (--verbose)",
     r"fastquorum: node \d+ leads epoch \d+": "it ended (--verbose)",
-    r"fastquorum: a snapshot of all below offset \d+ was taken: \d+ bytes": "a controller keeps its log short (--verbose)",
+    r"fastquorum: a snapshot of all below offset \d+ was taken: \d+ bytes": "it keeps its log short (--verbose)",
 }
 """Whatever else a node of ours prints is a warning or an error."""
 
