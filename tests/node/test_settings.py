@@ -82,6 +82,23 @@ def test_arguments_win_over_the_file_and_that_over_the_environment(tmp_path: Pat
     assert settings(None, file, **environment).quorum.fetch_timeout_us == 2_000_000
 
 
+def test_a_controllers_patience_with_brokers_has_kafkas_name_and_kip_343s(tmp_path: Path) -> None:
+    file = tmp_path / "controller.properties"
+    for key in ("broker.session.timeout.ms", "controller.heartbeat.timeout.ms"):
+        file.write_text(f"{key}=4000\n")
+        assert settings(file=file).session_timeout_us == 4_000_000
+    file.write_text("broker.session.timeout.ms=4000\ncontroller.heartbeat.timeout.ms=5000\n")
+    with pytest.raises(ConfigError, match=r"contradicts broker\.session\.timeout\.ms"):
+        settings(file=file)
+
+
+def test_older_brokers_are_heard_where_a_file_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "controller.properties"
+    assert not settings().older_brokers
+    file.write_text("older.brokers.enable=true\n")
+    assert settings(file=file).older_brokers
+
+
 def test_directory_ids_of_voters() -> None:
     voters = settings({"voters": f"1@h1:9093:{DIRECTORY_ID},2@[::1]:9094"}).voters
     assert voters.get(1).key.directory_id == Uuid.parse(DIRECTORY_ID)

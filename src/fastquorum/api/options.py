@@ -65,6 +65,8 @@ class OpenOptions(QuorumOptions, total=False):
     controller writes, and nobody else: appends are refused."""
     session_timeout_us: int | None
     """Of a controller: a broker that is silent for so long is fenced; 9 s by default."""
+    older_brokers: bool | str | None
+    """Of a controller: it also hears brokers of KIP-343 and KIP-380, which no Kafka of today is."""
     topic: str | None
     """The topic that Kafka clients see a user log as; "quorum" by default."""
     kernels: Literal["native", "pure"] | None

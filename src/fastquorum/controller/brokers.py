@@ -167,17 +167,7 @@ def heartbeat(state: ControllerState, request: BrokerHeartbeatRequest) -> Decisi
     broker = standing(state, request.broker_id, request.broker_epoch)
     heartbeats, index = state.heartbeats, state.index
     present, wanted = heartbeats.state(broker.id), heartbeats.next_state(request, index.leads)
-    records: list[Message] = []
-    if wanted is not present:
-        match wanted:
-            case BrokerState.FENCED | BrokerState.SHUTDOWN_NOW if not broker.fenced:
-                records += fencing.fence(state, broker)
-            case BrokerState.UNFENCED:
-                records += fencing.unfence(state, broker)
-            case BrokerState.CONTROLLED_SHUTDOWN:
-                records += fencing.begin_shutdown(state, broker)
-            case _:
-                pass  # fenced already
+    records = become(state, broker, wanted) if wanted is not present else []
     if state.level.has_directories:
         records += fencing.lose_directories(state, broker, request.offline_log_dirs)
     if state.level.has_cordoned_directories and request.cordoned_log_dirs is not None:
@@ -190,12 +180,31 @@ def heartbeat(state: ControllerState, request: BrokerHeartbeatRequest) -> Decisi
     return Decision(answer, records, is_atomic=False)
 
 
+def become(state: ControllerState, broker: Broker, wanted: BrokerState) -> list[Message]:
+    """What makes a broker what it is not yet."""
+    match wanted:
+        case BrokerState.FENCED | BrokerState.SHUTDOWN_NOW if not broker.fenced:
+            return fencing.fence(state, broker)
+        case BrokerState.UNFENCED:
+            return fencing.unfence(state, broker)
+        case BrokerState.CONTROLLED_SHUTDOWN:
+            return fencing.begin_shutdown(state, broker)
+        case _:
+            return []  # fenced already
+
+
 def heartbeat_done(state: ControllerState, request: BrokerHeartbeatRequest) -> None:
     """The heartbeat's records, if there were any, are in the log and in the image."""
     broker = state.image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return
     state.heartbeats.heard(broker.id, request.current_metadata_offset)
+    goes_on(state, broker.id)
+
+
+def goes_on(state: ControllerState, broker_id: NodeId) -> None:
+    """If its controlled shutdown has begun, all that is in the log by now belongs to it."""
+    broker = state.image.brokers[broker_id]
     if broker.in_controlled_shutdown and not broker.fenced:
         state.heartbeats.shutting_down(broker.id, state.next_offset - 1)
 
@@ -214,3 +223,11 @@ def fence_expired(state: ControllerState, now_us: Micros) -> list[Message]:
     that. No records: nobody is silent."""
     broker_id = state.heartbeats.next_expired(now_us)
     return [] if broker_id is None else fencing.fence(state, state.image.brokers[broker_id])
+
+
+def unfence_exempt(state: ControllerState) -> list[Message]:
+    """Unfence one broker that counts as active without heartbeats. No records: there is none that is fenced."""
+    for _, broker in sorted(state.image.brokers.items()):
+        if broker.fenced and state.is_exempt(broker):
+            return fencing.unfence(state, broker)
+    return []

@@ -46,6 +46,10 @@ class _Heard:
     """Behind the records that began its controlled shutdown."""
     contact_us: Micros | None = None
     """When it was last heard; None: it has no session."""
+    is_exempt: bool = False
+    """It need not beat, and never has a session (KIP-343: a legacy registration)."""
+    incarnation_id: int = NO_OFFSET
+    """The highest that a heartbeat named, if it is above the epoch (KIP-343)."""
 
 
 class Heartbeats:
@@ -69,6 +73,8 @@ class Heartbeats:
             self._brokers[broker.id] = _Heard(broker.epoch, broker.fenced, offset)
         else:
             heard.fenced, heard.registered_at = broker.fenced, offset
+            if broker.fenced:
+                heard.shutdown_offset = NO_OFFSET
 
     def changed(self, broker: Broker) -> None:
         """Its registration changed. Who is fenced is no longer shutting down: it may go at its next heartbeat."""
@@ -80,12 +86,29 @@ class Heartbeats:
     def unregistered(self, broker_id: NodeId) -> None:
         self._brokers.pop(broker_id, None)
 
+    def exempt(self, broker_id: NodeId) -> None:
+        """This incarnation need not beat."""
+        heard = self._brokers[broker_id]
+        heard.is_exempt, heard.contact_us = True, None
+
+    # --- incarnations -------------------------------------------------------------------------------------------------
+
+    def incarnation_id(self, broker_id: NodeId) -> int:
+        """The latest one heard of: that of the registration, or a later one that was believed. Source: KIP-343."""
+        heard = self._brokers[broker_id]
+        return max(heard.epoch, heard.incarnation_id)
+
+    def believe(self, broker_id: NodeId, incarnation_id: int) -> None:
+        """There is a later incarnation than the registered one. Only this controller knows, and only until another
+        registration."""
+        self._brokers[broker_id].incarnation_id = incarnation_id
+
     # --- sessions -----------------------------------------------------------------------------------------------------
 
     def touch(self, broker_id: NodeId, epoch: int, now_us: Micros) -> None:
         """A heartbeat has arrived. Of an epoch that does not stand it counts for nothing."""
         heard = self._brokers.get(broker_id)
-        if heard is not None and heard.epoch == epoch:
+        if heard is not None and heard.epoch == epoch and not heard.is_exempt:
             heard.contact_us = now_us
 
     def has_session(self, broker_id: NodeId, now_us: Micros) -> bool:

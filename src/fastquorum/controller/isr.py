@@ -37,13 +37,14 @@ def alter_partition(state: ControllerState, request: AlterPartitionRequest, vers
                 )
                 continue
             decided.add(key)
-            answered.partitions.append(_alter(state, request.broker_id, key, asked, version, records))
+            answered.partitions.append(alter(state, request.broker_id, key, asked, version, records))
     return Decision(answer, records)
 
 
-def _alter(
+def alter(
     state: ControllerState, broker_id: NodeId, key: PartitionKey, asked: _Asked, version: int, records: list[Message]
 ) -> _Answered:
+    """What is proposed for one partition, as in this version of AlterPartition; a record more if that changes it."""
     members = _members(asked, version)
     code = _error(state, broker_id, key, asked, members)
     if code is not ErrorCode.NONE:

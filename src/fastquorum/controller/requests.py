@@ -7,11 +7,14 @@ from typing import Any, Final
 from fastquorum.controller import (
     brokers,
     configs,
+    controlled_shutdowns,
     directories,
     disabled,
     elections,
     features,
     isr,
+    isr_changes,
+    metadata_heartbeats,
     more_partitions,
     producers,
     quotas,
@@ -27,7 +30,9 @@ from fastquorum.wire import acls as acl_messages
 from fastquorum.wire import brokers as broker_messages
 from fastquorum.wire import cluster as cluster_messages
 from fastquorum.wire import configs as config_messages
+from fastquorum.wire import controller_heartbeat as older_messages
 from fastquorum.wire import credentials as credential_messages
+from fastquorum.wire import inter_broker as inter_broker_messages
 from fastquorum.wire import partitions as partition_messages
 from fastquorum.wire import producers as producer_messages
 from fastquorum.wire import quotas as quota_messages
@@ -46,7 +51,7 @@ def decide(
     is_forwarded: bool = False,
 ) -> Decision:
     """What comes of a request, which a broker may have forwarded. Refused, with Kafka's error, if nothing does. One of
-    DECIDED."""
+    DECIDED, or, of an older broker, of DECIDED_FOR_OLDER."""
     match message:
         case broker_messages.BrokerHeartbeatRequest():
             return brokers.heartbeat(state, message)
@@ -90,7 +95,30 @@ def decide(
             return reassignments.alter_reassignments(state, message)
         case partition_messages.ListPartitionReassignmentsRequest():
             return reassignments.list_reassignments(state, message)
+        case older_messages.MetadataHeartbeatRequest():
+            return metadata_heartbeats.metadata_heartbeat(state, message, now_us)
+        case older_messages.IsrChangeRequest():
+            return isr_changes.change_isr(state, message)
+        case inter_broker_messages.ControlledShutdownRequest():
+            return controlled_shutdowns.controlled_shutdown(state, message)
     raise AssertionError(f"{type(message).__name__} is not the controller's")
+
+
+def heard(state: ControllerState, message: Message, now_us: Micros) -> None:
+    """A request arrived, before it is decided."""
+    if isinstance(message, broker_messages.BrokerHeartbeatRequest):
+        state.heartbeats.touch(message.broker_id, message.broker_epoch, now_us)
+
+
+def done(state: ControllerState, message: Message) -> None:
+    """The records of its decision, if there were any, are in the log and in the image."""
+    match message:
+        case broker_messages.BrokerHeartbeatRequest():
+            brokers.heartbeat_done(state, message)
+        case older_messages.MetadataHeartbeatRequest():
+            metadata_heartbeats.metadata_heartbeat_done(state, message)
+        case inter_broker_messages.ControlledShutdownRequest():
+            controlled_shutdowns.controlled_shutdown_done(state, message)
 
 
 def refused(message: Message, version: int, code: ErrorCode, text: str = "") -> Message:
@@ -125,6 +153,12 @@ def refused(message: Message, version: int, code: ErrorCode, text: str = "") -> 
             return disabled.no_acls(message, code, text)
         case partition_messages.ElectLeadersRequest() if version == 0:  # which has no error on top
             return _not_elected(message, code, text)
+        case older_messages.MetadataHeartbeatRequest():
+            return older_messages.MetadataHeartbeatResponse(error_code=code, error_string=text or None)
+        case older_messages.IsrChangeRequest():
+            return older_messages.IsrChangeResponse(top_level_error_code=code, top_level_error_message=text or None)
+        case inter_broker_messages.ControlledShutdownRequest():
+            return inter_broker_messages.ControlledShutdownResponse(error_code=code)
     answer: Any = _ANSWERS[type(message)](error_code=code)
     if text and hasattr(answer, "error_message"):
         answer.error_message = text
@@ -190,6 +224,12 @@ DECIDED: Final[tuple[type[Message], ...]] = (
     topic_messages.CreatePartitionsRequest,
 )
 """Every request that `decide` takes."""
+DECIDED_FOR_OLDER: Final[tuple[type[Message], ...]] = (
+    inter_broker_messages.ControlledShutdownRequest,
+    older_messages.IsrChangeRequest,
+    older_messages.MetadataHeartbeatRequest,
+)
+"""What brokers of KIP-343 and KIP-380 ask, where the settings let them."""
 ANSWERED_ANYWHERE: Final[tuple[type[Message], ...]] = (
     acl_messages.CreateAclsRequest,
     acl_messages.DeleteAclsRequest,

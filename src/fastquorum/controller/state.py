@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from fastquorum.controller.broker_info import is_legacy
 from fastquorum.controller.heartbeats import Heartbeats
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
@@ -52,6 +53,8 @@ class ControllerSettings:
     """`unclean.leader.election.interval.ms`: how often leaders are looked for where nobody leads."""
     leader_imbalance_per_run_max: int = 1000
     """Elections that one look for imbalanced or leaderless partitions makes at most."""
+    older_brokers: bool = False
+    """Brokers may speak as KIP-343 and KIP-380 have it."""
 
 
 class Prepared(NamedTuple):
@@ -88,6 +91,9 @@ class ControllerState:
         """Of the next record that is appended."""
         self.index: Final = PartitionIndex.of(image.topics)
         self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us)
+        for broker in image.brokers.values():
+            if self.is_exempt(broker):
+                self.heartbeats.exempt(broker.id)
 
     @property
     def level(self) -> Level:
@@ -126,6 +132,8 @@ class ControllerState:
         match record:
             case RegisterBrokerRecord(broker_id=broker_id) if broker_id in brokers:
                 heartbeats.registered(brokers[broker_id], offset)
+                if self.is_exempt(brokers[broker_id]):
+                    heartbeats.exempt(broker_id)
             case BrokerRegistrationChangeRecord(broker_id=broker_id) if broker_id in brokers:
                 heartbeats.changed(brokers[broker_id])
             case FenceBrokerRecord(id=broker_id) | UnfenceBrokerRecord(id=broker_id) if broker_id in brokers:
@@ -139,6 +147,10 @@ class ControllerState:
         """Registered, unfenced, not shutting down."""
         broker = self.image.brokers.get(broker_id)
         return broker is not None and broker.is_active
+
+    def is_exempt(self, broker: Broker) -> bool:
+        """It counts as active, whether it beats or not."""
+        return self.settings.older_brokers and is_legacy(broker)
 
     def broker_with(self, directory: Uuid) -> Broker | None:
         """Whoever has registered a directory."""

@@ -9,7 +9,6 @@ from fastquorum.controller.state import ControllerSettings
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane, LaneIdentity
 from fastquorum.node import control
-from fastquorum.node.controller_door import CONTROLLER_APIS
 from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.door import UNANSWERED_MAX, Door
 from fastquorum.node.first_records import first_values
@@ -143,7 +142,7 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
         kernels=kernels,
         states=ports.states,
         peers=Peers(ports.transport, shell.send, frames, config, f"raft-client-{member.key.id}", __version__),
-        inbound=Inbound(frames, CONTROLLER_APIS if controller is not None else ()),
+        inbound=Inbound(frames, controller.apis if controller is not None else ()),
         door=door,
         transport=ports.transport,
         listener=ports.listener,

@@ -7,7 +7,7 @@ authenticated yet, so the principal in it is not looked at. Sans-IO. Source: KIP
 from collections.abc import Callable
 from typing import Final
 
-from fastquorum.controller.requests import ANSWERED_ANYWHERE, DECIDED, refused
+from fastquorum.controller.requests import ANSWERED_ANYWHERE, DECIDED, DECIDED_FOR_OLDER, refused
 from fastquorum.errors import WireError
 from fastquorum.node.inbound import CONTROLLER_ELEMENTS_MAX, Request
 from fastquorum.wire import ApiKey, ErrorCode, Message, RequestHeader
@@ -16,6 +16,8 @@ from fastquorum.wire.cluster import EnvelopeRequest, EnvelopeResponse
 CONTROLLER_APIS: Final = frozenset(
     (ApiKey.ENVELOPE, *(ApiKey(each.__wire__.api_key) for each in (*DECIDED, *ANSWERED_ANYWHERE)))
 )
+OLDER_APIS: Final = frozenset(ApiKey(each.__wire__.api_key) for each in DECIDED_FOR_OLDER)
+"""Of brokers of KIP-343 and KIP-380: served where the settings say so, and never advertised."""
 FORWARDABLE: Final = frozenset(
     (
         ApiKey.ALTER_CONFIGS,

@@ -17,11 +17,11 @@ from fastquorum.controller import brokers, elections
 from fastquorum.controller.decisions import Refused, brief, record_version
 from fastquorum.controller.disabled import answered_anywhere
 from fastquorum.controller.placement import Random
-from fastquorum.controller.requests import decide
+from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX
-from fastquorum.node.controller_door import Asked, read
+from fastquorum.node.controller_door import CONTROLLER_APIS, OLDER_APIS, Asked, read
 from fastquorum.node.controller_metrics import ControllerTally
 from fastquorum.node.door_relays import Relays
 from fastquorum.node.inbound import Request
@@ -31,9 +31,10 @@ from fastquorum.node.replay import Replay
 from fastquorum.node.shell import Shell
 from fastquorum.node.snapshot_keeper import SnapshotKeeper
 from fastquorum.types import NO_NODE, Epoch, Micros, Offset
-from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire import ApiKey, ErrorCode, Message
 from fastquorum.wire.brokers import (
     BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
@@ -102,6 +103,8 @@ class ControllerRole:
         """Of `config`: the largest batch, and when a no-op is appended because nothing else was. `chance` decides where
         replicas go, and draws topic ids."""
         self._settings = settings
+        self.apis: Final[frozenset[ApiKey]] = CONTROLLER_APIS | (OLDER_APIS if settings.older_brokers else frozenset())
+        """What it can be asked."""
         self._shell = shell
         self._idleness = Idleness(shell, config.idle_us_max)
         self._batch_bytes_max = config.batch_bytes_max
@@ -215,6 +218,7 @@ class ControllerRole:
             while self._state is not None and (records := brokers.fence_expired(state, now_us)):
                 if not self._append(state, records, now_us, is_atomic=False):
                     break
+            self._unfence_exempt(state, now_us)
         for look in self._looks:
             if look.at_us <= now_us and self._state is not None:
                 self._look(look, state, now_us)
@@ -309,8 +313,7 @@ class ControllerRole:
         if state is None:
             asked.refuse(ErrorCode.NOT_CONTROLLER)
             return
-        if isinstance(message, BrokerHeartbeatRequest):
-            state.heartbeats.touch(message.broker_id, message.broker_epoch, now_us)
+        heard(state, message, now_us)
         try:
             forwarded = asked.is_forwarded
             decision = decide(state, message, asked.version, now_us, self._chance, is_forwarded=forwarded)
@@ -324,10 +327,17 @@ class ControllerRole:
             self.tally.errors += 1
             asked.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, brief(f"the controller has decided what cannot be: {error}"))
             return
-        if isinstance(message, BrokerHeartbeatRequest):
-            brokers.heartbeat_done(state, message)
+        done(state, message)
         self._waiting.append(_Waiting(state.next_offset, asked, decision.answer))
         self._answer_committed()
+        if isinstance(message, BrokerRegistrationRequest):
+            self._unfence_exempt(state, now_us)
+
+    def _unfence_exempt(self, state: ControllerState, now_us: Micros) -> None:
+        """Whoever counts as active without heartbeats is unfenced at once."""
+        while self._state is state and (records := brokers.unfence_exempt(state)):
+            if not self._append(state, records, now_us, is_atomic=False):
+                break
 
     def _append(
         self,

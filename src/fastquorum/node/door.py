@@ -17,7 +17,7 @@ from fastquorum.controller.image.features import KRAFT_VERSION, SUPPORTED
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.node import door_fetch, door_produce
-from fastquorum.node.controller_door import CONTROLLER_APIS, Asked
+from fastquorum.node.controller_door import Asked
 from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.door_cluster import ClusterAnswers
 from fastquorum.node.door_ids import ProducerIds
@@ -109,7 +109,7 @@ class Door:
         self._ids = ProducerIds(self)
         self._cluster = ClusterAnswers(self, cluster_id)
         self._controller = controller
-        self._served = SERVED if controller is None else _served_beside_controller()
+        self._served = SERVED if controller is None else _served_beside_controller(controller.apis)
 
     def bind(self, replica: "Replica") -> None:
         """The replica behind the door; once, by assembly."""
@@ -140,7 +140,7 @@ class Door:
         slot = _Slot()
         order.append(slot)
         self._slots[request.token] = (request, slot)
-        if self._controller is not None and request.header.request_api_key in CONTROLLER_APIS:
+        if self._controller is not None and request.header.request_api_key in self._controller.apis:
             self._controller.on_request(request, now_us)
             return
         match request.message:
@@ -264,9 +264,9 @@ class Door:
         return ErrorCode.NONE if self.replica.high_watermark >= 0 else ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def _served_beside_controller() -> tuple[ApiKey, ...]:
+def _served_beside_controller(apis: frozenset[ApiKey]) -> tuple[ApiKey, ...]:
     """A controller's APIs; and none by which somebody else would append to its log."""
-    return tuple(sorted({*SERVED, *CONTROLLER_APIS} - {ApiKey.PRODUCE, ApiKey.INIT_PRODUCER_ID}))
+    return tuple(sorted({*SERVED, *apis} - {ApiKey.PRODUCE, ApiKey.INIT_PRODUCER_ID}))
 
 
 def api_versions(

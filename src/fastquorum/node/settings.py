@@ -48,6 +48,8 @@ class NodeSettings:
     """The node is one of the cluster's controllers."""
     session_timeout_us: Micros | None = None
     """A controller's: brokers that are silent for so long are fenced."""
+    older_brokers: bool = False
+    """A controller's: brokers may speak as KIP-343 and KIP-380 have it."""
     metrics: Endpoint | None = None
     """Where to serve /metrics, /healthz and /readyz; an empty host means every address."""
     otel: str | None = None
@@ -230,7 +232,8 @@ SETTINGS: Final = (
     Setting("topic", ("topic.name",), _text),
     Setting("kernels", ("kernels",), _kernels),
     Setting("controller", ("controller.enable",), _flag),
-    Setting("session_timeout_us", ("broker.session.timeout.ms",), _milliseconds),
+    Setting("session_timeout_us", ("broker.session.timeout.ms", "controller.heartbeat.timeout.ms"), _milliseconds),
+    Setting("older_brokers", ("older.brokers.enable",), _flag),
     Setting("metrics", ("metrics.listener",), _endpoint),
     Setting("otel", ("otel.endpoint",), _url),
     _quorum("election_timeout_us", ["election.timeout.ms"], _milliseconds),
@@ -274,6 +277,7 @@ MEANINGS: Final = {
     "kernels": "native or pure",
     "controller": "true: brokers register here, and what they ask for is decided by the node that leads",
     "session_timeout_us": "a controller fences a broker that is silent for this long",
+    "older_brokers": "true: a controller also hears brokers of KIP-343 and KIP-380, which no Kafka of today is",
     "metrics": "HOST:PORT that serves /metrics, /healthz and /readyz by HTTP (default: nowhere)",
     "otel": "URL that metrics are pushed to by OTLP; empty: where OTEL_EXPORTER_OTLP_ENDPOINT says (default: nowhere)",
     "election_timeout_us": "an election waits this long, plus a random part below the same again",
@@ -353,7 +357,8 @@ def default_text(setting: Setting) -> str:
     """Its default as a file says it; empty where the directory or another setting decides."""
     if setting.is_quorum:
         return setting_text(setting, QuorumConfig())
-    return {"kernels": "native", "controller": "false", "session_timeout_us": "9000"}.get(setting.name, "")
+    plain = {"kernels": "native", "controller": "false", "session_timeout_us": "9000", "older_brokers": "false"}
+    return plain.get(setting.name, "")
 
 
 # --- putting sources together -----------------------------------------------------------------------------------------

@@ -75,6 +75,8 @@ def _member(opened: directories.OpenDirectory, advertised: Endpoint, settings: N
     controller = ControllerSettings(identity.cluster_id) if settings.controller else None
     if controller is not None and settings.session_timeout_us is not None:
         controller = replace(controller, session_timeout_us=settings.session_timeout_us)
+    if controller is not None:
+        controller = replace(controller, older_brokers=settings.older_brokers)
     if controller is not None and identity.log_kind is not LogKind.METADATA:
         raise ConfigError(
             "a controller keeps Kafka's metadata", "format the directory with `--log metadata`", "controller"

@@ -1,0 +1,34 @@
+"""Which dialect a broker speaks, by the version of its registration: KIP-343's BrokerInfo, 4 or 5.
+
+There it is a version of what stands in ZooKeeper. Here a broker registers with BrokerRegistration, and says it as a
+feature that it supports from 0 up to that version, so that its registration record holds it and the next controller
+knows it, too. Nobody else names that feature, and it is never finalized. Source: KIP-343.
+"""
+
+from typing import Final
+
+from fastquorum.controller.image.registrations import Broker, Feature
+
+BROKER_INFO_VERSION: Final = "broker.info.version"
+LEGACY_VERSION: Final = 4
+"""And below: it neither beats nor fences itself, and counts as active."""
+BEATING_VERSION: Final = 5
+INTER_BROKER_PROTOCOL_MIN: Final = (2, 2)
+"""From which on brokers register with version 5. KIP-343 names none; this is KIP-380's, of the same year."""
+
+
+def broker_info_feature(inter_broker_protocol: tuple[int, int]) -> Feature:
+    """What a broker adds to the features of its registration, by the inter-broker protocol it is configured with."""
+    is_new = inter_broker_protocol >= INTER_BROKER_PROTOCOL_MIN
+    return Feature(BROKER_INFO_VERSION, 0, BEATING_VERSION if is_new else LEGACY_VERSION)
+
+
+def broker_info_version(broker: Broker) -> int | None:
+    """As it registered; None: it is a broker of KIP-631, which follows the metadata log by itself."""
+    return next((each.level_max for each in broker.features if each.name == BROKER_INFO_VERSION), None)
+
+
+def is_legacy(broker: Broker) -> bool:
+    """Registered with a version that is too old to beat."""
+    version = broker_info_version(broker)
+    return version is not None and version <= LEGACY_VERSION

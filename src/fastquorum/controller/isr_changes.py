@@ -1,0 +1,83 @@
+"""IsrChange: KIP-343's proposal of ISRs, decided as AlterPartition is, with the errors that the KIP has.
+
+Source: KIP-343.
+"""
+
+from typing import Final
+
+from fastquorum.controller import isr
+from fastquorum.controller.decisions import Decision, Refused
+from fastquorum.controller.image.topics import Topic
+from fastquorum.controller.index import PartitionKey
+from fastquorum.controller.metadata_heartbeats import registered
+from fastquorum.controller.state import ControllerState
+from fastquorum.types import NodeId
+from fastquorum.wire.controller_heartbeat import IsrChangeRequest, IsrChangeResponse
+from fastquorum.wire.error_codes import ErrorCode
+from fastquorum.wire.message import Message
+from fastquorum.wire.partitions import AlterPartitionRequest
+
+_Asked = IsrChangeRequest.Topic.Partition
+_Result = IsrChangeResponse.Result
+_Proposal = AlterPartitionRequest.TopicData.PartitionData
+_BY_ID: Final = 2
+"""The version of AlterPartition in which an ISR is a list of ids, as here."""
+
+
+def change_isr(state: ControllerState, request: IsrChangeRequest) -> Decision:
+    """IsrChange: each partition is answered for itself, in the order of the request.
+
+    Raises:
+        Refused: STALE_BROKER_EPOCH, in place of the KIP's INVALID_INCARNATION_ID, if another incarnation is known;
+            INVALID_REQUEST as for a heartbeat; NOT_CONTROLLER if a partition's leader epoch is not known here: then
+            somebody else is the controller by now.
+    """
+    broker = registered(state, request.broker_id, request.incarnation_id)
+    if request.incarnation_id != state.heartbeats.incarnation_id(broker.id):
+        text = f"incarnation {request.incarnation_id} of broker {broker.id} has not been heard of"
+        raise Refused(ErrorCode.STALE_BROKER_EPOCH, text)
+    answer = IsrChangeResponse()
+    records: list[Message] = []
+    decided = set[PartitionKey]()
+    for topic_asked in request.topics:
+        topic = state.image.topics.named(topic_asked.topic_name)
+        for asked in topic_asked.partitions:
+            answer.results.append(_change(state, broker.id, topic, asked, decided, records))
+    return Decision(answer, records)
+
+
+def _change(
+    state: ControllerState,
+    broker_id: NodeId,
+    topic: Topic | None,
+    asked: _Asked,
+    decided: set[PartitionKey],
+    records: list[Message],
+) -> _Result:
+    partition = None if topic is None else topic.partitions.get(asked.partition_index)
+    if topic is None or partition is None:
+        return _result(ErrorCode.NOT_LEADER_OR_FOLLOWER, "there is no such partition")
+    key = PartitionKey(topic.id, asked.partition_index)
+    if key in decided:  # on what was decided before, which this state does not show yet
+        return _result(ErrorCode.INVALID_REQUEST, "the partition is named twice")
+    decided.add(key)
+    if asked.leader_epoch > partition.leader_epoch:
+        text = f"{topic.name}-{asked.partition_index} is not known in leader epoch {asked.leader_epoch} here"
+        raise Refused(ErrorCode.NOT_CONTROLLER, text)
+    if asked.leader_epoch < partition.leader_epoch or broker_id != partition.leader:
+        text = f"broker {partition.leader} leads in epoch {partition.leader_epoch}"
+        return _result(ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
+    proposal = _Proposal(
+        partition_index=asked.partition_index,
+        leader_epoch=asked.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        new_isr=list(asked.isr_nodes),
+    )
+    code = isr.alter(state, broker_id, key, proposal, _BY_ID, records).error_code
+    if code in (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED):  # a reassignment was completed by it
+        return _result(ErrorCode.NONE)
+    return _result(ErrorCode.INVALID_REQUEST, f"{list(asked.isr_nodes)} cannot be in sync")
+
+
+def _result(code: ErrorCode, text: str | None = None) -> _Result:
+    return _Result(error_code=code, error_message=text)
