@@ -38,8 +38,8 @@ def code(effects: list[Effect]) -> ErrorCode:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("epoch", [EPOCH - 1, -1])
 def test_what_is_meant_for_an_earlier_generation_is_refused(kind: type[Request], epoch: int) -> None:
-    """ "When a broker sees a LeaderAndIsrRequest/UpdateMetadataRequest/StopReplicaRequest with outdated broker epoch, it
-    will respond back with STALE_BROKER_EPOCH error." """
+    """ "When a broker sees a LeaderAndIsrRequest/UpdateMetadataRequest/StopReplicaRequest with outdated broker epoch,
+    it will respond back with STALE_BROKER_EPOCH error." """
     request = kind(controller_epoch=1, broker_epoch=epoch)
     assert code(gate().offer(1, request)) is ErrorCode.STALE_BROKER_EPOCH
 
