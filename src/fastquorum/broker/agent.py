@@ -1,15 +1,16 @@
 """A member whole: its life, and the metadata it follows. What `io` drives: answers in, requests out. Sans-IO.
 
 Two links, so that a Fetch the leader keeps never holds up a heartbeat: one to follow the log, one to the active
-controller, which is the log's leader. The dialects of older brokers (KIP-343's MetadataHeartbeat, KIP-380's
-LeaderAndIsr) would stand beside `Lifecycle` here.
+controller, which is the log's leader. Where a member is to beat as KIP-343 has it, its words are changed here, on their
+way out and in; its life is the same.
 """
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from fastquorum.broker import metadata_heartbeat
 from fastquorum.broker.events import (
     Answered,
     Ask,
@@ -27,11 +28,14 @@ from fastquorum.broker.follower import Follower, Leader
 from fastquorum.broker.lifecycle import NEVER, NO_EPOCH, Lifecycle
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.broker.states import State
+from fastquorum.controller.broker_info import INTER_BROKER_PROTOCOL_MIN, broker_info_feature
 from fastquorum.controller.image import Image
 from fastquorum.errors import FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.ports import Random
 from fastquorum.types import Endpoint, Micros, Offset
+from fastquorum.wire.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.controller_heartbeat import MetadataHeartbeatResponse
 from fastquorum.wire.message import Message
 
 
@@ -85,6 +89,12 @@ class Agent:
         self, settings: MemberSettings, config: MemberConfig, kernels: Kernels, chance: Random, *, is_ready: bool = True
     ) -> None:
         self._broker_id = settings.broker_id
+        self._beats_as_kip_343 = config.metadata_heartbeats
+        self._asked_to_stop = False
+        """By the last heartbeat."""
+        if config.metadata_heartbeats:
+            feature = broker_info_feature(INTER_BROKER_PROTOCOL_MIN)
+            settings = replace(settings, features=(*settings.features, feature))
         self._lifecycle = Lifecycle(settings, config, chance, is_ready=is_ready)
         self._follower = Follower(settings, config, kernels, chance)
         self._followed = Followed(0, NEVER, NO_EPOCH, False)
@@ -146,6 +156,8 @@ class Agent:
 
     def on_answer(self, link: Link, number: int, message: Message, now_us: Micros) -> Sequence[Effect]:
         if link is Link.CONTROLLER:
+            if isinstance(message, MetadataHeartbeatResponse):
+                message = metadata_heartbeat.response_of(message, asked_to_stop=self._asked_to_stop)
             return self._turn(Answered(number, message), now_us)
         event: Event = TimerFired()
         try:
@@ -187,7 +199,13 @@ class Agent:
             self._waiting = ask
             return
         self._waiting, self._asked = None, (ask.number, leader.endpoint)
-        self._effects.append(Send(Link.CONTROLLER, ask.number, leader.endpoint, ask.message))
+        self._effects.append(Send(Link.CONTROLLER, ask.number, leader.endpoint, self._in_words(ask.message)))
+
+    def _in_words(self, message: Message) -> Message:
+        if not self._beats_as_kip_343 or not isinstance(message, BrokerHeartbeatRequest):
+            return message
+        self._asked_to_stop = message.want_shut_down
+        return metadata_heartbeat.request_of(message)
 
     def _tell_followed(self, now_us: Micros) -> None:
         """What the metadata says of this id by now."""

@@ -42,6 +42,7 @@ class JoinOptions(TypedDict, total=False):
     retry_backoff_us: NotRequired[int]
     fetch_wait_us_max: NotRequired[int]
     fetch_bytes_max: NotRequired[int]
+    metadata_heartbeats: NotRequired[bool]
 
 
 class Joining(NamedTuple):

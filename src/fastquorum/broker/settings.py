@@ -61,6 +61,8 @@ class MemberConfig:
     """How long the leader may keep a Fetch that finds nothing."""
     fetch_bytes_max: int = 256 * 1024
     """Taken in at one turn: heartbeats must not wait for more."""
+    metadata_heartbeats: bool = False
+    """It beats as KIP-343 has it: our controllers only, and only where `older.brokers.enable` is true."""
 
     def __post_init__(self) -> None:
         for name in ("heartbeat_interval_us", "session_timeout_us", "request_timeout_us", "retry_backoff_us"):

@@ -108,10 +108,11 @@ class Link:
         return self.common_version(ApiKey.FETCH)
 
     def common_version(self, api_key: int) -> int:
-        """The highest version both sides speak; -1 if there is none."""
+        """The highest version both sides speak; -1 if there is none. What is never advertised is asked of those who
+        were told to hear it."""
         theirs = self.versions.get(api_key)
         if theirs is None:
-            return -1
+            return -1 if API[api_key].is_advertised else API[api_key].versions.last
         ours = API[api_key].versions
         version = min(theirs[1], ours.last)
         return version if version >= max(theirs[0], ours.first) else -1
