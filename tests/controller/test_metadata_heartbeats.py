@@ -202,6 +202,20 @@ def test_a_beat_of_another_dialect_does_not_give_a_legacy_broker_a_session() -> 
     assert controller.fence_expired() == []
 
 
+def test_a_legacy_broker_that_never_says_what_it_has_read_keeps_nobody_from_going() -> None:
+    controller = OlderController()
+    controller.join(1, protocol=OLD)
+    unfence_legacy(controller)
+    controller.activate(2)
+    controller.start(3)
+    controller.topic([2, 1], [3, 1])
+    assert controller.say(2, STOPPING) is STOPPING
+    controller.beat(3)
+    assert controller.say(2, STOPPING) is INACTIVE
+    assert not controller.beat(3, want_shut_down=True).should_shut_down
+    assert controller.beat(3, want_shut_down=True).should_shut_down
+
+
 def test_a_legacy_broker_that_beats_or_proposes_isrs_contradicts_itself() -> None:
     """ "If the IBP is too low, brokers will not fence themselves or send heartbeat requests." """
     controller = OlderController()

@@ -192,10 +192,10 @@ class Heartbeats:
         return BrokerState.SHUTDOWN_NOW
 
     def _lowest_active_offset(self) -> Offset:
-        """Of the brokers that are neither fenced nor shutting down."""
+        """Of the brokers that are neither fenced nor shutting down, and say how far they have read."""
         offsets = (
             heard.metadata_offset
             for heard in self._brokers.values()
-            if not heard.fenced and heard.shutdown_offset == NO_OFFSET
+            if not heard.fenced and heard.shutdown_offset == NO_OFFSET and not heard.is_exempt
         )
         return min(offsets, default=1 << 62)
