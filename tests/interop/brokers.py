@@ -3,8 +3,9 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,11 +15,11 @@ from confluent_kafka.admin import (
     AclOperation,
     AclPermissionType,
     AdminClient,
+    PartitionMetadata,
     ResourcePatternType,
     ResourceType,
 )
 
-import fastquorum as fq
 from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.connection import Deadline
 from fastquorum.kernels import load
@@ -27,18 +28,20 @@ from tests.process.cluster import fixed_ports
 
 from .directories import fastquorum
 from .kafka import Kafka
-from .mixed import HEAP, LOGGING, Member, properties
-from .nodes import CLUSTER_ID, DIRECTORY_IDS
+from .mixed import LOGGING, Member, jvm_controller, properties
+from .nodes import CLUSTER_ID, DIRECTORY_IDS, Description
+from .tools import CONFIGS, FEATURES, LEADER_ELECTION, METADATA_QUORUM, REASSIGN_PARTITIONS, TOPICS, Tools
 
 WAIT_S: Final = 90.0
 LOOK_S: Final = 0.1
+QUIET: Final = {"log_level": 2}
+"""For clients: that a broker is away is no news here."""
+BROKER_HEAP: Final = "-Xmx512m"
 BROKERS: Final = (11, 12, 13)
 SETTINGS: Final = {
-    # Three brokers keep what Kafka would keep on more, and the first rebalance need not wait for others.
+    # A few brokers keep what Kafka would keep on more, and the first rebalance need not wait for others.
     "offsets.topic.num.partitions": 3,
-    "offsets.topic.replication.factor": 3,
     "transaction.state.log.num.partitions": 3,
-    "transaction.state.log.replication.factor": 3,
     "transaction.state.log.min.isr": 2,
     "group.initial.rebalance.delay.ms": 0,
 }
@@ -50,8 +53,8 @@ OURS: Final = {
 }
 
 
-def wait_for(what: str, is_so: Callable[[], object]) -> None:
-    until = time.monotonic() + WAIT_S
+def wait_for(what: str, is_so: Callable[[], object], within_s: float = WAIT_S) -> None:
+    until = time.monotonic() + within_s
     while not is_so():
         assert time.monotonic() < until, f"still waiting for {what}"
         time.sleep(LOOK_S)
@@ -69,7 +72,10 @@ def our_controller(root: Path, node_id: int, port: int, voters: str) -> Member:
     return Member(node_id, port, directory, command, config, is_ours=True)
 
 
-def jvm_broker(kafka: Kafka, root: Path, node_id: int, port: int, bootstrap: str) -> Member:
+def jvm_broker(
+    kafka: Kafka, root: Path, node_id: int, port: int, bootstrap: str, replicas: int = len(BROKERS)
+) -> Member:
+    """`replicas`: of each partition of Kafka's own topics."""
     directory = root / f"broker-{node_id}"
     config = properties(
         directory.with_suffix(".properties"),
@@ -80,30 +86,52 @@ def jvm_broker(kafka: Kafka, root: Path, node_id: int, port: int, bootstrap: str
             "listeners": f"PLAINTEXT://127.0.0.1:{port}",
             "controller.quorum.bootstrap.servers": bootstrap,
             "log.dirs": directory,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
             **SETTINGS,
         },
     )
     kafka.storage("format", "-t", CLUSTER_ID, "-c", config)
     logging = root / "log4j2.properties"
     logging.write_text(LOGGING)
-    command = ["java", HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={logging}"]
+    command = [
+        "java",
+        BROKER_HEAP,
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        f"-Dlog4j2.configurationFile={logging}",
+    ]
     command += ["-cp", kafka.class_path(), "kafka.Kafka", str(config)]
     return Member(node_id, port, directory, command, config, is_ours=False)
 
 
 class Cluster:
-    """Three controllers of ours, three brokers of Kafka's. Use as `with cluster(...) as c`."""
+    """Three controllers of ours, or some of them Kafka's, and brokers of Kafka's. Use as `with cluster(...) as c`."""
 
-    def __init__(self, kafka: Kafka, root: Path) -> None:
-        ports = dict(zip((*DIRECTORY_IDS, *BROKERS), fixed_ports(len(DIRECTORY_IDS) + len(BROKERS)), strict=True))
+    def __init__(
+        self, kafka: Kafka, tools: Tools, root: Path, *, theirs: Sequence[int] = (), brokers: Sequence[int] = BROKERS
+    ) -> None:
+        """`theirs`: the controllers that are Kafka's."""
+        ports = dict(zip((*DIRECTORY_IDS, *brokers), fixed_ports(len(DIRECTORY_IDS) + len(brokers)), strict=True))
         voters = ",".join(f"{each}@127.0.0.1:{ports[each]}:{DIRECTORY_IDS[each]}" for each in DIRECTORY_IDS)
-        bootstrap = ",".join(f"127.0.0.1:{ports[each]}" for each in DIRECTORY_IDS)
-        self.kafka = kafka
+        at = ",".join(f"127.0.0.1:{ports[each]}" for each in DIRECTORY_IDS)
+        self._tools = tools
         self._root = root
-        self.controllers = {each: our_controller(root, each, ports[each], voters) for each in DIRECTORY_IDS}
-        self.brokers = {each: jvm_broker(kafka, root, each, ports[each], bootstrap) for each in BROKERS}
-        self.bootstrap = ",".join(f"127.0.0.1:{ports[each]}" for each in BROKERS)
+        self.controllers = {
+            each: jvm_controller(
+                kafka, root / f"controller-{each}", each, ports[each], CLUSTER_ID, voters=voters, bootstrap=at
+            )
+            if each in theirs
+            else our_controller(root, each, ports[each], voters)
+            for each in DIRECTORY_IDS
+        }
+        self.brokers = {each: jvm_broker(kafka, root, each, ports[each], at, len(brokers)) for each in brokers}
+        self.bootstrap = ",".join(f"127.0.0.1:{ports[each]}" for each in brokers)
         self._endpoints = tuple(Endpoint("CONTROLLER", "127.0.0.1", ports[each]) for each in DIRECTORY_IDS)
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
 
     @property
     def members(self) -> list[Member]:
@@ -123,34 +151,39 @@ class Cluster:
 
     def active_controller(self) -> Member:
         with QuorumClient(self._endpoints, load("pure")) as client:
-            return self.controllers[client.leader(Deadline(WAIT_S)).id]
+            return self.controllers[Description(client.describe(Deadline(WAIT_S))).leader_id]
 
-    def log_starts(self) -> list[int]:
-        """Where the controllers' logs begin on their disks; they are stopped."""
-        return [fq.log.open(each.directory).verify().start_offset for each in self.controllers.values()]
+    def caught_up(self, within_s: float = WAIT_S) -> None:
+        """Wait until each of the three controllers has what was committed when somebody led at last."""
+        with QuorumClient(self._endpoints, load("pure")) as client:
+            target = Description(client.describe(Deadline(within_s))).partition.high_watermark
+
+            def reached() -> bool:
+                ends = Description(client.describe(Deadline(within_s))).end_offsets
+                return all(ends[each] >= target for each in self.controllers)
+
+            wait_for(f"the controllers to have all below {target}", reached, within_s)
 
     def topics(self, *words: str) -> str:
         """kafka-topics."""
-        command = "org.apache.kafka.tools.TopicCommand"
-        return self.kafka.run(command, "--bootstrap-server", self.bootstrap, *words)
+        return self._tools.run(TOPICS, "--bootstrap-server", self.bootstrap, *words)
 
     def configure(self, *words: str) -> str:
         """kafka-configs."""
-        return self.kafka.run("kafka.admin.ConfigCommand", "--bootstrap-server", self.bootstrap, *words)
+        return self._tools.run(CONFIGS, "--bootstrap-server", self.bootstrap, *words)
 
     def allow(self, principal: str, topic: str) -> None:
         """An access control entry, which kafka-acls would make only if it could see those that are there."""
         pattern = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL)
         entry = AclBinding(*pattern, principal, "*", AclOperation.READ, AclPermissionType.ALLOW)
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        admin.create_acls([entry])[entry].result()
+        self._admin.create_acls([entry])[entry].result()
 
     def features(self, *words: str, at_controllers: bool = False) -> str:
         """kafka-features."""
         where = ("--bootstrap-server", self.bootstrap)
         if at_controllers:
             where = ("--bootstrap-controller", ",".join(f"{each.host}:{each.port}" for each in self._endpoints))
-        return self.kafka.run("org.apache.kafka.tools.FeatureCommand", *where, *words)
+        return self._tools.run(FEATURES, *where, *words)
 
     def level(self, feature: str, *, at_controllers: bool = False) -> str:
         """Where it is finalized, as kafka-features tells it."""
@@ -160,33 +193,41 @@ class Cluster:
 
     def quorum(self, *words: str) -> str:
         """kafka-metadata-quorum."""
-        command = "org.apache.kafka.tools.MetadataQuorumCommand"
-        return self.kafka.run(command, "--bootstrap-server", self.bootstrap, *words)
+        return self._tools.run(METADATA_QUORUM, "--bootstrap-server", self.bootstrap, *words)
 
     def reassign(self, *words: str, target: dict[str, list[int]]) -> str:
         """kafka-reassign-partitions; the target is of partition 0 of each topic."""
         plan = [{"topic": topic, "partition": 0, "replicas": replicas} for topic, replicas in target.items()]
         path = self._root / "plan.json"
         path.write_text(json.dumps({"version": 1, "partitions": plan}))
-        command = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
         where = ("--bootstrap-server", self.bootstrap, "--reassignment-json-file", path)
-        return self.kafka.run(command, *where, *words)
+        return self._tools.run(REASSIGN_PARTITIONS, *where, *words)
 
-    def elect_preferred(self, topic: str) -> str:
-        """kafka-leader-election, of partition 0."""
-        command = "org.apache.kafka.tools.LeaderElectionCommand"
-        where = ("--bootstrap-server", self.bootstrap, "--topic", topic, "--partition", "0")
-        return self.kafka.run(command, *where, "--election-type", "PREFERRED")
+    def elect_preferred(self, *partitions: str) -> str:
+        """kafka-leader-election."""
+        where = ("--bootstrap-server", self.bootstrap, *partitions)
+        return self._tools.run(LEADER_ELECTION, *where, "--election-type", "PREFERRED")
 
     def partitions(self, topic: str) -> list[tuple[int, list[int], list[int]]]:
         """(leader, replicas, ISR) of each, as a client is told."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        found = admin.list_topics(topic, timeout=WAIT_S).topics[topic].partitions
-        return [(found[number].leader, sorted(found[number].replicas), sorted(found[number].isrs)) for number in found]
+        found = self._told(topic)
+        return [(each.leader, sorted(each.replicas), sorted(each.isrs)) for each in found]
 
-    def is_whole(self, topic: str) -> bool:
-        """Every partition has a leader, and all its replicas in sync."""
-        return all(leader >= 0 and replicas == isr for leader, replicas, isr in self.partitions(topic))
+    def is_out(self, broker: Member) -> bool:
+        """It is in sync with nobody, and so leads nothing: it is fenced, or has let go."""
+        return all(broker.id not in (each.leader, *each.isrs) for each in self._told(None))
+
+    def is_led_as_preferred(self) -> bool:
+        """Every partition of every topic, by the first of its replicas."""
+        return all(each.leader == each.replicas[0] for each in self._told(None))
+
+    def _told(self, topic: str | None) -> list[PartitionMetadata]:
+        topics = self._admin.list_topics(topic, timeout=WAIT_S).topics
+        return [each for name in sorted(topics) for each in topics[name].partitions.values()]
+
+    def is_whole(self, topic: str | None = None) -> bool:
+        """Every partition, of one topic or of all, has a leader, and all its replicas in sync."""
+        return all(each.leader >= 0 and sorted(each.replicas) == sorted(each.isrs) for each in self._told(topic))
 
     def producer(self, **settings: Any) -> "Writer":
         return Writer(self.bootstrap, settings)
@@ -232,12 +273,17 @@ class Writer:
 
 
 @contextmanager
-def cluster(kafka: Kafka, root: Path) -> Iterator[Cluster]:
+def cluster(
+    kafka: Kafka, root: Path, *, theirs: Sequence[int] = (), brokers: Sequence[int] = BROKERS
+) -> Iterator[Cluster]:
     """Controllers and brokers, up."""
-    made = Cluster(kafka, root)
-    try:
-        made.start(*made.controllers.values())
-        made.start(*made.brokers.values())
-        yield made
-    finally:
-        made.stop()
+    with Tools(kafka, root) as tools:
+        made = Cluster(kafka, tools, root, theirs=theirs, brokers=brokers)
+        try:
+            # Ours first: they are the majority, and one of them leads.
+            for is_ours in (True, False):
+                made.start(*(each for each in made.controllers.values() if each.is_ours is is_ours))
+            made.start(*made.brokers.values())
+            yield made
+        finally:
+            made.stop()

@@ -5,6 +5,8 @@
     python -m tests.interop.campaign messages --messages 100000 --report FILE
     python -m tests.interop.campaign mixed --commits 1000 --report FILE
     python -m tests.interop.campaign reference
+    python -m tests.interop.campaign brokers --topics 100 --partitions 6 --report FILE
+    python -m tests.interop.campaign mixed-controllers --report FILE
 
 exactly-once: kcat and confluent-kafka write so many records each to three real nodes, whose leader is killed twice;
 then six consumers read them all. Exit code 0 if each record is there once, in order, and every consumer reads the same.
@@ -20,6 +22,12 @@ mixed: our nodes and Kafka's controllers in one quorum, with so many commits bef
 code 0 if all logs are the same bytes and nobody logs what Kafka's controllers alone do not.
 
 reference: records what those log in the same scenarios (log_lines.json).
+
+brokers: three of our controllers, three of Kafka's brokers, clients of every kind throughout, while brokers and
+controllers are killed, stopped and started again. Exit code 0 if nothing acknowledged is lost, nothing is doubled,
+nothing aborted is read, all replicas are in sync again, and the controllers' directories hold one image.
+
+mixed-controllers: the same of two controllers of ours and one of Kafka's, which are active in turn.
 """
 
 import argparse
@@ -30,12 +38,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import fuzz, messages_campaign
+from . import brokers_campaign, fuzz, messages_campaign
 from .clients import ClientFailed, Read, read_all
 from .exactly_once import as_json, problems, write_while_leaders_die
 from .fuzz import campaign as fuzz_campaign
 from .kafka import Kafka, Missing, find
 from .mixed_campaign import mixed, reference
+from .mixed_controllers import mixed_controllers
 from .mixed_scenarios import SCENARIOS
 from .nodes import running
 
@@ -93,7 +102,10 @@ def _parser() -> argparse.ArgumentParser:
     alone.add_argument("--runs", type=int, default=2, metavar="N", help="of each scenario (2)")
     for each in (mixing, alone):
         each.add_argument("--only", action="append", default=[], choices=list(SCENARIOS), help="one scenario")
-    for each in (once, fuzzed, messages, mixing):
+    sized = scenarios.add_parser("brokers", help="Kafka's brokers on our controllers")
+    brokers_campaign.configure(sized)
+    turns = scenarios.add_parser("mixed-controllers", help="our controllers and Kafka's are active in turn")
+    for each in (once, fuzzed, messages, mixing, sized, turns):
         each.add_argument("--report", type=Path, metavar="FILE", help="where the JSON report goes, besides stdout")
     return parser
 
@@ -118,6 +130,10 @@ def _run(options: argparse.Namespace) -> int:
         elif options.scenario == "reference":
             reference(find(), options.commits, options.runs, options.only, _say)
             return 0
+        elif options.scenario == "brokers":
+            report = brokers_campaign.campaign(find(), options, _say)
+        elif options.scenario == "mixed-controllers":
+            report = mixed_controllers(find(), _say)
         else:
             report = exactly_once(find(), options.records)
     except (Missing, ClientFailed) as error:

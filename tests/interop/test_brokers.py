@@ -6,54 +6,27 @@ import pytest
 from confluent_kafka import KafkaException
 
 from .brokers import Cluster, cluster, wait_for
+from .brokers_campaign import SHORT, Run, play
 from .kafka import Kafka
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
-TOPIC = "orders"
 
-
-def test_brokers_register_and_keep_what_was_acknowledged_while_they_and_our_controllers_are_killed(
+def test_clients_lose_and_double_nothing_while_brokers_and_our_controllers_are_killed_and_restarted(
     kafka: Kafka, tmp_path: Path
 ) -> None:
+    """The short form of `campaign brokers`."""
     with cluster(kafka, tmp_path) as kafkas:
-        made = kafkas.topics(
-            "--create", "--topic", TOPIC, "--partitions", "6", "--replication-factor", "3",
-            "--config", "min.insync.replicas=2",
-        )  # fmt: skip
-        assert f"Created topic {TOPIC}." in made
-        described = kafkas.topics("--describe", "--topic", TOPIC)
-        assert "PartitionCount: 6\tReplicationFactor: 3\tConfigs: min.insync.replicas=2" in described
-        assert sorted(leader for leader, _, _ in kafkas.partitions(TOPIC)) == [11, 11, 12, 12, 13, 13]
-        writer = kafkas.producer()
-        writer.write(TOPIC, [b"first %d" % number for number in range(500)])
-
-        victim = kafkas.brokers[12]
-        victim.kill()
-        wait_for("broker 12 to be fenced", lambda: all(12 not in isr for _, _, isr in kafkas.partitions(TOPIC)))
-        assert all(leader != 12 for leader, _, _ in kafkas.partitions(TOPIC))
-        writer.write(TOPIC, [b"without 12: %d" % number for number in range(500)])
-        kafkas.start(victim)
-        wait_for("broker 12 to be in sync again", lambda: kafkas.is_whole(TOPIC))
-
-        active = kafkas.active_controller()
-        active.kill()
-        grown = kafkas.topics("--alter", "--topic", TOPIC, "--partitions", "8")
-        assert "Error" not in grown
-        wait_for("the new partitions", lambda: len(kafkas.partitions(TOPIC)) == 8)
-        writer.write(TOPIC, [b"with two controllers: %d" % number for number in range(500)])
-        kafkas.start(active)
-
-        assert writer.errors == []
-        assert len(writer.acknowledged) == 1500
-        assert kafkas.consumed(TOPIC, "readers", 1500) == set(writer.acknowledged)
-        kafkas.topics("--delete", "--topic", TOPIC)
-        assert TOPIC not in kafkas.topics("--list").split()
-        stopping = kafkas.brokers[13]
-        stopping.stop()
-        assert "shut down completed" in stopping.said()
-        kafkas.stop()
-        assert min(kafkas.log_starts()) > 0, "what began there began with a snapshot"
+        run = Run(kafkas, SHORT, lambda _: None)
+        run.create()
+        described = kafkas.topics("--describe", "--topic", run.topics[0])
+        assert "PartitionCount: 3\tReplicationFactor: 3\tConfigs: min.insync.replicas=2" in described
+        assert sorted(leader for leader, _, _ in kafkas.partitions(run.topics[0])) == [11, 12, 13]
+        report = play(run)
+    assert report["problems"] == []
+    assert min(report[each] for each in ("acknowledged", "committed_in_transactions", "aborted")) > 0
+    assert report["last_epoch"] > 1
+    assert min(report["log_starts"]) > 0, "what began there began with a snapshot"
 
 
 def test_replicas_are_moved_taken_back_and_led_by_whom_they_are_meant_for(kafka: Kafka, tmp_path: Path) -> None:
@@ -93,15 +66,16 @@ def test_replicas_are_moved_taken_back_and_led_by_whom_they_are_meant_for(kafka:
         assert "is completed" in kafkas.reassign("--verify", "--preserve-throttles", target={"moved": [13]})
         assert kafkas.consumed("moved", "readers", 200) == set(writer.acknowledged)
 
+        led = ("--topic", "led", "--partition", "0")
         first = kafkas.brokers[11]
         first.kill()
         wait_for("broker 11 to be fenced", lambda: kafkas.partitions("led") == [(12, [11, 12], [12])])
         kafkas.start(first)
         wait_for("broker 11 to be in sync again", lambda: kafkas.is_whole("led"))
         assert kafkas.partitions("led")[0][0] == 12
-        assert "Successfully completed leader election (PREFERRED)" in kafkas.elect_preferred("led")
+        assert "Successfully completed leader election (PREFERRED)" in kafkas.elect_preferred(*led)
         wait_for("broker 11 to lead", lambda: kafkas.partitions("led")[0][0] == 11)
-        assert "Valid replica already elected" in kafkas.elect_preferred("led")
+        assert "Valid replica already elected" in kafkas.elect_preferred(*led)
 
 
 def what_is_set_of_clients_groups_and_features_is_so(kafkas: Cluster) -> None:

@@ -1,0 +1,40 @@
+"""Apache Kafka's command-line tools, one after the other in one JVM that stays: see Tools.java."""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from .asked import Asked
+from .kafka import TOOL_S, Kafka
+
+TOPICS: Final = "org.apache.kafka.tools.TopicCommand"
+CONFIGS: Final = "kafka.admin.ConfigCommand"
+REASSIGN_PARTITIONS: Final = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+LEADER_ELECTION: Final = "org.apache.kafka.tools.LeaderElectionCommand"
+FEATURES: Final = "org.apache.kafka.tools.FeatureCommand"
+METADATA_QUORUM: Final = "org.apache.kafka.tools.MetadataQuorumCommand"
+
+
+class Said(NamedTuple):
+    """What a tool ended with."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Tools(Asked):
+    """A context manager."""
+
+    def __init__(self, kafka: Kafka, scratch: Path) -> None:
+        super().__init__(kafka, scratch, ["Tools.java"])
+
+    def call(self, tool: str, *words: str | Path) -> Said:
+        """One of them, by its class, whatever its exit code; -1 if it hangs."""
+        asked = {"class": tool, "arguments": [str(word) for word in words], "timeout_ms": TOOL_S * 1000}
+        return Said(*self.ask(asked))
+
+    def run(self, tool: str, *words: str | Path) -> str:
+        """What it prints. AssertionError if its exit code is not 0."""
+        said = self.call(tool, *words)
+        assert said.code == 0, f"{tool} {' '.join(map(str, words))}\n{said.out}{said.err}"
+        return said.out
