@@ -64,7 +64,7 @@ def our_controller(root: Path, node_id: int, port: int, voters: str) -> Member:
     directory = root / f"controller-{node_id}"
     fastquorum(
         "format", "--data", directory, "--node-id", str(node_id), "--cluster-id", CLUSTER_ID, "--voters", voters,
-        "--log", "metadata",
+        "--controller",
     )  # fmt: skip
     config = properties(directory.with_suffix(".properties"), OURS)
     command = [sys.executable, "-m", "fastquorum.cli", "run", "--data", str(directory), "--verbose", "--controller"]
@@ -115,7 +115,7 @@ class Cluster:
         ports = dict(zip((*DIRECTORY_IDS, *brokers), fixed_ports(len(DIRECTORY_IDS) + len(brokers)), strict=True))
         voters = ",".join(f"{each}@127.0.0.1:{ports[each]}:{DIRECTORY_IDS[each]}" for each in DIRECTORY_IDS)
         at = ",".join(f"127.0.0.1:{ports[each]}" for each in DIRECTORY_IDS)
-        self._tools = tools
+        self.tools = tools
         self._root = root
         self.controllers = {
             each: jvm_controller(
@@ -127,6 +127,7 @@ class Cluster:
         }
         self.brokers = {each: jvm_broker(kafka, root, each, ports[each], at, len(brokers)) for each in brokers}
         self.bootstrap = ",".join(f"127.0.0.1:{ports[each]}" for each in brokers)
+        self.bootstrap_controllers = at
         self._endpoints = tuple(Endpoint("CONTROLLER", "127.0.0.1", ports[each]) for each in DIRECTORY_IDS)
 
     @cached_property
@@ -153,6 +154,17 @@ class Cluster:
         with QuorumClient(self._endpoints, load("pure")) as client:
             return self.controllers[Description(client.describe(Deadline(WAIT_S))).leader_id]
 
+    def brokers_caught_up(self) -> None:
+        """Wait until each broker has fetched what is committed now."""
+        with QuorumClient(self._endpoints, load("pure")) as client:
+            target = Description(client.describe(Deadline(WAIT_S))).partition.high_watermark
+
+            def reached() -> bool:
+                rows = Description(client.describe(Deadline(WAIT_S))).partition.observers
+                return {row.replica_id for row in rows if row.log_end_offset >= target} >= {*self.brokers}
+
+            wait_for(f"the brokers to have all below {target}", reached)
+
     def caught_up(self, within_s: float = WAIT_S) -> None:
         """Wait until each of the three controllers has what was committed when somebody led at last."""
         with QuorumClient(self._endpoints, load("pure")) as client:
@@ -166,11 +178,11 @@ class Cluster:
 
     def topics(self, *words: str) -> str:
         """kafka-topics."""
-        return self._tools.run(TOPICS, "--bootstrap-server", self.bootstrap, *words)
+        return self.tools.run(TOPICS, "--bootstrap-server", self.bootstrap, *words)
 
     def configure(self, *words: str) -> str:
         """kafka-configs."""
-        return self._tools.run(CONFIGS, "--bootstrap-server", self.bootstrap, *words)
+        return self.tools.run(CONFIGS, "--bootstrap-server", self.bootstrap, *words)
 
     def allow(self, principal: str, topic: str) -> None:
         """An access control entry, which kafka-acls would make only if it could see those that are there."""
@@ -182,8 +194,8 @@ class Cluster:
         """kafka-features."""
         where = ("--bootstrap-server", self.bootstrap)
         if at_controllers:
-            where = ("--bootstrap-controller", ",".join(f"{each.host}:{each.port}" for each in self._endpoints))
-        return self._tools.run(FEATURES, *where, *words)
+            where = ("--bootstrap-controller", self.bootstrap_controllers)
+        return self.tools.run(FEATURES, *where, *words)
 
     def level(self, feature: str, *, at_controllers: bool = False) -> str:
         """Where it is finalized, as kafka-features tells it."""
@@ -193,7 +205,7 @@ class Cluster:
 
     def quorum(self, *words: str) -> str:
         """kafka-metadata-quorum."""
-        return self._tools.run(METADATA_QUORUM, "--bootstrap-server", self.bootstrap, *words)
+        return self.tools.run(METADATA_QUORUM, "--bootstrap-server", self.bootstrap, *words)
 
     def reassign(self, *words: str, target: dict[str, list[int]]) -> str:
         """kafka-reassign-partitions; the target is of partition 0 of each topic."""
@@ -201,12 +213,12 @@ class Cluster:
         path = self._root / "plan.json"
         path.write_text(json.dumps({"version": 1, "partitions": plan}))
         where = ("--bootstrap-server", self.bootstrap, "--reassignment-json-file", path)
-        return self._tools.run(REASSIGN_PARTITIONS, *where, *words)
+        return self.tools.run(REASSIGN_PARTITIONS, *where, *words)
 
     def elect_preferred(self, *partitions: str) -> str:
         """kafka-leader-election."""
         where = ("--bootstrap-server", self.bootstrap, *partitions)
-        return self._tools.run(LEADER_ELECTION, *where, "--election-type", "PREFERRED")
+        return self.tools.run(LEADER_ELECTION, *where, "--election-type", "PREFERRED")
 
     def partitions(self, topic: str) -> list[tuple[int, list[int], list[int]]]:
         """(leader, replicas, ISR) of each, as a client is told."""

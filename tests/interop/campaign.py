@@ -7,6 +7,7 @@
     python -m tests.interop.campaign reference
     python -m tests.interop.campaign brokers --topics 100 --partitions 6 --report FILE
     python -m tests.interop.campaign mixed-controllers --report FILE
+    python -m tests.interop.campaign tools --report FILE
 
 exactly-once: kcat and confluent-kafka write so many records each to three real nodes, whose leader is killed twice;
 then six consumers read them all. Exit code 0 if each record is there once, in order, and every consumer reads the same.
@@ -28,6 +29,9 @@ controllers are killed, stopped and started again. Exit code 0 if nothing acknow
 nothing aborted is read, all replicas are in sync again, and the controllers' directories hold one image.
 
 mixed-controllers: the same of two controllers of ours and one of Kafka's, which are active in turn.
+
+tools: the same commands of Kafka's tools to brokers on Kafka's controllers and on ours. Exit code 0 if they print the
+same, but for what DIFFERENT in `tools_campaign.py` gives reasons for.
 """
 
 import argparse
@@ -47,6 +51,7 @@ from .mixed_campaign import mixed, reference
 from .mixed_controllers import mixed_controllers
 from .mixed_scenarios import SCENARIOS
 from .nodes import running
+from .tools_campaign import tools
 
 
 def _say(text: str) -> None:
@@ -105,7 +110,8 @@ def _parser() -> argparse.ArgumentParser:
     sized = scenarios.add_parser("brokers", help="Kafka's brokers on our controllers")
     brokers_campaign.configure(sized)
     turns = scenarios.add_parser("mixed-controllers", help="our controllers and Kafka's are active in turn")
-    for each in (once, fuzzed, messages, mixing, sized, turns):
+    tooled = scenarios.add_parser("tools", help="Kafka's tools on our controllers and on Kafka's")
+    for each in (once, fuzzed, messages, mixing, sized, turns, tooled):
         each.add_argument("--report", type=Path, metavar="FILE", help="where the JSON report goes, besides stdout")
     return parser
 
@@ -134,6 +140,8 @@ def _run(options: argparse.Namespace) -> int:
             report = brokers_campaign.campaign(find(), options, _say)
         elif options.scenario == "mixed-controllers":
             report = mixed_controllers(find(), _say)
+        elif options.scenario == "tools":
+            report = tools(find(), _say)
         else:
             report = exactly_once(find(), options.records)
     except (Missing, ClientFailed) as error:

@@ -41,7 +41,10 @@ def test_replicas_are_moved_taken_back_and_led_by_whom_they_are_meant_for(kafka:
         kafkas.configure("--alter", *topic, "--delete-config", "cleanup.policy")
         wait_for(
             "the configuration",
-            lambda: "Configs: retention.ms=90000000" in kafkas.topics("--describe", "--topic", "moved"),
+            lambda: (
+                "Configs: min.insync.replicas=1,retention.ms=90000000"
+                in kafkas.topics("--describe", "--topic", "moved")
+            ),
         )
         with pytest.raises(AssertionError, match="Invalid value soon"):  # the tool ends with an error
             kafkas.configure("--alter", *topic, "--add-config", "retention.ms=soon")

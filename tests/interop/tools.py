@@ -12,6 +12,9 @@ REASSIGN_PARTITIONS: Final = "org.apache.kafka.tools.reassign.ReassignPartitions
 LEADER_ELECTION: Final = "org.apache.kafka.tools.LeaderElectionCommand"
 FEATURES: Final = "org.apache.kafka.tools.FeatureCommand"
 METADATA_QUORUM: Final = "org.apache.kafka.tools.MetadataQuorumCommand"
+CLUSTER: Final = "org.apache.kafka.tools.ClusterTool"
+LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
+CONSUMER_GROUPS: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 
 class Said(NamedTuple):
