@@ -281,3 +281,14 @@ def test_a_leader_that_does_not_know_of_it_is_asked_again_and_costs_nothing_else
     follower.rig.pass_time(AGAIN_US_MAX)
     assert follower.asks() == []
     assert not follower.rig.replica.stopped
+
+
+def test_what_is_committed_meanwhile_hurries_nobody() -> None:
+    follower = Follower()
+    for _ in range(8):
+        follower.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
+        follower.waits()
+    follower.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
+    follower.take_in(level(30))
+    follower.rig.pass_time(AGAIN_US << 7)
+    assert follower.asks() == []

@@ -92,7 +92,7 @@ class Registration:
     def on_turn(self, active_id: NodeId, epoch: Epoch) -> None:
         """Who can be asked now: the leader of an epoch, NO_NODE if nobody. Another one has not failed yet, and what the
         former has not committed is lost."""
-        if not self._is_wanted:
+        if self.is_registered:
             self._forget()  # should another one take its place, that is said at once
         if (active_id, epoch) != self._lead:
             self._lead = (active_id, epoch)
