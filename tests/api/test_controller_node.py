@@ -142,6 +142,8 @@ def test_every_controller_registers_and_a_restart_as_another_incarnation(tmp_pat
             nodes.ready()
             after = until(
                 nodes.nodes[node_id],
-                lambda found, node_id=node_id: found[node_id].incarnation_id != before[node_id].incarnation_id,
+                lambda found, node_id=node_id: (
+                    node_id in found and found[node_id].incarnation_id != before[node_id].incarnation_id
+                ),
             )
             assert after[node_id]._replace(incarnation_id=before[node_id].incarnation_id) == before[node_id]
