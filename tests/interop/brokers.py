@@ -180,6 +180,11 @@ class Cluster:
         """kafka-topics."""
         return self.tools.run(TOPICS, "--bootstrap-server", self.bootstrap, *words)
 
+    def topics_in_time(self, *words: str) -> None:
+        """kafka-topics, again until it succeeds: the broker that it asks may not have heard of the topic yet."""
+        command = (TOPICS, "--bootstrap-server", self.bootstrap, *words)
+        wait_for(" ".join(words), lambda: self.tools.call(*command).code == 0)
+
     def configure(self, *words: str) -> str:
         """kafka-configs."""
         return self.tools.run(CONFIGS, "--bootstrap-server", self.bootstrap, *words)

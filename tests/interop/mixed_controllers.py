@@ -61,7 +61,7 @@ class Turns:
         kafkas, topic = self._run.kafkas, f"made-{len(self.made)}"
         self.made.append(topic)
         kafkas.topics("--create", "--topic", topic, "--partitions", "2", "--replication-factor", "2")
-        kafkas.topics("--alter", "--topic", topic, "--partitions", "4")
+        kafkas.topics_in_time("--alter", "--topic", topic, "--partitions", "4")
         entity = ("--entity-type", "topics", "--entity-name", topic)
         kafkas.configure("--alter", *entity, "--add-config", "retention.ms=90000000")
         self._run.wait(f"{topic}", lambda: len(kafkas.partitions(topic)) == 4 and kafkas.is_whole(topic))
