@@ -58,7 +58,7 @@ def test_replicas_are_moved_taken_back_and_led_by_whom_they_are_meant_for(kafka:
         assert "Successfully started partition reassignment for moved-0" in kafkas.reassign(
             "--execute", target={"moved": [13]}
         )
-        assert kafkas.partitions("moved") == [(11, [11, 13], [11])]
+        wait_for("the move to be told", lambda: kafkas.partitions("moved") == [(11, [11, 13], [11])])
         assert "still in progress" in kafkas.reassign("--verify", "--preserve-throttles", target={"moved": [13]})
         assert "Successfully cancelled" in kafkas.reassign("--cancel", "--preserve-throttles", target={"moved": [13]})
         wait_for("the move to be taken back", lambda: kafkas.partitions("moved") == [(11, [11], [11])])

@@ -63,12 +63,18 @@ def only(answers: Sequence[T]) -> T:
 class ControllerClient:
     """Asks the active controller for one change."""
 
-    def __init__(self, client: QuorumClient, deadline: Deadline, *, change: str, look: str) -> None:
-        """`change` goes on after "whether", as in "topic t was created"; `look` is the command that shows it."""
+    def __init__(
+        self, client: QuorumClient, deadline: Deadline, *, change: str, look: str, tells_interruption: bool = True
+    ) -> None:
+        """`change` goes on after "whether", as in "topic t was created"; `look` is the command that shows it.
+
+        `tells_interruption`: whoever interrupts it is told that the change may have been made.
+        """
         self._client = client
         self._deadline = deadline
         self._change = change
         self._look = look
+        self._tells_interruption = tells_interruption
         self._lost_by = ""
         """A node that was asked, and may have lost the lead over it, and what it said."""
 
@@ -134,7 +140,8 @@ class ControllerClient:
         except NoAnswer as error:
             raise self._unknown(str(error)) from error
         except KeyboardInterrupt:
-            tell(f"interrupted: whether {self._change} is not known: look with `{self._look}`")
+            if self._tells_interruption:
+                tell(f"interrupted: whether {self._change} is not known: look with `{self._look}`")
             raise
 
     def _unlucky(self, reason: str) -> RetriableError:

@@ -107,4 +107,7 @@ class ClusterClient:
         return error_name(answer.error_code or only(only(answer.topics).partitions).error_code)
 
     def _asking(self, deadline: Deadline, change: str) -> ControllerClient:
-        return ControllerClient(self._client, deadline, change=change, look="fastquorum image")
+        # The demo's own cluster goes with it, whatever became of the change.
+        return ControllerClient(
+            self._client, deadline, change=change, look="fastquorum image", tells_interruption=False
+        )

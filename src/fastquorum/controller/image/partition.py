@@ -139,7 +139,7 @@ def _recovery(state: int) -> int:
 
 def _directories(given: "list[Uuid] | tuple[Uuid, ...]", replica_count: int) -> tuple[Uuid, ...]:
     """One for each replica. None at all, or all of them migrating, stands for as many migrating ones."""
-    if len(given) == replica_count and given[0] != DIRECTORY_MIGRATING:
+    if given and len(given) == replica_count and given[0] != DIRECTORY_MIGRATING:
         return tuple(given)
     if all(directory == DIRECTORY_MIGRATING for directory in given):
         return _MIGRATING[replica_count] if replica_count < len(_MIGRATING) else (DIRECTORY_MIGRATING,) * replica_count
