@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from fastquorum import sync
 from fastquorum.errors import NotLeader, NotReady, RecordTooLarge
 from fastquorum.observe.dashboard import dashboard
 from fastquorum.sync import Quorum
 from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
-from tests.api.nodes import WAIT_S, caught_up, trio
+from tests.api.nodes import QUICK, WAIT_S, caught_up, trio
 from tests.cli.conftest import wait_until
 from tests.cli.controllers import Door
 from tests.observe.builders import Strict, scrape
@@ -125,12 +126,17 @@ def _lag(leader: Quorum, node_id: int) -> float:
 def test_every_metric_that_the_dashboard_asks_for_is_served(tmp_path: Path) -> None:
     asked, served = metrics_asked_for(dashboard()), set[str]()
     assert len(asked) > 20
-    with trio(tmp_path, **STEADY) as nodes:
+    keeps = {"log": "metadata", "controller": True, "idle_us_max": 2_000, "snapshot_log_bytes": 1_000}
+    with (
+        trio(tmp_path, **STEADY) as nodes,
+        sync.open(tmp_path / "c", node_id=1, **QUICK, metrics=STEADY["metrics"], **keeps) as controller,
+    ):
         nodes.append(b"x")
 
         def all_were_seen() -> bool:
-            """Some only a leader tells, and the lead may move on between two looks."""
-            for node in nodes.nodes.values():
+            """Some only a leader tells, and the lead may move on between two looks; some only a controller, once it has
+            taken a snapshot."""
+            for node in (*nodes.nodes.values(), controller):
                 served.update(each.name for each in scrape(node.metrics_endpoint).samples)
             return asked <= served
 
