@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from typing import Protocol
 
 from fastquorum.sim.prng import MILLION
 from fastquorum.types import Micros
@@ -9,6 +10,16 @@ from fastquorum.types import Micros
 WALL_CLOCK_MS = 1_700_000_000_000
 
 Action = Callable[[], None]
+
+
+class Mortal(Protocol):
+    """What dies and starts again."""
+
+    @property
+    def is_running(self) -> bool: ...
+
+    @property
+    def incarnation(self) -> int: ...
 
 
 class Scheduler:
@@ -26,6 +37,16 @@ class Scheduler:
 
     def after(self, delay_us: Micros, action: Action) -> None:
         self.at(self.now_us + delay_us, action)
+
+    def in_life(self, mortal: Mortal, at_us: Micros, action: Action) -> None:
+        """Then, if the life that it has now lasts so long."""
+        incarnation = mortal.incarnation
+
+        def act() -> None:
+            if mortal.is_running and mortal.incarnation == incarnation:
+                action()
+
+        self.at(at_us, act)
 
     @property
     def next_us(self) -> Micros:

@@ -416,13 +416,8 @@ class Process:
 
     def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
         """In this life, if it lasts so long."""
-        incarnation = self.incarnation
-
-        def act() -> None:
-            if self.is_running and self.incarnation == incarnation:
-                action()
-
-        self._world.scheduler.after(wait_us, act)
+        scheduler = self._world.scheduler
+        scheduler.in_life(self, scheduler.now_us + wait_us, action)
 
     def request(self, event: ev.Event) -> None:
         def ask() -> None:

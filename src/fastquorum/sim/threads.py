@@ -155,13 +155,7 @@ class ReplicaThread:
 
     def _at(self, at_us: Micros, action: Callable[[], None]) -> None:
         """In this life, if it lasts that long."""
-        incarnation = self._process.incarnation
-
-        def act() -> None:
-            if incarnation == self._process.incarnation and self._process.is_running:
-                action()
-
-        self._scheduler.at(at_us, act)
+        self._scheduler.in_life(self._process, at_us, action)
 
     # --- away ---------------------------------------------------------------------------------------------------------
 

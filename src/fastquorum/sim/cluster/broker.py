@@ -79,6 +79,15 @@ class SimBroker(Client):
         self.note(f"broker {self.broker_id} starts life {self.incarnation}")
         self.later(self._prng.randrange(self._beat_us), self._beat)
 
+    def start_after(self, wait_us: Micros) -> None:
+        """It starts again after a while, unless somebody starts it before."""
+
+        def act() -> None:
+            if not self.is_running:
+                self.start()
+
+        self._world.scheduler.after(wait_us, act)
+
     def stop(self) -> None:
         """A controlled shutdown begins; it ends when the controller lets it go."""
         self.is_stopping = True
@@ -253,13 +262,3 @@ class SimBroker(Client):
 
     def _id_of(self, incarnation: int) -> Uuid:
         return Uuid(bytes([self._is_impostor + 1]) + self.broker_id.to_bytes(7, "big") + incarnation.to_bytes(8, "big"))
-
-
-def hand_on(broker: SimBroker, wait_us: Micros) -> None:
-    """It starts again after a while, unless somebody starts it before."""
-
-    def act() -> None:
-        if not broker.is_running:
-            broker.start()
-
-    broker._world.scheduler.after(wait_us, act)

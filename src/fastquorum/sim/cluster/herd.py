@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from fastquorum.kernels import Kernels
 from fastquorum.sim.cluster.admin import Admin
-from fastquorum.sim.cluster.broker import SimBroker, hand_on
+from fastquorum.sim.cluster.broker import SimBroker
 from fastquorum.sim.cluster.metadata import Metadata
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros, NodeId
@@ -76,7 +76,7 @@ class Herd:
 
     def ended(self, broker: SimBroker) -> None:
         """It was let go."""
-        hand_on(broker, self._duration())
+        broker.start_after(self._duration())
 
     # --- faults -------------------------------------------------------------------------------------------------------
 
@@ -102,12 +102,12 @@ class Herd:
 
     def _crash(self, broker: SimBroker) -> None:
         broker.die(power=self._prng.randrange(2) == 0)
-        hand_on(broker, self._duration())
+        broker.start_after(self._duration())
 
     def _bounce(self, broker: SimBroker) -> None:
         """So fast that its session is not over."""
         broker.die()
-        hand_on(broker, self._prng.between(1, self.session_us // 3))
+        broker.start_after(self._prng.between(1, self.session_us // 3))
 
     def _mute(self, broker: SimBroker) -> None:
         broker.is_mute = True

@@ -57,14 +57,12 @@ class Metadata:
         """How far a broker has said, at most, that it had read."""
         self._wants_out: dict[tuple[NodeId, int], None] = {}
         """Brokers that have asked to be fenced, or to go."""
-        self._beat_us: dict[tuple[NodeId, int], Micros] = {}
         self._lead_us: dict[Epoch, Micros] = {}
         self._proposed: dict[tuple[_Place, int], list[dict[NodeId, int]]] = {}
         """Broker epochs that leaders gave of members, by partition and partition epoch."""
         self._allowed: dict[_Place, None] = {}
         """Partitions that somebody has asked an unclean election for."""
         self._names: dict[Uuid, str] = {}
-        self._before_move: dict[_Place, tuple[NodeId, ...]] = {}
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -199,17 +197,18 @@ class Metadata:
     def committed(self, batches: list[GhostBatch]) -> None:
         for batch in batches:
             before = self._fold.image
-            self._take(batch)
+            records = self._records(batch)
+            self._take(batch, records)
             after = self._fold.image
             if after is not before:
-                self._check(batch, before, after)
+                self._check(batch, records, before, after)
             self._stands.append(_Stand(batch.end, self._world.now_us, after))
 
-    def _take(self, batch: GhostBatch) -> None:
+    def _take(self, batch: GhostBatch, records: list[Message]) -> None:
         if batch.is_control:
             self._fold.skip(batch.end, batch.epoch, 0)
             return
-        for offset, record in enumerate(self._records(batch), batch.base):
+        for offset, record in enumerate(records, batch.base):
             if isinstance(record, TopicRecord):
                 self._check_name(record)
             try:
@@ -228,12 +227,12 @@ class Metadata:
         if self._names.setdefault(record.topic_id, record.name) != record.name:
             raise Violation("C15", f"two topics have id {record.topic_id}")
 
-    def _check(self, batch: GhostBatch, before: Image, after: Image) -> None:
+    def _check(self, batch: GhostBatch, records: list[Message], before: Image, after: Image) -> None:
         if after.brokers is not before.brokers:
-            self._check_brokers(batch, before, after)
+            self._check_brokers(batch, records, before, after)
         changes: dict[_Place, int] = {}
         cleared: list[str] = []
-        for record in self._records(batch):
+        for record in records:
             if isinstance(record, PartitionChangeRecord):
                 place = record.topic_id, record.partition_id
                 changes[place] = changes.get(place, 0) + 1
@@ -253,9 +252,9 @@ class Metadata:
                         count += 1
                     self._check_change(place, old, partition, count, (before, after, where))
 
-    def _check_brokers(self, batch: GhostBatch, before: Image, after: Image) -> None:
+    def _check_brokers(self, batch: GhostBatch, records: list[Message], before: Image, after: Image) -> None:
         """C4, C7."""
-        for record in self._records(batch):
+        for record in records:
             if not isinstance(record, RegisterBrokerRecord):
                 continue
             old, new = before.brokers.get(record.broker_id), after.brokers[record.broker_id]
@@ -280,7 +279,7 @@ class Metadata:
         for member in new.isr:
             if member not in old.isr:
                 self._check_joiner(place, old, new, member, (before, after, where))
-        _check_move(self._before_move, place, old, new, where)
+        _check_move(old, new, where)
 
     def _check_election(
         self, place: _Place, old: Partition, new: Partition, images: tuple[Image, Image], where: str
@@ -351,14 +350,10 @@ def _check_partition(partition: Partition, image: Image, where: str) -> None:
         raise Violation("C1", f"{where}: {leader} leads in its shutdown: {partition}")
 
 
-def _check_move(
-    begun: dict[_Place, tuple[NodeId, ...]], place: _Place, old: Partition, new: Partition, where: str
-) -> None:
+def _check_move(old: Partition, new: Partition, where: str) -> None:
     """C10."""
     if not (set(new.adding) <= set(new.replicas) and set(new.removing) <= set(new.replicas)):
         raise Violation("C10", f"{where}: {new}")
-    if not old.is_reassigning and new.is_reassigning:
-        begun[place] = old.replicas
     gone = set(old.replicas) - set(new.replicas)
     if not gone:
         return

@@ -43,7 +43,7 @@ Of a cluster (`sim.cluster.metadata`), on the committed metadata:
 - C7: nobody takes the id of a broker that is heard, and no broker of another cluster is taken in.
 - C8: who is heard, or could not be since the lead began, is not fenced; who has not read its registration stays fenced.
 - C9: nobody is elected uncleanly unless that is allowed or asked for.
-- C10: a replica goes only when those that are to take its place are in sync; taking back restores what was.
+- C10: a replica goes only when those that are to take its place are in sync.
 - C15: a user creates no internal topic, and topic ids are unique.
 - C16: every replica's image is what was committed.
 
