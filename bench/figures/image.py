@@ -1,11 +1,10 @@
 """What the controller's image costs at size: to fold from a log, to keep, to answer heartbeats on, to fence a broker
 in, and to write as a snapshot while requests go on.
 
-Everything in one process, as in a controller's: 1,000 brokers and 1,000,000 partitions with three replicas each, 100
-to a topic. No disk but the snapshot's.
+1,000 brokers and 1,000,000 partitions with three replicas each, 100 to a topic. It is folded by a process of its own;
+the rest is done in this one, as in a controller's. No disk but the snapshot's.
 """
 
-import gc
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +12,11 @@ from time import perf_counter
 from typing import Final
 
 from bench.figures.figure import Goal, Measured, Setting, alone
+from bench.figures.folding import fold, folded_by_itself
 from fastquorum.controller import brokers, fencing
-from fastquorum.controller.image import Image
-from fastquorum.controller.image.fold import Fold, Place
+from fastquorum.controller.image.fold import Place
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.kernels import Kernels, load
-from fastquorum.node.replay import fold_batches
 from fastquorum.storage.checkpoint import CheckpointTimes
 from fastquorum.storage.images import snapshot_batches
 from fastquorum.storage.io_disk import RealDisk
@@ -44,7 +42,6 @@ BYTES_GOAL: Final = Goal(at_most=2_048)
 HEARTBEAT_GOAL: Final = Goal(at_most=25)
 """Microseconds: 10,000 a second on a quarter of a core."""
 PAUSE_GOAL: Final = Goal(at_most=50)
-PAGE_BYTES: Final = 4_096
 
 
 def measure(setting: Setting, directory: Path) -> Measured:
@@ -53,23 +50,22 @@ def measure(setting: Setting, directory: Path) -> Measured:
     setting.say(f"image: encoding {partitions:,} partitions ...")
     batches = list(_batches(kernels, _records(partitions)))
     rounds = setting.pick(3, 1)
+    log = directory / "image.log"
+    log.write_bytes(b"".join(batches))
     folds, decodes, kept = [], [], []
-    image = Image()
     for turn in range(rounds):
         setting.say(f"image: folding, round {turn + 1} of {rounds} ...")
-        image = Image()
-        gc.collect()
-        before = _resident_bytes()
-        rate, image = _fold(kernels, batches)
-        gc.collect()
-        folds.append(rate)
-        kept.append((_resident_bytes() - before) / partitions)
+        found = folded_by_itself(log)
+        folds.append(found["records_per_s"])
+        kept.append(found["kept_bytes"] / partitions)
         decodes.append(_decode(kernels, batches))
+    log.unlink()
+    _, image = fold(kernels, batches)
     del batches
     state = ControllerState(ControllerSettings("bench"), image, 10 * partitions, 1, 0)
     rows = [
         alone("fold", "records/s", folds, FOLD_GOAL),
-        alone("memory of the image", "bytes a partition", [max(kept)], BYTES_GOAL),
+        alone("memory of the image", "bytes a partition", kept, BYTES_GOAL),
         alone("a heartbeat decided", "us", [_heartbeats(setting, state) for _ in range(rounds)], HEARTBEAT_GOAL),
         alone("a broker fenced: decided, encoded, applied", "ms", [_fencing(state, each) for each in range(rounds)]),
     ]
@@ -111,16 +107,6 @@ def _batches(kernels: Kernels, records: Iterator[tuple[Message, int]]) -> Iterat
             offset, values = offset + len(values), []
     if values:
         yield bytes(kernels.encode_values(values, base_offset=offset, leader_epoch=1, timestamp_ms=1))
-
-
-def _fold(kernels: Kernels, batches: list[bytes]) -> tuple[float, Image]:
-    """Records a second, as a starting node reads its log."""
-    fold = Fold()
-    began = perf_counter()
-    for batch in batches:
-        fold_batches(kernels, batch, fold)
-    image = fold.image
-    return fold.next_offset / (perf_counter() - began), image
 
 
 def _decode(kernels: Kernels, batches: list[bytes]) -> float:
@@ -184,8 +170,3 @@ def _snapshot(kernels: Kernels, setting: Setting, state: ControllerState, direct
     thread.join()
     (size_bytes,) = [file.stat().st_size for file in (directory / LOG_DIRECTORY).glob("*.checkpoint")]
     return written[0], size_bytes, longest * 1e3
-
-
-def _resident_bytes() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * PAGE_BYTES
