@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from fastquorum.controller.image import Image
+from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.controller.image.fold import Fold
 from fastquorum.kernels import Kernels, load
 from fastquorum.node.replay import fold_batches
@@ -22,12 +23,12 @@ PAGE_BYTES: Final = 4_096
 
 
 def fold(kernels: Kernels, batches: list[bytes]) -> tuple[float, Image]:
-    """Records a second, as a starting node reads its log; and the image."""
-    taken = Fold()
+    """Records a second, as a starting node reads its log, some batches a turn (`node.replay.Replay`); and the image."""
+    taken = Fold(counts=PartitionCounts())
     began = perf_counter()
     for batch in batches:
         fold_batches(kernels, batch, taken)
-    image = taken.image
+        image = taken.image
     return taken.next_offset / (perf_counter() - began), image
 
 

@@ -6,20 +6,22 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
-#include "batch.h"
+#include "byte_reader.h"
 #include "message_layout.h"
+#include "uuid_object.h"
 
 namespace fastquorum {
 
-class MessageReader {
+class MessageReader : private ByteReader {
 public:
     MessageReader(const std::uint8_t *at, const std::uint8_t *end, std::int64_t elements_max, PyTypeObject *uuid,
                   PyObject *no_tags) noexcept
-        : at_(at), end_(end), room_(elements_max), uuid_(uuid), no_tags_(no_tags) {}
+        : ByteReader(at, end), room_(elements_max), uuid_(uuid), no_tags_(no_tags) {}
 
-    const std::uint8_t *at() const noexcept { return at_; }
+    using ByteReader::at;
 
     PyObject *read(const StructLayout &layout) noexcept {
         PyObject *made = layout.type->tp_alloc(layout.type, 0);
@@ -30,39 +32,10 @@ public:
     }
 
 private:
-    std::int64_t left() const noexcept { return end_ - at_; }
-
     // All arrays and tag sections of a message share the room that the caller gives it.
     bool take_room(std::int64_t count) noexcept {
         room_ -= count;
         return room_ >= 0;
-    }
-
-    template <class Integer>
-    bool take(Integer *value) noexcept {
-        if (left() < static_cast<std::int64_t>(sizeof(Integer))) {
-            return false;
-        }
-        *value = load_big_endian<Integer>(at_);
-        at_ += sizeof(Integer);
-        return true;
-    }
-
-    // At most 32 bits in at most 5 bytes.
-    bool take_uvarint(std::int64_t *value) noexcept {
-        std::uint64_t read = 0;
-        for (int shift = 0; shift < 35; shift += 7) {
-            if (at_ == end_) {
-                return false;
-            }
-            const std::uint8_t byte = *at_++;
-            read |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
-            if (byte < 0x80) {
-                *value = static_cast<std::int64_t>(read);
-                return read <= UINT32_MAX;
-            }
-        }
-        return false;
     }
 
     static void set(PyObject *object, Py_ssize_t slot, PyObject *owned) noexcept { *slot_at(object, slot) = owned; }
@@ -224,24 +197,9 @@ private:
         return PyFloat_FromDouble(value);
     }
 
-    // As bytes.__new__(Uuid, raw) does it: Uuid's own check is for what callers bring.
     PyObject *uuid() noexcept {
-        constexpr Py_ssize_t size = 16;
-        if (left() < size) {
-            return nullptr;
-        }
-        PyObject *made = uuid_->tp_alloc(uuid_, size);
-        if (made != nullptr) {
-            auto *bytes = reinterpret_cast<PyBytesObject *>(made);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-            bytes->ob_shash = -1;
-#pragma GCC diagnostic pop
-            std::memcpy(bytes->ob_sval, at_, size);
-            bytes->ob_sval[size] = 0;
-            at_ += size;
-        }
-        return made;
+        std::array<std::uint8_t, uuid_bytes> raw;
+        return take_bytes(raw.data(), uuid_bytes) ? new_uuid(uuid_, raw.data()) : nullptr;
     }
 
     PyObject *read_nullable(const StructLayout &layout) noexcept {
@@ -321,8 +279,6 @@ private:
         return items;
     }
 
-    const std::uint8_t *at_;
-    const std::uint8_t *end_;
     std::int64_t room_;
     PyTypeObject *uuid_;
     PyObject *no_tags_;

@@ -37,6 +37,7 @@ from fastquorum.kernels.batches import (
 from fastquorum.kernels.files import Flusher, OffsetIndex, SegmentFile
 from fastquorum.kernels.messages import MessageCodec, StructLayout
 from fastquorum.kernels.outcomes import Outcome, Turn
+from fastquorum.kernels.partitions import PartitionRows
 from fastquorum.kernels.producers import Producers
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "Kernels",
     "OffsetIndex",
     "Outcome",
+    "PartitionRows",
     "Producers",
     "SegmentFile",
     "Turn",
@@ -185,6 +187,7 @@ class Kernels(Protocol):
     FrameSplitter: type[FrameSplitter]
     OffsetIndex: type[OffsetIndex]
     Outcome: type[Outcome]
+    PartitionRows: type[PartitionRows]
     Producers: type[Producers]
     SegmentFile: type[SegmentFile]
     Turn: type[Turn]

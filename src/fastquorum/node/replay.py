@@ -8,7 +8,8 @@ lose it for good (KAFKA-14275, KAFKA-14203). Source: Kafka `MetadataLoader`.
 
 import gc
 import struct
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,8 +17,9 @@ from typing import Final
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.controller.image.fold import Fold, Place
+from fastquorum.controller.image.partition import Partition
 from fastquorum.errors import CorruptionError, ImageFailed, WireError
-from fastquorum.kernels import BatchFault, Kernels
+from fastquorum.kernels import BatchFault, Kernels, PartitionRows
 from fastquorum.node.log_reader import LogReader
 from fastquorum.node.shell import Shell
 from fastquorum.storage.names import checkpoint_name
@@ -30,6 +32,8 @@ TURN_BYTES: Final = 256 * 1024
 more."""
 _LENGTH: Final = struct.Struct(">8xi")
 _LENGTH_END: Final = 12
+_ROWS: Final[dict[str, PartitionRows]] = {}
+"""By kernel set: the ids that one has seen are one object in every image."""
 
 
 @dataclass(slots=True)
@@ -141,15 +145,25 @@ def _collector_at_rest() -> Iterator[None]:
 
 
 def _fold(kernels: Kernels, data: bytes, fold: Fold, codec: Codec) -> None:
+    partitions = _ROWS.get(kernels.NAME) or _ROWS.setdefault(kernels.NAME, kernels.PartitionRows(Partition))
     for info in kernels.batch_headers(data, verify_crc=False):
         if info.is_control:
             fold.skip(info.last_offset + 1, info.leader_epoch, info.max_timestamp_ms)
             continue
-        for record in kernels.decode_records(data, info.position, verify_crc=False):
-            if record.offset < fold.next_offset:
+        values = kernels.decode_values(data, info.position, verify_crc=False)
+        offsets: Sequence[Offset] = range(info.base_offset, info.last_offset + 1)
+        if len(values) != len(offsets):  # as no controller writes them
+            offsets = [each.offset for each in kernels.decode_records(data, info.position, verify_crc=False)]
+        at, count = bisect_left(offsets, fold.next_offset), len(values)
+        while at < count:
+            run = partitions.read(values, at)
+            if run is not None:
+                fold.add_run(offsets[at], run, offsets[run.end - 1] + 1, info.leader_epoch, info.max_timestamp_ms)
+                at = run.end
                 continue
             try:
-                message, _ = decode_metadata_record(record.value or b"", codec)
+                message, _ = decode_metadata_record(values[at] or b"", codec)
             except WireError as error:
-                raise ImageFailed(f"it is no metadata record: {error}", "record", record.offset) from error
-            fold.add(record.offset, message, info.leader_epoch, info.max_timestamp_ms)
+                raise ImageFailed(f"it is no metadata record: {error}", "record", offsets[at]) from error
+            fold.add(offsets[at], message, info.leader_epoch, info.max_timestamp_ms)
+            at += 1

@@ -56,6 +56,26 @@ def test_whatever_comes_the_counts_are_those_of_the_image(records: list[tuple[Me
     assert counts == PartitionCounts.of(topics)
 
 
+def test_an_id_may_come_again_at_once_after_its_topic_was_removed() -> None:
+    """And go again. No controller makes an id twice, but the image may not depend on where a log is cut."""
+    records = [
+        TopicRecord(name="t0", topic_id=TOPICS[0]),
+        partition(TOPICS[0], 0, 1),
+        RemoveTopicRecord(topic_id=TOPICS[0]),
+        TopicRecord(name="another", topic_id=TOPICS[0]),
+        RemoveTopicRecord(topic_id=TOPICS[0]),
+        TopicRecord(name="t0", topic_id=TOPICS[0]),
+    ]
+    counts = PartitionCounts()
+    pieces = Fold(counts=counts)
+    for offset, record in enumerate(records):
+        pieces.add(offset, record, 1, 0)
+        if offset == 1:
+            assert pieces.image.topics.named("t0") is not None
+    assert pieces.image == folded(*records).image
+    assert counts == PartitionCounts.of(pieces.image.topics) == PartitionCounts()
+
+
 def folded(*records: Message) -> Fold:
     fold = Fold()
     for offset, record in enumerate(records):

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.image.topics import Topics
+from fastquorum.types import NO_NODE
 
 
 @dataclass(slots=True)
@@ -40,7 +41,8 @@ class PartitionCounts:
 
     def _count(self, partition: Partition, by: int) -> None:
         self.partitions += by
-        if not partition.has_leader:
+        leader = partition.leader
+        if leader == NO_NODE:
             self.offline += by
-        if partition.leader != partition.preferred_leader:
+        if leader != partition.preferred_leader:
             self.imbalanced += by

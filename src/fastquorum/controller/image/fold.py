@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.controller.image.image import EMPTY, Image, ImageEditor
 from fastquorum.errors import ImageFailed
+from fastquorum.kernels.partitions import PartitionRun
 from fastquorum.types import Epoch, Offset
 from fastquorum.wire.cluster_records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from fastquorum.wire.message import Message
@@ -41,7 +42,7 @@ class Fold:
         self._last: tuple[Offset, Epoch, int] = place
         """The place, as the arguments of `Place`: made when it is asked for."""
         self._next_offset = place.end_offset
-        self._pending: list[tuple[Offset, Message]] | None = None
+        self._pending: list[tuple[Offset, Message | PartitionRun]] | None = None
         """The records of the transaction that is open."""
 
     @property
@@ -89,16 +90,28 @@ class Fold:
                     self._apply(held_offset, held)
         self._last = offset + 1, epoch, timestamp_ms
 
+    def add_run(self, offset: Offset, run: PartitionRun, end_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:
+        """Partitions, read at once: what `add` makes of their records from `offset` on. ImageFailed as there."""
+        self._next_offset = end_offset
+        if self._pending is not None:
+            self._pending.append((offset, run))
+            return
+        self._apply(offset, run)
+        self._last = end_offset, epoch, timestamp_ms
+
     def skip(self, end_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:
         """Records of the quorum's own, up to end_offset: they say nothing of the metadata."""
         self._next_offset = end_offset
         if self._pending is None:
             self._last = end_offset, epoch, timestamp_ms
 
-    def _apply(self, offset: Offset, record: Message) -> None:
+    def _apply(self, offset: Offset, record: Message | PartitionRun) -> None:
         if self._editor is None:
             self._editor = ImageEditor(self._image)
-        self._editor.apply(record, offset)
+        if isinstance(record, PartitionRun):
+            self._editor.create_partitions(record, offset)
+        else:
+            self._editor.apply(record, offset)
 
 
 def _misplaced(kind: type[Message], offset: Offset, why: str) -> ImageFailed:

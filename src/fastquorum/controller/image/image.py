@@ -19,6 +19,7 @@ from fastquorum.controller.image.quotas import Quotas
 from fastquorum.controller.image.registrations import Brokers, Controllers
 from fastquorum.controller.image.topics import Topics, TopicsEditor
 from fastquorum.errors import ImageFailed
+from fastquorum.kernels.partitions import PartitionRun
 from fastquorum.types import Uuid
 from fastquorum.wire import access_records, broker_records, cluster_records, topic_records
 from fastquorum.wire.message import Message
@@ -130,6 +131,13 @@ class ImageEditor:
                 raise ValueError("such a record has no place in an image")
         except ValueError as error:
             raise ImageFailed(str(error), record_type_name(kind), offset) from error
+
+    def create_partitions(self, run: PartitionRun, offset: int = -1) -> None:
+        """PartitionRecords of one topic, the first of them at `offset`. ImageFailed if they do not fit."""
+        try:
+            self._topics.create_partitions(run.topic_id, run.rows)
+        except ValueError as error:
+            raise ImageFailed(str(error), record_type_name(topic_records.PartitionRecord), offset) from error
 
     def partition_changes(self) -> Iterator[tuple[Uuid, int, Partition | None, Partition | None]]:
         """As `TopicsEditor.partition_changes`."""

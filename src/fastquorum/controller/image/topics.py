@@ -1,6 +1,6 @@
 """Topics and their partitions. Source: KIP-631, KIP-966; Kafka `TopicsImage`, `TopicsDelta`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from immutables import Map
@@ -79,7 +79,7 @@ class TopicsEditor:
     def create(self, record: TopicRecord) -> None:
         if (before := self._name_owner(record.name)) is not None:
             raise ValueError(f"topic {record.name} exists, with id {before}")
-        if record.topic_id in self._changed or record.topic_id in self._before.by_id:
+        if record.topic_id in self._changed or self._kept(record.topic_id) is not None:
             raise ValueError(f"a topic with id {record.topic_id} exists")
         self._changed[record.topic_id] = _Changes(Topic(record.name, record.topic_id, Vector()))
         self._created[record.name] = record.topic_id
@@ -91,7 +91,7 @@ class TopicsEditor:
         if self._created.get(topic.name) == record.topic_id:
             del self._created[topic.name]
         if record.topic_id in self._before.by_id:
-            self._removed[record.topic_id] = topic.name
+            self._removed.setdefault(record.topic_id, topic.name)  # the name it had before all changes
         return topic.name
 
     def create_partition(self, record: PartitionRecord) -> None:
@@ -99,6 +99,10 @@ class TopicsEditor:
             raise ValueError(f"partition {record.partition_id}")
         changes = self._changed.get(record.topic_id) or self._changes(record.topic_id)
         changes.partitions[record.partition_id] = partition_of(record)
+
+    def create_partitions(self, topic_id: Uuid, partitions: Mapping[int, Partition]) -> None:
+        """As `create_partition` of each."""
+        self._changes(topic_id).partitions.update(partitions)
 
     def change_partition(self, record: PartitionChangeRecord) -> None:
         changes = self._changes(record.topic_id)
@@ -122,8 +126,9 @@ class TopicsEditor:
             for number, partition in self._before.by_id[topic_id].partitions.items():
                 yield topic_id, number, partition, None
         for topic_id, changes in self._changed.items():
+            before = changes.topic.partitions
             for number, partition in changes.partitions.items():
-                yield topic_id, number, changes.topic.partitions.get(number), partition
+                yield topic_id, number, before.get(number) if before else None, partition
 
     def finish(self) -> Topics:
         """The topics after all that."""
@@ -152,10 +157,14 @@ class TopicsEditor:
         topic_id = self._before.ids.get(name)
         return None if topic_id in self._removed else topic_id
 
+    def _kept(self, topic_id: Uuid) -> Topic | None:
+        """What was there before, unless it was removed."""
+        return None if topic_id in self._removed else self._before.by_id.get(topic_id)
+
     def _changes(self, topic_id: Uuid) -> _Changes:
         changes = self._changed.get(topic_id)
         if changes is None:
-            topic = None if topic_id in self._removed else self._before.by_id.get(topic_id)
+            topic = self._kept(topic_id)
             if topic is None:
                 raise ValueError(f"there is no topic with id {topic_id}")
             changes = self._changed[topic_id] = _Changes(topic)

@@ -51,6 +51,10 @@ class Vector(Generic[T]):
             return self
         assert min(changes) >= 0, f"position {min(changes)}"
         new: Vector[T] = Vector()
+        if not self._count and max(changes) == len(changes) - 1:
+            new._root, new._depth = _built([changes[at] for at in range(len(changes))])
+            new._count = len(changes)
+            return new
         root, depth = self._root, self._depth
         while max(changes) >= WIDTH**depth:
             root, depth = ((root,) if root else ()), depth + 1
@@ -88,6 +92,15 @@ def _items(node: _Node, depth: int, base: int) -> Iterator[tuple[int, Any]]:
     span = WIDTH ** (depth - 1)
     for number, child in enumerate(node):
         yield from _items(child, depth - 1, base + number * span)
+
+
+def _built(items: list[Any]) -> tuple[_Node, int]:
+    """Of items that leave no position empty, one at least: root and depth."""
+    depth = 1
+    while len(items) > WIDTH:
+        items = [tuple(items[at : at + WIDTH]) for at in range(0, len(items), WIDTH)]
+        depth += 1
+    return tuple(items), depth
 
 
 def _replaced(node: _Node, depth: int, changes: Mapping[int, Any]) -> _Node:

@@ -19,6 +19,7 @@ from fastquorum.kernels.pure.flusher import Flusher
 from fastquorum.kernels.pure.frames import FrameSplitter
 from fastquorum.kernels.pure.offset_index import OffsetIndex
 from fastquorum.kernels.pure.outcomes import Outcome, Turn, settle_all
+from fastquorum.kernels.pure.partitions import PartitionRows
 from fastquorum.kernels.pure.producers import Producers
 from fastquorum.kernels.pure.scan import batch_headers, scan, slice_batches, stamp_batch
 from fastquorum.kernels.pure.segment import SegmentFile
@@ -32,6 +33,7 @@ __all__ = [
     "FrameSplitter",
     "OffsetIndex",
     "Outcome",
+    "PartitionRows",
     "Producers",
     "SegmentFile",
     "Turn",
