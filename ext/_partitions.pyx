@@ -33,6 +33,7 @@ cdef extern from "partition_rows.h" namespace "fastquorum":
 
 cdef extern from "Python.h":
     void Py_DECREF(PyObject *)
+    void PyObject_GC_UnTrack(void *)
 
 
 cdef object _new_tuple = tuple.__new__
@@ -107,3 +108,11 @@ cdef object _owned_uuid(RawUuid topic):
     if made == NULL:
         _raise_pending()
     return _owned(made)
+
+
+def untracked(list items not None):
+    """A tuple that the collector does not look through."""
+    made = tuple(items)
+    if items:  # there is but one empty tuple, and it is Python's own
+        PyObject_GC_UnTrack(<void *>made)
+    return made

@@ -24,7 +24,7 @@ PAGE_BYTES: Final = 4_096
 
 def fold(kernels: Kernels, batches: list[bytes]) -> tuple[float, Image]:
     """Records a second, as a starting node reads its log, some batches a turn (`node.replay.Replay`); and the image."""
-    taken = Fold(counts=PartitionCounts())
+    taken = Fold(counts=PartitionCounts(), make=kernels.untracked)
     began = perf_counter()
     for batch in batches:
         fold_batches(kernels, batch, taken)

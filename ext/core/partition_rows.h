@@ -18,11 +18,11 @@ namespace fastquorum {
 
 enum class RowRead : int { taken, refused, failed };  // failed: a Python exception is set
 
-// Objects that are used again while they are asked for often enough: a table with one place for each of many keys.
+// Objects that are used again while they are asked for often enough: a table with a few places for each key.
 template <class Key>
 class ObjectTable {
 public:
-    static constexpr std::size_t places = 4096;
+    static constexpr std::size_t places = 4096, probes = 4;
 
     ObjectTable() noexcept = default;
     ObjectTable(const ObjectTable &) = delete;
@@ -36,19 +36,27 @@ public:
     // A reference to the object of `key`, made by `make` if it is not there. Null: `make` has failed.
     template <class Make>
     PyObject *get(const Key &key, std::size_t hash, Make make) noexcept {
-        const std::size_t place = hash % places;
-        if (objects_[place] == nullptr || keys_[place] != key) {
-            PyObject *made = make();
-            if (made == nullptr) {
-                return nullptr;
+        std::size_t place = hash % places;
+        for (std::size_t probe = 0; probe < probes; ++probe) {
+            const std::size_t at = (hash + probe) % places;
+            if (objects_[at] == nullptr) {
+                place = at;
+                break;
             }
+            if (keys_[at] == key) {
+                Py_INCREF(objects_[at]);
+                return objects_[at];
+            }
+        }
+        PyObject *made = make();
+        if (made != nullptr) {
             PyObject *before = objects_[place];
+            Py_INCREF(made);
             objects_[place] = made;
             keys_[place] = key;
             Py_XDECREF(before);
         }
-        Py_INCREF(objects_[place]);
-        return objects_[place];
+        return made;
     }
 
 private:
@@ -161,8 +169,10 @@ private:
         std::uint64_t high, low;
         std::memcpy(&high, raw.data(), sizeof high);
         std::memcpy(&low, raw.data() + sizeof high, sizeof low);
-        constexpr std::uint64_t spread = 0x9E3779B97F4A7C15;
-        return uuids_.get(raw, ((high ^ low) * spread) >> 32, [&] { return new_uuid(uuid_, raw.data()); });
+        constexpr std::uint64_t odd = 0x9E3779B97F4A7C15;
+        std::uint64_t hash = high ^ (low * odd);
+        hash = (hash ^ (hash >> 32)) * odd;  // whichever of its bytes differ
+        return uuids_.get(raw, hash >> 32, [&] { return new_uuid(uuid_, raw.data()); });
     }
 
     // One for each replica. None at all, or all of them migrating (zero), stands for as many migrating ones.

@@ -21,6 +21,7 @@ inline PyObject *new_uuid(PyTypeObject *type, const std::uint8_t *raw) noexcept 
 #pragma GCC diagnostic pop
         std::memcpy(bytes->ob_sval, raw, uuid_bytes);
         bytes->ob_sval[uuid_bytes] = 0;
+        PyObject_GC_UnTrack(made);  // as of any class made in Python the collector would keep it in its lists: it holds nothing
     }
     return made;
 }

@@ -160,7 +160,9 @@ def test_what_is_alike_is_one_object() -> None:
     assert len({id(row.directories[0]) for row in made}) == 1
     assert len({id(row.leader) for row in made}) == 1
     assert all(row.isr is row.replicas for row in made)
-    assert not any(gc.is_tracked(each) for row in made for each in (row, row.replicas, row.directories))
+    assert not any(
+        gc.is_tracked(each) for row in made for each in (row, row.replicas, row.directories, row.directories[0])
+    )
 
 
 def _runs(rows: Any, count: int) -> Iterator[PartitionRun]:
@@ -168,6 +170,14 @@ def _runs(rows: Any, count: int) -> Iterator[PartitionRun]:
         run = rows.read([record(number, replicas=[90_000], isr=[90_000], leader=90_000, directories=[HOME])])
         assert run is not None
         yield run
+
+
+def test_a_tuple_that_is_made_for_keeping_is_not_looked_through() -> None:
+    items: list[Any] = [[1], None, "two"]
+    for kernels in (load("native"), load("pure")):
+        assert kernels.untracked(items) == ([1], None, "two")
+        assert kernels.untracked([]) == ()
+    assert not gc.is_tracked(load("native").untracked(items))
 
 
 class _Short(NamedTuple):

@@ -333,6 +333,11 @@ class Kernels(Protocol):
         not (objects with `__index__`, sequences other than list and tuple, unknown tags)."""
         ...
 
+    def untracked(self, items: list[Any]) -> tuple[Any, ...]:
+        """A tuple of items that cannot refer back to it, as immutable values cannot: the garbage collector does not
+        look through it, where that can be had (pure: a tuple)."""
+        ...
+
     def settle_all(self, outcomes: Iterable[Any], result: int, at_once: bool = True) -> bool:
         """Tell those of these outcomes that are not known yet one result. In a callback of their event loop, outside
         every task: tasks that wait may go on in it, unless something that this callback put into the loop's queue

@@ -11,7 +11,7 @@ import struct
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from fastquorum.controller.image import Image
@@ -42,12 +42,9 @@ class _Loading:
 
     snapshot: OffsetAndEpoch
     timestamp_ms: int
+    counts: PartitionCounts
+    fold: Fold
     position: int = 0
-    counts: PartitionCounts = field(default_factory=PartitionCounts)
-    fold: Fold = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.fold = Fold(counts=self.counts)
 
 
 class Replay:
@@ -59,7 +56,7 @@ class Replay:
         self._reader = reader
         self.counts = PartitionCounts()
         """Of the image's partitions."""
-        self._fold = Fold(counts=self.counts)
+        self._fold = Fold(counts=self.counts, make=kernels.untracked)
         self._loading: _Loading | None = None
         self.taken_bytes = 0
         """Of the log, since this was made."""
@@ -107,7 +104,10 @@ class Replay:
         snapshots, state = log.snapshots, log.snapshots.latest_state
         loading = self._loading
         if loading is None or loading.snapshot != latest:
-            loading = self._loading = _Loading(latest, 0 if state is None else state.last_contained_ms)
+            counts = PartitionCounts()
+            fold = Fold(counts=counts, make=self._kernels.untracked)
+            loading = _Loading(latest, 0 if state is None else state.last_contained_ms, counts, fold)
+            self._loading = loading
         data = snapshots.read(latest, loading.position, TURN_BYTES)
         if len(data) >= _LENGTH_END and (first := _LENGTH_END + _LENGTH.unpack_from(data)[0]) > len(data):
             data = snapshots.read(latest, loading.position, first)
@@ -119,7 +119,8 @@ class Replay:
         loading.position += scan.valid_bytes
         if loading.position == snapshots.size_bytes(latest):
             image, self.counts = loading.fold.image, loading.counts
-            self._fold = Fold(image, Place(latest.offset, latest.epoch, loading.timestamp_ms), self.counts)
+            place = Place(latest.offset, latest.epoch, loading.timestamp_ms)
+            self._fold = Fold(image, place, self.counts, self._kernels.untracked)
             self._loading = None
 
 

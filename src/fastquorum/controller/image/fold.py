@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.controller.image.image import EMPTY, Image, ImageEditor
+from fastquorum.controller.image.vector import Make
 from fastquorum.errors import ImageFailed
 from fastquorum.kernels.partitions import PartitionRun
 from fastquorum.types import Epoch, Offset
@@ -33,10 +34,17 @@ _TRANSACTION_RECORDS: Final = frozenset({BeginTransactionRecord, EndTransactionR
 class Fold:
     """Takes in a log's records in order; any time `image` is what they come to. Broken once a record did not fit."""
 
-    def __init__(self, image: Image = EMPTY, place: Place = START, counts: PartitionCounts | None = None) -> None:
-        """`counts`: of the image's partitions; they are kept up with it."""
+    def __init__(
+        self,
+        image: Image = EMPTY,
+        place: Place = START,
+        counts: PartitionCounts | None = None,
+        make: Make = tuple,
+    ) -> None:
+        """`counts`: of the image's partitions; they are kept up with it. `make`: as of `Vector.updated`."""
         self._image = image
         self._counts = counts
+        self._make = make
         self._editor: ImageEditor | None = None
         """Has what was applied since the image was last asked for."""
         self._last: tuple[Offset, Epoch, int] = place
@@ -107,7 +115,7 @@ class Fold:
 
     def _apply(self, offset: Offset, record: Message | PartitionRun) -> None:
         if self._editor is None:
-            self._editor = ImageEditor(self._image)
+            self._editor = ImageEditor(self._image, self._make)
         if isinstance(record, PartitionRun):
             self._editor.create_partitions(record, offset)
         else:

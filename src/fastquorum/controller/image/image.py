@@ -18,6 +18,7 @@ from fastquorum.controller.image.partition import Partition, partition_record
 from fastquorum.controller.image.quotas import Quotas
 from fastquorum.controller.image.registrations import Brokers, Controllers
 from fastquorum.controller.image.topics import Topics, TopicsEditor
+from fastquorum.controller.image.vector import Make
 from fastquorum.errors import ImageFailed
 from fastquorum.kernels.partitions import PartitionRun
 from fastquorum.types import Uuid
@@ -109,8 +110,9 @@ EMPTY: Final = Image()
 class ImageEditor:
     """Takes in records one by one. Broken once a record did not fit."""
 
-    def __init__(self, image: Image) -> None:
-        self._topics = TopicsEditor(image.topics)
+    def __init__(self, image: Image, make: Make = tuple) -> None:
+        """`make`: as of `Vector.updated`."""
+        self._topics = TopicsEditor(image.topics, make)
         self._parts: dict[str, Any] = {}
         self._before = image
 

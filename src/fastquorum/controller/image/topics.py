@@ -6,7 +6,7 @@ from typing import NamedTuple
 from immutables import Map
 
 from fastquorum.controller.image.partition import Partition, changed, partition_of
-from fastquorum.controller.image.vector import Vector
+from fastquorum.controller.image.vector import Make, Vector
 from fastquorum.types import Uuid
 from fastquorum.wire.topic_records import (
     ClearElrRecord,
@@ -60,8 +60,8 @@ class _Changes:
             raise ValueError(f"topic {self.topic.name} has no partition {partition_id}")
         return found
 
-    def applied(self) -> Topic:
-        return self.topic._replace(partitions=self.topic.partitions.updated(self.partitions))
+    def applied(self, make: Make) -> Topic:
+        return self.topic._replace(partitions=self.topic.partitions.updated(self.partitions, make))
 
 
 class TopicsEditor:
@@ -70,8 +70,10 @@ class TopicsEditor:
     Each method raises ValueError if its record does not fit what there is.
     """
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: Topics, make: Make = tuple) -> None:
+        """`make`: as of `Vector.updated`."""
         self._before = topics
+        self._make = make
         self._changed: dict[Uuid, _Changes] = {}
         self._removed: dict[Uuid, str] = {}
         self._created: dict[str, Uuid] = {}
@@ -139,7 +141,7 @@ class TopicsEditor:
             del by_id[topic_id]
             del ids[name]
         for topic_id, changes in self._changed.items():
-            by_id[topic_id] = changes.applied()
+            by_id[topic_id] = changes.applied(self._make)
         for name, topic_id in self._created.items():
             ids[name] = topic_id
         return Topics(by_id.finish(), ids.finish())

@@ -4,12 +4,14 @@ A tree of tuples, WIDTH wide and as deep as its length needs, so that a change c
 empty, as Kafka's partitions come in any order.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
 WIDTH: Final = 32
 _Node = tuple[Any, ...]
+Make = Callable[[list[Any]], _Node]
+"""How a node is made of its items: `tuple`, or what a kernel set has for a million of them (`Kernels.untracked`)."""
 
 
 class Vector(Generic[T]):
@@ -45,20 +47,20 @@ class Vector(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return (item for _, item in self.items())
 
-    def updated(self, changes: Mapping[int, T]) -> "Vector[T]":
+    def updated(self, changes: Mapping[int, T], make: Make = tuple) -> "Vector[T]":
         """The vector with these items at these positions, each 0 or more."""
         if not changes:
             return self
         assert min(changes) >= 0, f"position {min(changes)}"
         new: Vector[T] = Vector()
         if not self._count and max(changes) == len(changes) - 1:
-            new._root, new._depth = _built([changes[at] for at in range(len(changes))])
+            new._root, new._depth = _built([changes[at] for at in range(len(changes))], make)
             new._count = len(changes)
             return new
         root, depth = self._root, self._depth
         while max(changes) >= WIDTH**depth:
             root, depth = ((root,) if root else ()), depth + 1
-        new._root, new._depth = _replaced(root, depth, changes), depth
+        new._root, new._depth = _replaced(root, depth, changes, make), depth
         new._count = self._count + sum(self.get(at) is None for at in changes)
         return new
 
@@ -94,22 +96,22 @@ def _items(node: _Node, depth: int, base: int) -> Iterator[tuple[int, Any]]:
         yield from _items(child, depth - 1, base + number * span)
 
 
-def _built(items: list[Any]) -> tuple[_Node, int]:
+def _built(items: list[Any], make: Make) -> tuple[_Node, int]:
     """Of items that leave no position empty, one at least: root and depth."""
     depth = 1
     while len(items) > WIDTH:
-        items = [tuple(items[at : at + WIDTH]) for at in range(0, len(items), WIDTH)]
+        items = [make(items[at : at + WIDTH]) for at in range(0, len(items), WIDTH)]
         depth += 1
-    return tuple(items), depth
+    return make(items), depth
 
 
-def _replaced(node: _Node, depth: int, changes: Mapping[int, Any]) -> _Node:
+def _replaced(node: _Node, depth: int, changes: Mapping[int, Any], make: Make) -> _Node:
     items = list(node)
     if depth == 1:
         items += [None] * (max(changes) + 1 - len(items))
         for at, item in changes.items():
             items[at] = item
-        return tuple(items)
+        return make(items)
     parts: dict[int, dict[int, Any]] = {}
     span = WIDTH ** (depth - 1)
     for at, item in changes.items():
@@ -117,8 +119,8 @@ def _replaced(node: _Node, depth: int, changes: Mapping[int, Any]) -> _Node:
         parts.setdefault(child, {})[rest] = item
     items += [()] * (max(parts) + 1 - len(items))
     for child, part in parts.items():
-        items[child] = _replaced(items[child], depth - 1, part)
-    return tuple(items)
+        items[child] = _replaced(items[child], depth - 1, part, make)
+    return make(items)
 
 
 def _changes(ours: _Node, theirs: _Node, depth: int, base: int) -> Iterator[tuple[int, Any, Any]]:

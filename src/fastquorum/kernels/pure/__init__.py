@@ -4,7 +4,7 @@ Every name here is explained in `fastquorum.kernels`.
 """
 
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final
 
 from crc32c import crc32c as _crc32c
 
@@ -52,6 +52,7 @@ __all__ = [
     "settle_all",
     "slice_batches",
     "stamp_batch",
+    "untracked",
 ]
 
 NAME: Final = "pure"
@@ -70,3 +71,8 @@ def crc32c(data: Buffer, crc: int = 0) -> int:
 def message_codec(layout: StructLayout, twin: MessageCodec) -> MessageCodec:
     """The twin itself."""
     return twin
+
+
+def untracked(items: list[Any]) -> tuple[Any, ...]:
+    """A tuple."""
+    return tuple(items)
