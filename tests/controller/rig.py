@@ -263,7 +263,7 @@ def check(state: ControllerState, before: Image) -> None:
         assert former is None or former.epoch <= broker.epoch, f"C4: {broker_id}"
         if former is not None and former.incarnation_id == broker.incarnation_id:
             assert former.epoch == broker.epoch, f"C4: {broker_id} has a new epoch, and is the same"
-    anew = PartitionIndex.of(image.topics)
+    anew = PartitionIndex(lambda: image.topics)
     for broker_id in (*image.brokers, -1):
         for of_broker in (PartitionIndex.in_sync, PartitionIndex.led, PartitionIndex.eligible):
             assert set(of_broker(state.index, broker_id)) == set(of_broker(anew, broker_id)), of_broker.__name__

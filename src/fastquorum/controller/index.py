@@ -1,11 +1,12 @@
 """Which partitions a broker leads, is in sync for, may be elected for, and which have no leader: kept while active.
 
-Derived from the image, changed with each of its partitions, thrown away with the lead: no snapshot holds it. Dicts
-stand for sets, since their order is that of what happened, and the same in every run.
+Derived from the image, changed with each of its partitions, thrown away with the lead: no snapshot holds it. A new
+lead begins without it: it is made a piece at a time, so that a million partitions keep nobody waiting, and made whole
+when it is first asked. Dicts stand for sets, since their order is that of what happened, and the same in every run.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, TypeVar
 
 from fastquorum.controller.image.partition import (
     DIRECTORY_LOST,
@@ -14,9 +15,14 @@ from fastquorum.controller.image.partition import (
     Partition,
 )
 from fastquorum.controller.image.topics import Topics
-from fastquorum.types import NodeId, Uuid
+from fastquorum.types import NO_NODE, NodeId, Uuid
 
-_RESERVED: Final = (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST)
+PIECE_PARTITIONS: Final = 500
+"""About a millisecond's."""
+_RESERVED: Final = frozenset({DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST})
+_NUMBER_BITS: Final = 32
+_NUMBER: Final = (1 << _NUMBER_BITS) - 1
+M = TypeVar("M")
 
 
 class PartitionKey(NamedTuple):
@@ -26,13 +32,21 @@ class PartitionKey(NamedTuple):
     partition_id: int
 
 
-_Keys = dict[PartitionKey, None]
+_Keys = dict[int, None]
+"""Partitions, each as one number: its topic's place in `PartitionIndex._topics`, and its own number. Numbers alone,
+since the garbage collector would look through millions of anything else."""
 
 
 class PartitionIndex:
     """Mutable; belongs to the active controller."""
 
-    def __init__(self) -> None:
+    def __init__(self, topics: Callable[[], Topics], partitions: int = PIECE_PARTITIONS) -> None:
+        """Of the topics that there are now, about so many of their partitions at once; and of what `update` tells."""
+        self._now = topics
+        self._topics: list[Uuid] = []
+        self._places: dict[Uuid, int] = {}
+        self._pending = dict.fromkeys(topic_id for _, topic_id in sorted(topics().ids.items(), reverse=True))
+        """Topics whose partitions are not in here yet, the next one last."""
         self._in_sync: dict[NodeId, _Keys] = {}
         self._led: dict[NodeId, _Keys] = {}
         self._eligible: dict[NodeId, _Keys] = {}
@@ -40,80 +54,133 @@ class PartitionIndex:
         self._leaderless: _Keys = {}
         self._imbalanced: _Keys = {}
         self._moving: _Keys = {}
+        self.advance(partitions)
 
-    @classmethod
-    def of(cls, topics: Topics) -> "PartitionIndex":
-        index = cls()
-        for topic in topics.sorted():
+    @property
+    def is_whole(self) -> bool:
+        """Of every partition. It is made so when it is asked anything."""
+        return not self._pending
+
+    def advance(self, partitions: int = PIECE_PARTITIONS) -> None:
+        """Some more of what was there before: at least so many partitions, if there are any."""
+        topics = self._now()
+        while self._pending and partitions > 0:
+            topic_id, _ = self._pending.popitem()
+            topic = topics.by_id.get(topic_id)
+            if topic is None:  # removed meanwhile
+                continue
+            place = self._place(topic_id)
             for number, partition in topic.partitions.items():
-                index.update(PartitionKey(topic.id, number), None, partition)
-        return index
+                self._add(place | number, partition)
+            partitions -= len(topic.partitions)
 
     def in_sync(self, broker: NodeId) -> tuple[PartitionKey, ...]:
         """With the broker in their ISR."""
-        return tuple(self._in_sync.get(broker, ()))
+        return self._keys(self._in_sync, broker)
 
     def eligible(self, broker: NodeId) -> tuple[PartitionKey, ...]:
         """With the broker among their eligible leader replicas."""
-        return tuple(self._eligible.get(broker, ()))
+        return self._keys(self._eligible, broker)
 
     def led(self, broker: NodeId) -> tuple[PartitionKey, ...]:
-        return tuple(self._led.get(broker, ()))
+        return self._keys(self._led, broker)
 
     def leads(self, broker: NodeId) -> bool:
+        self._finish()
         return bool(self._led.get(broker))
 
     def in_directory(self, directory: Uuid) -> tuple[PartitionKey, ...]:
         """With a replica in the directory."""
-        return tuple(self._in_directory.get(directory, ()))
+        return self._keys(self._in_directory, directory)
 
     @property
     def leaderless(self) -> tuple[PartitionKey, ...]:
-        return tuple(self._leaderless)
+        self._finish()
+        return tuple(map(self._key, self._leaderless))
 
     @property
     def imbalanced(self) -> tuple[PartitionKey, ...]:
         """Not led by their first replica."""
-        return tuple(self._imbalanced)
+        self._finish()
+        return tuple(map(self._key, self._imbalanced))
 
     @property
     def moving(self) -> tuple[PartitionKey, ...]:
         """With a reassignment under way."""
-        return tuple(self._moving)
+        self._finish()
+        return tuple(map(self._key, self._moving))
 
-    def update(self, key: PartitionKey, before: Partition | None, after: Partition | None) -> None:
+    def update(self, topic_id: Uuid, number: int, before: Partition | None, after: Partition | None) -> None:
         """A partition was made (before is None), changed, or removed (after is None)."""
+        if topic_id in self._pending:
+            return  # it is looked at as it is by then
+        key = self._place(topic_id) | number
         if before is not None:
-            for table, member in _places(self, before):
-                keys = table[member]
-                del keys[key]
-                if not keys:
-                    del table[member]
-            for kept, is_kept in _marks(self, before):
-                if is_kept:
-                    del kept[key]
+            self._remove(key, before)
         if after is not None:
-            for table, member in _places(self, after):
-                table.setdefault(member, {})[key] = None
-            for kept, is_kept in _marks(self, after):
-                if is_kept:
-                    kept[key] = None
+            self._add(key, after)
+
+    def _finish(self) -> None:
+        while self._pending:
+            self.advance()
+
+    def _place(self, topic_id: Uuid) -> int:
+        place = self._places.get(topic_id)
+        if place is None:
+            place = self._places[topic_id] = len(self._topics) << _NUMBER_BITS
+            self._topics.append(topic_id)
+        return place
+
+    def _key(self, key: int) -> PartitionKey:
+        return PartitionKey(self._topics[key >> _NUMBER_BITS], key & _NUMBER)
+
+    def _keys(self, table: dict[M, _Keys], member: M) -> tuple[PartitionKey, ...]:
+        self._finish()
+        return tuple(map(self._key, table.get(member, ())))
+
+    def _add(self, key: int, partition: Partition) -> None:
+        """Written out: a lead begins with as many as there are."""
+        in_sync, in_directory = self._in_sync, self._in_directory
+        for broker in partition.isr:
+            keys = in_sync.get(broker)
+            if keys is None:
+                keys = in_sync[broker] = {}
+            keys[key] = None
+        for directory in partition.directories:
+            if directory not in _RESERVED:
+                keys = in_directory.get(directory)
+                if keys is None:
+                    keys = in_directory[directory] = {}
+                keys[key] = None
+        for broker in partition.elr:
+            self._eligible.setdefault(broker, {})[key] = None
+        leader = partition.leader
+        if leader == NO_NODE:
+            self._leaderless[key] = None
+        else:
+            keys = self._led.get(leader)
+            if keys is None:
+                keys = self._led[leader] = {}
+            keys[key] = None
+        if leader != partition.preferred_leader:
+            self._imbalanced[key] = None
+        if partition.is_reassigning:
+            self._moving[key] = None
+
+    def _remove(self, key: int, partition: Partition) -> None:
+        """A broker that is named twice counts once."""
+        _forget(self._in_sync, dict.fromkeys(partition.isr), key)
+        _forget(self._in_directory, dict.fromkeys(each for each in partition.directories if each not in _RESERVED), key)
+        _forget(self._eligible, dict.fromkeys(partition.elr), key)
+        if partition.leader != NO_NODE:
+            _forget(self._led, (partition.leader,), key)
+        for marked in (self._leaderless, self._imbalanced, self._moving):
+            marked.pop(key, None)
 
 
-def _places(index: PartitionIndex, partition: Partition) -> Iterator[tuple[dict[NodeId | Uuid, _Keys], NodeId | Uuid]]:
-    """Each table that has the partition, and under whom; a broker that is named twice counts once."""
-    tables: Iterable[tuple[object, Iterable[NodeId | Uuid]]] = (
-        (index._in_sync, dict.fromkeys(partition.isr)),
-        (index._eligible, dict.fromkeys(partition.elr)),
-        (index._led, (partition.leader,) if partition.has_leader else ()),
-        (index._in_directory, dict.fromkeys(each for each in partition.directories if each not in _RESERVED)),
-    )
-    for table, members in tables:
-        for member in members:
-            yield table, member  # type: ignore[misc]  # the four differ in whom they are by
-
-
-def _marks(index: PartitionIndex, partition: Partition) -> Iterator[tuple[_Keys, bool]]:
-    yield index._leaderless, not partition.has_leader
-    yield index._imbalanced, partition.leader != partition.preferred_leader
-    yield index._moving, partition.is_reassigning
+def _forget(table: dict[M, _Keys], members: Iterable[M], key: int) -> None:
+    for member in members:
+        keys = table[member]
+        del keys[key]
+        if not keys:
+            del table[member]

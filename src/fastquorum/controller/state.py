@@ -89,7 +89,7 @@ class ControllerState:
         self.image = image
         self.next_offset = next_offset
         """Of the next record that is appended."""
-        self.index: Final = PartitionIndex.of(image.topics)
+        self.index: Final = PartitionIndex(lambda: self.image.topics)
         self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us)
         for broker in image.brokers.values():
             if self.is_exempt(broker):
@@ -121,7 +121,7 @@ class ControllerState:
         base_offset, records, editor = prepared
         assert base_offset == self.next_offset, "something else was written meanwhile"
         for topic_id, number, before, after in editor.partition_changes():
-            self.index.update(PartitionKey(topic_id, number), before, after)
+            self.index.update(topic_id, number, before, after)
         self.image = editor.finish()
         self.next_offset = base_offset + len(records)
         for offset, record in enumerate(records, base_offset):

@@ -169,6 +169,8 @@ class ControllerRole:
             due.append(self._registration.deadline_us)
         if self._state is None:
             return min(due)
+        if not self._state.index.is_whole:
+            return 0
         due += [self._look_at_us, *(look.at_us for look in self._looks)]
         if self._idleness.deadline_us >= 0:
             due.append(self._idleness.deadline_us)
@@ -210,6 +212,7 @@ class ControllerRole:
         state = self._state
         if state is None:
             return
+        state.index.advance()
         if self._look_at_us <= now_us:
             look_us = self._settings.session_timeout_us // SESSION_LOOKS
             if now_us - self._look_at_us > look_us:  # this thread, or the whole machine, stood still

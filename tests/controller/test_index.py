@@ -1,0 +1,132 @@
+"""The index of partitions is made a piece at a time, and says the same as one that was made at once."""
+
+import gc
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastquorum.controller.image import EMPTY, Image
+from fastquorum.controller.image.image import ImageEditor
+from fastquorum.controller.index import PartitionIndex, PartitionKey
+from fastquorum.types import NO_NODE, Uuid
+from fastquorum.wire.message import Message
+from fastquorum.wire.topic_records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+
+from .rig import uuid
+
+TOPICS, LATER = range(6), range(6, 8)
+BROKERS = [1, 2, 3]
+
+
+def home(broker: int) -> Uuid:
+    return uuid(1_000 + broker)
+
+
+def topic(number: int, partitions: int) -> list[Message]:
+    made: list[Message] = [TopicRecord(name=f"topic-{number}", topic_id=uuid(number))]
+    for each in range(partitions):
+        replicas = [BROKERS[(number + each + at) % len(BROKERS)] for at in range(2)]
+        record = PartitionRecord(
+            partition_id=each, topic_id=uuid(number), replicas=replicas, isr=replicas, leader_epoch=0
+        )
+        record.leader, record.directories = replicas[0], [home(broker) for broker in replicas]
+        made.append(record)
+    return made
+
+
+def before() -> Image:
+    return EMPTY.apply(record for number in TOPICS for record in topic(number, number + 1))
+
+
+class Kept:
+    """An image, and the index that is told what becomes of it."""
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.index = PartitionIndex(lambda: self.image.topics, 0)
+
+    def apply(self, *records: Message) -> None:
+        editor = ImageEditor(self.image)
+        for record in records:
+            editor.apply(record)
+        for change in editor.partition_changes():
+            self.index.update(*change)
+        self.image = editor.finish()
+
+
+def told(index: PartitionIndex) -> dict[str, Any]:
+    """All that it says."""
+    by_broker = {
+        f"{name} {broker}": set(getattr(index, name)(broker))
+        for name in ("in_sync", "led", "eligible")
+        for broker in BROKERS
+    }
+    by_directory = {f"in {broker}": set(index.in_directory(home(broker))) for broker in BROKERS}
+    marked = {name: set(getattr(index, name)) for name in ("leaderless", "imbalanced", "moving")}
+    return by_broker | by_directory | marked
+
+
+CHANGES = st.tuples(
+    st.sampled_from(["advance", "create", "remove", "leader", "isr", "elr", "move", "directory"]),
+    st.integers(0, len(TOPICS) + len(LATER) - 1),
+    st.sampled_from([*BROKERS, NO_NODE]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps=st.lists(CHANGES, max_size=30))
+def test_whatever_changes_meanwhile_it_says_what_one_made_at_once_says(steps: list[tuple[str, int, int]]) -> None:
+    kept = Kept(before())
+    for what, number, broker in steps:
+        there = kept.image.topics.partition(uuid(number), 0) is not None
+        change = PartitionChangeRecord(partition_id=0, topic_id=uuid(number))
+        match what:
+            case "advance":
+                kept.index.advance(1)
+                continue
+            case "create":
+                if number in LATER and not there:
+                    kept.apply(*topic(number, 2))
+                continue
+            case "remove":
+                if there:
+                    kept.apply(RemoveTopicRecord(topic_id=uuid(number)))
+                continue
+            case "leader":
+                change.leader = broker
+            case "isr":
+                change.isr = [] if broker == NO_NODE else [broker]
+            case "elr":
+                change.eligible_leader_replicas = [] if broker == NO_NODE else [broker]
+            case "move":
+                change.adding_replicas = [] if broker == NO_NODE else [broker]
+            case "directory":
+                change.directories = [home(BROKERS[0]), home(max(broker, 1))]
+        if there:
+            kept.apply(change)
+    assert told(kept.index) == told(PartitionIndex(lambda: kept.image.topics))
+    assert kept.index.is_whole
+
+
+def test_a_piece_is_some_topics_and_the_first_is_there_at_once() -> None:
+    image = EMPTY.apply(record for number in range(3) for record in topic(number, 400))
+    index = PartitionIndex(lambda: image.topics)
+    assert not index.is_whole
+    index.advance()
+    assert index.is_whole
+    assert len(index.led(1)) == 400
+
+
+def test_a_question_makes_it_whole() -> None:
+    image = EMPTY.apply(record for number in range(3) for record in topic(number, 400))
+    index = PartitionIndex(lambda: image.topics)
+    assert index.in_sync(1)[0] == PartitionKey(uuid(0), 0)
+    assert index.is_whole
+
+
+def test_the_collector_has_nothing_to_look_through() -> None:
+    image = EMPTY.apply(topic(1, 200))
+    index = PartitionIndex(lambda: image.topics)
+    gc.collect()
+    assert not any(gc.is_tracked(keys) for keys in index._in_sync.values())
