@@ -516,3 +516,26 @@ def test_a_controller_whose_records_lie_elsewhere_than_decided_stops() -> None:
     rig.sync()
     assert isinstance(rig.replica.error, ImageFailed)
     assert "somebody else appends to this log" in str(rig.replica.error)
+
+
+def test_a_lead_begins_at_once_and_looks_through_its_partitions_between_other_things() -> None:
+    rig = leader()
+    register(rig)
+    beat(rig, rig.log.end_offset - 1)
+    connection = rig.accept()
+    for number in range(3):
+        rig.ask(connection, create(TOPIC(name=f"topic-{number}", num_partitions=400, replication_factor=1)), 7)
+    rig.sync()
+    assert all(each.topics[0].error_code == 0 for each in rig.answers(connection))
+    again = after_restart(rig)
+    role = again.replica.controller
+    assert role is not None
+    assert role.state is not None
+    assert (role.state.index.is_whole, role.deadline_us) == (False, 0)
+    connection = again.accept()
+    again.ask(connection, create(TOPIC(name="while-it-looks", num_partitions=1, replication_factor=1)), 7)
+    assert not role.state.index.is_whole
+    again.pass_time(0)
+    assert role.state.index.is_whole
+    assert role.deadline_us > again.now_us
+    assert len(role.state.index.led(1)) == 1_201
