@@ -1,5 +1,6 @@
 """`python -m bench [kernels] [commit]`: measure, print a table or JSON. `... compare`: against peers;
-`... budget`: what a commit costs; `... figures`: goals that no microbenchmark shows."""
+`... controllers`: against Kafka's controllers; `... budget`: what a commit costs; `... figures`: goals that no
+microbenchmark shows."""
 
 import argparse
 import json
@@ -86,9 +87,16 @@ def _figures(arguments: list[str]) -> int:
     return figures(arguments)
 
 
+def _controllers(arguments: list[str]) -> int:
+    from bench.controllers.command import main as controllers
+
+    return controllers(arguments)
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "budget": _budget,
     "compare": _compare,
+    "controllers": _controllers,
     "figures": _figures,
     "instructions": _instructions,
 }

@@ -178,14 +178,23 @@ class Cluster:
         except (ValueError, KeyError, TypeError):
             raise BadAnswer(f"{member.name} answered {answer[:200]!r} to who leads") from None
 
+    @property
+    def leader(self) -> int:
+        """Which member led when it was last looked for, 0 to 2."""
+        assert self._leader is not None
+        return self._leader
+
+    def cpu_us(self) -> dict[str, float]:
+        """Of each process so far."""
+        return {each.name: each.cpu_us() for each in (*self._members, *([self._client] if self._client else []))}
+
     def run(self, workload: Workload, seconds: float) -> Figures:
-        everybody = {each.name: each for each in (*self._members, *([self._client] if self._client else []))}
         if self._client is None:
             self._leader = self._await_leader()
         loader = self._client or self._members[self._leader]
-        before = {name: each.cpu_us() for name, each in everybody.items()}
+        before = self.cpu_us()
         line = loader.ask(workload.request(seconds), seconds + GRACE_S)
-        used = {name: each.cpu_us() - before[name] for name, each in everybody.items()}
+        used = {name: us - before[name] for name, us in self.cpu_us().items()}
         figures = parse(self._name, line)
         return Figures(
             figures.commits,

@@ -5,7 +5,7 @@ import json
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.compare import fetch
@@ -153,6 +153,33 @@ def _kafka_raft(linger_ms: int) -> Callable[[], Planner]:
     return prepare
 
 
+def zookeeper_servers(path: str, directory: Path) -> tuple[Plan, Sequence[int]]:
+    """Three of them without a client, and where clients reach each. `path`: the class path."""
+    ports = free_ports(9)
+    clients, quorum, election = ports[:3], ports[3:6], ports[6:]
+    members = []
+    for number, folder in enumerate(_folders(directory), 1):
+        lines = [
+            "tickTime=2000",
+            "initLimit=10",
+            "syncLimit=5",
+            f"dataDir={folder}",
+            f"clientPort={clients[number - 1]}",
+            "clientPortAddress=127.0.0.1",
+            "admin.enableServer=false",
+            "4lw.commands.whitelist=srvr,mntr",
+            "maxClientCnxns=0",
+            "globalOutstandingLimit=100000",
+            *(f"server.{n}=127.0.0.1:{quorum[n - 1]}:{election[n - 1]}" for n in (1, 2, 3)),
+        ]
+        (Path(folder) / "myid").write_text(f"{number}\n")
+        file = Path(folder).with_suffix(".cfg")
+        file.write_text("\n".join(lines) + "\n")
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        members.append([*QUIET_JAVA, "-cp", path, main, str(file)])
+    return Plan(members, leads=lambda number: _leads_zookeeper(clients[number])), clients
+
+
 def _zookeeper(client: str) -> Callable[[], Planner]:
     def prepare() -> Planner:
         lib = fetch.jars("zookeeper")
@@ -160,28 +187,7 @@ def _zookeeper(client: str) -> Callable[[], Planner]:
         python = str(fetch.python()) if client == "kazoo" else ""
 
         def plan(directory: Path) -> Plan:
-            ports = free_ports(9)
-            clients, quorum, election = ports[:3], ports[3:6], ports[6:]
-            members = []
-            for number, folder in enumerate(_folders(directory), 1):
-                lines = [
-                    "tickTime=2000",
-                    "initLimit=10",
-                    "syncLimit=5",
-                    f"dataDir={folder}",
-                    f"clientPort={clients[number - 1]}",
-                    "clientPortAddress=127.0.0.1",
-                    "admin.enableServer=false",
-                    "4lw.commands.whitelist=srvr",
-                    "maxClientCnxns=0",
-                    "globalOutstandingLimit=100000",
-                    *(f"server.{n}=127.0.0.1:{quorum[n - 1]}:{election[n - 1]}" for n in (1, 2, 3)),
-                ]
-                (Path(folder) / "myid").write_text(f"{number}\n")
-                file = Path(folder).with_suffix(".cfg")
-                file.write_text("\n".join(lines) + "\n")
-                main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-                members.append([*QUIET_JAVA, "-cp", path, main, str(file)])
+            servers, clients = zookeeper_servers(path, directory)
 
             def load(leader: int) -> Sequence[str]:
                 address = f"127.0.0.1:{clients[leader]}"
@@ -189,7 +195,7 @@ def _zookeeper(client: str) -> Callable[[], Planner]:
                     return _module("kazoo_client", address, python=python)
                 return [*QUIET_JAVA, "-cp", path, "ZooKeeperLoad", address]
 
-            return Plan(members, load, lambda number: _leads_zookeeper(clients[number]))
+            return replace(servers, client=load)
 
         return plan
 

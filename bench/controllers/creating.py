@@ -1,0 +1,62 @@
+"""Topics created: what is asked of a controller, and the same records as znodes asked of ZooKeeper."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from bench.compare.workload import BadAnswer
+from bench.controllers.wire import Connection
+from fastquorum.types import NodeId, Uuid
+from fastquorum.wire.error_codes import error_name
+from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
+
+VERSION: Final = 7
+TIMEOUT_MS: Final = 60_000
+REPLICAS: Final = 3
+
+Asked = CreateTopicsRequest.CreatableTopic
+
+
+def request(topics: Sequence[Asked]) -> CreateTopicsRequest:
+    return CreateTopicsRequest(topics=list(topics), timeout_ms=TIMEOUT_MS)
+
+
+def placed(name: str, partitions: int) -> Asked:
+    """Where the controller wants them."""
+    return Asked(name=name, num_partitions=partitions, replication_factor=REPLICAS)
+
+
+def assigned(name: str, replicas: Sequence[Sequence[NodeId]]) -> Asked:
+    """Each partition's replicas; the first leads."""
+    of = Asked.CreatableReplicaAssignment
+    chosen = [of(partition_index=number, broker_ids=list(each)) for number, each in enumerate(replicas)]
+    return Asked(name=name, num_partitions=-1, replication_factor=-1, assignments=chosen)
+
+
+def created(answer: CreateTopicsResponse) -> Mapping[str, Uuid]:
+    """The id of each topic. BadAnswer: one was refused."""
+    for each in answer.topics:
+        if each.error_code:
+            raise BadAnswer(f"topic {each.name}: {error_name(each.error_code)}, {each.error_message}")
+    return {each.name: each.topic_id for each in answer.topics}
+
+
+class Creations:
+    """`loop.Work`: topics of one partition and three replicas, so many a request."""
+
+    def __init__(self, name: str, batch: int) -> None:
+        self._name, self._batch = name, batch
+        self._next = 0
+        self.created = 0
+
+    def send(self, connection: Connection, slot: int, done: Callable[[int], None]) -> None:
+        first, self._next = self._next, self._next + self._batch
+        topics = [placed(f"{self._name}-{number}", 1) for number in range(first, self._next)]
+
+        def heard(answer: CreateTopicsResponse) -> None:
+            count = len(created(answer))
+            if count != self._batch:
+                raise BadAnswer(f"{self._batch} topics were asked for, and {count} answered")
+            self.created += count
+            done(count)
+
+        connection.request(request(topics), VERSION, heard)

@@ -1,0 +1,115 @@
+"""ZooKeeper's client protocol, as much as writing znodes takes: a session a connection, one multi a request.
+
+Spoken by the client that also asks the controllers, so that only servers differ. A topic is two znodes, which hold the
+bytes of its TopicRecord and of its PartitionRecord; a multi is one transaction, as a request's records are one batch.
+Source: ZooKeeper's zookeeper.jute, `MultiOperationRecord`, `MultiResponse`.
+"""
+
+import asyncio
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from bench.compare.workload import BadAnswer
+from bench.controllers.wire import Connection, unless_lost
+from fastquorum.types import Endpoint, Uuid
+from fastquorum.wire.metadata_records import encode_metadata_record
+from fastquorum.wire.topic_records import PartitionRecord, TopicRecord
+
+ROOT: Final = "/topics"
+SESSION_MS: Final = 30_000
+PARTITION_VERSION: Final = 2
+_CREATE: Final = 1
+_MULTI: Final = 14
+_ERROR: Final = -1
+_CONNECT: Final = struct.pack(">iqiqi16s?", 0, 0, SESSION_MS, 0, 16, bytes(16), False)
+_REQUEST: Final = struct.Struct(">ii")
+_REPLY: Final = struct.Struct(">iqi")
+_OPERATION: Final = struct.Struct(">i?i")
+_END: Final = _OPERATION.pack(-1, True, -1)
+
+
+def _buffer(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+_OPEN_ACL: Final = struct.pack(">ii", 1, 31) + _buffer(b"world") + _buffer(b"anyone")
+"""One entry: all permissions, everybody."""
+_PERSISTENT: Final = struct.pack(">i", 0)
+
+
+def _create(path: str, data: bytes) -> bytes:
+    return _buffer(path.encode()) + _buffer(data) + _OPEN_ACL + _PERSISTENT
+
+
+async def connected(endpoint: Endpoint) -> Connection:
+    """With a session. OSError, BadAnswer."""
+    connection = await Connection.open(endpoint)
+    answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    connection.send(_CONNECT, answered.set_result)
+    await unless_lost(answered, connection)
+    return connection
+
+
+async def make_root(connection: Connection) -> None:
+    answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    connection.send(_REQUEST.pack(1, _CREATE) + _create(ROOT, b""), answered.set_result)
+    _check(await unless_lost(answered, connection), 1)
+
+
+def _check(answer: bytes, xid: int) -> None:
+    said, _, code = _REPLY.unpack_from(answer)
+    if said != xid or code:
+        raise BadAnswer(f"ZooKeeper answered request {said}, not {xid}, or with error {code}")
+
+
+class Znodes:
+    """`loop.Work`: the records of so many topics a request, as znodes."""
+
+    def __init__(self, name: str, batch: int) -> None:
+        self._name, self._batch = name, batch
+        self._next = 0
+        self._xid = 1
+        self.created = 0
+
+    def send(self, connection: Connection, slot: int, done: Callable[[int], None]) -> None:
+        first, self._next = self._next, self._next + self._batch
+        self._xid = xid = (self._xid + 1) & 0x7FFFFFFF
+        operations = b"".join(self._topic(number) for number in range(first, self._next))
+
+        def heard(answer: bytes) -> None:
+            _check(answer, xid)
+            kind, is_last, _ = _OPERATION.unpack_from(answer, _REPLY.size)
+            if kind == _ERROR or is_last:
+                raise BadAnswer("ZooKeeper refused a transaction")
+            self.created += self._batch
+            done(self._batch)
+
+        connection.send(_REQUEST.pack(xid, _MULTI) + operations + _END, heard)
+
+    def _topic(self, number: int) -> bytes:
+        name, topic_id = (
+            f"{self._name}-{number}",
+            Uuid(bytes(4) + self._xid.to_bytes(4, "big") + number.to_bytes(8, "big")),
+        )
+        replicas = [101 + (number + each) % 6 for each in range(3)]
+        partition = PartitionRecord(partition_id=0, topic_id=topic_id, replicas=replicas, isr=replicas)
+        partition.leader, partition.leader_epoch, partition.partition_epoch = replicas[0], 0, 0
+        partition.directories = [Uuid(bytes(14) + each.to_bytes(2, "big")) for each in replicas]
+        path = f"{ROOT}/{name}"
+        return b"".join(
+            _OPERATION.pack(_CREATE, False, -1) + _create(where, data)
+            for where, data in (
+                (path, encode_metadata_record(TopicRecord(name=name, topic_id=topic_id), 0)),
+                (f"{path}/0", encode_metadata_record(partition, PARTITION_VERSION)),
+            )
+        )
+
+
+def count_znodes(answer: str) -> int:
+    """Of what `mntr` says."""
+    for line in answer.splitlines():
+        name, _, value = line.partition("\t")
+        if name == "zk_znode_count":
+            return int(value)
+    raise BadAnswer("ZooKeeper does not tell how many znodes it has")
