@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from types import TracebackType
@@ -50,16 +50,19 @@ class Brokers:
 
     def __init__(self, connections: Sequence[Connection], interval_s: float) -> None:
         self.all: dict[NodeId, Broker] = {}
-        self._connections = connections
+        self.connections = connections
+        """Shared by all of them."""
         self._turns = cycle(connections)
         self._interval_s = interval_s
         self._beating: asyncio.Task[None] | None = None
         self._silent: set[NodeId] = set()
 
     @classmethod
-    async def join(cls, endpoint: Endpoint, broker_ids: Iterable[NodeId], interval_s: float) -> Self:
+    async def join(
+        cls, endpoint: Endpoint, broker_ids: Iterable[NodeId], interval_s: float, connections: int = CONNECTIONS
+    ) -> Self:
         """Registered, unfenced, and beating this often. BadAnswer: one is refused."""
-        made = cls([await Connection.open(endpoint) for _ in range(CONNECTIONS)], interval_s)
+        made = cls([await Connection.open(endpoint) for _ in range(connections)], interval_s)
         await asyncio.gather(*(made._register(each) for each in broker_ids))
         await asyncio.gather(*(made._unfence(each) for each in made.all.values()))
         made._beating = asyncio.create_task(made._beat_on())
@@ -74,7 +77,7 @@ class Brokers:
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.wait({self._beating})
-        for each in self._connections:
+        for each in self.connections:
             each.close()
 
     async def _register(self, broker_id: NodeId) -> None:
@@ -114,6 +117,15 @@ class Brokers:
         answer = await next(self._turns).ask(_heartbeat(broker, want_fence), HEARTBEAT_VERSION, BrokerHeartbeatResponse)
         self._heard(broker, answer)
         return answer
+
+    def send_beat(self, broker: Broker, then: Callable[[], None]) -> None:
+        """Without waiting for its answer; `then` is called when that is in."""
+
+        def heard(answer: BrokerHeartbeatResponse) -> None:
+            self._heard(broker, answer)
+            then()
+
+        next(self._turns).request(_heartbeat(broker, False), HEARTBEAT_VERSION, heard)
 
     def silence(self, broker_id: NodeId) -> Broker:
         """It beats no more."""

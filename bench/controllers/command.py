@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from bench.controllers import creations, deaths, failovers, isr_changes
+from bench.controllers import creations, deaths, failovers, heartbeats, isr_changes
 from bench.controllers.rounds import Setting
 from bench.figures.figure import Figure
 from bench.figures.running import add_options, check_places, chosen, positive, run_figures
@@ -12,6 +12,9 @@ from fastquorum.kernels import load
 FIGURES: Final = (
     Figure("creations", "topics created a second, ours over Kafka's controllers and ZooKeeper", creations.measure),
     Figure("isr", "ISR changes a second, ours over Kafka's controllers", isr_changes.measure),
+    Figure(
+        "heartbeats", "what one costs the active controller, 10,000 coming a second, over Kafka's", heartbeats.measure
+    ),
     Figure("death", "a broker's death until its partitions' new leaders are committed, over Kafka's", deaths.measure),
     Figure("failover", "the active controller killed until the next one creates a topic", failovers.measure),
 )

@@ -59,7 +59,8 @@ def unregister(state: ControllerState, broker: Broker) -> list[Message]:
 
 def lose_directories(state: ControllerState, broker: Broker, offline: Iterable[Uuid]) -> list[Message]:
     """Directories of the broker have failed: what lies there is out of sync."""
-    lost = [each for each in broker.directories if each in set(offline)]
+    failed = frozenset(offline)
+    lost = [each for each in broker.directories if each in failed] if failed else []
     if not lost:
         return []
     keys = dict.fromkeys(key for directory in lost for key in state.index.in_directory(directory))

@@ -298,7 +298,8 @@ class ControllerRole:
 
     def on_request(self, request: Request, now_us: Micros) -> None:
         """Decide it now, and answer when that is committed."""
-        self.on_turn(now_us)
+        if self._state is None or not self._leads:
+            self.on_turn(now_us)
         asked = read(request, self._answer)
         if asked is None:
             return

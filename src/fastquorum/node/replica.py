@@ -8,12 +8,11 @@ and `reader`. raft/ steps only while the lane is frozen or closed (lane rule 2):
 Must not know election rules, nor what records mean. Source: `kernels/lane.py` (the seven rules); KIP-595.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Final
 
 from fastquorum.config import MS
-from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, WireError
+from fastquorum.errors import CorruptionError, FastQuorumError, NotLeader, WireError
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.connections import Connections
@@ -27,6 +26,7 @@ from fastquorum.node.log_reader import LogReader
 from fastquorum.node.no_ops import NoOps
 from fastquorum.node.peers import Peers
 from fastquorum.node.ports import Listener, Transport, WallClock
+from fastquorum.node.sections import Critical, FailureStops
 from fastquorum.node.shell import Shell
 from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
@@ -66,6 +66,7 @@ class Replica:
         self.log = shell.log
         self.reader = LogReader(shell.log, shell.lock, kernels)
         self._lock = shell.lock
+        self._critical = Critical(shell)
         self._states = states
         self._inbound = inbound
         self._door = door
@@ -171,7 +172,7 @@ class Replica:
         """One frame, either way. The steady state ends here; anything else is decided in the order of arrival."""
         if self._stopped:
             return
-        with self._failure_stops(now_us), self._critical():
+        with FailureStops(self._stop, now_us), self._critical:
             self.connections.on_frame(connection, frame, now_us)
         self.work(now_us)
 
@@ -179,7 +180,7 @@ class Replica:
         """The flusher's report. A failure is final (README, decision 3)."""
         if self._stopped:
             return
-        with self._failure_stops(now_us), self._critical():
+        with FailureStops(self._stop, now_us), self._critical:
             self.shell.on_flush(token, errno_code, now_us)
         self._tell(now_us)
 
@@ -187,8 +188,8 @@ class Replica:
         """Timers: parked Fetches, raft's deadline, the log's upkeep, the door's waits."""
         if self._stopped:
             return
-        with self._failure_stops(now_us):
-            with self._critical():
+        with FailureStops(self._stop, now_us):
+            with self._critical:
                 self.shell.on_tick(now_us)
                 self.shell.maintain(now_us)
             if 0 <= self._room_at_us <= now_us:
@@ -204,7 +205,7 @@ class Replica:
 
     def work(self, now_us: Micros) -> None:
         """Have everything that waits decided, then tell those who wait outside."""
-        with self._failure_stops(now_us):
+        with FailureStops(self._stop, now_us):
             if self.shell.error is not None and not self._stopped:
                 self._stop(self.shell.error, now_us)
             while not self._stopped:
@@ -242,24 +243,6 @@ class Replica:
         with self._lock:
             state = self.shell.look(now_us)
         return state is not None and self.raft.renew(state, now_us)
-
-    @contextmanager
-    def _critical(self) -> Iterator[None]:
-        """A critical section: what fails in it is cut off before anybody else gets the lock."""
-        with self._lock:
-            try:
-                yield
-            except (FatalError, CorruptionError) as error:
-                self.shell.cut_off(error)
-                raise
-
-    @contextmanager
-    def _failure_stops(self, now_us: Micros) -> Iterator[None]:
-        """A failure inside ends the replica, and goes no further."""
-        try:
-            yield
-        except (FatalError, CorruptionError) as error:
-            self._stop(error, now_us)
 
     # --- one thing after another --------------------------------------------------------------------------------------
 
@@ -415,7 +398,7 @@ class Replica:
             if self._controller is not None and not self._stopped:
                 self._controller.on_committed(now_us)
 
-        with self._failure_stops(now_us):
+        with FailureStops(self._stop, now_us):
             self.shell.tell(on_committed)
 
     def halt(self, error: FastQuorumError | None, now_us: Micros) -> None:
