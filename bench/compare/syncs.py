@@ -15,6 +15,7 @@ from bench.compare.cluster import Cluster, Plan
 from bench.compare.workload import CLOSED
 
 CALLS = "fsync,fdatasync,sync_file_range,msync,write,writev,pwrite64,pwritev,pwritev2,open,openat,io_uring_enter"
+NO_STRACE = "no strace; Debian, Ubuntu: apt install strace"
 DURABLE_FROM = 0.9
 """Syncs a commit on at least two of three nodes, one append in flight."""
 SYNC = re.compile(r"^\d+\s+(fsync|fdatasync|sync_file_range|msync)\(")
@@ -85,18 +86,20 @@ class Trace:
         return any(path == each or path.endswith(f"/{each}") for each in self._synced_paths)
 
 
+def tracer(file: Path) -> list[str]:
+    """What goes before a node's command, so that `file` is told its syncs."""
+    # -D: the node keeps its process id; --seccomp-bpf: calls that are not asked for do not stop it.
+    options = ["-D", "-f", "--seccomp-bpf", "-qq", "-y", "-s", "0", "-e", f"trace={CALLS}", "-e", "signal=none"]
+    return ["strace", *options, "-o", str(file), "--"]
+
+
 def count_syncs(name: str, plan: Plan, directory: Path, warm_s: float, seconds: float) -> SyncCount:
     """Runs the contender once under strace, one append in flight."""
     if shutil.which("strace") is None:
-        return SyncCount(0, (), False, "no strace; Debian, Ubuntu: apt install strace")
+        return SyncCount(0, (), False, NO_STRACE)
     files = [directory / f"node-{number}.strace" for number in (1, 2, 3)]
 
-    def tracer(number: int) -> list[str]:
-        # -D: the node keeps its process id; --seccomp-bpf: calls that are not asked for do not stop it.
-        options = ["-D", "-f", "--seccomp-bpf", "-qq", "-y", "-s", "0", "-e", f"trace={CALLS}", "-e", "signal=none"]
-        return ["strace", *options, "-o", str(files[number]), "--"]
-
-    with Cluster(name, plan, directory, tracer) as cluster:
+    with Cluster(name, plan, directory, lambda number: tracer(files[number])) as cluster:
         cluster.run(CLOSED[0], warm_s)
         traces = [Trace(file) for file in files]
         for trace in traces:

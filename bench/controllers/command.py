@@ -3,13 +3,14 @@
 import argparse
 from typing import Final
 
-from bench.controllers import creations, deaths, failovers, heartbeats, isr_changes
+from bench.controllers import creations, deaths, durable, failovers, heartbeats, isr_changes
 from bench.controllers.rounds import Setting
 from bench.figures.figure import Figure
 from bench.figures.running import add_options, check_places, chosen, positive, run_figures
 from fastquorum.kernels import load
 
 FIGURES: Final = (
+    Figure("syncs", "how often each node syncs for a topic created", durable.measure),
     Figure("creations", "topics created a second, ours over Kafka's controllers and ZooKeeper", creations.measure),
     Figure("isr", "ISR changes a second, ours over Kafka's controllers", isr_changes.measure),
     Figure(

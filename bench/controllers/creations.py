@@ -15,7 +15,7 @@ from bench.controllers import brokers, zookeeper
 from bench.controllers.brokers import Brokers
 from bench.controllers.creating import Creations
 from bench.controllers.loop import Load, Work, closed_loop
-from bench.controllers.quorums import KAFKA, KAFKA_AT_ONCE, OURS, Quorum
+from bench.controllers.quorums import Quorum
 from bench.controllers.rounds import Setting, contenders, leave_out, rows, take_turns
 from bench.controllers.wire import Connection
 from bench.figures.figure import Goal, Measured
@@ -38,11 +38,11 @@ def measure(setting: Setting, directory: Path) -> Measured:
     def turn(quorum: Quorum, warm_s: float) -> Loads:
         return asyncio.run(_at_controller(setting, quorum, warm_s, batch))
 
-    turns = contenders(setting, measured, {}, turn, (OURS, KAFKA, KAFKA_AT_ONCE))
+    turns = contenders(setting, measured, {}, turn)
     try:
         turns[ZOOKEEPER] = _zookeeper(setting, batch)
     except Missing as missing:
-        leave_out(setting, measured, ZOOKEEPER, missing)
+        leave_out(setting, measured, ZOOKEEPER, str(missing))
     taken = take_turns(setting, measured, directory, turns)
     of = {ONE: f"one a request, {setting.in_flight} in flight", MANY: f"{batch:,} a request, one in flight"}
     for how, what in of.items():

@@ -13,7 +13,7 @@ from typing import Final
 from bench.compare.workload import BadAnswer
 from bench.controllers import brokers, creating
 from bench.controllers.brokers import Brokers
-from bench.controllers.quorums import KAFKA, KAFKA_AT_ONCE, OURS, Quorum
+from bench.controllers.quorums import Quorum
 from bench.controllers.rounds import Setting, contenders, rows, take_turns
 from bench.controllers.watching import Key, Watch
 from bench.controllers.wire import Connection
@@ -46,7 +46,7 @@ def measure(setting: Setting, directory: Path) -> Measured:
         return asyncio.run(_turn(setting, quorum))
 
     settings = {"broker.session.timeout.ms": setting.session_ms}
-    turns = contenders(setting, measured, settings, turn, (OURS, KAFKA, KAFKA_AT_ONCE))
+    turns = contenders(setting, measured, settings, turn)
     taken = take_turns(setting, measured, directory, turns)
     for how, what in ROWS.items():
         measured.rows += rows(
@@ -67,7 +67,7 @@ async def _turn(setting: Setting, quorum: Quorum) -> Times:
     watching = await Connection.open(endpoint)
     async with await Brokers.join(endpoint, members, setting.session_ms / 1e3 / BEATS) as joined:
         began = time.monotonic()
-        led = await _create(asking, list(_replicas(setting, members)))
+        led = await _create(asking, list(replicas(setting, members)))
         created_s = time.monotonic() - began
         for victim in (fenced, silent):
             if len(led[victim]) != setting.leaders:
@@ -107,7 +107,7 @@ async def _fall_silent(setting: Setting, joined: Brokers, watch: Watch, victim: 
 # --- partitions -------------------------------------------------------------------------------------------------------
 
 
-def _replicas(setting: Setting, members: Sequence[NodeId]) -> Iterator[list[NodeId]]:
+def replicas(setting: Setting, members: Sequence[NodeId]) -> Iterator[list[NodeId]]:
     """Of each partition, the leader first: the victims lead `leaders` each, the others the rest in turn. Whoever
     follows is somewhere in the ring."""
     count = len(members)

@@ -27,7 +27,7 @@ SESSION_MS: Final = 600_000
 PATIENCE_S: Final = 60.0
 ASK_AGAIN_S: Final = 0.005
 REFUSED: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT)
-GOAL: Final = Goal(at_most=1 / 3)
+GOAL: Final = Goal(at_most=0.33)
 
 
 def measure(setting: Setting, directory: Path) -> Measured:

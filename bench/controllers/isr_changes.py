@@ -9,7 +9,7 @@ from bench.compare.workload import BadAnswer
 from bench.controllers import brokers, creating
 from bench.controllers.brokers import Broker, Brokers
 from bench.controllers.loop import Load, closed_loop
-from bench.controllers.quorums import KAFKA, KAFKA_AT_ONCE, OURS, Quorum
+from bench.controllers.quorums import Quorum
 from bench.controllers.rounds import Setting, contenders, rows, take_turns
 from bench.controllers.wire import Connection
 from bench.figures.figure import Goal, Measured
@@ -38,7 +38,7 @@ def measure(setting: Setting, directory: Path) -> Measured:
     def turn(quorum: Quorum, warm_s: float) -> Loads:
         return asyncio.run(_turn(setting, quorum, warm_s))
 
-    turns = contenders(setting, measured, {}, turn, (OURS, KAFKA, KAFKA_AT_ONCE))
+    turns = contenders(setting, measured, {}, turn)
     taken = take_turns(setting, measured, directory, turns)
     of = {
         ONE: f"one a request, {setting.in_flight} in flight",
@@ -60,8 +60,8 @@ async def _turn(setting: Setting, quorum: Quorum, warm_s: float) -> Loads:
         connections = [await Connection.open(endpoint) for _ in range(setting.in_flight)]
         try:
             members = list(joined.all.values())
-            ones = await _leaders(connections[0], "one", members, setting.in_flight, 1)
-            many = await _leaders(connections[0], "many", members, BATCHES_IN_FLIGHT, BATCH)
+            ones = await leaders(connections[0], "one", members, setting.in_flight, 1)
+            many = await leaders(connections[0], "many", members, BATCHES_IN_FLIGHT, BATCH)
             few = connections[:BATCHES_IN_FLIGHT]
             await closed_loop(connections, ones, warm_s, quorum.cpu_us)
             singles = await closed_loop(connections, ones, setting.seconds, quorum.cpu_us)
@@ -76,7 +76,7 @@ async def _turn(setting: Setting, quorum: Quorum, warm_s: float) -> Loads:
     return {ONE: singles, MANY: batches}
 
 
-async def _leaders(
+async def leaders(
     connection: Connection, name: str, members: Sequence[Broker], slots: int, partitions: int
 ) -> "IsrChanges":
     """A topic for each slot, all of it led by one broker."""
@@ -105,10 +105,10 @@ class IsrChanges:
     """`loop.Work`: by turns all of a topic's partitions lose their last follower and get it back."""
 
     def __init__(self, topics: Sequence[_Topic]) -> None:
-        self._topics = topics
+        self.topics = topics
 
     def send(self, connection: Connection, slot: int, done: Callable[[int], None]) -> None:
-        topic = self._topics[slot]
+        topic = self.topics[slot]
         wanted = topic.team[:-1] if topic.is_whole else topic.team
 
         def heard(answer: AlterPartitionResponse) -> None:
@@ -132,7 +132,7 @@ class IsrChanges:
 
     def check(self, image: Image) -> None:
         """BadAnswer: what is committed is not what was acknowledged."""
-        for topic in self._topics:
+        for topic in self.topics:
             isr = tuple(each.id for each in (topic.team if topic.is_whole else topic.team[:-1]))
             for number, partition in image.topics.by_id[topic.topic_id].partitions.items():
                 if partition.isr != isr or partition.partition_epoch != topic.changes:

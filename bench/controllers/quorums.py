@@ -134,10 +134,17 @@ class Quorum:
     """Formatted and started on an empty directory; ends with its `with` block."""
 
     def __init__(
-        self, server: Server, commands: Callable[[Node, Settings], Commands], directory: Path, settings: Settings
+        self,
+        server: Server,
+        commands: Callable[[Node, Settings], Commands],
+        directory: Path,
+        settings: Settings,
+        prefix: Callable[[NodeId], Sequence[str]] = lambda node_id: (),
     ) -> None:
+        """`prefix` goes before a node's command: a tracer."""
         self.name = server.name
-        self._directory = directory
+        self._prefix = prefix
+        self.directory = directory
         ports = dict(zip(DIRECTORY_IDS, free_ports(len(DIRECTORY_IDS)), strict=True))
         voters = ",".join(f"{each}@127.0.0.1:{port}:{DIRECTORY_IDS[each]}" for each, port in ports.items())
         self.endpoints = {each: Endpoint(LISTENER_NAME, "127.0.0.1", port) for each, port in ports.items()}
@@ -189,8 +196,9 @@ class Quorum:
     # --- processes ----------------------------------------------------------------------------------------------------
 
     def start(self, node_id: NodeId) -> None:
-        log = self._directory / f"node-{node_id}.stderr"
-        self._running[node_id] = Process(f"{self.name}, node {node_id}", self._commands[node_id].run, log, {})
+        log = self.directory / f"node-{node_id}.stderr"
+        command = [*self._prefix(node_id), *self._commands[node_id].run]
+        self._running[node_id] = Process(f"{self.name}, node {node_id}", command, log, {})
 
     def kill(self, node_id: NodeId) -> float:
         """SIGKILL; when, by time.monotonic."""

@@ -2,19 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from bench.compare.cluster import ContenderFailed
 from bench.compare.fetch import Missing
 from bench.compare.workload import BadAnswer
-from bench.controllers.quorums import OURS, Quorum, Settings, servers
+from bench.controllers.quorums import KAFKA, KAFKA_AT_ONCE, OURS, Quorum, Settings, servers
 from bench.figures import figure
 from bench.figures.figure import Goal, Measured, Row, alone, folder, over
+from fastquorum.types import NodeId
 
 T = TypeVar("T")
 Turn = Callable[[Path], T]
 """In an empty directory of its own."""
+ALL: Final = (OURS, KAFKA, KAFKA_AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,11 @@ def contenders(
     measured: Measured,
     settings: Settings,
     turn: Callable[[Quorum, float], T],
-    names: Sequence[str],
+    names: Sequence[str] = ALL,
+    prefix: Callable[[Path, NodeId], Sequence[str]] = lambda directory, node_id: (),
 ) -> dict[str, Turn[T]]:
-    """Those that can be had; `turn` is given a started quorum and how long to warm it. The others are noted."""
+    """Those that can be had; `turn` is given a started quorum and how long to warm it. The others are noted. `prefix`
+    goes before the command of a node, in the directory of the turn."""
     ready: dict[str, Turn[T]] = {}
     for server in servers(setting.heap):
         if server.name not in names:
@@ -52,11 +57,11 @@ def contenders(
         try:
             commands = server.prepare()
         except Missing as missing:
-            leave_out(setting, measured, server.name, missing)
+            leave_out(setting, measured, server.name, str(missing))
             continue
 
         def start(directory: Path, server=server, commands=commands) -> T:
-            with Quorum(server, commands, directory, settings) as quorum:
+            with Quorum(server, commands, directory, settings, partial(prefix, directory)) as quorum:
                 found = turn(quorum, setting.warm_s(server.warm_s))
                 quorum.check()
                 return found
@@ -65,8 +70,8 @@ def contenders(
     return ready
 
 
-def leave_out(setting: Setting, measured: Measured, name: str, missing: Missing) -> None:
-    measured.notes.append(f"left out: {name}: {missing}")
+def leave_out(setting: Setting, measured: Measured, name: str, why: str) -> None:
+    measured.notes.append(f"left out: {name}: {why}")
     setting.say(measured.notes[-1])
 
 
