@@ -4,9 +4,12 @@ Source: KIP-714; Kafka `ClientMetricsConfigs`.
 """
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
-from fastquorum.controller.config_checks import is_whole
+from fastquorum.controller.config_checks import INT_MAX, anything, is_whole, whole
+from fastquorum.controller.config_definitions import ConfigType, Definition, definition
 from fastquorum.wire.error_codes import ErrorCode
 
 METRICS: Final = "metrics"
@@ -14,6 +17,14 @@ INTERVAL_MS: Final = "interval.ms"
 MATCH: Final = "match"
 INTERVAL_MS_MIN: Final = 100
 INTERVAL_MS_MAX: Final = 3_600_000
+METRICS_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
+    {
+        INTERVAL_MS: definition(ConfigType.INT, whole(-INT_MAX - 1, INT_MAX), default="300000"),
+        MATCH: definition(ConfigType.LIST, anything, default=""),
+        METRICS: definition(ConfigType.LIST, anything, default=""),
+    }
+)
+"""What is told of a subscription; `client_metrics_fault` looks closer."""
 MATCHED: Final = (
     "client_id",
     "client_instance_id",
