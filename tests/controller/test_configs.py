@@ -135,6 +135,11 @@ def test_each_resource_is_answered_for_itself() -> None:
     [
         (of(TOPIC, "u", (SET, "retention.ms", "5")), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "'u' does not exist"),
         (of(TOPIC, "t", (SET, "retention", "5")), ErrorCode.INVALID_CONFIG, "Unknown topic config name: retention"),
+        (
+            of(TOPIC, "t", (SET, "errors.deadletterqueue.group.enable", "true")),
+            ErrorCode.INVALID_CONFIG,
+            "Unknown topic config name: errors.deadletterqueue.group.enable",
+        ),
         (of(TOPIC, "t", (SET, "retention.ms", "soon")), ErrorCode.INVALID_CONFIG, "Invalid value soon"),
         (of(TOPIC, "t", (SET, "retention.ms")), ErrorCode.INVALID_REQUEST, "Null value not supported"),
         (of(TOPIC, "t", (APPEND, "retention.ms", "5")), ErrorCode.INVALID_CONFIG, "Can't APPEND to key retention.ms"),

@@ -174,6 +174,7 @@ def test_with_eligible_leader_replicas_a_new_partition_has_none() -> None:
     ("name", "good", "bad"),
     [
         ("cleanup.policy", "compact,delete", "compact,forget"),
+        ("compression.gzip.level", "-1", "0"),
         ("compression.type", "zstd", "rar"),
         ("min.cleanable.dirty.ratio", "0.5", "1.5"),
         ("min.insync.replicas", "1", "0"),

@@ -71,8 +71,8 @@ class _Describing:
         self._node = NodeConfigs(started, image.configs)
         self._has_synonyms = request.include_synonyms
         self._has_documentation = request.include_documentation
-        self._inherited: dict[str, Entry] = {}
-        """What topics have that nothing was set for: the same for all."""
+        self._inherited: dict[Source, dict[str, Entry]] = {}
+        """What topics, or groups, have that nothing was set for: the same for all."""
 
     def entries(self, asked: Asked) -> list[Entry]:
         """By name."""
@@ -93,7 +93,7 @@ class _Describing:
                 return self._of_subscription(name)
         if not name:
             raise TopicFault(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-        return self._of_group(name)
+        return self._of_all_and_own(GROUP_CONFIGS, self._set(ResourceType.GROUP, name), Source.GROUP)
 
     def _set(self, kind: ResourceType, name: str) -> Mapping[str, str]:
         return self._image.configs.get(Resource(kind, name), {})
@@ -105,16 +105,17 @@ class _Describing:
             raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, f"There is no topic of the name {name[:249]!r}.")
         if self._image.topics.named(name) is None:
             raise TopicFault(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-        values = self._set(ResourceType.TOPIC, name)
-        if not self._inherited:
-            told_of_all = TOPIC_CONFIGS.keys() - INTERNAL_TOPIC_CONFIGS
-            self._inherited = {each: self._entry(each, TOPIC_CONFIGS, {}, Source.TOPIC) for each in told_of_all}
-        own = {each: self._entry(each, TOPIC_CONFIGS, values, Source.TOPIC) for each in values}
-        return [entry for _, entry in sorted({**self._inherited, **own}.items())]
+        return self._of_all_and_own(TOPIC_CONFIGS, self._set(ResourceType.TOPIC, name), Source.TOPIC)
 
-    def _of_group(self, name: str) -> list[Entry]:
-        values = self._set(ResourceType.GROUP, name)
-        return [self._entry(each, GROUP_CONFIGS, values, Source.GROUP) for each in sorted({*GROUP_CONFIGS, *values})]
+    def _of_all_and_own(
+        self, definitions: Mapping[str, Definition], values: Mapping[str, str], own: Source
+    ) -> list[Entry]:
+        inherited = self._inherited.get(own)
+        if inherited is None:
+            names = definitions.keys() - INTERNAL_TOPIC_CONFIGS
+            inherited = self._inherited[own] = {each: self._entry(each, definitions, {}, own) for each in names}
+        changed = {each: self._entry(each, definitions, values, own) for each in values}
+        return [entry for _, entry in sorted({**inherited, **changed}.items())]
 
     def _entry(self, name: str, definitions: Mapping[str, Definition], values: Mapping[str, str], own: Source) -> Entry:
         """What is set for it holds, else what holds for this node, else what is always so."""

@@ -129,7 +129,7 @@ class NodeConfigs:
 
     def type(self, name: str) -> ConfigType:
         """UNKNOWN for what nobody has defined."""
-        known = (self._definitions.get(each) or QUOTA_CONFIGS.get(each) for each in _names(name))
+        known = (self._definitions.get(each) or QUOTA_CONFIGS.get(each) for each in (name, *_names(name)))
         return next((each.type for each in known if each is not None), ConfigType.UNKNOWN)
 
     def _usable(self, values: Mapping[str, str]) -> Iterable[tuple[str, str]]:
