@@ -1,19 +1,15 @@
 """A controller of ours and one of Kafka's are told the same, and describe what was set alike: every type of resource,
 every source, every error."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Deadline
 from fastquorum.controller.image.configs import ResourceType
 from fastquorum.controller.image.features import SUPPORTED
-from fastquorum.kernels import load
-from fastquorum.types import Endpoint, Uuid
-from fastquorum.wire import ErrorCode, Message
+from fastquorum.types import Uuid
+from fastquorum.wire import ErrorCode
 from fastquorum.wire.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -27,16 +23,15 @@ from fastquorum.wire.configs import (
     IncrementalAlterConfigsResponse,
 )
 from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
-from tests.process.cluster import fixed_ports
 
-from .brokers import OURS, WAIT_S, our_controller, wait_for
+from .alike import NODE, Side, Sides, both
+from .brokers import OURS, wait_for
 from .kafka import Kafka
-from .mixed import Member, jvm_controller
-from .nodes import CLUSTER_ID, DIRECTORY_IDS
+from .nodes import CLUSTER_ID
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
-NODE, BROKER = 1, 11
+BROKER: Final = 11
 STATIC: Final = 4
 """The source of what a node was started with; below it is what was set since."""
 OTHER_VALUES: Final = {"max.connections", "listener.name.controller.max.connections", *OURS}
@@ -45,40 +40,30 @@ OTHER_VALUES: Final = {"max.connections", "listener.name.controller.max.connecti
 Said = dict[str, Any]
 
 
-class Side(NamedTuple):
-    """One controller, ours or Kafka's."""
+def describe(
+    side: Side, *resources: tuple[int, str], version: int = 4, synonyms: bool = True, keys: list[str] | None = None
+) -> list[Said]:
+    """Without what is written in prose, and in no order."""
+    asked = [
+        DescribeConfigsRequest.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+        for kind, name in resources
+    ]
+    request = DescribeConfigsRequest(resources=asked, include_synonyms=synonyms)
+    return [_plain(each) for each in side.ask(request, version, DescribeConfigsResponse).results]
 
-    client: QuorumClient
-    endpoint: Endpoint
 
-    def ask(self, message: Message, version: int, answer: type[Any]) -> Any:
-        return self.client.ask(self.endpoint, message, version, answer, Deadline(WAIT_S))
-
-    def describe(
-        self, *resources: tuple[int, str], version: int = 4, synonyms: bool = True, keys: list[str] | None = None
-    ) -> list[Said]:
-        """Without what is written in prose, and in no order."""
-        asked = [
-            DescribeConfigsRequest.DescribeConfigsResource(
-                resource_type=kind, resource_name=name, configuration_keys=keys
-            )
-            for kind, name in resources
-        ]
-        request = DescribeConfigsRequest(resources=asked, include_synonyms=synonyms)
-        return [_plain(each) for each in self.ask(request, version, DescribeConfigsResponse).results]
-
-    def set(self, kind: int, name: str, **values: str | None) -> ErrorCode:
-        """`_` in a name stands for a dot."""
-        resource = IncrementalAlterConfigsRequest.AlterConfigsResource
-        configs = [
-            resource.AlterableConfig(name=key.replace("_", "."), config_operation=int(value is None), value=value)
-            for key, value in values.items()
-        ]
-        asked = IncrementalAlterConfigsRequest(
-            resources=[resource(resource_type=kind, resource_name=name, configs=configs)]
-        )
-        (answer,) = self.ask(asked, 1, IncrementalAlterConfigsResponse).responses
-        return ErrorCode(answer.error_code)
+def set_configs(side: Side, kind: int, name: str, **values: str | None) -> ErrorCode:
+    """`_` in a name stands for a dot."""
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    configs = [
+        resource.AlterableConfig(name=key.replace("_", "."), config_operation=int(value is None), value=value)
+        for key, value in values.items()
+    ]
+    asked = IncrementalAlterConfigsRequest(
+        resources=[resource(resource_type=kind, resource_name=name, configs=configs)]
+    )
+    (answer,) = side.ask(asked, 1, IncrementalAlterConfigsResponse).responses
+    return ErrorCode(answer.error_code)
 
 
 def _plain(result: DescribeConfigsResponse.DescribeConfigsResult) -> Said:
@@ -101,21 +86,6 @@ def _plain(result: DescribeConfigsResponse.DescribeConfigsResult) -> Said:
         "has_text": bool(result.error_message),
         "configs": entries,
     }
-
-
-@contextmanager
-def _running(member: Member) -> Iterator[Side]:
-    member.start()
-    try:
-        wait_for(f"{member} to be up", lambda: member.check() or member.is_up)
-        endpoint = Endpoint("CONTROLLER", "127.0.0.1", member.port)
-        with QuorumClient([endpoint], load("pure")) as client:
-            client.controller(Deadline(WAIT_S))
-            side = Side(client, endpoint)
-            _make_topics(side)
-            yield side
-    finally:
-        member.stop()
 
 
 def _make_topics(side: Side) -> None:
@@ -165,16 +135,11 @@ def _make_topics(side: Side) -> None:
 
 
 @pytest.fixture(scope="module")
-def sides(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    """Kafka's, and ours."""
-    root = tmp_path_factory.mktemp("configs")
-    theirs, ours = fixed_ports(2)
-    at = f"127.0.0.1:{theirs}"
-    voters = f"{NODE}@{at}:{DIRECTORY_IDS[NODE]}"
-    kafkas = jvm_controller(kafka, root / "theirs", NODE, theirs, CLUSTER_ID, voters=voters, bootstrap=at)
-    own = our_controller(root, NODE, ours, f"{NODE}@127.0.0.1:{ours}:{DIRECTORY_IDS[NODE]}")
-    with _running(kafkas) as one, _running(own) as other:
-        yield one, other
+def sides(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
+    with both(kafka, tmp_path_factory.mktemp("configs")) as started:
+        for side in started:
+            _make_topics(side)
+        yield started
 
 
 TOPIC, NODES, LOGGERS, METRICS, GROUP = (
@@ -186,33 +151,27 @@ TOPIC, NODES, LOGGERS, METRICS, GROUP = (
 )
 
 
-def both(sides: tuple[Side, Side], ask: Callable[[Side], Any]) -> tuple[Any, Any]:
-    return ask(sides[0]), ask(sides[1])
-
-
-def set_everywhere(sides: tuple[Side, Side], kind: int, name: str, **values: str | None) -> None:
-    assert both(sides, lambda side: side.set(kind, name, **values)) == (ErrorCode.NONE, ErrorCode.NONE)
+def set_everywhere(sides: Sides, kind: int, name: str, **values: str | None) -> None:
+    assert sides.ask(lambda side: set_configs(side, kind, name, **values)) == (ErrorCode.NONE, ErrorCode.NONE)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 @pytest.mark.parametrize("synonyms", [True, False])
-def test_topics_groups_and_subscriptions_that_nothing_was_set_for(
-    sides: tuple[Side, Side], version: int, synonyms: bool
-) -> None:
+def test_topics_groups_and_subscriptions_that_nothing_was_set_for(sides: Sides, version: int, synonyms: bool) -> None:
     asked = ((TOPIC, "plain"), (TOPIC, "own"), (GROUP, "readers"), (METRICS, "seen"), (NODES, ""))
-    theirs, ours = both(sides, lambda side: side.describe(*asked, version=version, synonyms=synonyms))
+    theirs, ours = sides.ask(lambda side: describe(side, *asked, version=version, synonyms=synonyms))
     assert ours == theirs
     assert ours[1]["configs"]["min.cleanable.dirty.ratio"][0] == "1.2E-4"
 
 
-def test_what_was_set_for_groups_and_subscriptions(sides: tuple[Side, Side]) -> None:
+def test_what_was_set_for_groups_and_subscriptions(sides: Sides) -> None:
     set_everywhere(sides, GROUP, "set", consumer_session_timeout_ms=" 50000", share_auto_offset_reset="earliest")
     set_everywhere(sides, METRICS, "set", interval_ms=" 30000 ", match="client_id=a.*,client_source_port=1")
-    theirs, ours = both(sides, lambda side: side.describe((GROUP, "set"), (METRICS, "set")))
+    theirs, ours = sides.ask(lambda side: describe(side, (GROUP, "set"), (METRICS, "set")))
     assert ours == theirs
 
 
-def test_what_was_set_for_all_nodes_and_for_one(sides: tuple[Side, Side]) -> None:
+def test_what_was_set_for_all_nodes_and_for_one(sides: Sides) -> None:
     """And what follows from it for topics and groups. What a node cannot take over is not told."""
     set_everywhere(
         sides,
@@ -246,11 +205,11 @@ def test_what_was_set_for_all_nodes_and_for_one(sides: tuple[Side, Side]) -> Non
     )
 
     def looks(side: Side) -> list[Said]:
-        return side.describe((NODES, ""), (NODES, str(NODE)), (TOPIC, "plain"), (TOPIC, "own"), (GROUP, "readers"))
+        return describe(side, (NODES, ""), (NODES, str(NODE)), (TOPIC, "plain"), (TOPIC, "own"), (GROUP, "readers"))
 
-    wait_for("Kafka's node to take it over", lambda: "log.retention.ms" in looks(sides[0])[0]["configs"])
-    wait_for("and for what is its own", lambda: looks(sides[0])[2]["configs"]["retention.ms"][0] == "70000000")
-    theirs, ours = both(sides, looks)
+    wait_for("Kafka's node to take it over", lambda: "log.retention.ms" in looks(sides.theirs)[0]["configs"])
+    wait_for("and for what is its own", lambda: looks(sides.theirs)[2]["configs"]["retention.ms"][0] == "70000000")
+    theirs, ours = sides.ask(looks)
     for place in (0, 2, 3, 4):
         assert ours[place] == theirs[place]
     assert "log.dirs" not in ours[0]["configs"]
@@ -267,8 +226,8 @@ def dynamic(configs: Said) -> set[str]:
     return {name for name, entry in configs.items() if any(source < STATIC for _, _, source in entry[-1])}
 
 
-def test_a_node_tells_all_that_a_kafka_node_would_and_what_is_its_own(sides: tuple[Side, Side]) -> None:
-    theirs, ours = both(sides, lambda side: side.describe((NODES, str(NODE)))[0]["configs"])
+def test_a_node_tells_all_that_a_kafka_node_would_and_what_is_its_own(sides: Sides) -> None:
+    theirs, ours = sides.ask(lambda side: describe(side, (NODES, str(NODE)))[0]["configs"])
     assert theirs.keys() - ours.keys() == set(), "nothing is missing"
     assert all(entry[1] for name, entry in ours.items() if name not in theirs), "what is ours is read-only"
     for name, (_, is_read_only, _, is_sensitive, kind, *_) in theirs.items():
@@ -297,24 +256,22 @@ def test_a_node_tells_all_that_a_kafka_node_would_and_what_is_its_own(sides: tup
         (0, "", ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_cannot_be_described_is_refused_alike(
-    sides: tuple[Side, Side], kind: int, name: str, error: ErrorCode
-) -> None:
-    theirs, ours = both(sides, lambda side: side.describe((kind, name), (TOPIC, "plain")))
+def test_what_cannot_be_described_is_refused_alike(sides: Sides, kind: int, name: str, error: ErrorCode) -> None:
+    theirs, ours = sides.ask(lambda side: describe(side, (kind, name), (TOPIC, "plain")))
     assert ours == theirs
     assert ours[0]["error"] == error
     assert ours[0]["configs"] == {}
 
 
-def test_only_what_is_asked_for_is_told(sides: tuple[Side, Side]) -> None:
+def test_only_what_is_asked_for_is_told(sides: Sides) -> None:
     keys = ["retention.ms", "no.such"]
     for wanted in (keys, []):
-        theirs, ours = both(sides, lambda side, wanted=wanted: side.describe((TOPIC, "plain"), keys=wanted))
+        theirs, ours = sides.ask(lambda side, wanted=wanted: describe(side, (TOPIC, "plain"), keys=wanted))
         assert ours == theirs
-    assert [*sides[1].describe((TOPIC, "plain"), keys=keys)[0]["configs"]] == ["retention.ms"]
+    assert [*describe(sides.ours, (TOPIC, "plain"), keys=keys)[0]["configs"]] == ["retention.ms"]
 
 
-def test_a_node_of_ours_has_no_loggers_to_set(sides: tuple[Side, Side]) -> None:
-    theirs, ours = both(sides, lambda side: side.describe((LOGGERS, str(NODE)))[0])
+def test_a_node_of_ours_has_no_loggers_to_set(sides: Sides) -> None:
+    theirs, ours = sides.ask(lambda side: describe(side, (LOGGERS, str(NODE)))[0])
     assert (ours["error"], ours["configs"]) == (ErrorCode.NONE, {})
     assert theirs["error"] == ErrorCode.NONE
