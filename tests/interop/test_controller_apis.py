@@ -1,4 +1,4 @@
-"""A controller of ours offers what one of Kafka's does, but for what is said here, and refuses alike what neither serves."""
+"""A controller of ours offers what one of Kafka's does, but for what is said here, and refuses what neither serves."""
 
 from collections.abc import Iterator
 from typing import Final
