@@ -5,7 +5,15 @@ from typing import Final
 
 import pytest
 
+from fastquorum.controller.configs import Operation
+from fastquorum.controller.image.configs import ResourceType
 from fastquorum.wire import ApiKey, ErrorCode, Message
+from fastquorum.wire.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from fastquorum.wire.credentials import (
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
@@ -96,3 +104,29 @@ def _without_words(answer: Message) -> Message:
         if hasattr(each, "error_message"):
             each.error_message = None
     return answer
+
+
+LOGGER: Final = ResourceType.BROKER_LOGGER
+
+
+@pytest.mark.parametrize("name", ["1", "2", "", "one"])
+@pytest.mark.parametrize("operation", [None, *Operation])
+def test_the_levels_of_loggers_that_are_not_there_are_refused_alike(
+    sides: Sides, name: str, operation: int | None
+) -> None:
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    changes = (
+        []
+        if operation is None
+        else [resource.AlterableConfig(name="no.such", config_operation=operation, value="INFO")]
+    )
+    one_by_one = IncrementalAlterConfigsRequest(
+        resources=[resource(resource_type=LOGGER, resource_name=name, configs=changes)]
+    )
+    theirs, ours = sides.ask(lambda side: side.ask(one_by_one, 1, IncrementalAlterConfigsResponse).responses)
+    assert [each.error_code for each in ours] == [each.error_code for each in theirs]
+    replaced = AlterConfigsRequest.AlterConfigsResource
+    values = [] if operation is None else [replaced.AlterableConfig(name="no.such", value="INFO")]
+    as_a_whole = AlterConfigsRequest(resources=[replaced(resource_type=LOGGER, resource_name=name, configs=values)])
+    theirs, ours = sides.ask(lambda side: side.ask(as_a_whole, 2, AlterConfigsResponse).responses)
+    assert [each.error_code for each in ours] == [each.error_code for each in theirs]

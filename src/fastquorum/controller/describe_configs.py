@@ -15,6 +15,7 @@ from fastquorum.controller.config_definitions import ConfigType, Definition, tol
 from fastquorum.controller.group_configs import GROUP_CONFIGS
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.image.image import Image
+from fastquorum.controller.loggers import INTEGER
 from fastquorum.controller.node_configs import DYNAMIC_CONFIGS, NodeConfigs, Source, Started, Synonym, is_secret
 from fastquorum.controller.topic_configs import INTERNAL_TOPIC_CONFIGS, TOPIC_CONFIGS
 from fastquorum.wire.configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -26,7 +27,6 @@ Entry = Described.DescribeConfigsResourceResult
 
 _TYPES: Final = frozenset(each.value for each in ResourceType if each is not ResourceType.UNKNOWN)
 _TOPIC_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _IN_MS: Final = (("minutes", 60_000), ("hours", 3_600_000))
 
 
@@ -154,7 +154,7 @@ class _Describing:
 
     def _check_own(self, name: str) -> None:
         own = self._node.started.node_id
-        if _INTEGER.fullmatch(name) is None:
+        if INTEGER.fullmatch(name) is None:
             raise TopicFault(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name[:100]}")
         if int(name) != own:
             raise TopicFault(ErrorCode.INVALID_REQUEST, f"Unexpected broker id: this is node {own}, ask {name} itself")
