@@ -96,6 +96,11 @@ def test_what_is_kafkas_own_is_told_of_a_topic_only_if_it_is_set() -> None:
     assert entry(image(t={name: "5"}), TOPIC, "t", name).value == "5"
 
 
+def test_throttled_replicas_are_told_as_often_as_they_are_named() -> None:
+    name = "leader.replication.throttled.replicas"
+    assert entry(image(t={name: "0:1, 0:1"}), TOPIC, "t", name).value == "0:1,0:1"
+
+
 def test_nobody_is_told_a_password_or_what_might_be_one() -> None:
     secret = "listener.name.outside.ssl.keystore.password"
     of = image(n1={secret: "s"}, all={"plugin.word": "s"}, t={"plugin.word": "s"})
@@ -213,6 +218,10 @@ def test_nothing_is_told_if_one_resource_is_of_no_type_that_there_is() -> None:
         (ConfigType.DOUBLE, "9999999", "9999999.0"),
         (ConfigType.DOUBLE, "1e308", "1.0E308"),
         (ConfigType.DOUBLE, "nan", "nan"),
+        (ConfigType.DOUBLE, "NaN", "NaN"),
+        (ConfigType.DOUBLE, "-Infinity", "-Infinity"),
+        (ConfigType.DOUBLE, "0x1p-1", "0.5"),
+        (ConfigType.LIST, "a,b , a", "a,b"),
         (ConfigType.UNKNOWN, " x ", " x "),
     ],
 )

@@ -88,7 +88,7 @@ def _plain(result: DescribeConfigsResponse.DescribeConfigsResult) -> Said:
     }
 
 
-def _make_topics(side: Side) -> None:
+def make_topics(side: Side) -> None:
     """A broker that only its registration knows is unfenced, and gets them."""
     feature = BrokerRegistrationRequest.Feature
     registration = BrokerRegistrationRequest(
@@ -138,7 +138,7 @@ def _make_topics(side: Side) -> None:
 def sides(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
     with both(kafka, tmp_path_factory.mktemp("configs")) as started:
         for side in started:
-            _make_topics(side)
+            make_topics(side)
         yield started
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from fastquorum.controller.config_checks import INT_MAX, anything, is_whole, whole
+from fastquorum.controller.config_checks import INT_MAX, anything, listed, trimmed, whole
 from fastquorum.controller.config_definitions import ConfigType, Definition, definition
 from fastquorum.wire.error_codes import ErrorCode
 
@@ -47,9 +47,9 @@ def client_metrics_fault(name: str, value: str) -> tuple[ErrorCode, str]:
     match name:
         case "metrics":
             return (ErrorCode.NONE, "") if _list(value) is not None else (code, text)
-        case "interval.ms" if not is_whole(value):
+        case "interval.ms" if not METRICS_CONFIGS[name].check(value):
             return code, text
-        case "interval.ms" if not INTERVAL_MS_MIN <= int(value) <= INTERVAL_MS_MAX:
+        case "interval.ms" if not INTERVAL_MS_MIN <= int(trimmed(value)) <= INTERVAL_MS_MAX:
             return ErrorCode.INVALID_REQUEST, f"{text}: it is {INTERVAL_MS_MIN} to {INTERVAL_MS_MAX}"
         case "interval.ms":
             return ErrorCode.NONE, ""
@@ -63,11 +63,9 @@ def client_metrics_fault(name: str, value: str) -> tuple[ErrorCode, str]:
 
 
 def _list(text: str) -> list[str] | None:
-    """Its values; None if one is empty, or there twice."""
-    if not text.strip():
-        return []
-    values = [each.strip() for each in text.split(",")]
-    return values if all(values) and len(set(values)) == len(values) else None
+    """Its values, each once; None if one is empty."""
+    values = list(dict.fromkeys(listed(text)))
+    return values if all(values) else None
 
 
 def _is_pattern(text: str) -> bool:

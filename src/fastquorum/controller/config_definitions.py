@@ -3,7 +3,6 @@
 Source: Kafka `ConfigDef`, `DescribeConfigsResponse.ConfigType`.
 """
 
-import re
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import IntEnum
@@ -11,7 +10,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from fastquorum.controller.config_checks import INT_MAX, Check, anything, flag, whole
+from fastquorum.controller.config_checks import INT_MAX, Check, anything, double, flag, listed, trimmed, whole
 
 
 class ConfigType(IntEnum):
@@ -38,6 +37,11 @@ class Definition(NamedTuple):
     check: Check = anything
     synonyms: tuple[str, ...] = ()
     """What a node calls it: the first of them that is set decides, whoever is asked about."""
+    may_repeat: bool = False
+    """Of a list: the same may be in it twice."""
+
+    def told(self, text: str) -> str:
+        return told(self.type, text, may_repeat=self.may_repeat)
 
 
 def definition(kind: ConfigType, check: Check, *synonyms: str, default: str | None = None) -> Definition:
@@ -47,7 +51,6 @@ def definition(kind: ConfigType, check: Check, *synonyms: str, default: str | No
 _SHORT_MAX: Final = 2**15 - 1
 _PLAIN_MIN, _PLAIN_MAX = Decimal("1e-3"), Decimal("1e7")
 """Java writes what is smaller, or not smaller, with an exponent."""
-_COMMA: Final = re.compile(r"\s*,\s*")
 
 
 def defined(table: str) -> Mapping[str, Definition]:
@@ -72,38 +75,33 @@ def is_of(kind: ConfigType, text: str) -> bool:
         case ConfigType.LONG:
             return whole(-(2**63))(text)
         case ConfigType.DOUBLE:
-            return _is_double(text)
+            return double(text) is not None
     return True
 
 
-def _is_double(text: str) -> bool:
-    try:
-        return "_" not in text and isfinite(float(text))
-    except ValueError:
-        return False
-
-
-def told(kind: ConfigType, text: str) -> str:
-    """A value as it is told once it was read: as it was written, if it is none of this type."""
+def told(kind: ConfigType, text: str, *, may_repeat: bool = False) -> str:
+    """A value as it is told once it was read: as it was written, if it is none of this type. What a list has twice is
+    told once, unless it `may_repeat`."""
     if not is_of(kind, text):
         return text
     match kind:
         case ConfigType.BOOLEAN:
-            return text.strip().lower()
+            return trimmed(text).lower()
         case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
-            return str(int(text))
+            return str(int(trimmed(text)))
         case ConfigType.DOUBLE:
-            return _told_double(text)
+            return _told_double(double(text) or 0.0)
         case ConfigType.LIST:
-            return ",".join(_COMMA.split(text.strip()))
+            return ",".join(listed(text) if may_repeat else dict.fromkeys(listed(text)))
         case ConfigType.STRING | ConfigType.CLASS | ConfigType.PASSWORD:
-            return text.strip()
+            return trimmed(text)
     return text
 
 
-def _told_double(text: str) -> str:
+def _told_double(value: float) -> str:
     """The shortest digits that mean the same number, as Java writes them."""
-    value = float(text)
+    if not isfinite(value):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     number = Decimal(repr(value))
     if not number or _PLAIN_MIN <= abs(number) < _PLAIN_MAX:
         plain = format(number, "f")

@@ -11,7 +11,7 @@ from typing import Final
 
 from fastquorum.controller.assignments import TopicFault
 from fastquorum.controller.client_metrics import METRICS_CONFIGS
-from fastquorum.controller.config_definitions import ConfigType, Definition, told
+from fastquorum.controller.config_definitions import ConfigType, Definition
 from fastquorum.controller.group_configs import GROUP_CONFIGS
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.image.image import Image
@@ -124,7 +124,7 @@ class _Describing:
         synonyms = self._node.synonyms(known.synonyms[0]) if known.synonyms else self._fixed(name, known, own)
         value = self._inherited_value(known)
         if name in values:
-            value = told(known.type, values[name])
+            value = known.told(values[name])
             synonyms = [Synonym(name, value, own), *synonyms]
         return self._told(name, value, known.type, synonyms, is_hidden=is_hidden)
 
@@ -176,7 +176,7 @@ class _Describing:
         entries = []
         for each in sorted({*METRICS_CONFIGS, *values}):
             known = METRICS_CONFIGS.get(each, Definition(ConfigType.UNKNOWN))
-            value = told(known.type, values[each]) if each in values else known.default
+            value = known.told(values[each]) if each in values else known.default
             said = [Synonym(each, value or "", Source.CLIENT_METRICS)] if each in values else []
             entries.append(self._told(each, value, known.type, said, is_hidden=False))
         return entries

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from fastquorum.controller.config_checks import INT_MAX, LONG_MAX, flag, one_of, whole
+from fastquorum.controller.config_checks import INT_MAX, LONG_MAX, flag, one_of, trimmed, whole
 from fastquorum.controller.config_definitions import ConfigType, Definition, definition
 
 _SESSION: Final = whole(45_000, 60_000)
@@ -26,6 +26,7 @@ _DURATION: Final = re.compile(
 
 
 def _offset_reset(text: str) -> bool:
+    text = trimmed(text)
     return text in ("earliest", "latest") or (
         text.startswith(_BY_DURATION) and _is_duration(text.removeprefix(_BY_DURATION))
     )

@@ -10,7 +10,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from fastquorum.controller.config_definitions import ConfigType, Definition, is_of, told
+from fastquorum.controller.config_definitions import ConfigType, Definition, is_of
 from fastquorum.controller.dynamic_configs import CLUSTER_CONFIGS, NODE_CONFIGS, QUOTA_CONFIGS
 from fastquorum.controller.image.configs import Configs, Resource, ResourceType
 from fastquorum.controller.static_configs import INTERNAL_CONFIGS, STATIC_CONFIGS
@@ -117,7 +117,7 @@ class NodeConfigs:
         """What holds by this very name, as it is told; None: nothing."""
         found = next((layer[name] for _, layer in self._layers if name in layer), None)
         known = self._definitions.get(name)
-        return found if known is None or found is None else told(known.type, found)
+        return found if known is None or found is None else known.told(found)
 
     def synonyms(self, name: str) -> list[Synonym]:
         """All that was said about it, by every name that it has, what decides first; none before it is said by this

@@ -1,24 +1,31 @@
 """The configurations that a topic may have, and what their values may be. Source: Kafka `LogConfig`, `TopicConfig`."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from fastquorum.controller.config_checks import INT_MAX, anything, flag, one_of, ratio, whole
+from fastquorum.controller.config_checks import INT_MAX, flag, listed, one_of, ratio, trimmed, whole
 from fastquorum.controller.config_definitions import ConfigType, Definition, definition
 
+_REPLICA: Final = re.compile(r"(?:[0-9]+:[0-9]+)?")
 _COMPRESSIONS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 
 def _policies(text: str) -> bool:
-    parts = [each.strip() for each in text.split(",") if each.strip()]
-    return all(each in ("delete", "compact") for each in parts) and len(set(parts)) == len(parts)
+    return all(each in ("delete", "compact") for each in listed(text))
 
 
 def _gzip_level(text: str) -> bool:
-    return whole(-1, 9)(text) and int(text) != 0
+    return whole(-1, 9)(text) and int(trimmed(text)) != 0
 
 
+def _replicas(text: str) -> bool:
+    """PARTITION:BROKER,..., or *: all."""
+    return listed(text) == ["*"] or all(_REPLICA.fullmatch(each) for each in listed(text))
+
+
+_THROTTLED: Final = Definition(ConfigType.LIST, "", _replicas, may_repeat=True)
 TOPIC_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
     {
         "cleanup.policy": definition(ConfigType.LIST, _policies, "log.cleanup.policy"),
@@ -30,10 +37,10 @@ TOPIC_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
         "file.delete.delay.ms": definition(ConfigType.LONG, whole(0), "log.segment.delete.delay.ms"),
         "flush.messages": definition(ConfigType.LONG, whole(1), "log.flush.interval.messages"),
         "flush.ms": definition(ConfigType.LONG, whole(0), "log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
-        "follower.replication.throttled.replicas": definition(ConfigType.LIST, anything, default=""),
+        "follower.replication.throttled.replicas": _THROTTLED,
         "index.interval.bytes": definition(ConfigType.INT, whole(0, INT_MAX), "log.index.interval.bytes"),
-        "internal.segment.bytes": definition(ConfigType.INT, whole(1, INT_MAX)),
-        "leader.replication.throttled.replicas": definition(ConfigType.LIST, anything, default=""),
+        "internal.segment.bytes": definition(ConfigType.INT, whole(-INT_MAX - 1, INT_MAX)),
+        "leader.replication.throttled.replicas": _THROTTLED,
         "local.retention.bytes": definition(ConfigType.LONG, whole(-2), "log.local.retention.bytes"),
         "local.retention.ms": definition(ConfigType.LONG, whole(-2), "log.local.retention.ms"),
         "max.compaction.lag.ms": definition(ConfigType.LONG, whole(1), "log.cleaner.max.compaction.lag.ms"),
