@@ -135,6 +135,11 @@ def test_each_resource_is_answered_for_itself() -> None:
     [
         (of(TOPIC, "u", (SET, "retention.ms", "5")), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "'u' does not exist"),
         (of(TOPIC, "t", (SET, "retention", "5")), ErrorCode.INVALID_CONFIG, "Unknown topic config name: retention"),
+        (
+            of(TOPIC, "t", (SET, "errors.deadletterqueue.group.enable", "true")),
+            ErrorCode.INVALID_CONFIG,
+            "Unknown topic config name: errors.deadletterqueue.group.enable",
+        ),
         (of(TOPIC, "t", (SET, "retention.ms", "soon")), ErrorCode.INVALID_CONFIG, "Invalid value soon"),
         (of(TOPIC, "t", (SET, "retention.ms")), ErrorCode.INVALID_REQUEST, "Null value not supported"),
         (of(TOPIC, "t", (APPEND, "retention.ms", "5")), ErrorCode.INVALID_CONFIG, "Can't APPEND to key retention.ms"),
@@ -144,8 +149,13 @@ def test_each_resource_is_answered_for_itself() -> None:
         (of(BROKER, "9" * 30_000, (SET, "x", "5")), ErrorCode.INVALID_REQUEST, "base 10 number"),
         (of(BROKER, "7", (SET, "x", "5")), ErrorCode.BROKER_ID_NOT_REGISTERED, "No node with id 7 found."),
         (of(BROKER, "1", (SET, "x", "5" * 32_768)), ErrorCode.INVALID_CONFIG, "exceeds the maximum value size"),
-        (of(LOGGER, "1", (SET, "x", "5")), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 8"),
-        (of(LOGGER, "", (SET, "x", "5")), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 8"),
+        (of(LOGGER, "1", (SET, "x", "INFO")), ErrorCode.INVALID_CONFIG, "Logger x does not exist!"),
+        (of(LOGGER, "1", (DELETE, "root")), ErrorCode.INVALID_CONFIG, "Logger root does not exist!"),
+        (of(LOGGER, "1", (APPEND, "x", "INFO")), ErrorCode.INVALID_REQUEST, "Operation 2"),
+        (of(LOGGER, "1", (9, "x", "INFO")), ErrorCode.INVALID_REQUEST, "Operation 9"),
+        (of(LOGGER, "2", (SET, "x", "INFO")), ErrorCode.INVALID_REQUEST, "this is node 1"),
+        (of(LOGGER, "", (SET, "x", "INFO")), ErrorCode.INVALID_REQUEST, "must be an integer"),
+        (of(7, "x", (SET, "x", "5")), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 7"),
         (of(GROUP, "", (SET, "share.isolation.level", "read_committed")), ErrorCode.INVALID_REQUEST, "Default group"),
         (of(GROUP, "g", (SET, "x", "5")), ErrorCode.INVALID_CONFIG, "Unknown group config name: x"),
         (
@@ -167,6 +177,14 @@ def test_what_cannot_be_is_refused_and_changes_nothing(resource: Asked, code: Er
     assert told is not None
     assert text in told
     assert controller.state.image == before
+
+
+def test_the_levels_of_loggers_are_not_replaced_as_a_whole() -> None:
+    controller = two()
+    resource = Replaced(resource_type=LOGGER, resource_name="1", configs=[])
+    answer = controller.decide(configs.alter_configs(controller.state, AlterConfigsRequest(resources=[resource])))
+    assert [each.error_code for each in answer.responses] == [ErrorCode.INVALID_REQUEST]
+    assert alter(controller, of(LOGGER, "1")) == OK, "nothing of none can be set"
 
 
 def test_of_a_resource_that_is_bad_in_part_nothing_is_changed() -> None:

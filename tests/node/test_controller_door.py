@@ -28,6 +28,10 @@ from fastquorum.wire.credentials import (
     AlterUserScramCredentialsResponse,
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
     RenewDelegationTokenRequest,
@@ -37,6 +41,12 @@ from fastquorum.wire.frames import request_header
 from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 from fastquorum.wire.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+from fastquorum.wire.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from tests.node.rig import Rig
 from tests.node.test_controller_role import leader, register, rig_of
 from tests.wire.golden import frames
@@ -250,8 +260,40 @@ def test_all_of_them_are_offered() -> None:
         ApiKey.CREATE_DELEGATION_TOKEN,
         ApiKey.RENEW_DELEGATION_TOKEN,
         ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.SASL_HANDSHAKE,
     }
     assert offered <= CONTROLLER_APIS
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_nobody_has_to_say_who_they_are_and_whoever_does_is_told_so(leads: bool) -> None:
+    rig = leader() if leads else rig_of(1, 2, 3)
+    end = rig.log.end_offset
+    for version in (0, 1):
+        shaken = rig.answer_to(SaslHandshakeResponse, SaslHandshakeRequest(mechanism="PLAIN"), version)
+        assert (shaken.error_code, shaken.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, [])
+    for version in (0, 1, 2):
+        known = rig.answer_to(SaslAuthenticateResponse, SaslAuthenticateRequest(auth_bytes=b"\0a\0b"), version)
+        assert (known.error_code, known.auth_bytes) == (ErrorCode.ILLEGAL_SASL_STATE, b"")
+        assert known.error_message
+    assert rig.log.end_offset == end
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_what_only_brokers_serve_is_offered_and_refused(leads: bool) -> None:
+    rig = leader() if leads else rig_of(1, 2, 3)
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    user = DescribeUserScramCredentialsRequest.UserName(name="alice")
+    for users, named in ((None, 0), ([user, user], 2)):
+        asked = DescribeUserScramCredentialsRequest(users=users)
+        told = rig.answer_to(DescribeUserScramCredentialsResponse, asked, 0)
+        assert (told.error_code, [each.error_code for each in told.results]) == (error, [error] * named)
+    for version in (1, 2, 3):
+        answer = rig.answer_to(DescribeDelegationTokenResponse, DescribeDelegationTokenRequest(owners=None), version)
+        assert (answer.error_code, answer.tokens) == (error, [])
 
 
 # --- what is for raft, and what is told to everybody ------------------------------------------------------------------

@@ -4,9 +4,12 @@ Source: KIP-714; Kafka `ClientMetricsConfigs`.
 """
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
-from fastquorum.controller.config_checks import is_whole
+from fastquorum.controller.config_checks import INT_MAX, anything, listed, trimmed, whole
+from fastquorum.controller.config_definitions import ConfigType, Definition, definition
 from fastquorum.wire.error_codes import ErrorCode
 
 METRICS: Final = "metrics"
@@ -14,6 +17,14 @@ INTERVAL_MS: Final = "interval.ms"
 MATCH: Final = "match"
 INTERVAL_MS_MIN: Final = 100
 INTERVAL_MS_MAX: Final = 3_600_000
+METRICS_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
+    {
+        INTERVAL_MS: definition(ConfigType.INT, whole(-INT_MAX - 1, INT_MAX), default="300000"),
+        MATCH: definition(ConfigType.LIST, anything, default=""),
+        METRICS: definition(ConfigType.LIST, anything, default=""),
+    }
+)
+"""What is told of a subscription; `client_metrics_fault` looks closer."""
 MATCHED: Final = (
     "client_id",
     "client_instance_id",
@@ -36,9 +47,9 @@ def client_metrics_fault(name: str, value: str) -> tuple[ErrorCode, str]:
     match name:
         case "metrics":
             return (ErrorCode.NONE, "") if _list(value) is not None else (code, text)
-        case "interval.ms" if not is_whole(value):
+        case "interval.ms" if not METRICS_CONFIGS[name].check(value):
             return code, text
-        case "interval.ms" if not INTERVAL_MS_MIN <= int(value) <= INTERVAL_MS_MAX:
+        case "interval.ms" if not INTERVAL_MS_MIN <= int(trimmed(value)) <= INTERVAL_MS_MAX:
             return ErrorCode.INVALID_REQUEST, f"{text}: it is {INTERVAL_MS_MIN} to {INTERVAL_MS_MAX}"
         case "interval.ms":
             return ErrorCode.NONE, ""
@@ -52,11 +63,9 @@ def client_metrics_fault(name: str, value: str) -> tuple[ErrorCode, str]:
 
 
 def _list(text: str) -> list[str] | None:
-    """Its values; None if one is empty, or there twice."""
-    if not text.strip():
-        return []
-    values = [each.strip() for each in text.split(",")]
-    return values if all(values) and len(set(values)) == len(values) else None
+    """Its values, each once; None if one is empty."""
+    values = list(dict.fromkeys(listed(text)))
+    return values if all(values) else None
 
 
 def _is_pattern(text: str) -> bool:

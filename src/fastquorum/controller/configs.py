@@ -1,6 +1,6 @@
 """Configurations of topics, brokers, groups and client metrics are changed.
 
-Source: KIP-133, KIP-226, KIP-339, KIP-714, KIP-966, KIP-1066; Kafka `ConfigurationControlManager`,
+Source: KIP-133, KIP-226, KIP-339, KIP-412, KIP-714, KIP-966, KIP-1066; Kafka `ConfigurationControlManager`,
 `ControllerConfigurationValidator`, whose words clients are told.
 """
 
@@ -16,6 +16,7 @@ from fastquorum.controller.client_metrics import client_metrics_fault
 from fastquorum.controller.decisions import Decision
 from fastquorum.controller.group_configs import group_config_fault
 from fastquorum.controller.image.configs import Resource, ResourceType
+from fastquorum.controller.loggers import check_levels
 from fastquorum.controller.state import MIN_INSYNC_REPLICAS, ControllerState
 from fastquorum.controller.topic_configs import config_fault
 from fastquorum.wire.cluster_records import ConfigRecord
@@ -122,6 +123,9 @@ def _metrics_chars(asked: Iterable[Any]) -> int:
 
 
 def _of_one(state: ControllerState, resource: Resource, asked: Any, change: _Change) -> list[Message]:
+    if resource.type == ResourceType.BROKER_LOGGER and change.wanted is _operated:
+        check_levels(state.node_id, resource.name, asked.configs)
+        return []
     _check_resource(state, resource)
     present: Mapping[str, str] = state.image.configs.get(resource, {})
     records: list[Message] = []
@@ -199,6 +203,8 @@ def _check_resource(state: ControllerState, resource: Resource) -> None:
         case ResourceType.CLIENT_METRICS:
             if not resource.name:
                 raise TopicFault(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+        case ResourceType.BROKER_LOGGER:
+            raise TopicFault(ErrorCode.INVALID_REQUEST, "Levels of loggers are changed one by one.")
         case _:
             raise TopicFault(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource.type}")
 

@@ -1,7 +1,9 @@
-"""What a Kafka controller refuses that was started without an authorizer and without a secret key for tokens, as ours
-is: access control entries and delegation tokens. The image keeps those that others wrote.
+"""What a Kafka controller refuses that was started without an authorizer and without a secret key for tokens, and
+that asks nobody who they are, as ours is: access control entries, delegation tokens, SASL. The image keeps the entries
+and tokens that others wrote.
 
-Source: KIP-140, KIP-48; Kafka `AclApis`, `ControllerApis.allowTokenRequests`, `DelegationTokenControlManager`.
+Two requests every controller of Kafka's offers and none serves, since brokers do: what tokens there are, and what
+credentials. Source: KIP-140, KIP-48, KIP-43; Kafka `AclApis`, `ControllerApis`, `DelegationTokenControlManager`.
 """
 
 from typing import Final, TypeAlias
@@ -17,6 +19,10 @@ from fastquorum.wire.acls import (
 from fastquorum.wire.credentials import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
     RenewDelegationTokenRequest,
@@ -24,10 +30,20 @@ from fastquorum.wire.credentials import (
 )
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
+from fastquorum.wire.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 
 AclRequest: TypeAlias = CreateAclsRequest | DeleteAclsRequest | DescribeAclsRequest
 TokenRequest: TypeAlias = CreateDelegationTokenRequest | RenewDelegationTokenRequest | ExpireDelegationTokenRequest
+SaslRequest: TypeAlias = SaslHandshakeRequest | SaslAuthenticateRequest
+BrokersRequest: TypeAlias = DescribeDelegationTokenRequest | DescribeUserScramCredentialsRequest
 _NO_AUTHORIZER: Final = "No authorizer is configured here."
+_NO_SASL: Final = "Nobody has to say here who they are."
+_BROKERS_KNOW: Final = "Brokers serve this, controllers do not."
 _USER: Final = "User"
 _ANONYMOUS: Final = "ANONYMOUS"
 _REQUESTER_VERSION_MIN: Final = 3
@@ -47,7 +63,27 @@ def answered_anywhere(message: Message, version: int, *, is_forwarded: bool) -> 
         case CreateDelegationTokenRequest() | RenewDelegationTokenRequest() | ExpireDelegationTokenRequest():
             if not is_forwarded:
                 return no_token(message, version, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, _NEVER_MS)
+        case SaslHandshakeRequest() | SaslAuthenticateRequest():
+            return no_sasl(message, ErrorCode.ILLEGAL_SASL_STATE, _NO_SASL)
+        case DescribeDelegationTokenRequest() | DescribeUserScramCredentialsRequest():
+            return brokers_serve(message, ErrorCode.UNKNOWN_SERVER_ERROR, _BROKERS_KNOW)
     return None
+
+
+def no_sasl(message: SaslRequest, code: ErrorCode, text: str) -> Message:
+    """The error, and no mechanism."""
+    if isinstance(message, SaslHandshakeRequest):
+        return SaslHandshakeResponse(error_code=code)
+    return SaslAuthenticateResponse(error_code=code, error_message=text)
+
+
+def brokers_serve(message: BrokersRequest, code: ErrorCode, text: str) -> Message:
+    """The error on top, and at each user that was named."""
+    if isinstance(message, DescribeDelegationTokenRequest):
+        return DescribeDelegationTokenResponse(error_code=code)
+    told = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
+    results = [told(error_code=code, error_message=text) for _ in message.users or ()]
+    return DescribeUserScramCredentialsResponse(error_code=code, error_message=text, results=results)
 
 
 def no_acls(message: AclRequest, code: ErrorCode, text: str) -> Message:

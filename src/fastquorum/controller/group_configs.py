@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from fastquorum.controller.config_checks import INT_MAX, LONG_MAX, Check, flag, one_of, whole
+from fastquorum.controller.config_checks import INT_MAX, LONG_MAX, flag, one_of, trimmed, whole
+from fastquorum.controller.config_definitions import ConfigType, Definition, definition
 
 _SESSION: Final = whole(45_000, 60_000)
 _HEARTBEAT: Final = whole(5_000, 15_000)
@@ -25,6 +26,7 @@ _DURATION: Final = re.compile(
 
 
 def _offset_reset(text: str) -> bool:
+    text = trimmed(text)
     return text in ("earliest", "latest") or (
         text.startswith(_BY_DURATION) and _is_duration(text.removeprefix(_BY_DURATION))
     )
@@ -42,32 +44,46 @@ def _is_duration(text: str) -> bool:
     return 0 <= (-total_ns if sign == "-" else total_ns) <= LONG_MAX * 10**9
 
 
-GROUP_CONFIGS: Final[Mapping[str, Check]] = MappingProxyType(
+GROUP_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
     {
-        "consumer.assignment.interval.ms": _ASSIGNMENT,
-        "consumer.heartbeat.interval.ms": _HEARTBEAT,
-        "consumer.session.timeout.ms": _SESSION,
-        "share.assignment.interval.ms": _ASSIGNMENT,
-        "share.auto.offset.reset": _offset_reset,
-        "share.delivery.count.limit": whole(2, 10),
-        "share.heartbeat.interval.ms": _HEARTBEAT,
-        "share.isolation.level": one_of("read_committed", "read_uncommitted"),
-        "share.partition.max.record.locks": whole(100, 4_000),
-        "share.record.lock.duration.ms": whole(15_000, 60_000),
-        "share.renew.acknowledge.enable": flag,
-        "share.session.timeout.ms": _SESSION,
-        "streams.assignment.interval.ms": _ASSIGNMENT,
-        "streams.heartbeat.interval.ms": _HEARTBEAT,
-        "streams.initial.rebalance.delay.ms": whole(0, INT_MAX),
-        "streams.num.standby.replicas": whole(0, 2),
-        "streams.session.timeout.ms": _SESSION,
+        "consumer.assignment.interval.ms": definition(
+            ConfigType.INT, _ASSIGNMENT, "group.consumer.assignment.interval.ms"
+        ),
+        "consumer.heartbeat.interval.ms": definition(
+            ConfigType.INT, _HEARTBEAT, "group.consumer.heartbeat.interval.ms"
+        ),
+        "consumer.session.timeout.ms": definition(ConfigType.INT, _SESSION, "group.consumer.session.timeout.ms"),
+        "share.assignment.interval.ms": definition(ConfigType.INT, _ASSIGNMENT, "group.share.assignment.interval.ms"),
+        "share.auto.offset.reset": definition(ConfigType.STRING, _offset_reset, default="latest"),
+        "share.delivery.count.limit": definition(ConfigType.INT, whole(2, 10), "group.share.delivery.count.limit"),
+        "share.heartbeat.interval.ms": definition(ConfigType.INT, _HEARTBEAT, "group.share.heartbeat.interval.ms"),
+        "share.isolation.level": definition(
+            ConfigType.STRING, one_of("read_committed", "read_uncommitted"), default="read_uncommitted"
+        ),
+        "share.partition.max.record.locks": definition(
+            ConfigType.INT, whole(100, 4_000), "group.share.partition.max.record.locks"
+        ),
+        "share.record.lock.duration.ms": definition(
+            ConfigType.INT, whole(15_000, 60_000), "group.share.record.lock.duration.ms"
+        ),
+        "share.renew.acknowledge.enable": definition(ConfigType.BOOLEAN, flag, default="true"),
+        "share.session.timeout.ms": definition(ConfigType.INT, _SESSION, "group.share.session.timeout.ms"),
+        "streams.assignment.interval.ms": definition(
+            ConfigType.INT, _ASSIGNMENT, "group.streams.assignment.interval.ms"
+        ),
+        "streams.heartbeat.interval.ms": definition(ConfigType.INT, _HEARTBEAT, "group.streams.heartbeat.interval.ms"),
+        "streams.initial.rebalance.delay.ms": definition(
+            ConfigType.INT, whole(0, INT_MAX), "group.streams.initial.rebalance.delay.ms"
+        ),
+        "streams.num.standby.replicas": definition(ConfigType.INT, whole(0, 2), "group.streams.num.standby.replicas"),
+        "streams.session.timeout.ms": definition(ConfigType.INT, _SESSION, "group.streams.session.timeout.ms"),
     }
 )
 
 
 def group_config_fault(name: str, value: str) -> str:
     """Why a group cannot have this; empty if it can."""
-    check = GROUP_CONFIGS.get(name)
-    if check is None:
+    known = GROUP_CONFIGS.get(name)
+    if known is None:
         return f"Unknown group config name: {name}"
-    return "" if check(value) else f"Invalid value {value} for configuration {name}"
+    return "" if known.check(value) else f"Invalid value {value} for configuration {name}"

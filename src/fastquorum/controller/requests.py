@@ -36,6 +36,7 @@ from fastquorum.wire import inter_broker as inter_broker_messages
 from fastquorum.wire import partitions as partition_messages
 from fastquorum.wire import producers as producer_messages
 from fastquorum.wire import quotas as quota_messages
+from fastquorum.wire import sasl as sasl_messages
 from fastquorum.wire import topics as topic_messages
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
@@ -151,6 +152,13 @@ def refused(message: Message, version: int, code: ErrorCode, text: str = "") -> 
             return disabled.no_token(message, version, code)
         case acl_messages.CreateAclsRequest() | acl_messages.DeleteAclsRequest() | acl_messages.DescribeAclsRequest():
             return disabled.no_acls(message, code, text)
+        case sasl_messages.SaslHandshakeRequest() | sasl_messages.SaslAuthenticateRequest():
+            return disabled.no_sasl(message, code, text)
+        case (
+            credential_messages.DescribeDelegationTokenRequest()
+            | credential_messages.DescribeUserScramCredentialsRequest()
+        ):
+            return disabled.brokers_serve(message, code, text)
         case partition_messages.ElectLeadersRequest() if version == 0:  # which has no error on top
             return _not_elected(message, code, text)
         case older_messages.MetadataHeartbeatRequest():
@@ -234,5 +242,9 @@ ANSWERED_ANYWHERE: Final[tuple[type[Message], ...]] = (
     acl_messages.CreateAclsRequest,
     acl_messages.DeleteAclsRequest,
     acl_messages.DescribeAclsRequest,
+    credential_messages.DescribeDelegationTokenRequest,
+    credential_messages.DescribeUserScramCredentialsRequest,
+    sasl_messages.SaslAuthenticateRequest,
+    sasl_messages.SaslHandshakeRequest,
 )
 """Those that `answered_anywhere` always answers."""

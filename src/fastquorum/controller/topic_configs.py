@@ -1,61 +1,81 @@
 """The configurations that a topic may have, and what their values may be. Source: Kafka `LogConfig`, `TopicConfig`."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from fastquorum.controller.config_checks import INT_MAX, Check, anything, flag, one_of, ratio, whole
+from fastquorum.controller.config_checks import INT_MAX, flag, listed, one_of, ratio, trimmed, whole
+from fastquorum.controller.config_definitions import ConfigType, Definition, definition
+
+_REPLICA: Final = re.compile(r"(?:[0-9]+:[0-9]+)?")
+_COMPRESSIONS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 
 def _policies(text: str) -> bool:
-    parts = [each.strip() for each in text.split(",") if each.strip()]
-    return all(each in ("delete", "compact") for each in parts) and len(set(parts)) == len(parts)
+    return all(each in ("delete", "compact") for each in listed(text))
 
 
-TOPIC_CONFIGS: Final[Mapping[str, Check]] = MappingProxyType(
+def _gzip_level(text: str) -> bool:
+    return whole(-1, 9)(text) and int(trimmed(text)) != 0
+
+
+def _replicas(text: str) -> bool:
+    """PARTITION:BROKER,..., or *: all."""
+    return listed(text) == ["*"] or all(_REPLICA.fullmatch(each) for each in listed(text))
+
+
+_THROTTLED: Final = Definition(ConfigType.LIST, "", _replicas, may_repeat=True)
+TOPIC_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
     {
-        "cleanup.policy": _policies,
-        "compression.gzip.level": whole(-1, 9),
-        "compression.lz4.level": whole(1, 17),
-        "compression.type": one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-        "compression.zstd.level": whole(-131072, 22),
-        "delete.retention.ms": whole(0),
-        "errors.deadletterqueue.group.enable": flag,
-        "file.delete.delay.ms": whole(0),
-        "flush.messages": whole(1),
-        "flush.ms": whole(0),
-        "follower.replication.throttled.replicas": anything,
-        "index.interval.bytes": whole(0, INT_MAX),
-        "internal.segment.bytes": whole(1, INT_MAX),
-        "leader.replication.throttled.replicas": anything,
-        "local.retention.bytes": whole(-2),
-        "local.retention.ms": whole(-2),
-        "max.compaction.lag.ms": whole(1),
-        "max.message.bytes": whole(0, INT_MAX),
-        "message.timestamp.after.max.ms": whole(0),
-        "message.timestamp.before.max.ms": whole(0),
-        "message.timestamp.type": one_of("CreateTime", "LogAppendTime"),
-        "min.cleanable.dirty.ratio": ratio,
-        "min.compaction.lag.ms": whole(0),
-        "min.insync.replicas": whole(1, INT_MAX),
-        "preallocate": flag,
-        "remote.log.copy.disable": flag,
-        "remote.log.delete.on.disable": flag,
-        "remote.storage.enable": flag,
-        "retention.bytes": whole(-(2**63)),
-        "retention.ms": whole(-1),
-        "segment.bytes": whole(1024 * 1024, INT_MAX),
-        "segment.index.bytes": whole(4, INT_MAX),
-        "segment.jitter.ms": whole(0),
-        "segment.ms": whole(1),
-        "unclean.leader.election.enable": flag,
+        "cleanup.policy": definition(ConfigType.LIST, _policies, "log.cleanup.policy"),
+        "compression.gzip.level": definition(ConfigType.INT, _gzip_level, "compression.gzip.level"),
+        "compression.lz4.level": definition(ConfigType.INT, whole(1, 17), "compression.lz4.level"),
+        "compression.type": definition(ConfigType.STRING, one_of(*_COMPRESSIONS), "compression.type"),
+        "compression.zstd.level": definition(ConfigType.INT, whole(-131072, 22), "compression.zstd.level"),
+        "delete.retention.ms": definition(ConfigType.LONG, whole(0), "log.cleaner.delete.retention.ms"),
+        "file.delete.delay.ms": definition(ConfigType.LONG, whole(0), "log.segment.delete.delay.ms"),
+        "flush.messages": definition(ConfigType.LONG, whole(1), "log.flush.interval.messages"),
+        "flush.ms": definition(ConfigType.LONG, whole(0), "log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+        "follower.replication.throttled.replicas": _THROTTLED,
+        "index.interval.bytes": definition(ConfigType.INT, whole(0, INT_MAX), "log.index.interval.bytes"),
+        "internal.segment.bytes": definition(ConfigType.INT, whole(-INT_MAX - 1, INT_MAX)),
+        "leader.replication.throttled.replicas": _THROTTLED,
+        "local.retention.bytes": definition(ConfigType.LONG, whole(-2), "log.local.retention.bytes"),
+        "local.retention.ms": definition(ConfigType.LONG, whole(-2), "log.local.retention.ms"),
+        "max.compaction.lag.ms": definition(ConfigType.LONG, whole(1), "log.cleaner.max.compaction.lag.ms"),
+        "max.message.bytes": definition(ConfigType.INT, whole(0, INT_MAX), "message.max.bytes"),
+        "message.timestamp.after.max.ms": definition(ConfigType.LONG, whole(0), "log.message.timestamp.after.max.ms"),
+        "message.timestamp.before.max.ms": definition(ConfigType.LONG, whole(0), "log.message.timestamp.before.max.ms"),
+        "message.timestamp.type": definition(
+            ConfigType.STRING, one_of("CreateTime", "LogAppendTime"), "log.message.timestamp.type"
+        ),
+        "min.cleanable.dirty.ratio": definition(ConfigType.DOUBLE, ratio, "log.cleaner.min.cleanable.ratio"),
+        "min.compaction.lag.ms": definition(ConfigType.LONG, whole(0), "log.cleaner.min.compaction.lag.ms"),
+        "min.insync.replicas": definition(ConfigType.INT, whole(1, INT_MAX), "min.insync.replicas"),
+        "preallocate": definition(ConfigType.BOOLEAN, flag, "log.preallocate"),
+        "remote.log.copy.disable": definition(ConfigType.BOOLEAN, flag, default="false"),
+        "remote.log.delete.on.disable": definition(ConfigType.BOOLEAN, flag, default="false"),
+        "remote.storage.enable": definition(ConfigType.BOOLEAN, flag, default="false"),
+        "retention.bytes": definition(ConfigType.LONG, whole(-(2**63)), "log.retention.bytes"),
+        "retention.ms": definition(
+            ConfigType.LONG, whole(-1), "log.retention.ms", "log.retention.minutes", "log.retention.hours"
+        ),
+        "segment.bytes": definition(ConfigType.INT, whole(1024 * 1024, INT_MAX), "log.segment.bytes"),
+        "segment.index.bytes": definition(ConfigType.INT, whole(4, INT_MAX), "log.index.size.max.bytes"),
+        "segment.jitter.ms": definition(ConfigType.LONG, whole(0), "log.roll.jitter.ms", "log.roll.jitter.hours"),
+        "segment.ms": definition(ConfigType.LONG, whole(1), "log.roll.ms", "log.roll.hours"),
+        "unclean.leader.election.enable": definition(ConfigType.BOOLEAN, flag, "unclean.leader.election.enable"),
     }
 )
+"""What has no default of its own has that of the node that is asked."""
+INTERNAL_TOPIC_CONFIGS: Final = frozenset(("internal.segment.bytes",))
+"""Told only where they are set."""
 
 
 def config_fault(name: str, value: str) -> str:
     """Why a topic cannot have this; empty if it can."""
-    check = TOPIC_CONFIGS.get(name)
-    if check is None:
+    known = TOPIC_CONFIGS.get(name)
+    if known is None:
         return f"Unknown topic config name: {name}"
-    return "" if check(value) else f"Invalid value {value} for configuration {name}"
+    return "" if known.check(value) else f"Invalid value {value} for configuration {name}"

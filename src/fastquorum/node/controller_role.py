@@ -148,6 +148,11 @@ class ControllerRole:
         return self._state
 
     @property
+    def settings(self) -> ControllerSettings:
+        """What it was started with."""
+        return self._settings
+
+    @property
     def is_registered(self) -> bool:
         """This node's controller, of this life, is in the committed image."""
         return self._registration.is_registered

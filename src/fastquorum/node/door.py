@@ -20,6 +20,7 @@ from fastquorum.node import door_fetch, door_produce
 from fastquorum.node.controller_door import Asked
 from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.door_cluster import ClusterAnswers
+from fastquorum.node.door_configs import ConfigAnswers
 from fastquorum.node.door_ids import ProducerIds
 from fastquorum.node.door_offsets import list_offsets
 from fastquorum.node.door_relays import Relays
@@ -108,6 +109,7 @@ class Door:
         self.relays = Relays(self)
         self._ids = ProducerIds(self)
         self._cluster = ClusterAnswers(self, cluster_id)
+        self._configs = ConfigAnswers(self, controller)
         self._controller = controller
         self._served = SERVED if controller is None else _served_beside_controller(controller.apis)
 
@@ -171,7 +173,7 @@ class Door:
             case DescribeClusterRequest():
                 return self._cluster.describe_cluster(message)
             case DescribeConfigsRequest():
-                return self._cluster.describe_configs(message)
+                return self._configs.describe(message)
             case FindCoordinatorRequest():
                 return self._cluster.find_coordinator(message, version)
             case ListOffsetsRequest():

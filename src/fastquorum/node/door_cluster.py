@@ -1,20 +1,17 @@
-"""Who and what: Metadata, DescribeCluster, DescribeQuorum, DescribeConfigs, FindCoordinator. Sans-IO.
+"""Who and what: Metadata, DescribeCluster, DescribeQuorum, FindCoordinator. Sans-IO.
 
 Every voter is shown as a broker and as a controller: it is both to whoever asks. Source: the Kafka protocol guide;
 KIP-919 (endpoint types).
 """
 
 import re
-from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fastquorum.node.inbound import Request
-from fastquorum.node.settings import SETTINGS, setting_text
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, Endpoint, Micros, NodeId, Uuid
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
-from fastquorum.wire.configs import DescribeConfigsRequest, DescribeConfigsResponse
 from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
 from fastquorum.wire.producers import FindCoordinatorRequest, FindCoordinatorResponse
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
@@ -25,12 +22,6 @@ if TYPE_CHECKING:
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
 """The endpoint types of DescribeCluster."""
-_TOPIC: Final = 2
-_BROKER: Final = 4
-"""The resource types of DescribeConfigs."""
-_STATIC_BROKER_CONFIG: Final = 4
-_DEFAULT_CONFIG: Final = 5
-"""Where a configuration's value comes from."""
 _SEVERAL_KEYS_VERSION_MIN: Final = 4
 """The first FindCoordinator that asks for several keys (KIP-699)."""
 _DIRECTORIES_VERSION_MIN: Final = 2
@@ -38,10 +29,6 @@ _DIRECTORIES_VERSION_MIN: Final = 2
 _LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 """Of a topic."""
 _NO_GROUPS: Final = "there are no consumer groups or transactions here: assign partition 0 yourself"
-
-Resource = DescribeConfigsRequest.DescribeConfigsResource
-Described = DescribeConfigsResponse.DescribeConfigsResult
-Entry = DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult
 
 
 class Node(NamedTuple):
@@ -126,64 +113,6 @@ class ClusterAnswers:
         refusal = DescribeQuorumResponse(topics=[topic])
         version = request.header.request_api_version
         self._door.relays.ask(request, message, refusal, now_us, lambda answer: _without_news(answer, version))
-
-    # --- DescribeConfigs ----------------------------------------------------------------------------------------------
-
-    def describe_configs(self, message: DescribeConfigsRequest) -> DescribeConfigsResponse:
-        """A resource that is asked about twice is an error: thousands of answers would keep the quorum waiting."""
-        named = Counter((each.resource_type, each.resource_name) for each in message.resources)
-        return DescribeConfigsResponse(results=[self._described(each, named) for each in message.resources])
-
-    def _described(self, resource: Resource, named: Counter[tuple[int, str]]) -> Described:
-        described = Described(
-            error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
-        )
-        if named[resource.resource_type, resource.resource_name] > 1:
-            described.error_code = ErrorCode.INVALID_REQUEST
-            described.error_message = "it is asked about more than once"
-            return described
-        match resource.resource_type:
-            case 2:  # a topic
-                described.error_code = self._door.partition_error(resource.resource_name, self._door.topic_id, 0, False)
-                values, source = self._topic_configs(), _DEFAULT_CONFIG
-            case 4:  # a node
-                own = str(self._door.replica.raft.key.id)
-                if resource.resource_name not in ("", own):
-                    described.error_code = ErrorCode.INVALID_REQUEST
-                    described.error_message = f"this is node {own}: ask node {resource.resource_name} itself"
-                values, source = self._node_configs(), _STATIC_BROKER_CONFIG
-            case other:
-                described.error_code = ErrorCode.INVALID_REQUEST
-                described.error_message = f"resource type {other}: {_TOPIC} asks for topics, {_BROKER} for nodes"
-                values, source = {}, _DEFAULT_CONFIG
-        if described.error_code:
-            return described
-        wanted = resource.configuration_keys
-        described.configs = [
-            Entry(name=name, value=value, read_only=True, config_source=source, documentation=None)
-            for name, value in values.items()
-            if wanted is None or name in wanted
-        ]
-        return described
-
-    def _topic_configs(self) -> dict[str, str]:
-        """In Kafka's words, what holds for the one topic: nothing is ever deleted, and a majority has what is
-        acknowledged."""
-        config = self._door.config
-        return {
-            "cleanup.policy": "delete",
-            "compression.type": "producer",
-            "max.message.bytes": str(config.batch_bytes_max),
-            "message.timestamp.type": "CreateTime",
-            "min.insync.replicas": str(self._door.replica.raft.voters.majority),
-            "retention.bytes": "-1",
-            "retention.ms": "-1",
-            "segment.bytes": str(config.segment_bytes),
-        }
-
-    def _node_configs(self) -> dict[str, str]:
-        config = self._door.config
-        return {each.keys[0]: setting_text(each, config) for each in SETTINGS if each.is_quorum}
 
     # --- FindCoordinator ----------------------------------------------------------------------------------------------
 

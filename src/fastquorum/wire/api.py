@@ -98,6 +98,7 @@ _MODULES: Final = (
     "quorum",
     "quorum_admin",
     "quotas",
+    "sasl",
     "snapshot",
     "topics",
 )

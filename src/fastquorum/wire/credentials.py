@@ -1,5 +1,5 @@
-"""What users prove themselves by: AlterUserScramCredentials; CreateDelegationToken, RenewDelegationToken,
-ExpireDelegationToken.
+"""What users prove themselves by: AlterUserScramCredentials, DescribeUserScramCredentials; CreateDelegationToken,
+RenewDelegationToken, ExpireDelegationToken, DescribeDelegationToken.
 
 Source: KIP-554 (SCRAM); KIP-48, KIP-373 (owners of tokens).
 """
@@ -36,6 +36,34 @@ class AlterUserScramCredentialsResponse(Message, api_key=51, kind="response", ve
 
     throttle_time_ms: int = field(INT32, "0+")
     results: list[AlterUserScramCredentialsResult] = field(array(AlterUserScramCredentialsResult), "0+")
+
+
+class DescribeUserScramCredentialsRequest(Message, api_key=50, kind="request", versions="0", flexible="0+"):
+    """Ask which credentials users have."""
+
+    class UserName(Struct):
+        name: str = field(STRING, "0+")
+
+    users: list[UserName] | None = field(array(UserName), "0+", nullable="0+")
+
+
+class DescribeUserScramCredentialsResponse(Message, api_key=50, kind="response", versions="0", flexible="0+"):
+    """The mechanisms and iterations of each user's."""
+
+    class DescribeUserScramCredentialsResult(Struct):
+        class CredentialInfo(Struct):
+            mechanism: int = field(INT8, "0+")
+            iterations: int = field(INT32, "0+")
+
+        user: str = field(STRING, "0+")
+        error_code: int = field(INT16, "0+")
+        error_message: str | None = field(STRING, "0+", nullable="0+")
+        credential_infos: list[CredentialInfo] = field(array(CredentialInfo), "0+")
+
+    throttle_time_ms: int = field(INT32, "0+")
+    error_code: int = field(INT16, "0+")
+    error_message: str | None = field(STRING, "0+", nullable="0+")
+    results: list[DescribeUserScramCredentialsResult] = field(array(DescribeUserScramCredentialsResult), "0+")
 
 
 class CreateDelegationTokenRequest(Message, api_key=38, kind="request", versions="1-3", flexible="2+"):
@@ -94,4 +122,38 @@ class ExpireDelegationTokenResponse(Message, api_key=40, kind="response", versio
 
     error_code: int = field(INT16, "0+")
     expiry_timestamp_ms: int = field(INT64, "0+")
+    throttle_time_ms: int = field(INT32, "0+")
+
+
+class DescribeDelegationTokenRequest(Message, api_key=41, kind="request", versions="1-3", flexible="2+"):
+    """Ask which tokens owners have."""
+
+    class DescribeDelegationTokenOwner(Struct):
+        principal_type: str = field(STRING, "0+")
+        principal_name: str = field(STRING, "0+")
+
+    owners: list[DescribeDelegationTokenOwner] | None = field(array(DescribeDelegationTokenOwner), "0+", nullable="0+")
+
+
+class DescribeDelegationTokenResponse(Message, api_key=41, kind="response", versions="1-3", flexible="2+"):
+    """The tokens."""
+
+    class DescribedDelegationToken(Struct):
+        class DescribedDelegationTokenRenewer(Struct):
+            principal_type: str = field(STRING, "0+")
+            principal_name: str = field(STRING, "0+")
+
+        principal_type: str = field(STRING, "0+")
+        principal_name: str = field(STRING, "0+")
+        token_requester_principal_type: str = field(STRING, "3+")
+        token_requester_principal_name: str = field(STRING, "3+")
+        issue_timestamp: int = field(INT64, "0+")
+        expiry_timestamp: int = field(INT64, "0+")
+        max_timestamp: int = field(INT64, "0+")
+        token_id: str = field(STRING, "0+")
+        hmac: bytes = field(BYTES, "0+")
+        renewers: list[DescribedDelegationTokenRenewer] = field(array(DescribedDelegationTokenRenewer), "0+")
+
+    error_code: int = field(INT16, "0+")
+    tokens: list[DescribedDelegationToken] = field(array(DescribedDelegationToken), "0+")
     throttle_time_ms: int = field(INT32, "0+")
