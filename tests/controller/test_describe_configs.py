@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fastquorum.controller.config_definitions import ConfigType, Definition, told
-from fastquorum.controller.describe_configs import Described, Entry, described
+from fastquorum.controller.describe_configs import Asked, Described, Entry, described
 from fastquorum.controller.image import EMPTY, Image
 from fastquorum.controller.image.configs import ResourceType
 from fastquorum.controller.node_configs import Source, Started
@@ -43,10 +43,7 @@ def image(**values: dict[str, str]) -> Image:
 
 
 def ask(of: Image, *resources: tuple[int, str], keys: list[str] | None = None, **more: bool) -> list[Described]:
-    asked = [
-        DescribeConfigsRequest.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
-        for kind, name in resources
-    ]
+    asked = [Asked(resource_type=kind, resource_name=name, configuration_keys=keys) for kind, name in resources]
     more.setdefault("include_synonyms", True)
     return described(of, STARTED, DescribeConfigsRequest(resources=asked, **more)).results
 
@@ -86,8 +83,12 @@ def test_what_is_set_for_all_nodes_holds_for_topics_and_what_is_set_for_this_one
     assert entry(own, TOPIC, "u", "retention.ms").value == "80", "another topic's is not this one's"
 
 
-def test_a_retention_below_nothing_is_for_ever() -> None:
-    assert entry(image(all={"log.retention.ms": "-1"}), TOPIC, "t", "retention.ms").value == "-1"
+def test_a_time_below_nothing_is_for_ever_and_so_are_bytes_as_they_are() -> None:
+    started = STARTED._replace(static={"log.retention.hours": "-2"})
+    request = DescribeConfigsRequest(resources=[Asked(resource_type=TOPIC, resource_name="t")])
+    (result,) = described(image(all={"log.retention.bytes": "-5"}), started, request).results
+    values = {each.name: each.value for each in result.configs}
+    assert (values["retention.ms"], values["retention.bytes"]) == ("-1", "-5")
 
 
 def test_what_is_kafkas_own_is_told_of_a_topic_only_if_it_is_set() -> None:

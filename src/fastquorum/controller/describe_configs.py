@@ -26,7 +26,8 @@ Described = DescribeConfigsResponse.DescribeConfigsResult
 Entry = Described.DescribeConfigsResourceResult
 
 _TYPES: Final = frozenset(each.value for each in ResourceType if each is not ResourceType.UNKNOWN)
-_TOPIC_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+"""Of a topic."""
 _IN_MS: Final = (("minutes", 60_000), ("hours", 3_600_000))
 
 
@@ -101,7 +102,7 @@ class _Describing:
     # --- topics and groups --------------------------------------------------------------------------------------------
 
     def _of_topic(self, name: str) -> list[Entry]:
-        if _TOPIC_NAME.fullmatch(name) is None:
+        if LEGAL_NAME.fullmatch(name) is None:
             raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, f"There is no topic of the name {name[:249]!r}.")
         if self._image.topics.named(name) is None:
             raise TopicFault(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
@@ -140,7 +141,7 @@ class _Describing:
             if value is not None:
                 unit_ms = next((ms for unit, ms in _IN_MS if name.endswith(f".{unit}")), 1)
                 value = str(int(value) * unit_ms) if unit_ms > 1 else value
-                return "-1" if name.startswith("log.retention.") and value.startswith("-") else value
+                return "-1" if known.synonyms[0] == "log.retention.ms" and value.startswith("-") else value
         return known.default
 
     # --- nodes and subscriptions --------------------------------------------------------------------------------------

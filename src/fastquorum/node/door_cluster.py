@@ -4,9 +4,9 @@ Every voter is shown as a broker and as a controller: it is both to whoever asks
 KIP-919 (endpoint types).
 """
 
-import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from fastquorum.controller.describe_configs import LEGAL_NAME
 from fastquorum.node.inbound import Request
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, Endpoint, Micros, NodeId, Uuid
@@ -26,8 +26,6 @@ _SEVERAL_KEYS_VERSION_MIN: Final = 4
 """The first FindCoordinator that asks for several keys (KIP-699)."""
 _DIRECTORIES_VERSION_MIN: Final = 2
 """The first DescribeQuorum that tells directory ids and endpoints."""
-_LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
-"""Of a topic."""
 _NO_GROUPS: Final = "there are no consumer groups or transactions here: assign partition 0 yourself"
 
 
@@ -69,7 +67,7 @@ class ClusterAnswers:
     def _topic(self, name: str | None, topic_id: Uuid, leader: "Leader") -> MetadataResponse.MetadataResponseTopic:
         door, topic = self._door, MetadataResponse.MetadataResponseTopic
         error = door.partition_error(name, topic_id, 0, by_id=name is None)
-        if name is not None and _LEGAL_NAME.fullmatch(name) is None:
+        if name is not None and LEGAL_NAME.fullmatch(name) is None:
             error = ErrorCode.INVALID_TOPIC_EXCEPTION
         if error is not ErrorCode.NONE:
             return topic(error_code=error, name=name if name is not None else "", topic_id=topic_id)
