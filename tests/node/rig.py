@@ -7,12 +7,13 @@ fail, and a clock that stands still.
 import random
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.controller.state import ControllerSettings
-from fastquorum.errors import FastQuorumError, StateStoreFailed
+from fastquorum.errors import FastQuorumError, StateStoreFailed, WireError
 from fastquorum.kernels import Buffer, load
 from fastquorum.kernels.lane import load_lane
 from fastquorum.node.assembly import Member, Ports, assemble, lane_shell
@@ -279,15 +280,24 @@ class Rig:
 
     def ask(self, connection: int, message: Message, version: int) -> int:
         """A request comes in; its correlation id."""
-        self._correlation_id += 1
-        frame = encode_request(request_header(message, version, self._correlation_id, "client"), message)
-        self.ask_frame(connection, frame)
+        self.ask_frame(connection, self.frame_of(message, version))
         return self._correlation_id
 
+    def frame_of(self, message: Message, version: int) -> bytes:
+        """A client's request."""
+        self._correlation_id += 1
+        return encode_request(request_header(message, version, self._correlation_id, "client"), message)
+
     def ask_frame(self, connection: int, frame: bytes) -> None:
-        header, _ = decode_request(frame)
-        self._asked[connection, header.correlation_id] = (header.request_api_key, header.request_api_version)
-        self.replica.on_frame(connection, frame, self.now_us)
+        self.ask_together((connection, frame))
+
+    def ask_together(self, *frames: tuple[int, bytes]) -> None:
+        """Requests come in with one another; what is none has no answer."""
+        for connection, frame in frames:
+            with suppress(WireError):
+                header, _ = decode_request(frame)
+                self._asked[connection, header.correlation_id] = (header.request_api_key, header.request_api_version)
+        self.replica.on_frames(frames, self.now_us)
 
     def fetch(self, connection: int, node_id: int, offset: int, **fields: Any) -> None:
         """A replica's Fetch."""

@@ -539,3 +539,24 @@ def test_a_lead_begins_at_once_and_looks_through_its_partitions_between_other_th
     assert role.state.index.is_whole
     assert role.deadline_us > again.now_us
     assert len(role.state.index.led(1)) == 1_201
+
+
+def test_of_what_came_together_nothing_counts_behind_a_frame_that_breaks_the_protocol() -> None:
+    """The connection ends there, as if the rest had come later; what came on others is answered."""
+    rig = leader()
+    broken, other = rig.accept(), rig.accept()
+    end = rig.log.end_offset
+    rig.ask_together(
+        (broken, b"\x7f\xff no such request"),
+        (broken, rig.frame_of(registration(1), 4)),
+        (other, rig.frame_of(registration(2), 4)),
+    )
+    rig.sync()
+    assert broken not in rig.transport.open
+    (answer,) = rig.answers(other)
+    assert isinstance(answer, BrokerRegistrationResponse)
+    assert rig.log.end_offset == end + 1
+    role = rig.replica.controller
+    assert role is not None
+    assert role.state is not None
+    assert list(role.state.image.brokers) == [2]

@@ -35,6 +35,10 @@ class _Owed:
         self._counts[connection] = received, answered + 1
         return received if answered + 1 == received else 0
 
+    def __contains__(self, connection: Connection) -> bool:
+        """A frame came on it, and it is not forgotten."""
+        return connection in self._counts
+
     def forget(self, connection: Connection) -> None:
         self._counts.pop(connection, None)
 
@@ -68,6 +72,11 @@ class Connections:
     def is_outgoing(self, connection: Connection) -> bool:
         """This replica made it."""
         return self._peers.owns(connection)
+
+    def is_gone(self, item: Waiting) -> bool:
+        """The connection of a frame that waited was given up meanwhile: nobody would hear an answer."""
+        outgoing = self._peers.owns(item.connection)
+        return not outgoing if item.is_outgoing else outgoing or item.connection not in self._owed
 
     # --- what comes ---------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ and `reader`. raft/ steps only while the lane is frozen or closed (lane rule 2):
 Must not know election rules, nor what records mean. Source: `kernels/lane.py` (the seven rules); KIP-595.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from fastquorum.config import MS
@@ -170,10 +170,15 @@ class Replica:
 
     def on_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> None:
         """One frame, either way. The steady state ends here; anything else is decided in the order of arrival."""
+        self.on_frames(((connection, frame),), now_us)
+
+    def on_frames(self, frames: Iterable[tuple[Connection, bytes]], now_us: Micros) -> None:
+        """Frames that came together, in their order."""
         if self._stopped:
             return
         with FailureStops(self._stop, now_us), self._critical:
-            self.connections.on_frame(connection, frame, now_us)
+            for connection, frame in frames:
+                self.connections.on_frame(connection, frame, now_us)
         self.work(now_us)
 
     def on_flush(self, token: int, errno_code: int, now_us: Micros) -> None:
@@ -259,8 +264,8 @@ class Replica:
         if not isinstance(item, Waiting):
             self._step(item, now_us)
             return
-        if item.is_outgoing != self.connections.is_outgoing(item.connection):
-            return  # its connection was given up meanwhile
+        if self.connections.is_gone(item):
+            return
         if self._to_door(item.connection, item.frame, now_us):
             return
         if self.shell.is_open:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.kernels import shell as native
@@ -21,6 +22,8 @@ from fastquorum.wire import ApiKey
 if TYPE_CHECKING:
     from fastquorum.kernels.shell import Mailbox, Shell
 
+FRAMES_MAX: Final = 32
+"""Looked at together: about a millisecond's."""
 _FETCH: Final = ApiKey.FETCH.to_bytes(2, "big")
 
 
@@ -75,9 +78,23 @@ class NativeReactor(Reactor):
         # Any call of the driver may have collected news, timers' included.
         events = _driver(replica).events
         while events and not self._over:
-            self._on_event(replica, *events.popleft())
+            if events[0][0] == native.EVENT_FRAME:
+                self._on_frames(replica, events)
+            else:
+                self._on_event(replica, *events.popleft())
         if not self._over:
             self._shell.news_done()
+
+    def _on_frames(self, replica: Replica, events: deque[tuple[int, int, bytes, int, int]]) -> None:
+        """What came together is looked at together, up to a point: answers are not to wait for many others."""
+        frames: list[tuple[Connection, bytes]] = []
+        while events and events[0][0] == native.EVENT_FRAME and len(frames) < FRAMES_MAX:
+            _, connection, frame, _, _ = events.popleft()
+            if self._transport.knows(connection) and not self._is_in_vain(connection, frame):
+                if self._note is not None and self._transport.is_accepted(connection):
+                    self._note(connection, frame)
+                frames.append((connection, frame))
+        replica.on_frames(frames, now_us())
 
     def _close(self) -> None:
         assert self._replica is not None
@@ -86,14 +103,10 @@ class NativeReactor(Reactor):
         self._flusher.uncounted += [each[3:] for each in events if each[0] == native.EVENT_SYNCED]
         super()._close()
 
-    def _on_event(self, replica: Replica, kind: int, connection: int, frame: bytes, token: int, error: int) -> None:
+    def _on_event(self, replica: Replica, kind: int, connection: int, _: bytes, token: int, error: int) -> None:
+        """Anything but a frame."""
         now = now_us()
         match kind:
-            case native.EVENT_FRAME:
-                if self._transport.knows(connection) and not self._is_in_vain(connection, frame):
-                    if self._note is not None and self._transport.is_accepted(connection):
-                        self._note(connection, frame)
-                    replica.on_frame(connection, frame, now)
             case native.EVENT_CONNECTED:
                 replica.on_connected(connection, now)
                 replica.work(now)
