@@ -129,7 +129,7 @@ class Heartbeats:
         return min(over)[1] if over else None
 
     def next_end_us(self) -> Micros | None:
-        """When the first session of an unfenced broker is over, unless it is heard until then; None if there is none."""
+        """When the first session of an unfenced broker is over, unless that is heard again; None if there is none."""
         ends = [
             heard.contact_us + self._timeout_us + 1
             for heard in self._brokers.values()
