@@ -195,6 +195,26 @@ def test_a_silent_broker_is_fenced_and_its_session_is_soft() -> None:
     assert beat(rig, epoch, want_fence=True).is_fenced
 
 
+def test_a_silent_broker_is_fenced_when_its_session_ends_and_not_at_the_next_look() -> None:
+    rig = leader()
+    epoch = register(rig)
+    rig.pass_time(SESSION // 16)
+    rig.sync()
+    beat(rig, epoch)
+    role = rig.replica.controller
+    assert role is not None
+
+    def is_fenced() -> bool:
+        assert role.state is not None
+        return role.state.image.brokers[1].fenced
+
+    rig.pass_time(SESSION)
+    rig.sync()
+    assert not is_fenced()
+    rig.pass_time(1)
+    assert is_fenced()
+
+
 def test_idle_it_appends_no_ops_of_which_nobody_learns_anything() -> None:
     rig = leader()
     rig.pass_time(1_100 * MS)

@@ -128,6 +128,15 @@ class Heartbeats:
         ]
         return min(over)[1] if over else None
 
+    def next_end_us(self) -> Micros | None:
+        """When the first session of an unfenced broker is over, unless that is heard again; None if there is none."""
+        ends = [
+            heard.contact_us + self._timeout_us + 1
+            for heard in self._brokers.values()
+            if not heard.fenced and heard.contact_us is not None
+        ]
+        return min(ends, default=None)
+
     def _is_over(self, contact_us: Micros, now_us: Micros) -> bool:
         return contact_us + self._timeout_us < now_us
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from fastquorum.node.replica import Replica
 
 SESSION_LOOKS: Final = 8
-"""Times in a session timeout that the silent are looked for."""
+"""Times in a session timeout that the silent are looked for at least; and when the next session is to end."""
 AGAIN_US: Final = 1_000_000
 """After which elections are looked for again, if not all that was to change could be appended."""
 PIECE_RECORDS: Final = 10_000
@@ -222,10 +222,13 @@ class ControllerRole:
             look_us = self._settings.session_timeout_us // SESSION_LOOKS
             if now_us - self._look_at_us > look_us:  # this thread, or the whole machine, stood still
                 state.heartbeats.paused(now_us - self._look_at_us, now_us)
-            self._look_at_us = now_us + look_us
             while self._state is not None and (records := brokers.fence_expired(state, now_us)):
                 if not self._append(state, records, now_us, is_atomic=False):
                     break
+            end_us = state.heartbeats.next_end_us()
+            self._look_at_us = now_us + look_us
+            if end_us is not None and now_us < end_us:  # else it could not be fenced now
+                self._look_at_us = min(end_us, self._look_at_us)
             self._unfence_exempt(state, now_us)
         for look in self._looks:
             if look.at_us <= now_us and self._state is not None:
