@@ -65,6 +65,8 @@ class View(NamedTuple):
     state: State
     epoch: int
     """The last one registered with; -1 before the first."""
+    admission: int
+    """How often it was let act so far: what began under one admission is over with it, under the same epoch or not."""
     lease_until_us: Micros
     """Up to when it may act, exclusive; -1 if it may not."""
     image: Image
@@ -92,6 +94,7 @@ class Agent:
         self._beats_as_kip_343 = config.metadata_heartbeats
         self._asked_to_stop = False
         """By the last heartbeat."""
+        self._admission = 0
         if config.metadata_heartbeats:
             feature = broker_info_feature(INTER_BROKER_PROTOCOL_MIN)
             settings = replace(settings, features=(*settings.features, feature))
@@ -110,6 +113,7 @@ class Agent:
         return View(
             state=life.state,
             epoch=life.epoch,
+            admission=self._admission,
             lease_until_us=life.lease_until_us,
             image=copy.image,
             metadata_offset=copy.next_offset - 1,
@@ -130,9 +134,13 @@ class Agent:
         return self._lifecycle.state is State.GONE
 
     @property
+    def _is_offline(self) -> bool:
+        return self._lifecycle.state is State.OFFLINE
+
+    @property
     def deadline_us(self) -> Micros:
-        """When `on_tick` is next due; NEVER when it is over."""
-        if self.is_over:
+        """When `on_tick` is next due; NEVER before it is started, and when it is over."""
+        if self.is_over or self._is_offline:
             return NEVER
         due = (self._lifecycle.deadline_us, self._follower.deadline_us)
         return min((each for each in due if each != NEVER), default=NEVER)
@@ -177,7 +185,7 @@ class Agent:
     def _turn(self, event: Event, now_us: Micros) -> list[Effect]:
         self._effects = []
         self._step(event, now_us)
-        if not self.is_over:
+        if not self.is_over and not self._is_offline:
             request = self._follower.poll(now_us)
             self._tell_followed(now_us)
             self._leader_changed(now_us)
@@ -191,6 +199,7 @@ class Agent:
             if isinstance(effect, Ask):
                 self._ask(effect)
             else:
+                self._admission += effect.state is State.ONLINE
                 self._effects.append(effect)
 
     def _ask(self, ask: Ask) -> None:

@@ -12,7 +12,7 @@ class State(enum.StrEnum):
     """A member's state, as it knows itself. What the controller holds of it may differ for a while."""
 
     OFFLINE = "offline"
-    """Not started."""
+    """Not started: the program is busy with a start of its own, and no controller hears of it."""
     REGISTERING = "registering"
     """It has no broker epoch that stands: its first one, or the next, is asked for."""
     FENCED = "fenced"

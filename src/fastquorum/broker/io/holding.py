@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fastquorum.broker.agent import View
+from fastquorum.broker.cluster import Cluster
 from fastquorum.broker.io.clock import now_us
 from fastquorum.broker.io.running import RunningMember
 from fastquorum.broker.options import joining
@@ -23,7 +24,7 @@ _GRACE_S: Final = 2.0
 
 
 def begin(options: Mapping[str, Any]) -> RunningMember:
-    """A member that begins to register, in a thread of its own. ConfigError."""
+    """A member that is offline until it is to `register`, in a thread of its own. ConfigError."""
     settings, config, is_ready, kernels = joining(options, new_directory_id(), new_directory_id())
     member = RunningMember(settings, config, load(kernels), is_ready=is_ready)
     member.start()
@@ -71,14 +72,15 @@ class Holding:
             Fenced: it may not act now, or not under that epoch any more.
             ClosedError: the membership is over; or the error that ended it.
         """
-        view = self._member.view
-        if now_us() < view.lease_until_us and epoch in (None, view.epoch) and not self._member.is_over:
-            return view.epoch
-        self._raise_if_over()
-        if epoch not in (None, view.epoch):
-            raise Fenced(self.broker_id, epoch or 0, f"it is at epoch {view.epoch} by now")
-        reason = view.reason or "no heartbeat was acknowledged in time"
-        raise Fenced(self.broker_id, view.epoch, reason)
+        return self._admitted(epoch).epoch
+
+    def cluster(self, listener: str | None = None) -> Cluster:
+        """What a client may be told of the cluster, as `image` has it: no broker that is fenced is in there.
+
+        Args:
+            listener: the one that the client uses; brokers without it are left out, too. None: any will do.
+        """
+        return Cluster(self._member.view.image, listener)
 
     @property
     def image(self) -> Image:
@@ -114,6 +116,17 @@ class Holding:
         self._member.request_stop(int(timeout * SECOND))
 
     # --- inner --------------------------------------------------------------------------------------------------------
+
+    def _admitted(self, epoch: int | None = None) -> View:
+        """The view by which it may act now. As `check`."""
+        view = self._member.view
+        if now_us() < view.lease_until_us and epoch in (None, view.epoch) and not self._member.is_over:
+            return view
+        self._raise_if_over()
+        if epoch not in (None, view.epoch):
+            raise Fenced(self.broker_id, epoch or 0, f"it is at epoch {view.epoch} by now")
+        reason = view.reason or "no heartbeat was acknowledged in time"
+        raise Fenced(self.broker_id, view.epoch, reason)
 
     def _raise_if_over(self) -> None:
         self._member.check_not_forked()

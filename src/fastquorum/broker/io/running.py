@@ -38,7 +38,7 @@ Command = Callable[[Micros], Iterable[Effect]]
 
 
 class RunningMember:
-    """Of one incarnation. `start` once."""
+    """Of one incarnation. `start` once, then `register` once."""
 
     def __init__(self, settings: MemberSettings, config: MemberConfig, kernels: Kernels, *, is_ready: bool) -> None:
         self.settings = settings
@@ -62,9 +62,13 @@ class RunningMember:
     # --- from any thread ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        """Its thread; it is offline, and asks nobody for anything."""
         handles.watch(self)
-        self._post(self._agent.start)
         self._thread.start()
+
+    def register(self) -> None:
+        """Begin its life beside the controllers."""
+        self._post(self._agent.start)
 
     @property
     def is_over(self) -> bool:
