@@ -30,10 +30,11 @@ from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.broker.states import State
 from fastquorum.controller.broker_info import INTER_BROKER_PROTOCOL_MIN, broker_info_feature
 from fastquorum.controller.image import Image
+from fastquorum.controller.image.fold import Place
 from fastquorum.errors import FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.ports import Random
-from fastquorum.types import Endpoint, Micros, Offset
+from fastquorum.types import Endpoint, Micros, Offset, OffsetAndEpoch
 from fastquorum.wire.brokers import BrokerHeartbeatRequest
 from fastquorum.wire.controller_heartbeat import MetadataHeartbeatResponse
 from fastquorum.wire.message import Message
@@ -56,7 +57,12 @@ class Send:
     message: Message
 
 
-Effect = Send | StateChanged
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Write down where the metadata stands, if the program keeps it: durable BEFORE any Send behind it."""
+
+
+Effect = Send | StateChanged | Keep
 
 
 class View(NamedTuple):
@@ -95,6 +101,8 @@ class Agent:
         self._asked_to_stop = False
         """By the last heartbeat."""
         self._admission = 0
+        self._was = State.OFFLINE
+        """Before the last change."""
         if config.metadata_heartbeats:
             feature = broker_info_feature(INTER_BROKER_PROTOCOL_MIN)
             settings = replace(settings, features=(*settings.features, feature))
@@ -130,6 +138,13 @@ class Agent:
         return life.reason
 
     @property
+    def standing(self) -> tuple[Image, Place] | None:
+        """What there is to keep, if anything."""
+        copy = self._follower.copy
+        place = copy.place
+        return None if place is None else (copy.image, place)
+
+    @property
     def is_over(self) -> bool:
         return self._lifecycle.state is State.GONE
 
@@ -146,6 +161,10 @@ class Agent:
         return min((each for each in due if each != NEVER), default=NEVER)
 
     # --- what happens -------------------------------------------------------------------------------------------------
+
+    def load(self, snapshot: OffsetAndEpoch, data: bytes) -> None:
+        """Before the start: metadata that was kept, checked. ImageFailed if it holds what does not fit."""
+        self._follower.copy.load(snapshot, data)
 
     def start(self, now_us: Micros) -> Sequence[Effect]:
         return self._turn(Started(), now_us)
@@ -199,8 +218,15 @@ class Agent:
             if isinstance(effect, Ask):
                 self._ask(effect)
             else:
-                self._admission += effect.state is State.ONLINE
                 self._effects.append(effect)
+                self._changed(effect.state)
+
+    def _changed(self, state: State) -> None:
+        was, self._was = self._was, state
+        self._admission += state is State.ONLINE
+        is_registered = (was, state) == (State.REGISTERING, State.FENCED)
+        if is_registered or (state is State.GONE and self._lifecycle.error is None):
+            self._effects.append(Keep())
 
     def _ask(self, ask: Ask) -> None:
         leader = self._follower.controller

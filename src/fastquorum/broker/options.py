@@ -13,7 +13,7 @@ from fastquorum.types import Uuid
 LISTENER: Final = "PLAINTEXT"
 _NUMBERS: Final = tuple(each.name for each in fields(MemberConfig))
 _REQUIRED: Final = ("bootstrap", "broker_id", "cluster_id")
-_PLAIN: Final = ("host", "port", "listeners", "rack", "log_dirs", "ready", "kernels")
+_PLAIN: Final = ("host", "port", "listeners", "rack", "log_dirs", "metadata_dir", "ready", "kernels")
 
 
 class JoinOptions(TypedDict, total=False):
@@ -32,6 +32,8 @@ class JoinOptions(TypedDict, total=False):
     rack: NotRequired[str | None]
     log_dirs: NotRequired[Sequence[str | Uuid] | None]
     """Directory ids (KIP-858). Not given: one is drawn, for a program that keeps nothing."""
+    metadata_dir: NotRequired[str | None]
+    """A directory of the member's own, made if there is none: there it keeps the metadata, and starts with it again."""
     ready: NotRequired[bool]
     """False: it stays fenced until `set_ready()`."""
     kernels: NotRequired[Literal["native", "pure"]]
@@ -52,6 +54,7 @@ class Joining(NamedTuple):
     config: MemberConfig
     is_ready: bool
     kernels: Literal["native", "pure"]
+    metadata_dir: str | None
 
 
 def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid) -> Joining:
@@ -81,7 +84,8 @@ def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid
         rack=options.get("rack"),
     )
     config = MemberConfig(**{name: options[name] for name in _NUMBERS if name in options})
-    return Joining(settings, config, options.get("ready", True), options.get("kernels", "native"))
+    is_ready, kernels = options.get("ready", True), options.get("kernels", "native")
+    return Joining(settings, config, is_ready, kernels, options.get("metadata_dir"))
 
 
 def _listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:

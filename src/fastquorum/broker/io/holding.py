@@ -7,6 +7,7 @@ from typing import Any, Final
 from fastquorum.broker.agent import View
 from fastquorum.broker.cluster import Cluster
 from fastquorum.broker.io.clock import now_us
+from fastquorum.broker.io.keeping import Keeping
 from fastquorum.broker.io.running import RunningMember
 from fastquorum.broker.options import joining
 from fastquorum.broker.partitions import HeldPartition, held_partitions
@@ -24,9 +25,24 @@ _GRACE_S: Final = 2.0
 
 
 def begin(options: Mapping[str, Any]) -> RunningMember:
-    """A member that is offline until it is to `register`, in a thread of its own. ConfigError."""
-    settings, config, is_ready, kernels = joining(options, new_directory_id(), new_directory_id())
-    member = RunningMember(settings, config, load(kernels), is_ready=is_ready)
+    """A member that is offline until it is to `register`, in a thread of its own.
+
+    Raises:
+        ConfigError: an option is missing, unknown, or cannot be used.
+        DirectoryError, CorruptionError, StorageFailed, ImageFailed: of the directory that it is to keep metadata in.
+    """
+    settings, config, is_ready, name, path = joining(options, new_directory_id(), new_directory_id())
+    kernels = load(name)
+    if path is None:
+        member = RunningMember(settings, config, kernels, is_ready=is_ready)
+    else:
+        keeping = Keeping.open(path, settings.cluster_id, settings.broker_id, kernels)
+        try:
+            kept = keeping.load()
+            member = RunningMember(settings, config, kernels, is_ready=is_ready, keeping=keeping, kept=kept)
+        except BaseException:
+            keeping.close()
+            raise
     member.start()
     return member
 

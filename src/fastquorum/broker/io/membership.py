@@ -33,6 +33,7 @@ async def join(
 
     Raises:
         ConfigError: an option is missing, unknown, or cannot be used.
+        DirectoryError, CorruptionError, StorageFailed, ImageFailed: `metadata_dir` cannot be used, or what it holds.
     """
     member = begin(options)
     membership = Membership(member, asyncio.get_running_loop())

@@ -14,12 +14,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from fastquorum.broker.agent import Agent, Effect, Link, Send, View
+from fastquorum.broker.agent import Agent, Effect, Keep, Link, Send, View
 from fastquorum.broker.io.clock import now_us
+from fastquorum.broker.io.keeping import Keeping, Kept
 from fastquorum.broker.lifecycle import NEVER
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import ClosedError, FatalError
+from fastquorum.errors import ClosedError, FastQuorumError, FatalError
 from fastquorum.kernels import Kernels
 from fastquorum.node.io import handles
 from fastquorum.node.io.channel import Channel
@@ -40,11 +41,26 @@ Command = Callable[[Micros], Iterable[Effect]]
 class RunningMember:
     """Of one incarnation. `start` once, then `register` once."""
 
-    def __init__(self, settings: MemberSettings, config: MemberConfig, kernels: Kernels, *, is_ready: bool) -> None:
+    def __init__(
+        self,
+        settings: MemberSettings,
+        config: MemberConfig,
+        kernels: Kernels,
+        *,
+        is_ready: bool,
+        keeping: Keeping | None = None,
+        kept: Kept | None = None,
+    ) -> None:
+        """`keeping` is its own from here on, and `kept` what was found in there. ImageFailed."""
         self.settings = settings
         self.config = config
         limits = QuorumConfig(request_timeout_us=config.request_timeout_us)
         self._agent = Agent(settings, config, kernels, random.Random(secrets.randbits(64)), is_ready=is_ready)
+        if kept is not None:
+            self._agent.load(*kept)
+        self._keeping = keeping
+        self._failure: FastQuorumError | None = None
+        """To keep the metadata."""
         self._transport = SocketTransport(limits, kernels)
         client_id = f"broker-{settings.broker_id}"
         self._peers = Peers(self._transport, self._transport.send, frames_of(kernels), limits, client_id, __version__)
@@ -134,6 +150,8 @@ class RunningMember:
         finally:
             self._peers.close()
             self._transport.close_all()
+            if self._keeping is not None:
+                self._keeping.close()
             self._is_over = True
             handles.forget(self)
             self._publish(is_news=True)
@@ -205,11 +223,27 @@ class RunningMember:
             if isinstance(effect, Send):
                 now = now_us()
                 self._tell(self._peers.request(effect.link, effect.endpoint, effect.number, effect.message, now))
+            elif isinstance(effect, Keep):
+                if (error := self._keep()) is not None:
+                    self._carry_out(self._agent.fail(error, now_us()))
+                    return
             else:
                 self._publish(is_news=True)
 
+    def _keep(self) -> FastQuorumError | None:
+        """A failure ends the membership, or is what it ended with."""
+        standing = self._agent.standing
+        if self._keeping is not None and standing is not None:
+            try:
+                self._keeping.save(*standing)
+            except FastQuorumError as error:
+                self._failure = error
+        return self._failure
+
     def _publish(self, *, is_news: bool) -> None:
         before, self.view = self.view, self._agent.view
+        if self._failure is not None and self.view.error is None:
+            self.view = self.view._replace(error=self._failure)
         if not is_news and not self.view.is_news_after(before):
             return
         with self.changed:
