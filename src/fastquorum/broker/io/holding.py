@@ -6,12 +6,14 @@ from typing import Any, Final
 
 from fastquorum.broker.agent import View
 from fastquorum.broker.io.clock import now_us
+from fastquorum.broker.io.control_port import listening
 from fastquorum.broker.io.running import RunningMember
 from fastquorum.broker.options import joining
 from fastquorum.broker.partitions import HeldPartition, held_partitions
 from fastquorum.broker.states import State
 from fastquorum.config import SECOND
 from fastquorum.controller.image import Image
+from fastquorum.controller.image.registrations import Listener
 from fastquorum.errors import ClosedError, Fenced, NotAdmitted
 from fastquorum.kernels import load
 from fastquorum.node.io.directory import new_directory_id
@@ -25,7 +27,10 @@ _GRACE_S: Final = 2.0
 def begin(options: Mapping[str, Any]) -> RunningMember:
     """A member that begins to register, in a thread of its own. ConfigError."""
     settings, config, is_ready, kernels = joining(options, new_directory_id(), new_directory_id())
-    member = RunningMember(settings, config, load(kernels), is_ready=is_ready)
+    loaded, sock = load(kernels), None
+    if config.control_requests:
+        settings, sock = listening(settings)
+    member = RunningMember(settings, config, loaded, is_ready=is_ready, listening=sock)
     member.start()
     return member
 
@@ -45,6 +50,11 @@ class Holding:
     def incarnation_id(self) -> Uuid:
         """This process's; another one under the same broker id has another."""
         return self._member.settings.incarnation_id
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Where others reach this program, as it registers them."""
+        return self._member.settings.listeners
 
     @property
     def state(self) -> State:
@@ -82,7 +92,8 @@ class Holding:
 
     @property
     def image(self) -> Image:
-        """The cluster's metadata, as far as it was read; it may be older than what the controllers decide by."""
+        """The cluster's metadata, as far as it was read; it may be older than what the controllers decide by. With
+        `control_requests` nothing is read: see `view.told`."""
         return self._member.view.image
 
     @property
@@ -96,8 +107,11 @@ class Holding:
         return self._member.view
 
     def partitions(self) -> tuple[HeldPartition, ...]:
-        """Partitions with a replica on this broker, as `image` has them. To act on one, `check()` as well."""
+        """Partitions with a replica on this broker, as `image` has them, or as it was told. To act on one, `check()` as
+        well."""
         view, held = self._member.view, self._held
+        if view.told is not None:
+            return tuple(partition for _, partition in sorted(view.told.held.items()))
         if held is None or held[0].image.topics is not view.image.topics:
             held = view, tuple(held_partitions(view.image.topics, self.broker_id))
             self._held = held
