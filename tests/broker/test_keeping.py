@@ -8,7 +8,7 @@ import pytest
 
 from fastquorum import log, sync
 from fastquorum.broker import State
-from fastquorum.errors import ClosedError, CorruptionError, DirectoryError, ProtocolFatal, StorageFailed
+from fastquorum.errors import ClosedError, ConfigError, CorruptionError, DirectoryError, ProtocolFatal, StorageFailed
 from fastquorum.storage.names import LOG_DIRECTORY, parse_checkpoint
 from fastquorum.types import OffsetAndEpoch
 from tests.api.nodes import WAIT_S
@@ -131,6 +131,13 @@ def test_a_directory_that_is_something_else_is_refused_and_left_as_it_is(tmp_pat
         pass
     with pytest.raises(DirectoryError, match="something else"):
         join("127.0.0.1:1", metadata_dir=str(tmp_path / "controller"))
+
+
+def test_a_member_that_reads_no_metadata_keeps_none(root: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        join("127.0.0.1:1", host="127.0.0.1", port=9092, control_requests=True, metadata_dir=str(root))
+    assert refused.value.key == "metadata_dir"
+    assert not root.exists()
 
 
 def test_a_damaged_snapshot_is_refused_and_without_it_all_is_read_anew(bootstrap: str, root: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from fastquorum.broker import metadata_heartbeat
+from fastquorum.broker.control_door import HangUp, Reply
 from fastquorum.broker.events import (
     Answered,
     Ask,
@@ -28,6 +29,7 @@ from fastquorum.broker.follower import Follower, Leader
 from fastquorum.broker.lifecycle import NEVER, NO_EPOCH, Lifecycle
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.broker.states import State
+from fastquorum.broker.told import Told
 from fastquorum.controller.broker_info import INTER_BROKER_PROTOCOL_MIN, broker_info_feature
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Place
@@ -62,7 +64,7 @@ class Keep:
     """Write down where the metadata stands, if the program keeps it: durable BEFORE any Send behind it."""
 
 
-Effect = Send | StateChanged | Keep
+Effect = Send | StateChanged | Keep | Reply | HangUp
 
 
 class View(NamedTuple):
@@ -82,10 +84,14 @@ class View(NamedTuple):
     reason: str
     """What it waits for; empty while it is online."""
     error: FastQuorumError | None
+    told: Told | None = None
+    """In place of the image, for a member that is told what it is to know (KIP-380)."""
 
     def is_news_after(self, other: "View") -> bool:
         """Is it worth telling of? That a lease goes on, or a no-op was read, is not."""
         if (self.state, self.epoch, self.error) != (other.state, other.epoch, other.error):
+            return True
+        if self.told is not other.told:
             return True
         return any(mine is not theirs for mine, theirs in zip(self.image, other.image, strict=True))
 
@@ -94,8 +100,16 @@ class Agent:
     """Of one incarnation. Every method returns what to do, in order; then look at `deadline_us`."""
 
     def __init__(
-        self, settings: MemberSettings, config: MemberConfig, kernels: Kernels, chance: Random, *, is_ready: bool = True
+        self,
+        settings: MemberSettings,
+        config: MemberConfig,
+        kernels: Kernels,
+        chance: Random,
+        *,
+        is_ready: bool = True,
+        follower: Follower | None = None,
     ) -> None:
+        """`follower`: another one than follows the whole log."""
         self._broker_id = settings.broker_id
         self._beats_as_kip_343 = config.metadata_heartbeats
         self._asked_to_stop = False
@@ -107,7 +121,7 @@ class Agent:
             feature = broker_info_feature(INTER_BROKER_PROTOCOL_MIN)
             settings = replace(settings, features=(*settings.features, feature))
         self._lifecycle = Lifecycle(settings, config, chance, is_ready=is_ready)
-        self._follower = Follower(settings, config, kernels, chance)
+        self._follower = follower or Follower(settings, config, kernels, chance)
         self._followed = Followed(0, NEVER, NO_EPOCH, False)
         self._waiting: Ask | None = None
         """For a controller to be known."""

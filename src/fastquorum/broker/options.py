@@ -45,6 +45,8 @@ class JoinOptions(TypedDict, total=False):
     fetch_wait_us_max: NotRequired[int]
     fetch_bytes_max: NotRequired[int]
     metadata_heartbeats: NotRequired[bool]
+    control_requests: NotRequired[bool]
+    """True: host and port are where it listens itself; with port 0, at any that is free."""
 
 
 class Joining(NamedTuple):
@@ -84,6 +86,10 @@ def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid
         rack=options.get("rack"),
     )
     config = MemberConfig(**{name: options[name] for name in _NUMBERS if name in options})
+    if config.control_requests and options.get("host") is None:
+        raise ConfigError("is needed where it is to be told something", "give an address of this machine", "host")
+    if config.control_requests and options.get("metadata_dir") is not None:
+        raise ConfigError("is of no use to a member that is told what it is to know", "leave it out", "metadata_dir")
     is_ready, kernels = options.get("ready", True), options.get("kernels", "native")
     return Joining(settings, config, is_ready, kernels, options.get("metadata_dir"))
 
@@ -96,8 +102,9 @@ def _listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
         return tuple(options.get("listeners", ()))
     if options.get("listeners"):
         raise ConfigError("host and port are given beside it", "give one of the two", "listeners")
-    if not isinstance(port, int) or not 0 < port < 65536:
-        raise ConfigError(f"{port!r} is outside 1..65535", "", "port")
+    lowest = 0 if options.get("control_requests") else 1
+    if not isinstance(port, int) or not lowest <= port < 65536:
+        raise ConfigError(f"{port!r} is outside {lowest}..65535", "", "port")
     return (Listener(LISTENER, host, port, 0),)
 
 

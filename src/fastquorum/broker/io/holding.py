@@ -7,6 +7,7 @@ from typing import Any, Final
 from fastquorum.broker.agent import View
 from fastquorum.broker.cluster import Cluster
 from fastquorum.broker.io.clock import now_us
+from fastquorum.broker.io.control_port import listening
 from fastquorum.broker.io.keeping import Keeping
 from fastquorum.broker.io.running import RunningMember
 from fastquorum.broker.options import joining
@@ -14,6 +15,7 @@ from fastquorum.broker.partitions import HeldPartition, held_partitions
 from fastquorum.broker.states import State
 from fastquorum.config import SECOND
 from fastquorum.controller.image import Image
+from fastquorum.controller.image.registrations import Listener
 from fastquorum.errors import ClosedError, Fenced, NotAdmitted
 from fastquorum.kernels import load
 from fastquorum.node.io.directory import new_directory_id
@@ -32,9 +34,11 @@ def begin(options: Mapping[str, Any]) -> RunningMember:
         DirectoryError, CorruptionError, StorageFailed, ImageFailed: of the directory that it is to keep metadata in.
     """
     settings, config, is_ready, name, path = joining(options, new_directory_id(), new_directory_id())
-    kernels = load(name)
+    kernels, sock = load(name), None
+    if config.control_requests:
+        settings, sock = listening(settings)
     if path is None:
-        member = RunningMember(settings, config, kernels, is_ready=is_ready)
+        member = RunningMember(settings, config, kernels, is_ready=is_ready, listening=sock)
     else:
         keeping = Keeping.open(path, settings.cluster_id, settings.broker_id, kernels)
         try:
@@ -62,6 +66,11 @@ class Holding:
     def incarnation_id(self) -> Uuid:
         """This process's; another one under the same broker id has another."""
         return self._member.settings.incarnation_id
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Where others reach this program, as it registers them."""
+        return self._member.settings.listeners
 
     @property
     def state(self) -> State:
@@ -100,7 +109,8 @@ class Holding:
 
     @property
     def image(self) -> Image:
-        """The cluster's metadata, as far as it was read; it may be older than what the controllers decide by."""
+        """The cluster's metadata, as far as it was read; it may be older than what the controllers decide by. With
+        `control_requests` nothing is read: see `view.told`."""
         return self._member.view.image
 
     @property
@@ -114,8 +124,11 @@ class Holding:
         return self._member.view
 
     def partitions(self) -> tuple[HeldPartition, ...]:
-        """Partitions with a replica on this broker, as `image` has them. To act on one, `check()` as well."""
+        """Partitions with a replica on this broker, as `image` has them, or as it was told. To act on one, `check()` as
+        well."""
         view, held = self._member.view, self._held
+        if view.told is not None:
+            return tuple(partition for _, partition in sorted(view.told.held.items()))
         if held is None or held[0].image.topics is not view.image.topics:
             held = view, tuple(held_partitions(view.image.topics, self.broker_id))
             self._held = held
