@@ -236,12 +236,14 @@ class NotAdmitted(NotReady):
 
 @dataclass(eq=False)
 class Fenced(RetriableError):
-    """This member of the cluster may not act now, or not under this epoch any more. Nothing was done."""
+    """This member of the cluster may not act now, or not under this epoch any more. Nothing was done, as a rule."""
 
     broker_id: NodeId = -1
     epoch: int = -1
     """That was asked about; -1 if the member has none."""
     reason: str = ""
+    maybe_done: bool = False
+    """True if work that was let begin hears of it: the program knows how far it had come."""
     template: ClassVar[str] = "broker {broker_id} may not act under epoch {epoch}: {reason}"
 
 

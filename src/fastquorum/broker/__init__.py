@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from fastquorum.broker.agent import View
+    from fastquorum.broker.cluster import Cluster, ServedPartition
     from fastquorum.broker.io.membership import Membership, join
     from fastquorum.broker.options import JoinOptions
     from fastquorum.broker.partitions import HeldPartition
@@ -17,16 +18,28 @@ if TYPE_CHECKING:
     from fastquorum.controller.image.registrations import Listener
 
 _EXPORTS: Final = {
+    "Cluster": "fastquorum.broker.cluster",
     "HeldPartition": "fastquorum.broker.partitions",
     "JoinOptions": "fastquorum.broker.options",
     "Listener": "fastquorum.controller.image.registrations",
     "Membership": "fastquorum.broker.io.membership",
+    "ServedPartition": "fastquorum.broker.cluster",
     "State": "fastquorum.broker.states",
     "View": "fastquorum.broker.agent",
     "join": "fastquorum.broker.io.membership",
 }
 
-__all__ = ["HeldPartition", "JoinOptions", "Listener", "Membership", "State", "View", "join"]
+__all__ = [
+    "Cluster",
+    "HeldPartition",
+    "JoinOptions",
+    "Listener",
+    "Membership",
+    "ServedPartition",
+    "State",
+    "View",
+    "join",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from fastquorum.broker import metadata_heartbeat
+from fastquorum.broker.control_door import HangUp, Reply
 from fastquorum.broker.events import (
     Answered,
     Ask,
@@ -28,12 +29,14 @@ from fastquorum.broker.follower import Follower, Leader
 from fastquorum.broker.lifecycle import NEVER, NO_EPOCH, Lifecycle
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.broker.states import State
+from fastquorum.broker.told import Told
 from fastquorum.controller.broker_info import INTER_BROKER_PROTOCOL_MIN, broker_info_feature
 from fastquorum.controller.image import Image
+from fastquorum.controller.image.fold import Place
 from fastquorum.errors import FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.ports import Random
-from fastquorum.types import Endpoint, Micros, Offset
+from fastquorum.types import Endpoint, Micros, Offset, OffsetAndEpoch
 from fastquorum.wire.brokers import BrokerHeartbeatRequest
 from fastquorum.wire.controller_heartbeat import MetadataHeartbeatResponse
 from fastquorum.wire.message import Message
@@ -56,7 +59,12 @@ class Send:
     message: Message
 
 
-Effect = Send | StateChanged
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Write down where the metadata stands, if the program keeps it: durable BEFORE any Send behind it."""
+
+
+Effect = Send | StateChanged | Keep | Reply | HangUp
 
 
 class View(NamedTuple):
@@ -65,6 +73,8 @@ class View(NamedTuple):
     state: State
     epoch: int
     """The last one registered with; -1 before the first."""
+    admission: int
+    """How often it was let act so far: what began under one admission is over with it, under the same epoch or not."""
     lease_until_us: Micros
     """Up to when it may act, exclusive; -1 if it may not."""
     image: Image
@@ -74,10 +84,14 @@ class View(NamedTuple):
     reason: str
     """What it waits for; empty while it is online."""
     error: FastQuorumError | None
+    told: Told | None = None
+    """In place of the image, for a member that is told what it is to know (KIP-380)."""
 
     def is_news_after(self, other: "View") -> bool:
         """Is it worth telling of? That a lease goes on, or a no-op was read, is not."""
         if (self.state, self.epoch, self.error) != (other.state, other.epoch, other.error):
+            return True
+        if self.told is not other.told:
             return True
         return any(mine is not theirs for mine, theirs in zip(self.image, other.image, strict=True))
 
@@ -86,17 +100,28 @@ class Agent:
     """Of one incarnation. Every method returns what to do, in order; then look at `deadline_us`."""
 
     def __init__(
-        self, settings: MemberSettings, config: MemberConfig, kernels: Kernels, chance: Random, *, is_ready: bool = True
+        self,
+        settings: MemberSettings,
+        config: MemberConfig,
+        kernels: Kernels,
+        chance: Random,
+        *,
+        is_ready: bool = True,
+        follower: Follower | None = None,
     ) -> None:
+        """`follower`: another one than follows the whole log."""
         self._broker_id = settings.broker_id
         self._beats_as_kip_343 = config.metadata_heartbeats
         self._asked_to_stop = False
         """By the last heartbeat."""
+        self._admission = 0
+        self._was = State.OFFLINE
+        """Before the last change."""
         if config.metadata_heartbeats:
             feature = broker_info_feature(INTER_BROKER_PROTOCOL_MIN)
             settings = replace(settings, features=(*settings.features, feature))
         self._lifecycle = Lifecycle(settings, config, chance, is_ready=is_ready)
-        self._follower = Follower(settings, config, kernels, chance)
+        self._follower = follower or Follower(settings, config, kernels, chance)
         self._followed = Followed(0, NEVER, NO_EPOCH, False)
         self._waiting: Ask | None = None
         """For a controller to be known."""
@@ -110,6 +135,7 @@ class Agent:
         return View(
             state=life.state,
             epoch=life.epoch,
+            admission=self._admission,
             lease_until_us=life.lease_until_us,
             image=copy.image,
             metadata_offset=copy.next_offset - 1,
@@ -126,18 +152,33 @@ class Agent:
         return life.reason
 
     @property
+    def standing(self) -> tuple[Image, Place] | None:
+        """What there is to keep, if anything."""
+        copy = self._follower.copy
+        place = copy.place
+        return None if place is None else (copy.image, place)
+
+    @property
     def is_over(self) -> bool:
         return self._lifecycle.state is State.GONE
 
     @property
+    def _is_offline(self) -> bool:
+        return self._lifecycle.state is State.OFFLINE
+
+    @property
     def deadline_us(self) -> Micros:
-        """When `on_tick` is next due; NEVER when it is over."""
-        if self.is_over:
+        """When `on_tick` is next due; NEVER before it is started, and when it is over."""
+        if self.is_over or self._is_offline:
             return NEVER
         due = (self._lifecycle.deadline_us, self._follower.deadline_us)
         return min((each for each in due if each != NEVER), default=NEVER)
 
     # --- what happens -------------------------------------------------------------------------------------------------
+
+    def load(self, snapshot: OffsetAndEpoch, data: bytes) -> None:
+        """Before the start: metadata that was kept, checked. ImageFailed if it holds what does not fit."""
+        self._follower.copy.load(snapshot, data)
 
     def start(self, now_us: Micros) -> Sequence[Effect]:
         return self._turn(Started(), now_us)
@@ -177,7 +218,7 @@ class Agent:
     def _turn(self, event: Event, now_us: Micros) -> list[Effect]:
         self._effects = []
         self._step(event, now_us)
-        if not self.is_over:
+        if not self.is_over and not self._is_offline:
             request = self._follower.poll(now_us)
             self._tell_followed(now_us)
             self._leader_changed(now_us)
@@ -192,6 +233,14 @@ class Agent:
                 self._ask(effect)
             else:
                 self._effects.append(effect)
+                self._changed(effect.state)
+
+    def _changed(self, state: State) -> None:
+        was, self._was = self._was, state
+        self._admission += state is State.ONLINE
+        is_registered = (was, state) == (State.REGISTERING, State.FENCED)
+        if is_registered or (state is State.GONE and self._lifecycle.error is None):
+            self._effects.append(Keep())
 
     def _ask(self, ask: Ask) -> None:
         leader = self._follower.controller

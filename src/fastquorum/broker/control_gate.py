@@ -72,6 +72,12 @@ class ControlGate:
         waiting, self._waiting = self._waiting, deque()
         return [effect for number, request in waiting for effect in self.offer(number, request)]
 
+    def forget(self, number: int) -> list[Effect]:
+        """Nobody waits for the answer any more, and whoever sent it sends it again: what waited behind it is looked at
+        again."""
+        self._waiting = deque(each for each in self._waiting if each[0] != number)
+        return self.registered(self._epoch)
+
     def offer(self, number: int, request: Request) -> list[Effect]:
         """A request came. Nothing: it waits."""
         if request.controller_epoch < self._controller_epoch:

@@ -189,7 +189,7 @@ class Lifecycle:
         if self.state is State.ONLINE and now_us >= self.lease_until_us:
             self.reason = "no heartbeat was acknowledged in time"
             self._become(Cause.OUT_OF_CONTACT)
-        if self._stop_by_us != NEVER and now_us >= self._stop_by_us and self.state is State.STOPPING:
+        if self.state is not State.GONE and NEVER != self._stop_by_us <= now_us:
             self._end(Cause.OUT_OF_TIME)
         asked = self._in_flight
         if asked is not None and now_us >= asked.sent_us + self._config.request_timeout_us:
@@ -304,7 +304,7 @@ class Lifecycle:
             self.epoch = message.broker_epoch
             self._has_read_itself = self._followed.epoch == self.epoch
             self.reason = "it has not read the metadata up to its registration yet"
-            self._become(Cause.REGISTERED)
+            self._become(Cause.REGISTERED if self._stop_by_us == NEVER else Cause.REJOINED)
             self._next_us = self._now_us
 
     def _on_heartbeat(self, asked: _InFlight, message: BrokerHeartbeatResponse) -> None:
@@ -343,10 +343,11 @@ class Lifecycle:
 
     def _on_stale(self, reason: str) -> None:
         """Somebody else has, or had, the id: what is known of the past counts no more. Ask for an epoch anew."""
-        if self.state is State.STOPPING:
+        is_going = self.state is State.STOPPING
+        if is_going and not self._config.control_requests:
             self._end(Cause.STALE)
             return
-        self._become(Cause.STALE)
+        self._become(Cause.LOST_PLACE if is_going else Cause.STALE)
         self._contact_us = NEVER
         self._has_read_itself = False
         self._try_later(reason)  # a controller that says this of every epoch must not be asked without end
@@ -387,7 +388,7 @@ class Lifecycle:
 
     def _on_stop(self, deadline_us: Micros) -> None:
         """Hand over first, if anybody counts on it."""
-        if self.state is State.STOPPING:
+        if self._stop_by_us != NEVER:
             self._stop_by_us = min(self._stop_by_us, deadline_us)
         elif self.state is State.ONLINE:
             self._stop_by_us = deadline_us

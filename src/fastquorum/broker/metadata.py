@@ -1,8 +1,8 @@
 """The metadata log as a member holds it: an image of what is committed, and the little that is not yet.
 
-In memory alone: a member that starts again reads the log anew, or the snapshot that stands for its beginning. A
-directory, a flusher and a listening port, which an observer of `node/` has, would serve nobody here. Sans-IO. Source:
-KIP-595 (log reconciliation), KIP-630 (snapshots); Kafka `MetadataLoader`.
+In memory: a member that starts again reads the log anew, or the snapshot that stands for its beginning, or goes on from
+the one that it kept. A log on a disk, a flusher and a listening port, which an observer of `node/` has, would serve
+nobody here. Sans-IO. Source: KIP-595 (log reconciliation), KIP-630 (snapshots); Kafka `MetadataLoader`.
 """
 
 from collections import deque
@@ -40,6 +40,13 @@ class MetadataCopy:
     def image(self) -> Image:
         """Of all that is known to be committed; while a transaction is open, as before it."""
         return self._fold.image
+
+    @property
+    def place(self) -> Place | None:
+        """Where the image stands, so that it can be written down. None: a transaction is open, or nothing was read."""
+        if self._fold.is_in_transaction or self.image.features.metadata_version is None:
+            return None
+        return self._fold.place
 
     @property
     def next_offset(self) -> Offset:

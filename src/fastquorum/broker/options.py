@@ -13,7 +13,7 @@ from fastquorum.types import Uuid
 LISTENER: Final = "PLAINTEXT"
 _NUMBERS: Final = tuple(each.name for each in fields(MemberConfig))
 _REQUIRED: Final = ("bootstrap", "broker_id", "cluster_id")
-_PLAIN: Final = ("host", "port", "listeners", "rack", "log_dirs", "ready", "kernels")
+_PLAIN: Final = ("host", "port", "listeners", "rack", "log_dirs", "metadata_dir", "ready", "kernels")
 
 
 class JoinOptions(TypedDict, total=False):
@@ -32,6 +32,8 @@ class JoinOptions(TypedDict, total=False):
     rack: NotRequired[str | None]
     log_dirs: NotRequired[Sequence[str | Uuid] | None]
     """Directory ids (KIP-858). Not given: one is drawn, for a program that keeps nothing."""
+    metadata_dir: NotRequired[str | None]
+    """A directory of the member's own, made if there is none: there it keeps the metadata, and starts with it again."""
     ready: NotRequired[bool]
     """False: it stays fenced until `set_ready()`."""
     kernels: NotRequired[Literal["native", "pure"]]
@@ -43,6 +45,8 @@ class JoinOptions(TypedDict, total=False):
     fetch_wait_us_max: NotRequired[int]
     fetch_bytes_max: NotRequired[int]
     metadata_heartbeats: NotRequired[bool]
+    control_requests: NotRequired[bool]
+    """True: host and port are where it listens itself; with port 0, at any that is free."""
 
 
 class Joining(NamedTuple):
@@ -52,6 +56,7 @@ class Joining(NamedTuple):
     config: MemberConfig
     is_ready: bool
     kernels: Literal["native", "pure"]
+    metadata_dir: str | None
 
 
 def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid) -> Joining:
@@ -81,7 +86,12 @@ def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid
         rack=options.get("rack"),
     )
     config = MemberConfig(**{name: options[name] for name in _NUMBERS if name in options})
-    return Joining(settings, config, options.get("ready", True), options.get("kernels", "native"))
+    if config.control_requests and options.get("host") is None:
+        raise ConfigError("is needed where it is to be told something", "give an address of this machine", "host")
+    if config.control_requests and options.get("metadata_dir") is not None:
+        raise ConfigError("is of no use to a member that is told what it is to know", "leave it out", "metadata_dir")
+    is_ready, kernels = options.get("ready", True), options.get("kernels", "native")
+    return Joining(settings, config, is_ready, kernels, options.get("metadata_dir"))
 
 
 def _listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
@@ -92,8 +102,9 @@ def _listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
         return tuple(options.get("listeners", ()))
     if options.get("listeners"):
         raise ConfigError("host and port are given beside it", "give one of the two", "listeners")
-    if not isinstance(port, int) or not 0 < port < 65536:
-        raise ConfigError(f"{port!r} is outside 1..65535", "", "port")
+    lowest = 0 if options.get("control_requests") else 1
+    if not isinstance(port, int) or not lowest <= port < 65536:
+        raise ConfigError(f"{port!r} is outside {lowest}..65535", "", "port")
     return (Listener(LISTENER, host, port, 0),)
 
 

@@ -63,6 +63,10 @@ class MemberConfig:
     """Taken in at one turn: heartbeats must not wait for more."""
     metadata_heartbeats: bool = False
     """It beats as KIP-343 has it: our controllers only, and only where `older.brokers.enable` is true."""
+    control_requests: bool = False
+    """It follows no metadata log: as KIP-380 has it, the controller tells it by LeaderAndIsr, UpdateMetadata and
+    StopReplica what it is to know, at a port of its own. It beats as KIP-343 has it, and goes by ControlledShutdown.
+    Only where the same is true."""
 
     def __post_init__(self) -> None:
         for name in ("heartbeat_interval_us", "session_timeout_us", "request_timeout_us", "retry_backoff_us"):

@@ -12,7 +12,7 @@ class State(enum.StrEnum):
     """A member's state, as it knows itself. What the controller holds of it may differ for a while."""
 
     OFFLINE = "offline"
-    """Not started."""
+    """Not started: the program is busy with a start of its own, and no controller hears of it."""
     REGISTERING = "registering"
     """It has no broker epoch that stands: its first one, or the next, is asked for."""
     FENCED = "fenced"
@@ -36,6 +36,8 @@ class Cause(enum.StrEnum):
     STALE = "its epoch stands no more"
     REFUSED = "never to be registered"
     FAILED = "it cannot go on"
+    LOST_PLACE = "its epoch stands no more, and it is to go in good order"
+    REJOINED = "registered, and on its way out"
     STOP_ASKED = "asked to stop"
     LET_GO = "let go by the controller"
     OUT_OF_TIME = "not let go in time"
@@ -57,6 +59,10 @@ TABLE: Final[dict[tuple[State, Cause], State]] = {
     (_STOP, Cause.LET_GO): _GONE,
     (_STOP, Cause.OUT_OF_TIME): _GONE,
     (_STOP, Cause.STALE): _GONE,
+    # As KIP-380 has it: it asks to go once more, under its new epoch.
+    (_STOP, Cause.LOST_PLACE): _REG,
+    (_REG, Cause.REJOINED): _STOP,
+    (_REG, Cause.OUT_OF_TIME): _GONE,
     # Nobody counts on it, so there is nothing to hand over first.
     **{(state, Cause.STOP_ASKED): _GONE for state in (_OFF, _REG, _FEN)},
     **{(state, Cause.FAILED): _GONE for state in (_OFF, _REG, _FEN, _ON, _STOP)},

@@ -30,6 +30,11 @@ class ControlQueue:
         queue = self._queues.get(broker_id)
         return queue[0] if queue else None
 
+    @property
+    def waiting(self) -> tuple[NodeId, ...]:
+        """Whom there is something to send to."""
+        return tuple(self._queues)
+
     def answered(self, sent: ControlRequest, code: int) -> None:
         """The broker has answered what was sent: it is not sent again, whatever the answer. If it was refused for its
         broker epoch, neither is anything else that is meant for the same process."""
@@ -37,8 +42,8 @@ class ControlQueue:
         if not queue or queue[0] is not sent:
             return  # the process it was meant for is known to be gone
         queue.popleft()
-        if code == ErrorCode.STALE_BROKER_EPOCH:
-            self._keep(sent.broker_id, sent.message.broker_epoch + 1)
+        epoch = sent.message.broker_epoch
+        self._keep(sent.broker_id, epoch + 1 if code == ErrorCode.STALE_BROKER_EPOCH else epoch)
 
     def registered(self, brokers: Brokers) -> None:
         """These stand: what is meant for earlier processes, or for nobody, is not sent any more."""

@@ -91,6 +91,14 @@ def control_requests(before: Image, after: Image, sender: Sender) -> list[Contro
     return told
 
 
+def missed_requests(then: Image, after: Image, broker: Broker, sender: Sender) -> list[ControlRequest]:
+    """What is gone that a broker was told of, which was away since `then` and is the same process still: it stops what
+    it held, and forgets the rest. What there is now it is told as whoever starts is."""
+    gone = [each for each in _changes(then, after) if each.after is None or _left(each, broker.id)]
+    batch = _Batch(sender, _present(after.brokers))
+    return list(batch.for_all(gone, only={broker.id: broker})) if gone else []
+
+
 def _present(brokers: Brokers) -> dict[NodeId, Broker]:
     return {broker_id: broker for broker_id, broker in sorted(brokers.items()) if not broker.fenced}
 

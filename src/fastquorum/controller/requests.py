@@ -107,7 +107,7 @@ def decide(
 
 def heard(state: ControllerState, message: Message, now_us: Micros) -> None:
     """A request arrived, before it is decided."""
-    if isinstance(message, broker_messages.BrokerHeartbeatRequest):
+    if isinstance(message, broker_messages.BrokerHeartbeatRequest | inter_broker_messages.ControlledShutdownRequest):
         state.heartbeats.touch(message.broker_id, message.broker_epoch, now_us)
 
 

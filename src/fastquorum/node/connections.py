@@ -9,7 +9,7 @@ from fastquorum.node.door import Door
 from fastquorum.node.fetched import Fetched
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.inbox import Inbox, Waiting
-from fastquorum.node.peers import FetchFrame, FetchLink, PeerEvent, Peers
+from fastquorum.node.peers import FetchFrame, FetchLink, PeerEvent, Peers, Purpose
 from fastquorum.node.ports import Transport, WallClock
 from fastquorum.node.shell import Shell
 from fastquorum.raft import events as ev
@@ -140,11 +140,23 @@ class Connections:
     # --- what goes out ------------------------------------------------------------------------------------------------
 
     def request(
-        self, node_id: NodeId, endpoint: Endpoint, correlation_id: int, message: Message, now_us: Micros
+        self,
+        node_id: NodeId,
+        endpoint: Endpoint,
+        correlation_id: int,
+        message: Message,
+        now_us: Micros,
+        purpose: Purpose = Purpose.REQUEST,
     ) -> None:
         """Ask another node; its answer, or that there will be none, comes into the inbox."""
         with self._lock:
-            self._on_peer_events(self._peers.request(node_id, endpoint, correlation_id, message, now_us), now_us)
+            events = self._peers.request(node_id, endpoint, correlation_id, message, now_us, purpose)
+            self._on_peer_events(events, now_us)
+
+    def hang_up_all(self, purpose: Purpose) -> None:
+        """Those that this replica made for this are not needed any more."""
+        with self._lock:
+            self._peers.hang_up(purpose)
 
     def connect_leader(self, node_id: NodeId, endpoint: Endpoint, now_us: Micros) -> None:
         """Have the lane's link lead there."""

@@ -9,11 +9,10 @@ Source: KIP-631; Kafka `QuorumController`.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fastquorum.config import QuorumConfig
-from fastquorum.controller import brokers, elections
+from fastquorum.controller import brokers
 from fastquorum.controller.decisions import Refused, brief, record_version
 from fastquorum.controller.disabled import answered_anywhere
 from fastquorum.controller.placement import Random
@@ -21,7 +20,9 @@ from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX
+from fastquorum.node.control_channels import ControlChannels
 from fastquorum.node.controller_door import CONTROLLER_APIS, OLDER_APIS, Asked, read
+from fastquorum.node.controller_looks import Look, looks
 from fastquorum.node.controller_metrics import ControllerTally
 from fastquorum.node.door_relays import Relays
 from fastquorum.node.inbound import Request
@@ -59,15 +60,6 @@ class _Waiting(NamedTuple):
     end_offset: Offset
     asked: Asked
     answer: Message
-
-
-@dataclass(slots=True)
-class _Look:
-    """For elections, every so often."""
-
-    find: Callable[[ControllerState], list[Message]]
-    every_us: Micros
-    at_us: Micros
 
 
 class _Ticket:
@@ -112,12 +104,13 @@ class ControllerRole:
         self.replay = replay
         self.keeper = keeper
         self._registration = registration
+        self._channels = ControlChannels(config.request_timeout_us, is_wanted=settings.older_brokers)
         self._state: ControllerState | None = None
         self._epoch: Epoch = -1
         self._waiting: deque[_Waiting] = deque()
         self._look_at_us: Micros = -1
         self._fault: ImageFailed | None = None
-        self._looks: list[_Look] = []
+        self._looks: list[Look] = []
         self.tally: Final = ControllerTally()
         self._led_epoch: Epoch = -1
         """The latest of which a leader was known."""
@@ -136,6 +129,7 @@ class ControllerRole:
         self.keeper.bind(replica)
         self._ask_raft = ask_raft
         self._relays = relays
+        self._channels.bind(relays)
 
     @property
     def is_active(self) -> bool:
@@ -179,6 +173,8 @@ class ControllerRole:
         due += [self._look_at_us, *(look.at_us for look in self._looks)]
         if self._idleness.deadline_us >= 0:
             due.append(self._idleness.deadline_us)
+        if self._channels.deadline_us >= 0:
+            due.append(self._channels.deadline_us)
         return min(due)
 
     def misplaced(self, offset: Offset, decided_for: Offset) -> None:
@@ -202,6 +198,8 @@ class ControllerRole:
             self.lose()
         if self._state is None and self._may_begin:
             self._begin(now_us)
+        if self._state is not None:
+            self._channels.on_image(self.replay.image)
         raft = self._replica.raft
         if raft.leader_id != NO_NODE and raft.epoch != self._led_epoch:
             self._led_epoch = raft.epoch
@@ -235,6 +233,7 @@ class ControllerRole:
                 self._look(look, state, now_us)
         if self._state is not None and self._idleness.is_due(now_us):
             self._append(state, [NoOpRecord()], now_us)
+        self._channels.on_tick(now_us)
 
     def _register(self, request: ControllerRegistrationRequest, heard: Heard, now_us: Micros) -> None:
         """This node's own controller: the active one decides about itself."""
@@ -245,7 +244,7 @@ class ControllerRole:
             is_written = self._append(state, brokers.register_controller(state, request).records, now_us)
             heard(ControllerRegistrationResponse() if is_written else None)
 
-    def _look(self, look: _Look, state: ControllerState, now_us: Micros) -> None:
+    def _look(self, look: Look, state: ControllerState, now_us: Micros) -> None:
         records = look.find(state)
         look.at_us = now_us + look.every_us
         if (
@@ -282,14 +281,8 @@ class ControllerRole:
             static_voters=() if kraft_version else raft.voters.ids,
         )
         self._look_at_us = now_us + self._settings.session_timeout_us // SESSION_LOOKS
-        self._looks = [
-            _Look(find, every_us, now_us + every_us)
-            for find, every_us in (
-                (elections.balance, self._settings.leader_imbalance_check_us),
-                (elections.elect_missing, self._settings.unclean_election_check_us),
-            )
-            if every_us
-        ]
+        self._looks = looks(self._settings, now_us)
+        self._channels.begin(raft.key.id, self._epoch)
         if self.replay.is_in_transaction:
             ended = self._append(self._state, [AbortTransactionRecord(reason="Controller failover")], now_us)
             if not ended:  # what came next would be inside it, and be thrown away with it
@@ -298,6 +291,7 @@ class ControllerRole:
     def lose(self) -> None:
         """The lead is over, or its records' fate is open: whoever waits asks the next leader."""
         self._state = None
+        self._channels.lose()
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
             each.asked.refuse(ErrorCode.NOT_CONTROLLER)

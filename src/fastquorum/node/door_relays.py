@@ -1,13 +1,15 @@
-"""Requests that only the leader can answer, passed on to it: a client asks whichever node it knows. Sans-IO.
+"""Requests that only the leader can answer, passed on to it: a client asks whichever node it knows. And those that a
+controller has for brokers. Sans-IO.
 
-Kafka's brokers do the same by Envelope. Must not know what is asked.
+Kafka's brokers pass on by Envelope. Must not know what is asked.
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fastquorum.node.inbound import Request
-from fastquorum.types import NO_NODE, Micros
+from fastquorum.node.peers import Purpose
+from fastquorum.types import NO_NODE, Endpoint, Micros, NodeId
 from fastquorum.wire import Message
 
 if TYPE_CHECKING:
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
 
 
 class Relays:
-    """What the leader was asked, for clients or by this node's controller. It cannot go round in circles: whoever
-    passes a request on does so to the leader of its newest epoch, who knows of no older one."""
+    """What others were asked: the leader, for clients or by this node's controller, and brokers, by the controller. It
+    cannot go round in circles: whoever passes a request on does so to the leader of its newest epoch, who knows of no
+    older one."""
 
     def __init__(self, door: "Door") -> None:
         self._door = door
@@ -54,6 +57,29 @@ class Relays:
             return
         number = self._door.replica.relay(leader.id, leader.endpoint, message, now_us)
         self._asked[number] = heard
+
+    # --- what the controller tells brokers ----------------------------------------------------------------------------
+
+    def tell(
+        self,
+        broker_id: NodeId,
+        endpoint: Endpoint,
+        message: Message,
+        heard: Callable[[Message | None], None],
+        now_us: Micros,
+    ) -> int:
+        """Ask a broker, on a connection of its own; `heard` is told later. The number, for `forget`."""
+        number = self._door.replica.relay(broker_id, endpoint, message, now_us, Purpose.CONTROL)
+        self._asked[number] = heard
+        return number
+
+    def forget(self, number: int) -> None:
+        """Nobody wants to hear the answer any more."""
+        self._asked.pop(number, None)
+
+    def hang_up(self) -> None:
+        """Brokers are told nothing more."""
+        self._door.replica.connections.hang_up_all(Purpose.CONTROL)
 
     def on_relayed(self, number: int, answer: Message | None) -> None:
         """What the leader said; None if nothing."""

@@ -1,9 +1,10 @@
 """Outgoing connections: handshake, version negotiation, requests in flight. Sans-IO, over the Transport port.
 
 A peer has up to two links: one for raft's requests, and one for the lane's Fetches, so that a parked Fetch never holds
-up a vote. Every connection begins with ApiVersions, as Kafka's do. Must not know what the messages mean. Every method
-that may send is called with the lane lock held; frames leave through the gate it is given, which holds them back after
-a failed sync (lane rule 5). Source: KIP-511; Kafka `KafkaNetworkChannel`.
+up a vote; a broker that is told something has one of its own. Every connection begins with ApiVersions, as Kafka's do.
+Must not know what the messages mean. Every method that may send is called with the lane lock held; frames leave through
+the gate it is given, which holds them back after a failed sync (lane rule 5). Source: KIP-511; Kafka
+`KafkaNetworkChannel`.
 """
 
 import enum
@@ -35,6 +36,8 @@ class Purpose(enum.Enum):
 
     REQUEST = "request"
     FETCH = "fetch"
+    CONTROL = "control"
+    """What a controller tells a broker, whose id may be a voter's, too."""
 
 
 class LinkState(enum.Enum):
@@ -154,10 +157,16 @@ class Peers:
         return message
 
     def request(
-        self, destination: NodeId, endpoint: Endpoint, correlation_id: int, message: Message, now_us: Micros
+        self,
+        destination: NodeId,
+        endpoint: Endpoint,
+        correlation_id: int,
+        message: Message,
+        now_us: Micros,
+        purpose: Purpose = Purpose.REQUEST,
     ) -> list[PeerEvent]:
         """Send, or connect and send then. NoAnswer at once while a lost connection is not to be retried yet."""
-        link = self._link(destination, Purpose.REQUEST, endpoint)
+        link = self._link(destination, purpose, endpoint)
         events: list[PeerEvent] = []
         if self._is_stuck(link, now_us):
             events += self._drop(link, now_us)
@@ -212,6 +221,11 @@ class Peers:
             link.in_flight[int.from_bytes(frame[:4], "big", signed=True)] = asked
             return self._drop(link, now_us)
         return [Answer(link.node_id, correlation_id, asked.api_key, message)]
+
+    def hang_up(self, purpose: Purpose) -> None:
+        """Give up every connection that was for this, without a word to whoever waits for an answer on it."""
+        for link in [link for link in self._links.values() if link.purpose is purpose]:
+            self._discard(link)
 
     def close(self) -> None:
         for link in list(self._links.values()):

@@ -24,7 +24,7 @@ from fastquorum.node.inbound import Inbound
 from fastquorum.node.inbox import Inbox, Relayed, Waiting
 from fastquorum.node.log_reader import LogReader
 from fastquorum.node.no_ops import NoOps
-from fastquorum.node.peers import Peers
+from fastquorum.node.peers import Peers, Purpose
 from fastquorum.node.ports import Listener, Transport, WallClock
 from fastquorum.node.sections import Critical, FailureStops
 from fastquorum.node.shell import Shell
@@ -154,11 +154,18 @@ class Replica:
         self._inbox.append(event)
         self.work(now_us)
 
-    def relay(self, node_id: NodeId, endpoint: Endpoint, message: Message, now_us: Micros) -> int:
-        """Pass a client's request on; `Door.on_relayed` is told the answer, by the number returned. On the replica's
-        thread."""
+    def relay(
+        self,
+        node_id: NodeId,
+        endpoint: Endpoint,
+        message: Message,
+        now_us: Micros,
+        purpose: Purpose = Purpose.REQUEST,
+    ) -> int:
+        """Ask what is none of raft's, or pass a client's request on; `Door.on_relayed` is told the answer, by the
+        number returned. On the replica's thread."""
         number = self._inbox.next_relay()
-        self.connections.request(node_id, endpoint, number, message, now_us)
+        self.connections.request(node_id, endpoint, number, message, now_us, purpose)
         return number
 
     def on_connected(self, connection: Connection, now_us: Micros) -> None:

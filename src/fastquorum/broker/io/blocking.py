@@ -6,18 +6,28 @@ from typing import Self, Unpack
 
 from fastquorum.broker.agent import View
 from fastquorum.broker.io.holding import STOP_S, Holding, begin
+from fastquorum.broker.io.work import ThreadWork
 from fastquorum.broker.options import JoinOptions
 
 
-def join(**options: Unpack[JoinOptions]) -> "Membership":
-    """Become a broker of the cluster. As `fastquorum.broker.join`.
+def join(*, start: Callable[["Membership"], object] | None = None, **options: Unpack[JoinOptions]) -> "Membership":
+    """Become a broker of the cluster, once `start` is done. As `fastquorum.broker.join`.
 
     >>> with join(bootstrap=bootstrap, broker_id=7, cluster_id=cluster_id) as membership:
     ...     epoch = membership.wait_active(timeout=20)
     ...     membership.check(epoch) == epoch
     True
     """
-    return Membership(begin(options))
+    member = begin(options)
+    membership = Membership(member)
+    if start is not None:
+        try:
+            start(membership)
+        except BaseException:
+            member.abort()
+            raise
+    member.register()
+    return membership
 
 
 class Membership(Holding):
@@ -33,6 +43,18 @@ class Membership(Holding):
             assert timeout is not None
             raise self._not_admitted(timeout)
         return self.check()
+
+    def serving(self) -> ThreadWork:
+        """A piece of work as the broker, for somebody: the block begins only if this program may act.
+
+        A fence does not tear it off, but `check` and leaving the block raise Fenced then: nobody is to be told that it
+        is done.
+
+        >>> with membership.serving() as work:
+        ...     work.check() == work.epoch == membership.epoch
+        True
+        """
+        return ThreadWork(self.broker_id, self._admitted)
 
     def changes(self) -> Iterator[View]:
         """How it stands, now and after every change; blocks between changes. Latest wins.

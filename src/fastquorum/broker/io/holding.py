@@ -5,13 +5,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fastquorum.broker.agent import View
+from fastquorum.broker.cluster import Cluster
 from fastquorum.broker.io.clock import now_us
+from fastquorum.broker.io.control_port import listening
+from fastquorum.broker.io.keeping import Keeping
 from fastquorum.broker.io.running import RunningMember
 from fastquorum.broker.options import joining
 from fastquorum.broker.partitions import HeldPartition, held_partitions
 from fastquorum.broker.states import State
 from fastquorum.config import SECOND
 from fastquorum.controller.image import Image
+from fastquorum.controller.image.registrations import Listener
 from fastquorum.errors import ClosedError, Fenced, NotAdmitted
 from fastquorum.kernels import load
 from fastquorum.node.io.directory import new_directory_id
@@ -23,9 +27,26 @@ _GRACE_S: Final = 2.0
 
 
 def begin(options: Mapping[str, Any]) -> RunningMember:
-    """A member that begins to register, in a thread of its own. ConfigError."""
-    settings, config, is_ready, kernels = joining(options, new_directory_id(), new_directory_id())
-    member = RunningMember(settings, config, load(kernels), is_ready=is_ready)
+    """A member that is offline until it is to `register`, in a thread of its own.
+
+    Raises:
+        ConfigError: an option is missing, unknown, or cannot be used.
+        DirectoryError, CorruptionError, StorageFailed, ImageFailed: of the directory that it is to keep metadata in.
+    """
+    settings, config, is_ready, name, path = joining(options, new_directory_id(), new_directory_id())
+    kernels, sock = load(name), None
+    if config.control_requests:
+        settings, sock = listening(settings)
+    if path is None:
+        member = RunningMember(settings, config, kernels, is_ready=is_ready, listening=sock)
+    else:
+        keeping = Keeping.open(path, settings.cluster_id, settings.broker_id, kernels)
+        try:
+            kept = keeping.load()
+            member = RunningMember(settings, config, kernels, is_ready=is_ready, keeping=keeping, kept=kept)
+        except BaseException:
+            keeping.close()
+            raise
     member.start()
     return member
 
@@ -45,6 +66,11 @@ class Holding:
     def incarnation_id(self) -> Uuid:
         """This process's; another one under the same broker id has another."""
         return self._member.settings.incarnation_id
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Where others reach this program, as it registers them."""
+        return self._member.settings.listeners
 
     @property
     def state(self) -> State:
@@ -71,18 +97,20 @@ class Holding:
             Fenced: it may not act now, or not under that epoch any more.
             ClosedError: the membership is over; or the error that ended it.
         """
-        view = self._member.view
-        if now_us() < view.lease_until_us and epoch in (None, view.epoch) and not self._member.is_over:
-            return view.epoch
-        self._raise_if_over()
-        if epoch not in (None, view.epoch):
-            raise Fenced(self.broker_id, epoch or 0, f"it is at epoch {view.epoch} by now")
-        reason = view.reason or "no heartbeat was acknowledged in time"
-        raise Fenced(self.broker_id, view.epoch, reason)
+        return self._admitted(epoch).epoch
+
+    def cluster(self, listener: str | None = None) -> Cluster:
+        """What a client may be told of the cluster, as `image` has it: no broker that is fenced is in there.
+
+        Args:
+            listener: the one that the client uses; brokers without it are left out, too. None: any will do.
+        """
+        return Cluster(self._member.view.image, listener)
 
     @property
     def image(self) -> Image:
-        """The cluster's metadata, as far as it was read; it may be older than what the controllers decide by."""
+        """The cluster's metadata, as far as it was read; it may be older than what the controllers decide by. With
+        `control_requests` nothing is read: see `view.told`."""
         return self._member.view.image
 
     @property
@@ -96,8 +124,11 @@ class Holding:
         return self._member.view
 
     def partitions(self) -> tuple[HeldPartition, ...]:
-        """Partitions with a replica on this broker, as `image` has them. To act on one, `check()` as well."""
+        """Partitions with a replica on this broker, as `image` has them, or as it was told. To act on one, `check()` as
+        well."""
         view, held = self._member.view, self._held
+        if view.told is not None:
+            return tuple(partition for _, partition in sorted(view.told.held.items()))
         if held is None or held[0].image.topics is not view.image.topics:
             held = view, tuple(held_partitions(view.image.topics, self.broker_id))
             self._held = held
@@ -114,6 +145,17 @@ class Holding:
         self._member.request_stop(int(timeout * SECOND))
 
     # --- inner --------------------------------------------------------------------------------------------------------
+
+    def _admitted(self, epoch: int | None = None) -> View:
+        """The view by which it may act now. As `check`."""
+        view = self._member.view
+        if now_us() < view.lease_until_us and epoch in (None, view.epoch) and not self._member.is_over:
+            return view
+        self._raise_if_over()
+        if epoch not in (None, view.epoch):
+            raise Fenced(self.broker_id, epoch or 0, f"it is at epoch {view.epoch} by now")
+        reason = view.reason or "no heartbeat was acknowledged in time"
+        raise Fenced(self.broker_id, view.epoch, reason)
 
     def _raise_if_over(self) -> None:
         self._member.check_not_forked()

@@ -2,21 +2,27 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Self, Unpack
 
 from fastquorum.broker.agent import View
 from fastquorum.broker.io.holding import STOP_S, Holding, begin
 from fastquorum.broker.io.running import RunningMember
+from fastquorum.broker.io.work import TaskWork
 from fastquorum.broker.options import JoinOptions
 
 
-async def join(**options: Unpack[JoinOptions]) -> "Membership":
+async def join(
+    *, start: Callable[["Membership"], Awaitable[object]] | None = None, **options: Unpack[JoinOptions]
+) -> "Membership":
     """Become a broker of the cluster: register with its controllers, and beat from now on, in a thread of its own.
 
-    Returns at once; `wait_active` says when this program may act. Another process may hold the id: then it is waited
-    for. See `JoinOptions` for what may be given, and `fastquorum.broker.lifecycle` for what is guaranteed.
+    It waits for no answer; `wait_active` says when this program may act. Another process may hold the id: then that is
+    waited for. See `JoinOptions` for what may be given, and `fastquorum.broker.lifecycle` for what is guaranteed.
+
+    `start` is called first, with the membership, while that is offline and no controller hears of it: for what the
+    program has to do before it can serve, as recovering its log. If it fails, so does this, and nothing is registered.
 
     >>> async def main():
     ...     async with await join(bootstrap=bootstrap, broker_id=7, cluster_id=cluster_id) as membership:
@@ -27,8 +33,18 @@ async def join(**options: Unpack[JoinOptions]) -> "Membership":
 
     Raises:
         ConfigError: an option is missing, unknown, or cannot be used.
+        DirectoryError, CorruptionError, StorageFailed, ImageFailed: `metadata_dir` cannot be used, or what it holds.
     """
-    return Membership(begin(options), asyncio.get_running_loop())
+    member = begin(options)
+    membership = Membership(member, asyncio.get_running_loop())
+    if start is not None:
+        try:
+            await start(membership)
+        except BaseException:
+            member.abort()
+            raise
+    member.register()
+    return membership
 
 
 class Membership(Holding):
@@ -38,6 +54,8 @@ class Membership(Holding):
         super().__init__(member)
         self._loop = loop
         self._waiters: list[asyncio.Future[None]] = []
+        self._under_way: set[TaskWork] = set()
+        """That is to be given up at a fence."""
         self._is_waking = False
         member.listen(self._wake)
 
@@ -58,6 +76,19 @@ class Membership(Holding):
             assert timeout is not None
             raise self._not_admitted(timeout) from None
         return self.check()
+
+    def serving(self, *, cancel: bool = False) -> TaskWork:
+        """A piece of work as the broker, for somebody: the block begins only if this program may act.
+
+        A fence does not tear it off, but leaving the block raises Fenced then: nobody is to be told that it is done.
+        With `cancel` the block is cancelled at the fence, and Fenced raised in its place.
+
+        >>> epoch = await membership.wait_active(timeout=20)
+        >>> async with membership.serving() as work:
+        ...     work.check() == work.epoch == epoch
+        True
+        """
+        return TaskWork(self.broker_id, self._admitted, self._under_way, cancel=cancel)
 
     async def changes(self) -> AsyncIterator[View]:
         """How it stands, now and after every change of its state or of the metadata. Latest wins: a slow reader misses
@@ -126,3 +157,5 @@ class Membership(Holding):
         for future in waiters:
             if not future.done():
                 future.set_result(None)
+        for work in tuple(self._under_way):
+            work.look()

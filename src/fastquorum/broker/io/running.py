@@ -9,17 +9,22 @@ import os
 import random
 import secrets
 import select
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from fastquorum.broker.agent import Agent, Effect, Link, Send, View
+from fastquorum.broker.agent import Agent, Effect, Keep, Link, Send, View
+from fastquorum.broker.control_door import HangUp, Reply
 from fastquorum.broker.io.clock import now_us
+from fastquorum.broker.io.control_port import ControlPort
+from fastquorum.broker.io.keeping import Keeping, Kept
 from fastquorum.broker.lifecycle import NEVER
 from fastquorum.broker.settings import MemberConfig, MemberSettings
+from fastquorum.broker.told_agent import ToldAgent
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import ClosedError, FatalError
+from fastquorum.errors import ClosedError, FastQuorumError, FatalError
 from fastquorum.kernels import Kernels
 from fastquorum.node.io import handles
 from fastquorum.node.io.channel import Channel
@@ -38,14 +43,37 @@ Command = Callable[[Micros], Iterable[Effect]]
 
 
 class RunningMember:
-    """Of one incarnation. `start` once."""
+    """Of one incarnation. `start` once, then `register` once."""
 
-    def __init__(self, settings: MemberSettings, config: MemberConfig, kernels: Kernels, *, is_ready: bool) -> None:
+    def __init__(
+        self,
+        settings: MemberSettings,
+        config: MemberConfig,
+        kernels: Kernels,
+        *,
+        is_ready: bool,
+        listening: socket.socket | None = None,
+        keeping: Keeping | None = None,
+        kept: Kept | None = None,
+    ) -> None:
+        """`listening`: where it is told what it is to know, if it is. `keeping` is its own from here on, and `kept` is
+        what was found in there. ImageFailed."""
         self.settings = settings
         self.config = config
         limits = QuorumConfig(request_timeout_us=config.request_timeout_us)
-        self._agent = Agent(settings, config, kernels, random.Random(secrets.randbits(64)), is_ready=is_ready)
+        chance = random.Random(secrets.randbits(64))
         self._transport = SocketTransport(limits, kernels)
+        self._told: ToldAgent | None = None
+        self._port: ControlPort | None = None
+        if listening is not None:
+            self._told = ToldAgent(settings, config, kernels, chance, is_ready=is_ready)
+            self._port = ControlPort(listening, self._transport)
+        self._agent = self._told or Agent(settings, config, kernels, chance, is_ready=is_ready)
+        if kept is not None:
+            self._agent.load(*kept)
+        self._keeping = keeping
+        self._failure: FastQuorumError | None = None
+        """To keep the metadata."""
         client_id = f"broker-{settings.broker_id}"
         self._peers = Peers(self._transport, self._transport.send, frames_of(kernels), limits, client_id, __version__)
         self._receiver = Receiver()
@@ -62,9 +90,13 @@ class RunningMember:
     # --- from any thread ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        """Its thread; it is offline, and asks nobody for anything."""
         handles.watch(self)
-        self._post(self._agent.start)
         self._thread.start()
+
+    def register(self) -> None:
+        """Begin its life beside the controllers."""
+        self._post(self._agent.start)
 
     @property
     def is_over(self) -> bool:
@@ -116,6 +148,8 @@ class RunningMember:
     def poison_in_child(self) -> None:
         """After fork, in the child."""
         self._is_forked = True
+        if self._port is not None:
+            self._port.close()
         self._transport.abandon_in_child()
 
     # --- the member's thread ------------------------------------------------------------------------------------------
@@ -129,7 +163,11 @@ class RunningMember:
             raise
         finally:
             self._peers.close()
+            if self._port is not None:
+                self._port.close()
             self._transport.close_all()
+            if self._keeping is not None:
+                self._keeping.close()
             self._is_over = True
             handles.forget(self)
             self._publish(is_news=True)
@@ -140,15 +178,20 @@ class RunningMember:
             for fd, mask in transport.epoll.poll(self._wait_s()):
                 if fd == transport.wake_fd:
                     os.eventfd_read(fd)
+                elif self._port is not None and fd == self._port.fd:
+                    self._accept(self._port)
                 elif (channel := transport.by_fd.get(fd)) is not None:
                     self._on_channel(channel, mask)
             self._take_in()
             if NEVER != agent.deadline_us <= now_us():
                 self._carry_out(agent.on_tick(now_us()))
+            if self._port is not None:
+                self._port.on_tick(now_us())
             self._publish(is_news=False)
 
     def _wait_s(self) -> float:
-        deadline_us = self._agent.deadline_us
+        due = (self._agent.deadline_us, NEVER if self._port is None else self._port.deadline_us)
+        deadline_us = min((each for each in due if each != NEVER), default=NEVER)
         return -1 if deadline_us == NEVER else max(deadline_us - now_us(), 0) / 1_000_000
 
     def _take_in(self) -> None:
@@ -160,6 +203,11 @@ class RunningMember:
             transport.begin_connect(*transport.resolved.popleft())
         while transport.lost:
             self._lose(transport.lost.popleft())
+
+    def _accept(self, port: ControlPort) -> None:
+        makes_room = port.accept(now_us())
+        if makes_room is not None:
+            self._lose(makes_room)
 
     def _on_channel(self, channel: Channel, mask: int) -> None:
         if not channel.connected:
@@ -177,13 +225,20 @@ class RunningMember:
             self._lose(channel.number)
             return
         for frame in frames:
-            if channel.broken or not self._peers.owns(channel.number):
+            if channel.broken or not self._transport.knows(channel.number):
+                return
+            if self._told is not None and channel.accepted:
+                self._carry_out(self._told.on_control(channel.number, frame, now_us()))
+                continue
+            if not self._peers.owns(channel.number):
                 return
             self._tell(self._peers.on_frame(channel.number, frame, now_us()))
 
     def _lose(self, connection: int) -> None:
         self._transport.close(connection)
         self._tell(self._peers.on_disconnected(connection, now_us()))
+        if self._told is not None:
+            self._carry_out(self._told.forget(connection, now_us()))
 
     def _tell(self, events: list[PeerEvent]) -> None:
         for event in events:
@@ -201,11 +256,31 @@ class RunningMember:
             if isinstance(effect, Send):
                 now = now_us()
                 self._tell(self._peers.request(effect.link, effect.endpoint, effect.number, effect.message, now))
+            elif isinstance(effect, Keep):
+                if (error := self._keep()) is not None:
+                    self._carry_out(self._agent.fail(error, now_us()))
+                    return
+            elif isinstance(effect, Reply):
+                self._transport.send(effect.connection, effect.frame)
+            elif isinstance(effect, HangUp):
+                self._lose(effect.connection)
             else:
                 self._publish(is_news=True)
 
+    def _keep(self) -> FastQuorumError | None:
+        """A failure ends the membership, or is what it ended with."""
+        standing = self._agent.standing
+        if self._keeping is not None and standing is not None:
+            try:
+                self._keeping.save(*standing)
+            except FastQuorumError as error:
+                self._failure = error
+        return self._failure
+
     def _publish(self, *, is_news: bool) -> None:
         before, self.view = self.view, self._agent.view
+        if self._failure is not None and self.view.error is None:
+            self.view = self.view._replace(error=self._failure)
         if not is_news and not self.view.is_news_after(before):
             return
         with self.changed:

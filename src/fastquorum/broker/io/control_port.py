@@ -1,0 +1,68 @@
+"""The socket at which a member listens for its controller. Belongs to the member's thread. Source: accept(2)."""
+
+import errno
+import select
+import socket
+from dataclasses import replace
+from typing import Final
+
+from fastquorum.broker.settings import MemberSettings
+from fastquorum.config import MS
+from fastquorum.kernels.lane import Connection
+from fastquorum.node.io.listening import bound_endpoint, listen
+from fastquorum.node.io.transport import SocketTransport
+from fastquorum.types import Endpoint, Micros
+
+CONNECTIONS_MAX: Final = 16
+"""A controller has one. Whoever comes when there are so many takes the place of the one that is silent longest."""
+PAUSE_US: Final = 100 * MS
+"""Without descriptors it looks again after so long, instead of spinning."""
+NEVER: Final = -1
+_OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+def listening(settings: MemberSettings) -> tuple[MemberSettings, socket.socket]:
+    """A socket at the member's one listener, and the settings with the port that it has. ConfigError if it cannot be
+    had."""
+    (listener,) = settings.listeners
+    at = Endpoint(listener.name, listener.host, listener.port)
+    sock = listen(at, "port")
+    port = bound_endpoint(sock, at).port
+    return replace(settings, listeners=(listener._replace(port=port),)), sock
+
+
+class ControlPort:
+    """Of one member."""
+
+    def __init__(self, sock: socket.socket, transport: SocketTransport) -> None:
+        self.fd: Final = sock.fileno()
+        self._sock = sock
+        self._transport = transport
+        self.deadline_us: Micros = NEVER
+        """When `on_tick` is due."""
+        transport.epoll.register(self.fd, select.EPOLLIN)
+
+    def accept(self, now_us: Micros) -> Connection | None:
+        """Take in whoever has come; the connection that has to make room for it, if one has."""
+        try:
+            sock, _ = self._sock.accept()
+        except OSError as error:
+            if error.errno in _OUT_OF_DESCRIPTORS:
+                self._transport.epoll.modify(self.fd, 0)
+                self.deadline_us = now_us + PAUSE_US
+            return None  # or whoever came has gone already
+        silent = None
+        if sum(each.accepted for each in self._transport.channels()) >= CONNECTIONS_MAX:
+            silent = self._transport.oldest_silent(now_us, 0)
+        self._transport.accept(sock)
+        return silent
+
+    def on_tick(self, now_us: Micros) -> None:
+        """Look again."""
+        if NEVER != self.deadline_us <= now_us:
+            self.deadline_us = NEVER
+            self._transport.epoll.modify(self.fd, select.EPOLLIN)
+
+    def close(self) -> None:
+        """In the child of a fork, too: the port must not outlive the member."""
+        self._sock.close()

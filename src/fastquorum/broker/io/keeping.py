@@ -1,0 +1,126 @@
+"""Where a member's metadata stands, in a directory of its own: a snapshot, from which the next run goes on.
+
+Written when a registration is answered, before the member catches up, and when it has gone in good order. The next run
+does not read again what this one had read, and takes no older metadata for the present: controllers that have lost what
+is written here are refused. The layout is Kafka's, so that what reads a metadata log's directory reads this one.
+Source: the draft beside KIP-500 ("Register Flow"), KIP-630 (snapshots).
+"""
+
+from typing import Final, NamedTuple, Self
+
+from fastquorum.controller.image import Image
+from fastquorum.controller.image.fold import Place
+from fastquorum.errors import DirectoryError, FsyncFailed
+from fastquorum.kernels import Kernels
+from fastquorum.node.io.clock import wall_clock_ms
+from fastquorum.node.io.directory import new_directory_id
+from fastquorum.storage import names
+from fastquorum.storage.checkpoint import CheckpointTimes, read_checkpoint
+from fastquorum.storage.format import meta_properties
+from fastquorum.storage.identity import Identity, LogKind, is_formatted, read_identity
+from fastquorum.storage.images import snapshot_batches
+from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_lock import DirectoryLock
+from fastquorum.storage.ports import Disk
+from fastquorum.types import LISTENER_NAME, TOPIC_NAME, NodeId, OffsetAndEpoch, VoterSet
+
+_NEW: Final = frozenset((names.LOCK, names.META_PROPERTIES + names.TEMPORARY_SUFFIX, "lost+found"))
+"""What a directory may hold that is nobody's yet."""
+
+
+class Kept(NamedTuple):
+    """A snapshot whose bytes were checked."""
+
+    snapshot: OffsetAndEpoch
+    data: bytes
+
+
+class Keeping:
+    """One member's directory, which nobody else has open. Made by `open`."""
+
+    def __init__(self, lock: DirectoryLock, disk: RealDisk, kernels: Kernels) -> None:
+        self._lock = lock
+        self._disk = disk
+        self._kernels = kernels
+
+    @classmethod
+    def open(cls, path: str, cluster_id: str, broker_id: NodeId, kernels: Kernels) -> Self:
+        """Make the directory if there is none, and lock it.
+
+        Raises:
+            DirectoryError: it is in use, cannot be used, or is something else: another broker's, a replica's.
+            StorageFailed: it could not be written.
+        """
+        disk = RealDisk.open_directory(path, kernels, create=True)
+        lock = DirectoryLock.acquire(disk.root)
+        try:
+            _make_own(disk, cluster_id, broker_id)
+        except BaseException:
+            lock.release()
+            raise
+        return cls(lock, disk, kernels)
+
+    def load(self) -> Kept | None:
+        """The latest; None if there is none yet. CorruptionError: it is damaged, and if it is removed all is read anew.
+
+        StorageFailed.
+        """
+        latest = max(_snapshots(self._disk), default=None)
+        if latest is None:
+            return None
+        name = _name(latest)
+        read_checkpoint(self._disk, self._kernels, name)
+        return Kept(latest, self._disk.read_file(name))
+
+    def save(self, image: Image, place: Place) -> None:
+        """Durable when this returns, and the only one then. StorageFailed, FsyncFailed; ImageFailed."""
+        snapshot = OffsetAndEpoch(place.end_offset, place.epoch)
+        earlier = _snapshots(self._disk)
+        if snapshot in earlier:
+            return
+        times = CheckpointTimes.at(wall_clock_ms())
+        data = b"".join(snapshot_batches(self._kernels, image, place, times, 0, None))
+        try:
+            self._disk.replace_file(_name(snapshot), data)
+        except FsyncFailed as error:
+            self._lock.condemn(str(error))
+            raise
+        for each in earlier:
+            self._disk.remove(_name(each))
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._lock.release()
+
+
+def _name(snapshot: OffsetAndEpoch) -> str:
+    return names.join(names.LOG_DIRECTORY, names.checkpoint_name(snapshot))
+
+
+def _snapshots(disk: Disk) -> list[OffsetAndEpoch]:
+    found = map(names.parse_checkpoint, disk.list(names.LOG_DIRECTORY))
+    return [each for each in found if each is not None]
+
+
+def _make_own(disk: Disk, cluster_id: str, broker_id: NodeId) -> None:
+    if is_formatted(disk):
+        read_identity(disk, cluster_id=cluster_id, node_id=broker_id)
+        is_log = any(names.parse_segment(name) is not None for name in disk.list(names.LOG_DIRECTORY))
+    else:
+        is_log = not _NEW.issuperset(disk.list())
+    if is_log:
+        raise DirectoryError("it holds something else than a member's metadata", "give an empty directory", disk.root)
+    if not is_formatted(disk):
+        identity = Identity(
+            cluster_id=cluster_id,
+            node_id=broker_id,
+            directory_id=new_directory_id(),
+            log_kind=LogKind.METADATA,
+            topic_name=TOPIC_NAME,
+            voters=VoterSet(()),
+            kraft_version=0,
+            listener_name=LISTENER_NAME,
+            format_version=0,
+        )
+        disk.replace_file(names.META_PROPERTIES, meta_properties(identity))
+    disk.make_directory(names.LOG_DIRECTORY)
