@@ -64,7 +64,6 @@ async def _turn(setting: Setting, quorum: Quorum) -> Times:
     members = brokers.ids(setting.brokers)
     fenced, silent = members[:2]
     asking = await Connection.open(endpoint)
-    watching = await Connection.open(endpoint)
     async with await Brokers.join(endpoint, members, setting.session_ms / 1e3 / BEATS) as joined:
         began = time.monotonic()
         led = await _create(asking, list(replicas(setting, members)))
@@ -75,6 +74,7 @@ async def _turn(setting: Setting, quorum: Quorum) -> Times:
         described = quorum.describe()
         if described.leader_id != leader:
             raise BadAnswer("another controller is active by now")
+        watching = await Connection.open(endpoint)  # not before it has something to ask
         watch = Watch(watching, described.high_watermark, described.leader_epoch)
         times = {"created": created_s} | await _fence(joined, watch, fenced, led[fenced])
         times[SILENT] = await _fall_silent(setting, joined, watch, silent, led[silent])
