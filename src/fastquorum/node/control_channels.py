@@ -112,10 +112,17 @@ class ControlChannels:
         self._told = image
         if image.brokers is not before.brokers:
             self._queue.registered(image.brokers)
+            self._drop_idle()
         requests = [*self._missed(before, image, sender), *control_requests(before, image, sender)]
         self._queue.add(each for each in requests if self._endpoint(each.broker_id) is not None)
         for broker_id in self._queue.waiting:
             self._channels.setdefault(broker_id, _Channel())
+
+    def _drop_idle(self) -> None:
+        """Of those that nothing waits for. Another process of such a broker is not waited for because of this one."""
+        waiting = self._queue.waiting
+        for broker_id in [each for each in self._channels if each not in waiting]:
+            self._line.forget(self._channels.pop(broker_id).number)
 
     def _missed(self, before: Image, image: Image, sender: Sender) -> list[ControlRequest]:
         """What those are to stop that are back under the epoch under which they went away."""
