@@ -47,9 +47,8 @@ def at(port: int) -> Endpoint:
 class Controller:
     """A controller that leads, and the brokers' ends of its connections."""
 
-    def __init__(self, *voters: int, older_brokers: bool = True) -> None:
+    def __init__(self, *, older_brokers: bool = True) -> None:
         self.rig = Rig(
-            *voters,
             config=QuorumConfig(preallocate_bytes=4096),
             kind=LogKind.METADATA,
             first_records=LEVELS,
@@ -177,7 +176,7 @@ def test_what_is_committed_is_told_to_whom_it_concerns() -> None:
     assert controller.tell_all(9093) == [("delete", ["t-0"]), ("update", ["t-0"])]
 
 
-def test_a_brokers_connection_is_another_than_a_voters_of_the_same_id() -> None:
+def test_a_broker_may_have_the_controllers_id() -> None:
     controller = Controller()
     controller.activate(1, 9092)
     assert controller.tell_all(9092) == [("update", []), ("lead", [])]

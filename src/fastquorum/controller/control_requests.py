@@ -94,7 +94,11 @@ def control_requests(before: Image, after: Image, sender: Sender) -> list[Contro
 def missed_requests(then: Image, after: Image, broker: Broker, sender: Sender) -> list[ControlRequest]:
     """What is gone that a broker was told of, which was away since `then` and is the same process still: it stops what
     it held, and forgets the rest. What there is now it is told as whoever starts is."""
-    gone = [each for each in _changes(then, after) if each.after is None or _left(each, broker.id)]
+    gone = [
+        each
+        for each in _changes(then, after)
+        if each.after is None or (each.before is not None and _left(each, broker.id))
+    ]
     batch = _Batch(sender, _present(after.brokers))
     return list(batch.for_all(gone, only={broker.id: broker})) if gone else []
 
