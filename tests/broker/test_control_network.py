@@ -5,14 +5,22 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fastquorum import sync
 from fastquorum.broker import State, View
+from fastquorum.broker.settings import FEATURES
 from fastquorum.errors import ConfigError, NotAdmitted
-from fastquorum.types import Endpoint
+from fastquorum.types import Endpoint, Uuid
 from fastquorum.wire import ErrorCode
+from fastquorum.wire.brokers import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
 from fastquorum.wire.inter_broker import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -23,7 +31,7 @@ from fastquorum.wire.inter_broker import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from tests.api.nodes import WAIT_S, Trio
+from tests.api.nodes import CLUSTER_ID, WAIT_S, Trio
 from tests.broker.clusters import (
     ask,
     bootstrap_of,
@@ -38,12 +46,13 @@ from tests.broker.clusters import (
 from tests.process.processes import Event, NodeProcess
 
 pytestmark = pytest.mark.timeout(180)
+TOLD: dict[str, Any] = {"control_requests": True, "host": "127.0.0.1", "port": 0}
 VERSIONS = {LeaderAndIsrRequest: 2, UpdateMetadataRequest: 5, StopReplicaRequest: 1}
 
 
 def told(bootstrap: str, broker_id: int) -> sync.Membership:
     """A member that is told what it leads, at a port of its own."""
-    return join(bootstrap, broker_id, control_requests=True, host="127.0.0.1", port=0)
+    return join(bootstrap, broker_id, **TOLD)
 
 
 @contextmanager
@@ -95,6 +104,31 @@ def stop_of(topic: str, broker_epoch: int, controller_epoch: int) -> StopReplica
         delete_partitions=True,
         topics=[named],
     )
+
+
+def unregister(bootstrap: str, broker_id: int) -> None:
+    answer = ask(controller_of(bootstrap), UnregisterBrokerRequest(broker_id=broker_id), 0)
+    assert isinstance(answer, UnregisterBrokerResponse)
+    assert answer.error_code == ErrorCode.NONE
+
+
+def register(bootstrap: str, broker_id: int) -> int:
+    """Another process, of which nothing more is heard; its epoch."""
+    feature = BrokerRegistrationRequest.Feature
+    request = BrokerRegistrationRequest(
+        broker_id=broker_id,
+        cluster_id=CLUSTER_ID,
+        incarnation_id=Uuid(b"another process!"),
+        features=[
+            feature(name=each.name, min_supported_version=each.level_min, max_supported_version=each.level_max)
+            for each in FEATURES
+        ],
+        log_dirs=[Uuid(b"its directories!")],
+    )
+    answer = ask(controller_of(bootstrap), request, 4)
+    assert isinstance(answer, BrokerRegistrationResponse)
+    assert answer.error_code == ErrorCode.NONE
+    return answer.broker_epoch
 
 
 def test_each_learns_what_it_leads_and_nobody_reads_the_log(tmp_path: Path) -> None:
@@ -230,6 +264,24 @@ def test_told_to_go_it_hands_over_and_is_fenced(tmp_path: Path) -> None:
         seen(watcher, lambda view: is_fenced(view, 7))
         gone = seen(eight, lambda view: view.told is not None and 7 not in [each.id for each in view.told.brokers])
         assert gone.told is not None
+
+
+def test_one_that_lost_its_place_while_it_shuts_down_asks_again_with_its_new_generation(tmp_path: Path) -> None:
+    """ "If the broker just gets disconnected ... and re-connect during controlled shutdown, it will retry to send the
+    ControlledShutdownRequest with newer broker epoch to controller." """
+    long = {"session_timeout_us": 60_000_000}
+    with one_controller(tmp_path, older_brokers=True, **long) as bootstrap:
+        seven = join(bootstrap, 7, **TOLD, **long, heartbeat_interval_us=20_000_000)
+        former = seven.wait_active(WAIT_S)
+        unregister(bootstrap, 7)
+        between = register(bootstrap, 7)
+        seven.request_stop(WAIT_S)
+        seen(seven, lambda view: view.state is State.REGISTERING)
+        assert seven.epoch == former
+        unregister(bootstrap, 7)
+        seven.close(WAIT_S)
+        assert (seven.state, seven.view.reason) == (State.GONE, "let go by the controller")
+        assert seven.epoch > between > former
 
 
 def test_the_next_controller_tells_everything_again(tmp_path: Path) -> None:
