@@ -36,6 +36,17 @@ def test_what_is_refused_for_its_epoch_is_not_sent_again_nor_what_waits_for_the_
     assert queue.waiting == (1, 2)
 
 
+def test_a_queue_that_is_cut_keeps_what_may_be_under_way() -> None:
+    queue, (first, second, third) = ControlQueue(), requests(5, 5, 5)
+    queue.add([first, second, third])
+    assert (queue.count(1), queue.count(2)) == (3, 0)
+    queue.cut(1)
+    queue.cut(2)
+    assert (queue.next(1), queue.count(1)) == (first, 1)
+    queue.answered(first, ErrorCode.NONE)
+    assert queue.waiting == ()
+
+
 def test_what_is_meant_for_a_process_that_is_known_to_be_gone_is_not_sent() -> None:
     controller = three()
     queue = ControlQueue()

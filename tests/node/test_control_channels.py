@@ -8,6 +8,7 @@ import pytest
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.controller.broker_info import BROKER_INFO_VERSION
 from fastquorum.controller.state import ControllerSettings
+from fastquorum.node import control_channels
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Endpoint, Uuid
 from fastquorum.wire import ErrorCode, Message
@@ -271,6 +272,44 @@ def test_a_process_that_was_away_stops_first_what_is_gone_by_now() -> None:
         ("update", ["kept-0"]),
         ("lead", ["kept-0"]),
     ]
+
+
+def test_if_too_much_waits_for_one_it_is_told_everything_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_channels, "WAITING_MAX", 4)
+    controller = Controller()
+    controller.activate(2, 9092)
+    controller.create("gone", 2)
+    controller.create("kept", 2)
+    controller.tell_all(9092)
+    controller.create("first", 2)
+    waiting = controller.one(9092)
+    controller.delete("gone")
+    for name in ("a", "b", "c"):
+        controller.create(name, 2)
+    controller.delete("b")
+    controller.answer(waiting)
+    there = ["a-0", "c-0", "first-0", "kept-0"]
+    assert controller.tell_all(9092) == [
+        ("delete", ["gone-0"]),
+        ("update", ["gone-0"]),
+        ("update", there),
+        ("lead", there),
+    ]
+    controller.create("d", 2)
+    assert controller.tell_all(9092) == [("lead", ["d-0"]), ("update", ["d-0"])], "and goes on as before"
+
+
+def test_what_was_on_its_way_to_one_that_went_away_is_made_up_for() -> None:
+    controller = Controller()
+    epoch = controller.activate(2, 9092)
+    controller.create("gone", 2)
+    controller.tell_all(9092)
+    controller.delete("gone")
+    lose_connection(controller, controller.one(9092)[0])
+    controller.say(2, epoch, BrokerState.INACTIVE)
+    controller.rig.pass_time(1_000 * MS)
+    controller.say(2, epoch, BrokerState.ACTIVE)
+    assert controller.tell_all(9092) == [("delete", ["gone-0"]), ("update", ["gone-0"]), ("update", []), ("lead", [])]
 
 
 def test_when_the_lead_ends_nobody_is_told_anything_more() -> None:

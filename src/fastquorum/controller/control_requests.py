@@ -92,8 +92,8 @@ def control_requests(before: Image, after: Image, sender: Sender) -> list[Contro
 
 
 def missed_requests(then: Image, after: Image, broker: Broker, sender: Sender) -> list[ControlRequest]:
-    """What is gone that a broker was told of, which was away since `then` and is the same process still: it stops what
-    it held, and forgets the rest. What there is now it is told as whoever starts is."""
+    """What is gone that a broker was told of, which has heard nothing since `then` and is the same process still: it
+    stops what it held, and forgets the rest. What there is now it is told as whoever starts is."""
     gone = [
         each
         for each in _changes(then, after)
@@ -101,6 +101,15 @@ def missed_requests(then: Image, after: Image, broker: Broker, sender: Sender) -
     ]
     batch = _Batch(sender, _present(after.brokers))
     return list(batch.for_all(gone, only={broker.id: broker})) if gone else []
+
+
+def whole_requests(then: Image, after: Image, broker: Broker, sender: Sender) -> list[ControlRequest]:
+    """All there is, for a broker that knows what there was `then`."""
+    batch = _Batch(sender, _present(after.brokers))
+    return [
+        *missed_requests(then, after, broker, sender),
+        *batch.for_starting(list(_everything(then, after)), (broker.id,)),
+    ]
 
 
 def _present(brokers: Brokers) -> dict[NodeId, Broker]:
