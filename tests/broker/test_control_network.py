@@ -50,19 +50,19 @@ TOLD: dict[str, Any] = {"control_requests": True, "host": "127.0.0.1", "port": 0
 VERSIONS = {LeaderAndIsrRequest: 2, UpdateMetadataRequest: 5, StopReplicaRequest: 1}
 
 
-def told(bootstrap: str, broker_id: int) -> sync.Membership:
+def told(bootstrap: str, broker_id: int, **options: Any) -> sync.Membership:
     """A member that is told what it leads, at a port of its own."""
-    return join(bootstrap, broker_id, **TOLD)
+    return join(bootstrap, broker_id, **TOLD, **options)
 
 
 @contextmanager
-def three_told(root: Path) -> Iterator[tuple[Trio, list[sync.Membership]]]:
+def three_told(root: Path, **options: Any) -> Iterator[tuple[Trio, list[sync.Membership]]]:
     """Three controllers, and three members that they tell."""
     with (
-        three_controllers(root, older_brokers=True) as nodes,
-        told(bootstrap_of(nodes), 7) as seven,
-        told(bootstrap_of(nodes), 8) as eight,
-        told(bootstrap_of(nodes), 9) as nine,
+        three_controllers(root, older_brokers=True, **options) as nodes,
+        told(bootstrap_of(nodes), 7, **options) as seven,
+        told(bootstrap_of(nodes), 8, **options) as eight,
+        told(bootstrap_of(nodes), 9, **options) as nine,
     ):
         members = [seven, eight, nine]
         for each in members:
@@ -131,8 +131,9 @@ def register(bootstrap: str, broker_id: int) -> int:
     return answer.broker_epoch
 
 
-def test_each_learns_what_it_leads_and_nobody_reads_the_log(tmp_path: Path) -> None:
-    with three_told(tmp_path) as (nodes, (seven, eight, nine)):
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+def test_each_learns_what_it_leads_and_nobody_reads_the_log(tmp_path: Path, kernels: str) -> None:
+    with three_told(tmp_path, kernels=kernels) as (nodes, (seven, eight, nine)):
         bootstrap = bootstrap_of(nodes)
         create_topic(bootstrap, "a", 7, 8)
         create_topic(bootstrap, "b", 8, 9)

@@ -77,6 +77,8 @@ def control_requests(before: Image, after: Image, sender: Sender) -> list[Contro
     brokers = broker_changes(before.brokers, after.brokers)
     starting = (*brokers.bounced, *brokers.new)
     live = _present(after.brokers)
+    if all(broker_info_version(each) is None for each in live.values()):
+        return []  # they all read the log
     stayed = {each: broker for each, broker in live.items() if each not in starting}
     changes = list(_changes(before, after))
     with_start = [change for change in changes if _names(change, starting)]
