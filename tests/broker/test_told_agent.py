@@ -225,6 +225,13 @@ def test_if_it_has_lost_its_place_it_asks_again_with_its_newer_epoch() -> None:
     assert (member.state, member.agent.view.reason) == (State.GONE, "let go by the controller")
 
 
+def test_what_it_handed_over_under_its_former_epoch_counts_no_more() -> None:
+    member = online().stop().shut_down(40).wait(50 * MS)
+    refused = MetadataHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+    member.answer(refused).wait(100 * MS).register(50)
+    assert member.shut_down(50, ErrorCode.BROKER_NOT_AVAILABLE).state is State.GONE
+
+
 def test_not_registered_again_in_time_it_goes_by_itself() -> None:
     member = online().stop(5 * SECOND).shut_down(40, ErrorCode.STALE_BROKER_EPOCH)
     member.wait(100 * MS).refuse_registration()

@@ -207,6 +207,24 @@ def test_after_a_silence_the_same_is_sent_again_on_another_connection() -> None:
     assert again == first
 
 
+def test_one_that_cannot_be_reached_is_tried_less_and_less_often_and_never_given_up() -> None:
+    controller = Controller()
+    controller.activate(2, 9092)
+    role, waits = controller.rig.replica.controller, []
+    assert role is not None
+    for _ in range(8):
+        controller.rig.pass_time(1)
+        for connection in controller.rig.transport.begun:
+            lose_connection(controller, connection)
+        controller.rig.transport.begun.clear()
+        controller.rig.pass_time(1)
+        waits.append(role._channels.deadline_us - controller.rig.now_us)
+        controller.rig.pass_time(waits[-1])
+    assert waits == sorted(waits)
+    assert (waits[0] < 60 * MS, waits[-1] > 900 * MS) == (True, True)
+    assert controller.tell_all(9092) == [("update", []), ("lead", [])]
+
+
 def test_one_that_cannot_be_reached_holds_up_nobody() -> None:
     controller = Controller()
     controller.activate(2, 9092)
@@ -346,6 +364,9 @@ def test_who_follows_the_log_or_has_no_listener_for_it_is_told_nothing() -> None
     controller.register(3, 9093, version=None)
     controller.rig.pass_time(1_000 * MS)
     assert controller.rig.transport.begun == []
+    role = controller.rig.replica.controller
+    assert role is not None
+    assert role._channels.deadline_us == -1, "nothing waits for them"
 
 
 def test_where_older_brokers_are_not_heard_nobody_is_told_anything() -> None:

@@ -103,8 +103,7 @@ class ControlChannels:
     # --- the lead -----------------------------------------------------------------------------------------------------
 
     def begin(self, node_id: NodeId, epoch: Epoch) -> None:
-        """This node's lead, of this epoch, begins: nobody has been told anything."""
-        self.lose()
+        """This node's lead, of this epoch, begins, after any former one was lost: nobody has been told anything."""
         if self._is_wanted:
             self._sender = Sender(node_id, epoch, INTER_BROKER_LISTENER)
 
