@@ -11,7 +11,8 @@ from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.connection import Connection, Deadline
 from fastquorum.kernels import load
 from fastquorum.node.settings import from_arguments
-from fastquorum.wire import ErrorCode
+from fastquorum.types import Endpoint
+from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, Trio
 
@@ -34,8 +35,8 @@ def one_controller(root: Path, **options: Any) -> Iterator[str]:
 
 
 @contextmanager
-def three_controllers(root: Path) -> Iterator[Trio]:
-    nodes = Trio(root, **CONTROLLER)
+def three_controllers(root: Path, **options: Any) -> Iterator[Trio]:
+    nodes = Trio(root, **{**CONTROLLER, **options})
     try:
         nodes.open(1, 2, 3)
         nodes.ready()
@@ -72,16 +73,27 @@ def is_fenced(view: View, broker_id: int) -> bool:
     return broker is not None and broker.fenced
 
 
+def controller_of(bootstrap: str) -> Endpoint:
+    """Where the active one is."""
+    endpoints: Any = from_arguments({"bootstrap": bootstrap})["bootstrap"]
+    with QuorumClient(endpoints, load("pure")) as client:
+        return client.controller(Deadline(WAIT_S)).endpoint
+
+
+def ask(at: Endpoint, message: Message, version: int) -> Message:
+    """By hand, on a connection of its own; the answer."""
+    connection = Connection(at, Deadline(WAIT_S))
+    try:
+        return connection.request(message, version, Deadline(WAIT_S))
+    finally:
+        connection.close()
+
+
 def create_topic(bootstrap: str, name: str, *replicas: int) -> None:
     """One partition on these brokers; the first is to lead it."""
     topic = CreateTopicsRequest.CreatableTopic
     assigned = topic.CreatableReplicaAssignment(partition_index=0, broker_ids=list(replicas))
     made = topic(name=name, num_partitions=-1, replication_factor=-1, assignments=[assigned])
-    endpoints: Any = from_arguments({"bootstrap": bootstrap})["bootstrap"]
-    with QuorumClient(endpoints, load("pure")) as client:
-        at = client.controller(Deadline(WAIT_S)).endpoint
-    connection = Connection(at, Deadline(WAIT_S))
-    answer = connection.request(CreateTopicsRequest(topics=[made]), 7, Deadline(WAIT_S))
-    connection.close()
+    answer = ask(controller_of(bootstrap), CreateTopicsRequest(topics=[made]), 7)
     assert isinstance(answer, CreateTopicsResponse)
     assert answer.topics[0].error_code == ErrorCode.NONE, answer

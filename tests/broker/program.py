@@ -1,18 +1,24 @@
-"""A program that joins, in a process of its own: `python -m tests.broker.program BOOTSTRAP BROKER_ID`.
+"""A program that joins, in a process of its own: `python -m tests.broker.program BOOTSTRAP BROKER_ID [told]`.
 
 It says what happens as JSON lines, and on the line `act` it does what a holder does: it checks, and says under which
-epoch it acts, or why it may not. SIGTERM makes it leave its block, and so go in good order.
+epoch it acts, or why it may not; on `held`, which partitions it leads and which it follows. `told`: it is told that by
+control requests. SIGTERM makes it leave its block, and so go in good order.
 """
 
 import json
 import signal
 import sys
 import threading
+from typing import Any
 
 from fastquorum import sync
 from fastquorum.errors import FastQuorumError
+from fastquorum.types import Uuid
 from tests.broker.clusters import join
 
+DIRECTORY = Uuid(b"d" * 16)
+"""The same in every run: what lay there is there again."""
+TOLD: dict[str, Any] = {"control_requests": True, "host": "127.0.0.1", "port": 0, "log_dirs": [DIRECTORY]}
 _guard = threading.Lock()
 
 
@@ -24,6 +30,15 @@ def say(event: str, **fields: object) -> None:
 def tell(membership: sync.Membership) -> None:
     for view in membership.changes():
         say("state", state=view.state, epoch=view.epoch, reason=view.reason)
+        if view.told is not None:
+            held(membership)
+
+
+def held(membership: sync.Membership) -> None:
+    named: dict[bool, list[str]] = {True: [], False: []}
+    for each in membership.partitions():
+        named[each.is_leader].append(f"{each.topic}-{each.partition}")
+    say("held", leads=named[True], follows=named[False])
 
 
 def act(membership: sync.Membership, epoch: int) -> None:
@@ -35,13 +50,16 @@ def act(membership: sync.Membership, epoch: int) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with join(sys.argv[1], int(sys.argv[2])) as membership:
+    is_told = "told" in sys.argv[3:]
+    with join(sys.argv[1], int(sys.argv[2]), **(TOLD if is_told else {})) as membership:
         threading.Thread(target=tell, args=(membership,)).start()
         epoch = membership.wait_active()
-        say("active", epoch=epoch)
+        say("active", epoch=epoch, ports=[each.port for each in membership.listeners])
         for line in sys.stdin:
             if line.strip() == "act":
                 act(membership, epoch)
+            elif line.strip() == "held":
+                held(membership)
 
 
 if __name__ == "__main__":

@@ -129,3 +129,12 @@ def test_registered_again_it_is_told_everything_anew() -> None:
 def test_a_generation_that_falls_is_a_bug() -> None:
     with pytest.raises(AssertionError):
         gate().registered(EPOCH - 1)
+
+
+def test_what_waits_on_a_connection_that_is_gone_is_forgotten_and_what_came_behind_it_goes_on() -> None:
+    broker = gate()
+    broker.offer(1, stop(EPOCH + 1))
+    behind = lead(EPOCH)
+    assert broker.offer(2, behind) == []
+    assert broker.forget(1) == [Act(2, behind, is_first=True)]
+    assert broker.registered(EPOCH + 1) == []

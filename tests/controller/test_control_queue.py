@@ -23,6 +23,7 @@ def test_one_at_a_time_in_order_and_again_until_it_is_answered() -> None:
     assert queue.next(1) is second, "that was said twice"
     queue.answered(second, ErrorCode.NONE)
     assert queue.next(1) is None
+    assert queue.waiting == ()
 
 
 def test_what_is_refused_for_its_epoch_is_not_sent_again_nor_what_waits_for_the_same_process() -> None:
@@ -32,6 +33,18 @@ def test_what_is_refused_for_its_epoch_is_not_sent_again_nor_what_waits_for_the_
     queue.answered(first, ErrorCode.STALE_BROKER_EPOCH)
     assert queue.next(1) is newer
     assert queue.next(2) is other
+    assert queue.waiting == (1, 2)
+
+
+def test_a_queue_that_is_cut_keeps_what_may_be_under_way() -> None:
+    queue, (first, second, third) = ControlQueue(), requests(5, 5, 5)
+    queue.add([first, second, third])
+    assert (queue.count(1), queue.count(2)) == (3, 0)
+    queue.cut(1)
+    queue.cut(2)
+    assert (queue.next(1), queue.count(1)) == (first, 1)
+    queue.answered(first, ErrorCode.NONE)
+    assert queue.waiting == ()
 
 
 def test_what_is_meant_for_a_process_that_is_known_to_be_gone_is_not_sent() -> None:

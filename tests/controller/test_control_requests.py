@@ -7,6 +7,7 @@ from fastquorum.controller.control_requests import (
     Sender,
     broker_changes,
     control_requests,
+    missed_requests,
 )
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.registrations import Listener, broker_record
@@ -303,3 +304,19 @@ def test_a_process_that_is_reached_elsewhere_is_told_of() -> None:
     moved = controller.broker(1)._replace(listeners=(Listener("PLAINTEXT", "h2", 9, 0),))
     controller.write(broker_record(moved, controller.state.level))
     assert gist(controller.told()) == [(each, "update", []) for each in (1, 2, 3)]
+
+
+def test_of_a_process_that_was_away_what_it_held_and_is_gone_is_stopped() -> None:
+    controller = three()
+    controller.topic([1, 2], name="kept", topic_id=uuid(2))
+    controller.topic([2], name="others", topic_id=uuid(3))
+    then = controller.state.image
+    assert missed_requests(then, then, controller.broker(1), SENDER) == []
+    controller.write(RemoveTopicRecord(topic_id=TOPIC_ID), RemoveTopicRecord(topic_id=uuid(3)))
+    controller.topic([3], topic_id=uuid(4))
+    told = missed_requests(then, controller.state.image, controller.broker(1), SENDER)
+    assert gist(told) == [(1, "delete", ["t-0", "t-1"]), (1, "update", ["others-0", "t-0", "t-1"])]
+    updated = told[1].message
+    assert isinstance(updated, UpdateMetadataRequest)
+    leaders = [each.leader for topic in updated.topic_states for each in topic.partition_states]
+    assert leaders == [LEADER_DURING_DELETE] * 3

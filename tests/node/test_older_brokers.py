@@ -22,7 +22,7 @@ from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 from fastquorum.wire.inter_broker import ControlledShutdownRequest, ControlledShutdownResponse
 from tests.lane.builders import CLUSTER
 from tests.node.rig import Rig
-from tests.node.test_controller_role import leader, registration
+from tests.node.test_controller_role import SESSION, leader, registration
 from tests.node.test_first_records import LEVELS
 
 ASKED: list[tuple[Message, int]] = [
@@ -118,6 +118,23 @@ def test_a_shutdown_is_answered_and_the_broker_is_on_its_way() -> None:
     assert isinstance(answer, ControlledShutdownResponse)
     assert (answer.error_code, answer.remaining_partitions) == (0, [])
     assert not is_active(rig)
+
+
+@pytest.mark.parametrize("says_more", [True, False])
+def test_a_wish_to_go_is_a_sign_of_life(says_more: bool) -> None:
+    """As a heartbeat is: whoever asks still, while its leaders move, is not taken for dead."""
+    rig = older().lead()
+    incarnation_id = join(rig, 5)
+    rig.ask(rig.accept(), MetadataHeartbeatRequest(broker_id=1, incarnation_id=incarnation_id, target_state=2), 0)
+    rig.sync()
+    for _ in range(3):
+        rig.pass_time(SESSION // 2)
+        if says_more:
+            rig.ask(rig.accept(), ControlledShutdownRequest(broker_id=1, broker_epoch=incarnation_id), 2)
+        rig.sync()
+    role = rig.replica._controller
+    assert role is not None
+    assert role.replay.image.brokers[1].fenced is not says_more
 
 
 def test_a_refusal_says_why_and_writes_nothing() -> None:

@@ -18,9 +18,12 @@ from fastquorum.node.peers import (
     NoAnswer,
     PeerEvent,
     Peers,
+    Purpose,
 )
+from fastquorum.types import Endpoint
 from fastquorum.wire import ApiKey, ErrorCode, Message, decode_request, encode_response, frames_of
 from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
+from fastquorum.wire.inter_broker import UpdateMetadataRequest
 from fastquorum.wire.quorum import VoteRequest, VoteResponse
 from tests.node.rig import FakeTransport, Rig, endpoint
 
@@ -284,3 +287,14 @@ def test_a_node_that_moved_is_reached_at_its_new_address() -> None:
     outside.peers.request(2, moved, 2, vote_request(), outside.now_us)
     assert old not in outside.transport.open
     assert moved in outside.transport.open.values()
+
+
+def test_what_a_broker_is_told_goes_by_a_link_of_its_own_whatever_its_id() -> None:
+    outside = Outside()
+    assert outside.request(1) == []
+    broker = Endpoint("PLAINTEXT", "b", 9092)
+    told = UpdateMetadataRequest(broker_epoch=5)
+    assert outside.peers.request(2, broker, 2, told, outside.now_us, Purpose.CONTROL) == []
+    assert list(outside.transport.open.values()) == [endpoint(2), broker]
+    outside.peers.hang_up(Purpose.CONTROL)
+    assert list(outside.transport.open.values()) == [endpoint(2)]

@@ -1,8 +1,8 @@
 """The agent of a program that is, or embeds, a broker: membership, and fencing, from a controller quorum.
 
 `join` (asyncio; `fastquorum.sync.join` for threads) registers with the controllers, ours or Kafka 4.3's, beats, follows
-the metadata log, fences itself in time and goes in good order. `lifecycle` says what is guaranteed. Everything but `io`
-is sans-IO. Source: KIP-343, KIP-631.
+the metadata log, fences itself in time and goes in good order. `lifecycle` says what is guaranteed; `told_agent` what
+differs for one that is told by control requests. Everything but `io` is sans-IO. Source: KIP-343, KIP-380, KIP-631.
 """
 
 import importlib
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fastquorum.broker.options import JoinOptions
     from fastquorum.broker.partitions import HeldPartition
     from fastquorum.broker.states import State
+    from fastquorum.broker.told import Told
     from fastquorum.controller.image.registrations import Listener
 
 _EXPORTS: Final = {
@@ -25,6 +26,7 @@ _EXPORTS: Final = {
     "Membership": "fastquorum.broker.io.membership",
     "ServedPartition": "fastquorum.broker.cluster",
     "State": "fastquorum.broker.states",
+    "Told": "fastquorum.broker.told",
     "View": "fastquorum.broker.agent",
     "join": "fastquorum.broker.io.membership",
 }
@@ -37,6 +39,7 @@ __all__ = [
     "Membership",
     "ServedPartition",
     "State",
+    "Told",
     "View",
     "join",
 ]

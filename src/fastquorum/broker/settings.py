@@ -62,7 +62,8 @@ class MemberConfig:
     fetch_bytes_max: int = 256 * 1024
     """Taken in at one turn: heartbeats must not wait for more."""
     metadata_heartbeats: bool = False
-    """It beats as KIP-343 has it: our controllers only, and only where `older.brokers.enable` is true."""
+    """It beats as KIP-343 has it: our controllers only, and only where `older.brokers.enable` is true. They try to tell
+    it by control requests, too, if it has a PLAINTEXT listener; it need not hear them."""
     control_requests: bool = False
     """It follows no metadata log: as KIP-380 has it, the controller tells it by LeaderAndIsr, UpdateMetadata and
     StopReplica what it is to know, at a port of its own. It beats as KIP-343 has it, and goes by ControlledShutdown.

@@ -35,6 +35,16 @@ class ControlQueue:
         """Whom there is something to send to."""
         return tuple(self._queues)
 
+    def count(self, broker_id: NodeId) -> int:
+        """How much there is to send to a broker."""
+        return len(self._queues.get(broker_id, ()))
+
+    def cut(self, broker_id: NodeId) -> None:
+        """Only what may be under way is sent still; the rest is not."""
+        queue = self._queues.get(broker_id)
+        while queue and len(queue) > 1:
+            queue.pop()
+
     def answered(self, sent: ControlRequest, code: int) -> None:
         """The broker has answered what was sent: it is not sent again, whatever the answer. If it was refused for its
         broker epoch, neither is anything else that is meant for the same process."""

@@ -77,6 +77,8 @@ def control_requests(before: Image, after: Image, sender: Sender) -> list[Contro
     brokers = broker_changes(before.brokers, after.brokers)
     starting = (*brokers.bounced, *brokers.new)
     live = _present(after.brokers)
+    if all(broker_info_version(each) is None for each in live.values()):
+        return []  # they all read the log
     stayed = {each: broker for each, broker in live.items() if each not in starting}
     changes = list(_changes(before, after))
     with_start = [change for change in changes if _names(change, starting)]
@@ -92,11 +94,24 @@ def control_requests(before: Image, after: Image, sender: Sender) -> list[Contro
 
 
 def missed_requests(then: Image, after: Image, broker: Broker, sender: Sender) -> list[ControlRequest]:
-    """What is gone that a broker was told of, which was away since `then` and is the same process still: it stops what
-    it held, and forgets the rest. What there is now it is told as whoever starts is."""
-    gone = [each for each in _changes(then, after) if each.after is None or _left(each, broker.id)]
+    """What is gone that a broker was told of, which has heard nothing since `then` and is the same process still: it
+    stops what it held, and forgets the rest. What there is now it is told as whoever starts is."""
+    gone = [
+        each
+        for each in _changes(then, after)
+        if each.after is None or (each.before is not None and _left(each, broker.id))
+    ]
     batch = _Batch(sender, _present(after.brokers))
     return list(batch.for_all(gone, only={broker.id: broker})) if gone else []
+
+
+def whole_requests(then: Image, after: Image, broker: Broker, sender: Sender) -> list[ControlRequest]:
+    """All there is, for a broker that knows what there was `then`."""
+    batch = _Batch(sender, _present(after.brokers))
+    return [
+        *missed_requests(then, after, broker, sender),
+        *batch.for_starting(list(_everything(then, after)), (broker.id,)),
+    ]
 
 
 def _present(brokers: Brokers) -> dict[NodeId, Broker]:

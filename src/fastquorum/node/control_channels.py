@@ -6,9 +6,9 @@ request is under way to each broker, and is sent again, after a broken connectio
 until the process that it was meant for is known to be gone. All of it ends with the lead: the next controller tells
 everybody everything.
 
-A broker that was away under one epoch is not told what it missed in the meantime, only what there is now; so it is told
-first to stop what it held and holds no more. Must not know what records mean. Source: KIP-380; Kafka 3.9
-`ControllerChannelManager`.
+A broker that was away under one epoch, or did not answer while much changed, is not told what happened meanwhile, only
+what there is now; and before that, what it is to stop because it holds it no more. Must not know what records mean.
+Source: KIP-380; Kafka 3.9 `ControllerChannelManager`.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,16 @@ from typing import Final, Protocol
 from fastquorum.config import MS
 from fastquorum.controller.broker_info import broker_info_version
 from fastquorum.controller.control_queue import ControlQueue
-from fastquorum.controller.control_requests import ControlRequest, Sender, control_requests, missed_requests
+from fastquorum.controller.control_requests import (
+    ControlRequest,
+    Sender,
+    control_requests,
+    missed_requests,
+    whole_requests,
+)
 from fastquorum.controller.image import Image
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId
-from fastquorum.wire import Message
+from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.inter_broker import LeaderAndIsrResponse, StopReplicaResponse, UpdateMetadataResponse
 
 INTER_BROKER_LISTENER: Final = "PLAINTEXT"
@@ -29,6 +35,8 @@ INTER_BROKER_LISTENER: Final = "PLAINTEXT"
 AGAIN_US: Final = 50 * MS
 """From a request that was not answered to the same one again; twice as long after each that follows."""
 AGAIN_US_MAX: Final = 1_000 * MS
+WAITING_MAX: Final = 1_000
+"""For one broker. If there is more, it is told everything anew once it answers: what is to be told must not pile up."""
 NOT_SENT: Final = -1
 
 Heard = Callable[[Message | None], None]
@@ -55,6 +63,10 @@ class Line(Protocol):
 class _Channel:
     """To one broker that is to be told something."""
 
+    since: Image
+    """What it knows at least."""
+    is_cut: bool = False
+    """Too much was to be told: it is told everything anew, after what is under way."""
     sent: ControlRequest | None = None
     """Under way."""
     number: int = NOT_SENT
@@ -91,8 +103,7 @@ class ControlChannels:
     # --- the lead -----------------------------------------------------------------------------------------------------
 
     def begin(self, node_id: NodeId, epoch: Epoch) -> None:
-        """This node's lead, of this epoch, begins: nobody has been told anything."""
-        self.lose()
+        """This node's lead, of this epoch, begins, after any former one was lost: nobody has been told anything."""
         if self._is_wanted:
             self._sender = Sender(node_id, epoch, INTER_BROKER_LISTENER)
 
@@ -110,21 +121,46 @@ class ControlChannels:
         if sender is None or (image.brokers is before.brokers and image.topics is before.topics):
             return
         self._told = image
+        missed: list[ControlRequest] = []
         if image.brokers is not before.brokers:
+            missed = self._missed(before, image, sender)
             self._queue.registered(image.brokers)
-        requests = [*self._missed(before, image, sender), *control_requests(before, image, sender)]
-        self._queue.add(each for each in requests if self._endpoint(each.broker_id) is not None)
-        for broker_id in self._queue.waiting:
-            self._channels.setdefault(broker_id, _Channel())
+            self._drop_idle()
+        for request in (*missed, *control_requests(before, image, sender)):
+            self._add(request, before)
+
+    def _add(self, request: ControlRequest, before: Image) -> None:
+        """To be told. Its broker knows `before`, if nothing else waits for it."""
+        broker_id = request.broker_id
+        if self._endpoint(broker_id) is None:
+            return
+        channel = self._channels.setdefault(broker_id, _Channel(before))
+        if self._queue.count(broker_id) >= WAITING_MAX:
+            self._queue.cut(broker_id)
+            channel.is_cut = True
+        if not channel.is_cut:
+            self._queue.add([request])
+
+    def _tell_whole(self, broker_id: NodeId, channel: _Channel) -> None:
+        """It answers again."""
+        channel.is_cut = False
+        broker, sender = self._told.brokers.get(broker_id), self._sender
+        if broker is not None and not broker.fenced and sender is not None:
+            self._queue.add(whole_requests(channel.since, self._told, broker, sender))
+
+    def _drop_idle(self) -> None:
+        """Of those that nothing waits for. Another process of such a broker is not waited for because of this one."""
+        waiting = self._queue.waiting
+        for broker_id in [each for each in self._channels if each not in waiting]:
+            self._line.forget(self._channels.pop(broker_id).number)
 
     def _missed(self, before: Image, image: Image, sender: Sender) -> list[ControlRequest]:
         """What those are to stop that are back under the epoch under which they went away."""
-        if image.brokers is before.brokers:
-            return []
         for broker_id, broker in before.brokers.items():
             now = image.brokers.get(broker_id)
             if not broker.fenced and broker_info_version(broker) is not None and (now is None or now.fenced):
-                self._away[broker_id] = broker.epoch, before
+                channel = self._channels.get(broker_id)
+                self._away[broker_id] = broker.epoch, before if channel is None else channel.since
         missed: list[ControlRequest] = []
         for broker_id, (epoch, then) in sorted(self._away.items()):
             back = image.brokers.get(broker_id)
@@ -163,7 +199,7 @@ class ControlChannels:
             waiting = self._queue.next(broker_id)
             if channel.sent is not None and waiting is not channel.sent:  # whom it was meant for is gone
                 self._line.forget(channel.number)
-                self._channels[broker_id] = channel = _Channel()
+                self._channels[broker_id] = channel = _Channel(channel.since)
             if channel.has_failed or (channel.sent is not None and channel.at_us <= now_us):
                 self._fail(channel, now_us)
             if waiting is None:
@@ -180,7 +216,9 @@ class ControlChannels:
 
     def _send(self, request: ControlRequest, channel: _Channel, now_us: Micros) -> None:
         endpoint = self._endpoint(request.broker_id)
-        assert endpoint is not None, "it was reached by a listener when this was queued, and its process is the same"
+        if endpoint is None:  # it has registered again without
+            self._fail(channel, now_us)
+            return
         channel.sent = request
         channel.at_us = now_us + self._timeout_us
 
@@ -196,3 +234,5 @@ class ControlChannels:
             return
         channel.sent, channel.number, channel.at_us, channel.failures = None, NOT_SENT, 0, 0
         self._queue.answered(request, answer.error_code)
+        if channel.is_cut and answer.error_code != ErrorCode.STALE_BROKER_EPOCH:
+            self._tell_whole(request.broker_id, channel)

@@ -277,7 +277,7 @@ MEANINGS: Final = {
     "kernels": "native or pure",
     "controller": "true: brokers register here, and what they ask for is decided by the node that leads",
     "session_timeout_us": "a controller fences a broker that is silent for this long",
-    "older_brokers": "true: a controller also hears brokers of KIP-343 and KIP-380, which no Kafka of today is",
+    "older_brokers": "true: a controller also hears brokers of KIP-343 and KIP-380, and tells these what they lead",
     "metrics": "HOST:PORT that serves /metrics, /healthz and /readyz by HTTP (default: nowhere)",
     "otel": "URL that metrics are pushed to by OTLP; empty: where OTEL_EXPORTER_OTLP_ENDPOINT says (default: nowhere)",
     "election_timeout_us": "an election waits this long, plus a random part below the same again",
