@@ -90,6 +90,22 @@ def test_a_broker_that_leaves_or_is_cordoned_is_given_nothing() -> None:
     assert {each.leader for each in controller.state.image.topics.named("t").partitions} == {3}  # type: ignore[union-attr]
 
 
+def test_a_broker_that_has_left_is_a_replica_and_not_in_sync() -> None:
+    """While brokers are restarted one after another topics can still be made."""
+    controller = three()
+    controller.topic([1, 2], name="held", topic_id=uuid(9))
+    controller.beat_all()
+    controller.beat(1, want_shut_down=True)
+    controller.beat_all()
+    assert controller.beat(1, want_shut_down=True).should_shut_down
+    assert controller.broker(1).in_controlled_shutdown
+    (made,) = create(controller, topic(replicas=3))
+    assert made.error_code == 0
+    for partition in controller.state.image.topics.named("t").partitions:  # type: ignore[union-attr]
+        assert sorted(partition.replicas) == [1, 2, 3]
+        assert sorted(partition.isr) == [2, 3]
+
+
 def test_defaults_are_the_controllers() -> None:
     controller = three(num_partitions=5, default_replication_factor=2)
     (made,) = create(controller, topic(partitions=-1, replicas=-1))
