@@ -138,7 +138,7 @@ def test_to_validate_writes_nothing() -> None:
         (topic("x" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, "longer than 249"),
         (topic("a_b"), ErrorCode.INVALID_TOPIC_EXCEPTION, "collides with existing topic: a.b"),
         (topic("a.b"), ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'a.b' already exists."),
-        (topic("__cluster_metadata"), ErrorCode.INVALID_TOPIC_EXCEPTION, "prohibited"),  # K62
+        (topic("__cluster_metadata"), ErrorCode.INVALID_REQUEST, "prohibited"),  # K62
         (topic(partitions=0), ErrorCode.INVALID_PARTITIONS, "non-positive"),
         (topic(partitions=-2), ErrorCode.INVALID_PARTITIONS, "non-positive"),
         (topic(replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),

@@ -85,7 +85,7 @@ def _check_name(state: ControllerState, name: str, alike: Mapping[str, str]) -> 
             "than ASCII alphanumerics, '.', '_' and '-'",
         )
     if name == TOPIC_NAME:
-        raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Creation of internal topic {name} is prohibited.")
+        raise TopicFault(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     if state.image.topics.named(name) is not None:
         raise TopicFault(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     other = alike.get(name.replace(".", "_")) if "." in name or "_" in name else None
