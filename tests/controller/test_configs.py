@@ -63,6 +63,20 @@ OK = [(ErrorCode.NONE, None)]
 # --- one by one -------------------------------------------------------------------------------------------------------
 
 
+def test_what_is_set_for_the_controllers_own_node_counts_for_topics() -> None:
+    """Kafka's `getTopicConfig`: before every broker's default, and behind what the topic has itself."""
+    controller = two()
+    topic = controller.state.image.topics.named("t")
+    assert topic is not None
+    name = "unclean.leader.election.enable"
+    alter(controller, of(BROKER, "2", (SET, name, "true")))
+    assert not controller.state.allows_unclean_election(topic)
+    alter(controller, of(BROKER, "", (SET, name, "false")), of(BROKER, "1", (SET, name, "true")))
+    assert controller.state.allows_unclean_election(topic)
+    alter(controller, of(TOPIC, "t", (SET, name, "false")))
+    assert not controller.state.allows_unclean_election(topic)
+
+
 def test_a_value_is_set_and_taken_away() -> None:
     controller = two()
     assert alter(controller, of(TOPIC, "t", (SET, "retention.ms", "5"), (SET, "segment.ms", "7"))) == OK

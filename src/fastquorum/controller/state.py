@@ -157,8 +157,9 @@ class ControllerState:
         return next((each for _, each in sorted(self.image.brokers.items()) if directory in each.directories), None)
 
     def topic_setting(self, topic_name: str, name: str) -> str | None:
-        """As it was set for the topic, or as every broker's default."""
-        for resource in (Resource(ResourceType.TOPIC, topic_name), Resource(ResourceType.BROKER, "")):
+        """As it was set for the topic, for this node, or as every broker's default."""
+        places = (ResourceType.TOPIC, topic_name), (ResourceType.BROKER, str(self.node_id)), (ResourceType.BROKER, "")
+        for resource in (Resource(*place) for place in places):
             values = self.image.configs.get(resource)
             if values is not None and name in values:
                 return values[name]
