@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fastquorum.controller.image import EMPTY
 from fastquorum.controller.requests import decide, refused
 from fastquorum.controller.topic_configs import TOPIC_CONFIGS, config_fault
 from fastquorum.types import ZERO_UUID
@@ -163,6 +164,29 @@ def test_a_topic_that_cannot_be(asked: Asked, code: ErrorCode, text: str) -> Non
     (refused_,) = create(controller, asked)
     assert (refused_.error_code, len(controller.records)) == (code, count)
     assert text in refused_.error_message
+
+
+def test_names_are_told_apart_by_what_is_there_now() -> None:
+    """`a.b` and `a_b` are one to metrics; whoever is gone is in nobody's way."""
+    controller = three()
+    codes = [create(controller, topic(name))[0].error_code for name in ("a.b", "a_b", "ab", "c_d", "c.d")]
+    assert codes == [0, 17, 0, 0, 17]
+    ask(controller, DeleteTopicsRequest(topic_names=["a.b"]), 5)
+    assert [create(controller, topic(name))[0].error_code for name in ("a_b", "a.b")] == [0, 17]
+    controller.fail_over()
+    assert [create(controller, topic(name))[0].error_code for name in ("a.b", "c.d", "e.f")] == [17, 17, 0]
+
+
+def test_a_name_is_not_compared_with_all_there_are() -> None:
+    """A hundred times as many topics, and the same work: a name is looked up, not looked for."""
+    controller = three()
+    create(controller, topic("first.one"))
+    state = controller.state
+    held, state.image = state.image, EMPTY
+    try:
+        assert [state.alike.taken(name) for name in ("first_one", "other_one", "plain")] == ["first.one", None, None]
+    finally:
+        state.image = held
 
 
 def test_one_that_cannot_be_does_not_keep_the_others() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from fastquorum.controller.alike import AlikeNames
 from fastquorum.controller.broker_info import is_legacy
 from fastquorum.controller.heartbeats import Heartbeats
 from fastquorum.controller.image import Image
@@ -90,6 +91,7 @@ class ControllerState:
         self.next_offset = next_offset
         """Of the next record that is appended."""
         self.index: Final = PartitionIndex(lambda: self.image.topics)
+        self.alike: Final = AlikeNames(lambda: self.image.topics)
         self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us)
         for broker in image.brokers.values():
             if self.is_exempt(broker):
@@ -122,6 +124,7 @@ class ControllerState:
         assert base_offset == self.next_offset, "something else was written meanwhile"
         for topic_id, number, before, after in editor.partition_changes():
             self.index.update(topic_id, number, before, after)
+        self.alike.update(*editor.name_changes())
         self.image = editor.finish()
         self.next_offset = base_offset + len(records)
         for offset, record in enumerate(records, base_offset):
