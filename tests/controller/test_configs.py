@@ -85,6 +85,22 @@ def test_a_value_is_set_and_taken_away() -> None:
     assert held(controller, TOPIC, "t") == {"segment.ms": "7"}
 
 
+def test_values_that_a_topic_cannot_have_together_are_refused() -> None:
+    """Kafka's `LogConfig.validateValues`: of all that the topic would have, not of what is changed."""
+    controller = two()
+    least, most = "min.compaction.lag.ms", "max.compaction.lag.ms"
+    assert alter(controller, of(TOPIC, "t", (SET, least, " 5 "), (SET, most, "5"))) == OK
+    for change in ((SET, most, "4"), (SET, least, "6")):
+        ((code, text),) = alter(controller, of(TOPIC, "t", change))
+        assert (code, controller.written) == (ErrorCode.INVALID_CONFIG, [])
+        assert text is not None
+        assert "is above" in text
+    assert alter(controller, of(TOPIC, "t", (SET, most, "4"), (DELETE, least))) == OK
+    only = [Replaced.AlterableConfig(name=least, value="6")]
+    request = AlterConfigsRequest(resources=[Replaced(resource_type=TOPIC, resource_name="t", configs=only)])
+    assert controller.decide(configs.alter_configs(controller.state, request)).responses[0].error_code == 0
+
+
 def test_what_is_so_already_is_not_written() -> None:
     controller = two()
     alter(controller, of(TOPIC, "t", (SET, "retention.ms", "5")))

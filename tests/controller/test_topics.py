@@ -146,6 +146,11 @@ def test_to_validate_writes_nothing() -> None:
         (topic(replicas=5), ErrorCode.INVALID_REPLICATION_FACTOR, "5 time(s)"),
         (topic(nonsense="1"), ErrorCode.INVALID_CONFIG, "Unknown topic config name: nonsense"),
         (topic(retention_ms="soon"), ErrorCode.INVALID_CONFIG, "Invalid value soon"),
+        (
+            topic(min_compaction_lag_ms="2", max_compaction_lag_ms="1"),
+            ErrorCode.INVALID_CONFIG,
+            "min.compaction.lag.ms (2) is above max.compaction.lag.ms (1)",
+        ),
         (chosen([1], replication_factor=1), ErrorCode.INVALID_REQUEST, "replication factor was not set to -1"),
         (chosen([1], num_partitions=1), ErrorCode.INVALID_REQUEST, "numPartitions was not set to -1"),
         (chosen([]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "empty replica list"),

@@ -14,7 +14,7 @@ from fastquorum.controller.image.partition import partition_record
 from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.placement import PlacementError, Random, place
 from fastquorum.controller.state import ControllerState
-from fastquorum.controller.topic_configs import config_fault
+from fastquorum.controller.topic_configs import config_fault, configs_conflict
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, NodeId, Uuid
 from fastquorum.wire.cluster_records import ConfigRecord
 from fastquorum.wire.error_codes import ErrorCode
@@ -112,11 +112,14 @@ def _configs(asked: _Asked) -> list[ConfigRecord]:
     if without:
         raise TopicFault(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without)}")
     records = []
-    for name, value in {each.name: each.value or "" for each in asked.configs}.items():
+    values = {each.name: each.value or "" for each in asked.configs}
+    for name, value in values.items():
         fault = config_fault(name, value)
         if fault:
             raise TopicFault(ErrorCode.INVALID_CONFIG, fault)
         records.append(ConfigRecord(resource_type=_TOPIC, resource_name=asked.name, name=name, value=value))
+    if conflict := configs_conflict(values):
+        raise TopicFault(ErrorCode.INVALID_CONFIG, conflict)
     return records
 
 
