@@ -9,6 +9,7 @@ from fastquorum.controller.configs import Operation
 from fastquorum.controller.requests import refused
 from fastquorum.wire import decode, encode
 from fastquorum.wire.broker_records import RegisterControllerRecord
+from fastquorum.wire.cluster_records import ConfigRecord
 from fastquorum.wire.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -83,6 +84,19 @@ def test_a_value_is_set_and_taken_away() -> None:
     assert held(controller, TOPIC, "t") == {"retention.ms": "5", "segment.ms": "7"}
     assert alter(controller, of(TOPIC, "t", (DELETE, "retention.ms"))) == OK
     assert held(controller, TOPIC, "t") == {"segment.ms": "7"}
+
+
+def test_what_a_broker_does_not_have_is_taken_away_as_kafka_does() -> None:
+    """It is said to it, and refused where it may not be touched, set or not."""
+    controller = two()
+    assert alter(controller, of(BROKER, "1", (DELETE, "log.cleaner.threads"))) == OK
+    (record,) = controller.written
+    assert isinstance(record, ConfigRecord)
+    assert (record.resource_name, record.name, record.value) == ("1", "log.cleaner.threads", None)
+    controller = two(elr=True)
+    ((code, text),) = alter(controller, of(BROKER, "1", (DELETE, "min.insync.replicas")))
+    assert (code, controller.written) == (ErrorCode.INVALID_CONFIG, [])
+    assert text == "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
 
 
 def test_values_that_a_topic_cannot_have_together_are_refused() -> None:

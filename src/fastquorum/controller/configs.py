@@ -132,7 +132,7 @@ def _of_one(state: ControllerState, resource: Resource, asked: Any, change: _Cha
     wanted = change.wanted(resource, asked, present)
     for name, value in wanted.items():
         # A broker looks at its files again when its configuration is set anew, be it to the same.
-        if value != present.get(name) or (resource.type == ResourceType.BROKER and value is not None):
+        if value != present.get(name) or resource.type == ResourceType.BROKER:
             _check_value(state, resource, name, value)
             if name == CORDONED_LOG_DIRS and resource.type == ResourceType.BROKER and not change.is_forwarded:
                 _check_cordoned(present.get(name, ""), value or "")
