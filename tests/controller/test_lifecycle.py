@@ -73,6 +73,20 @@ def test_the_last_one_in_sync_stays_there_without_leading() -> None:
     assert (controller.partition().leader, controller.partition().isr) == (2, (2,))
 
 
+def test_after_a_fail_over_a_broker_must_have_read_its_registration_still() -> None:
+    """C8: its epoch is the offset of the first record that came with it, which took its former self out of an ISR."""
+    controller = Controller()
+    controller.start(1, 2)
+    controller.topic([1, 2])
+    controller.wait(SESSION_S + 1)
+    controller.beat(1)
+    epoch = controller.register(2, incarnation=2)
+    assert controller.records[epoch + 1] == controller.records[-1], "the registration is the second record"
+    controller.fail_over()
+    assert controller.beat(2, current_metadata_offset=epoch).is_fenced
+    assert not controller.beat(2, current_metadata_offset=epoch + 1).is_fenced
+
+
 def test_after_a_fail_over_whoever_was_alive_has_a_whole_session() -> None:
     """C8: no fencing storm."""
     controller = Controller()

@@ -92,7 +92,7 @@ class ControllerState:
         """Of the next record that is appended."""
         self.index: Final = PartitionIndex(lambda: self.image.topics)
         self.alike: Final = AlikeNames(lambda: self.image.topics)
-        self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us)
+        self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us, next_offset - 1)
         for broker in image.brokers.values():
             if self.is_exempt(broker):
                 self.heartbeats.exempt(broker.id)
