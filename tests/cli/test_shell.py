@@ -206,9 +206,9 @@ def test_a_quota_is_named_by_whom_it_is_for(printed: Printed) -> None:
 
 
 def test_a_default_configuration_has_no_name(printed: Printed) -> None:
-    records = [ConfigRecord(resource_type=kind, resource_name=name, name="k", value="v") for kind, name in
-               ((4, ""), (4, "1"), (2, "t"), (32, "g"), (99, "x"))]  # fmt: skip
-    names = ["BROKER", "BROKER:1", "GROUP:g", "TOPIC:t", "UNKNOWN:x"]
+    records = [ConfigRecord(resource_type=kind, resource_name=name, name=key, value="1") for kind, name, key in
+               ((4, "", "k"), (4, "1", "k"), (2, "t", "retention.ms"), (32, "g", "share.isolation.level"))]  # fmt: skip
+    names = ["BROKER", "BROKER:1", "GROUP:g", "TOPIC:t"]
     assert printed("ls", "/image/configs", records=tuple(records)).splitlines() == names
 
 

@@ -265,7 +265,12 @@ def check(state: ControllerState, before: Image) -> None:
             assert former.epoch == broker.epoch, f"C4: {broker_id} has a new epoch, and is the same"
     anew = PartitionIndex(lambda: image.topics)
     for broker_id in (*image.brokers, -1):
-        for of_broker in (PartitionIndex.in_sync, PartitionIndex.led, PartitionIndex.eligible):
+        for of_broker in (
+            PartitionIndex.in_sync,
+            PartitionIndex.led,
+            PartitionIndex.eligible,
+            PartitionIndex.leaderless_on,
+        ):
             assert set(of_broker(state.index, broker_id)) == set(of_broker(anew, broker_id)), of_broker.__name__
     for which in ("leaderless", "imbalanced", "moving"):
         assert set(getattr(state.index, which)) == set(getattr(anew, which)), which

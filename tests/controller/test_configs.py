@@ -9,6 +9,7 @@ from fastquorum.controller.configs import Operation
 from fastquorum.controller.requests import refused
 from fastquorum.wire import decode, encode
 from fastquorum.wire.broker_records import RegisterControllerRecord
+from fastquorum.wire.cluster_records import ConfigRecord
 from fastquorum.wire.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -63,12 +64,55 @@ OK = [(ErrorCode.NONE, None)]
 # --- one by one -------------------------------------------------------------------------------------------------------
 
 
+def test_what_is_set_for_the_controllers_own_node_counts_for_topics() -> None:
+    """Kafka's `getTopicConfig`: before every broker's default, and behind what the topic has itself."""
+    controller = two()
+    topic = controller.state.image.topics.named("t")
+    assert topic is not None
+    name = "unclean.leader.election.enable"
+    alter(controller, of(BROKER, "2", (SET, name, "true")))
+    assert not controller.state.allows_unclean_election(topic)
+    alter(controller, of(BROKER, "", (SET, name, "false")), of(BROKER, "1", (SET, name, "true")))
+    assert controller.state.allows_unclean_election(topic)
+    alter(controller, of(TOPIC, "t", (SET, name, "false")))
+    assert not controller.state.allows_unclean_election(topic)
+
+
 def test_a_value_is_set_and_taken_away() -> None:
     controller = two()
     assert alter(controller, of(TOPIC, "t", (SET, "retention.ms", "5"), (SET, "segment.ms", "7"))) == OK
     assert held(controller, TOPIC, "t") == {"retention.ms": "5", "segment.ms": "7"}
     assert alter(controller, of(TOPIC, "t", (DELETE, "retention.ms"))) == OK
     assert held(controller, TOPIC, "t") == {"segment.ms": "7"}
+
+
+def test_what_a_broker_does_not_have_is_taken_away_as_kafka_does() -> None:
+    """It is said to it, and refused where it may not be touched, set or not."""
+    controller = two()
+    assert alter(controller, of(BROKER, "1", (DELETE, "log.cleaner.threads"))) == OK
+    (record,) = controller.written
+    assert isinstance(record, ConfigRecord)
+    assert (record.resource_name, record.name, record.value) == ("1", "log.cleaner.threads", None)
+    controller = two(elr=True)
+    ((code, text),) = alter(controller, of(BROKER, "1", (DELETE, "min.insync.replicas")))
+    assert (code, controller.written) == (ErrorCode.INVALID_CONFIG, [])
+    assert text == "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+
+
+def test_values_that_a_topic_cannot_have_together_are_refused() -> None:
+    """Kafka's `LogConfig.validateValues`: of all that the topic would have, not of what is changed."""
+    controller = two()
+    least, most = "min.compaction.lag.ms", "max.compaction.lag.ms"
+    assert alter(controller, of(TOPIC, "t", (SET, least, " 5 "), (SET, most, "5"))) == OK
+    for change in ((SET, most, "4"), (SET, least, "6")):
+        ((code, text),) = alter(controller, of(TOPIC, "t", change))
+        assert (code, controller.written) == (ErrorCode.INVALID_CONFIG, [])
+        assert text is not None
+        assert "is above" in text
+    assert alter(controller, of(TOPIC, "t", (SET, most, "4"), (DELETE, least))) == OK
+    only = [Replaced.AlterableConfig(name=least, value="6")]
+    request = AlterConfigsRequest(resources=[Replaced(resource_type=TOPIC, resource_name="t", configs=only)])
+    assert controller.decide(configs.alter_configs(controller.state, request)).responses[0].error_code == 0
 
 
 def test_what_is_so_already_is_not_written() -> None:

@@ -104,11 +104,10 @@ def test_throttled_replicas_are_told_as_often_as_they_are_named() -> None:
 
 def test_nobody_is_told_a_password_or_what_might_be_one() -> None:
     secret = "listener.name.outside.ssl.keystore.password"
-    of = image(n1={secret: "s"}, all={"plugin.word": "s"}, t={"plugin.word": "s"})
+    of = image(n1={secret: "s"}, all={"plugin.word": "s"})
     for found in (
         entry(of, NODE, "1", secret),
         entry(of, NODE, "", "plugin.word"),
-        entry(of, TOPIC, "t", "plugin.word"),
     ):
         assert (found.value, found.is_sensitive) == (None, True)
         assert {value for _, value, _ in said(found)} == {None}

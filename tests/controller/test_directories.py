@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from fastquorum.controller import directories
+from fastquorum.controller.image.partition import DIRECTORY_UNASSIGNED
 from fastquorum.types import Uuid
+from fastquorum.wire.cluster_records import FeatureLevelRecord
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.partitions import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from tests.controller.rig import TOPIC_ID, Controller, directory_of, refusal, uuid
@@ -68,6 +70,22 @@ def test_a_replica_in_a_directory_that_is_not_online_is_out_of_sync() -> None:
     assert (controller.partition(0).leader, controller.partition(0).isr) == (2, (2,))
     assert (controller.partition(1).leader, controller.partition(1).isr) == (2, (2,))
     assert controller.partition(0).directories[0] == LOST
+
+
+def test_a_broker_that_registered_before_directories_were_known_stays_in_sync() -> None:
+    """metadata.version was raised since: until it registers again nobody knows which it has (KAFKA-16162)."""
+    controller = two(level=16)
+    controller.write(FeatureLevelRecord(name="metadata.version", feature_level=30))
+    assert controller.broker(1).directories == ()
+    assert assign(controller, {SECOND_DIRECTORY: [0]}) == [0]
+    assert (controller.partition(0).leader, controller.partition(0).isr) == (1, (1, 2))
+    assert controller.partition(0).directories[0] == SECOND_DIRECTORY
+
+
+def test_a_replica_whose_place_is_not_decided_yet_stays_in_sync() -> None:
+    controller = two()
+    assert assign(controller, {DIRECTORY_UNASSIGNED: [0]}) == [0]
+    assert (controller.partition(0).leader, controller.partition(0).isr) == (1, (1, 2))
 
 
 def test_when_the_directory_fails_what_was_moved_there_is_out_of_sync() -> None:

@@ -59,7 +59,7 @@ def told(index: PartitionIndex) -> dict[str, Any]:
     """All that it says."""
     by_broker = {
         f"{name} {broker}": set(getattr(index, name)(broker))
-        for name in ("in_sync", "led", "eligible")
+        for name in ("in_sync", "led", "eligible", "leaderless_on")
         for broker in BROKERS
     }
     by_directory = {f"in {broker}": set(index.in_directory(home(broker))) for broker in BROKERS}

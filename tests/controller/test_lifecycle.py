@@ -9,7 +9,7 @@ import pytest
 
 from fastquorum.controller import brokers
 from fastquorum.wire.broker_records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
-from fastquorum.wire.brokers import ControllerRegistrationRequest
+from fastquorum.wire.brokers import BrokerRegistrationRequest, ControllerRegistrationRequest
 from fastquorum.wire.error_codes import ErrorCode
 from tests.controller.rig import SESSION_S, Controller, refusal, uuid
 
@@ -71,6 +71,20 @@ def test_the_last_one_in_sync_stays_there_without_leading() -> None:
     assert controller.partition().leader == -1, "it was not in sync"
     controller.beat(2)
     assert (controller.partition().leader, controller.partition().isr) == (2, (2,))
+
+
+def test_after_a_fail_over_a_broker_must_have_read_its_registration_still() -> None:
+    """C8: its epoch is the offset of the first record that came with it, which took its former self out of an ISR."""
+    controller = Controller()
+    controller.start(1, 2)
+    controller.topic([1, 2])
+    controller.wait(SESSION_S + 1)
+    controller.beat(1)
+    epoch = controller.register(2, incarnation=2)
+    assert controller.records[epoch + 1] == controller.records[-1], "the registration is the second record"
+    controller.fail_over()
+    assert controller.beat(2, current_metadata_offset=epoch).is_fenced
+    assert not controller.beat(2, current_metadata_offset=epoch + 1).is_fenced
 
 
 def test_after_a_fail_over_whoever_was_alive_has_a_whole_session() -> None:
@@ -162,6 +176,10 @@ def test_a_wish_to_go_of_a_former_incarnation_moves_no_leader() -> None:
     assert (controller.partition().leader, controller.broker(1).is_active) == (1, True)
 
 
+def listener(name: str = "PLAINTEXT", **fields: Any) -> BrokerRegistrationRequest.Listener:
+    return BrokerRegistrationRequest.Listener(name=name, host="h", port=9092, **fields)
+
+
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
@@ -172,6 +190,8 @@ def test_a_wish_to_go_of_a_former_incarnation_moves_no_leader() -> None:
         ({"log_dirs": [type(uuid(7))(bytes(15) + b"\x01")]}, ErrorCode.INVALID_REGISTRATION),
         ({"log_dirs": [uuid(502)]}, ErrorCode.INVALID_REGISTRATION),
         ({"features": []}, ErrorCode.INVALID_REGISTRATION),
+        ({"listeners": [listener(security_protocol=4)]}, ErrorCode.UNKNOWN_SERVER_ERROR),
+        ({"listeners": [listener(), listener(name="")]}, ErrorCode.INVALID_REGISTRATION),
     ],
 )
 def test_a_registration_that_cannot_be_is_refused_and_writes_nothing(fields: dict[str, Any], code: ErrorCode) -> None:
@@ -316,6 +336,14 @@ def test_cordoned_directories_are_noted_when_they_change() -> None:
     old.start(1)
     old.beat(1, cordoned_log_dirs=[])
     assert old.written == []
+
+
+def test_a_controller_with_a_listener_that_no_kafka_could_read_is_refused() -> None:
+    controller = Controller()
+    spoken = ControllerRegistrationRequest.Listener(name="CONTROLLER", host="h", port=9093, security_protocol=-1)
+    request = ControllerRegistrationRequest(controller_id=3, incarnation_id=uuid(3), listeners=[spoken])
+    refused = refusal(lambda: brokers.register_controller(controller.state, request))
+    assert refused is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_a_controller_registers() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fastquorum.controller.image import EMPTY
 from fastquorum.controller.requests import decide, refused
 from fastquorum.controller.topic_configs import TOPIC_CONFIGS, config_fault
 from fastquorum.types import ZERO_UUID
@@ -90,6 +91,22 @@ def test_a_broker_that_leaves_or_is_cordoned_is_given_nothing() -> None:
     assert {each.leader for each in controller.state.image.topics.named("t").partitions} == {3}  # type: ignore[union-attr]
 
 
+def test_a_broker_that_has_left_is_a_replica_and_not_in_sync() -> None:
+    """While brokers are restarted one after another topics can still be made."""
+    controller = three()
+    controller.topic([1, 2], name="held", topic_id=uuid(9))
+    controller.beat_all()
+    controller.beat(1, want_shut_down=True)
+    controller.beat_all()
+    assert controller.beat(1, want_shut_down=True).should_shut_down
+    assert controller.broker(1).in_controlled_shutdown
+    (made,) = create(controller, topic(replicas=3))
+    assert made.error_code == 0
+    for partition in controller.state.image.topics.named("t").partitions:  # type: ignore[union-attr]
+        assert sorted(partition.replicas) == [1, 2, 3]
+        assert sorted(partition.isr) == [2, 3]
+
+
 def test_defaults_are_the_controllers() -> None:
     controller = three(num_partitions=5, default_replication_factor=2)
     (made,) = create(controller, topic(partitions=-1, replicas=-1))
@@ -122,13 +139,18 @@ def test_to_validate_writes_nothing() -> None:
         (topic("x" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, "longer than 249"),
         (topic("a_b"), ErrorCode.INVALID_TOPIC_EXCEPTION, "collides with existing topic: a.b"),
         (topic("a.b"), ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'a.b' already exists."),
-        (topic("__cluster_metadata"), ErrorCode.INVALID_TOPIC_EXCEPTION, "prohibited"),  # K62
+        (topic("__cluster_metadata"), ErrorCode.INVALID_REQUEST, "prohibited"),  # K62
         (topic(partitions=0), ErrorCode.INVALID_PARTITIONS, "non-positive"),
         (topic(partitions=-2), ErrorCode.INVALID_PARTITIONS, "non-positive"),
         (topic(replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
         (topic(replicas=5), ErrorCode.INVALID_REPLICATION_FACTOR, "5 time(s)"),
         (topic(nonsense="1"), ErrorCode.INVALID_CONFIG, "Unknown topic config name: nonsense"),
         (topic(retention_ms="soon"), ErrorCode.INVALID_CONFIG, "Invalid value soon"),
+        (
+            topic(min_compaction_lag_ms="2", max_compaction_lag_ms="1"),
+            ErrorCode.INVALID_CONFIG,
+            "min.compaction.lag.ms (2) is above max.compaction.lag.ms (1)",
+        ),
         (chosen([1], replication_factor=1), ErrorCode.INVALID_REQUEST, "replication factor was not set to -1"),
         (chosen([1], num_partitions=1), ErrorCode.INVALID_REQUEST, "numPartitions was not set to -1"),
         (chosen([]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "empty replica list"),
@@ -147,6 +169,29 @@ def test_a_topic_that_cannot_be(asked: Asked, code: ErrorCode, text: str) -> Non
     (refused_,) = create(controller, asked)
     assert (refused_.error_code, len(controller.records)) == (code, count)
     assert text in refused_.error_message
+
+
+def test_names_are_told_apart_by_what_is_there_now() -> None:
+    """`a.b` and `a_b` are one to metrics; whoever is gone is in nobody's way."""
+    controller = three()
+    codes = [create(controller, topic(name))[0].error_code for name in ("a.b", "a_b", "ab", "c_d", "c.d")]
+    assert codes == [0, 17, 0, 0, 17]
+    ask(controller, DeleteTopicsRequest(topic_names=["a.b"]), 5)
+    assert [create(controller, topic(name))[0].error_code for name in ("a_b", "a.b")] == [0, 17]
+    controller.fail_over()
+    assert [create(controller, topic(name))[0].error_code for name in ("a.b", "c.d", "e.f")] == [17, 17, 0]
+
+
+def test_a_name_is_not_compared_with_all_there_are() -> None:
+    """A hundred times as many topics, and the same work: a name is looked up, not looked for."""
+    controller = three()
+    create(controller, topic("first.one"))
+    state = controller.state
+    held, state.image = state.image, EMPTY
+    try:
+        assert [state.alike.taken(name) for name in ("first_one", "other_one", "plain")] == ["first.one", None, None]
+    finally:
+        state.image = held
 
 
 def test_one_that_cannot_be_does_not_keep_the_others() -> None:

@@ -160,8 +160,10 @@ def _duplicate(patcher: Patcher) -> None:
 def _no_grace(patcher: Patcher) -> None:
     begin = Heartbeats.__init__
 
-    def as_if_long_silent(self: Heartbeats, known: Brokers, now_us: Micros, session_timeout_us: Micros) -> None:
-        begin(self, known, now_us - session_timeout_us, session_timeout_us)
+    def as_if_long_silent(
+        self: Heartbeats, known: Brokers, now_us: Micros, session_timeout_us: Micros, last_offset: Offset
+    ) -> None:
+        begin(self, known, now_us - session_timeout_us, session_timeout_us, last_offset)
 
     patcher.setattr(Heartbeats, "__init__", as_if_long_silent)
 

@@ -21,11 +21,11 @@ class TopicFault(Exception):
 
 
 def usable_brokers(state: ControllerState) -> list[Usable]:
-    """Neither leaving, nor with every directory cordoned."""
+    """Neither leaving, nor with every directory cordoned. Who has left is fenced, and will be back."""
     return [
         Usable(broker_id, broker.rack, broker.fenced)
         for broker_id, broker in sorted(state.image.brokers.items())
-        if not broker.in_controlled_shutdown and broker.has_uncordoned_directories
+        if (broker.fenced or not broker.in_controlled_shutdown) and broker.has_uncordoned_directories
     ]
 
 

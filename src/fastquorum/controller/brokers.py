@@ -2,13 +2,14 @@
 `ClusterControlManager`, `ReplicationControlManager.processBrokerHeartbeat`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from fastquorum.controller import fencing
 from fastquorum.controller.decisions import Decision, Refused
 from fastquorum.controller.heartbeats import BrokerState
 from fastquorum.controller.image.features import METADATA_VERSION
-from fastquorum.controller.image.registrations import Broker, end_points_of, features_of, supported
+from fastquorum.controller.image.registrations import Broker, EndPoint, end_points_of, features_of, supported
 from fastquorum.controller.state import ControllerState
 from fastquorum.types import Micros, NodeId, Uuid
 from fastquorum.wire.broker_records import (
@@ -31,6 +32,8 @@ from fastquorum.wire.message import Message
 
 _RESERVED_BELOW = 100
 NO_BROKER_EPOCH = -1
+_SECURITY_PROTOCOLS: Final = range(4)
+"""PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
 _NEVER = -2
 """No broker says this as its previous epoch."""
 
@@ -54,7 +57,7 @@ def register(state: ControllerState, request: BrokerRegistrationRequest, version
 
     Raises:
         Refused: INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION, BROKER_ID_NOT_REGISTERED, INVALID_REGISTRATION,
-            UNSUPPORTED_VERSION.
+            UNKNOWN_SERVER_ERROR for a security protocol that nobody knows, UNSUPPORTED_VERSION.
     """
     if request.cluster_id != state.settings.cluster_id:
         text = f"this is cluster {state.settings.cluster_id}, not {request.cluster_id}"
@@ -69,6 +72,9 @@ def register(state: ControllerState, request: BrokerRegistrationRequest, version
         raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, "brokers of ZooKeeper are not taken in")
     if state.level.has_directories:
         _check_directories(state, request)
+    _check_protocols(request.listeners)
+    if not all(each.name for each in request.listeners):
+        raise Refused(ErrorCode.INVALID_REGISTRATION, "a listener has no name")
     _check_features(state, request)
     record = _registration(state, request)
     if existing is not None and is_same:
@@ -102,6 +108,14 @@ def _is_reserved(directory: Uuid) -> bool:
     return int.from_bytes(directory, "big") < _RESERVED_BELOW
 
 
+def _check_protocols(listeners: Iterable[EndPoint]) -> None:
+    """No Kafka could read the record: it would be the end of every one of them."""
+    for each in listeners:
+        if each.security_protocol not in _SECURITY_PROTOCOLS:
+            text = f"security protocol {each.security_protocol} of listener {each.name} is unknown"
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, text)
+
+
 def _check_features(state: ControllerState, request: BrokerRegistrationRequest) -> None:
     """The broker must support each finalized level; of a feature it does not name it supports 0."""
     finalized: Mapping[str, int] = state.finalized_features
@@ -131,10 +145,12 @@ def _registration(state: ControllerState, request: BrokerRegistrationRequest) ->
 
 
 def register_controller(state: ControllerState, request: ControllerRegistrationRequest) -> Decision:
-    """ControllerRegistration. Refused: UNSUPPORTED_VERSION below the level that knows of it."""
+    """ControllerRegistration. Refused: UNSUPPORTED_VERSION below the level that knows of it; UNKNOWN_SERVER_ERROR for a
+    security protocol that nobody knows."""
     if not state.level.has_controller_registration:
         text = f"metadata.version {state.level} knows no registrations of controllers"
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, text)
+    _check_protocols(request.listeners)
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,

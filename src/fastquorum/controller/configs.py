@@ -18,7 +18,7 @@ from fastquorum.controller.group_configs import group_config_fault
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.loggers import check_levels
 from fastquorum.controller.state import MIN_INSYNC_REPLICAS, ControllerState
-from fastquorum.controller.topic_configs import config_fault
+from fastquorum.controller.topic_configs import config_fault, configs_conflict
 from fastquorum.wire.cluster_records import ConfigRecord
 from fastquorum.wire.configs import (
     AlterConfigsRequest,
@@ -129,14 +129,17 @@ def _of_one(state: ControllerState, resource: Resource, asked: Any, change: _Cha
     _check_resource(state, resource)
     present: Mapping[str, str] = state.image.configs.get(resource, {})
     records: list[Message] = []
-    for name, value in change.wanted(resource, asked, present).items():
+    wanted = change.wanted(resource, asked, present)
+    for name, value in wanted.items():
         # A broker looks at its files again when its configuration is set anew, be it to the same.
-        if value != present.get(name) or (resource.type == ResourceType.BROKER and value is not None):
+        if value != present.get(name) or resource.type == ResourceType.BROKER:
             _check_value(state, resource, name, value)
             if name == CORDONED_LOG_DIRS and resource.type == ResourceType.BROKER and not change.is_forwarded:
                 _check_cordoned(present.get(name, ""), value or "")
             record = ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
             records.append(record)
+    if resource.type == ResourceType.TOPIC:
+        _check_together({**present, **wanted})
     return records
 
 
@@ -243,6 +246,12 @@ def _fault(resource_type: int, name: str, value: str) -> tuple[ErrorCode, str]:
         case ResourceType.CLIENT_METRICS:
             return client_metrics_fault(name, value)
     return ErrorCode.NONE, ""
+
+
+def _check_together(values: Mapping[str, str | None]) -> None:
+    conflict = configs_conflict({name: value for name, value in values.items() if value is not None})
+    if conflict:
+        raise TopicFault(ErrorCode.INVALID_CONFIG, conflict)
 
 
 def _check_cordoned(present: str, wanted: str) -> None:

@@ -6,7 +6,7 @@ from fastquorum.controller.brokers import standing
 from fastquorum.controller.decisions import Decision, Refused
 from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.index import PartitionKey
-from fastquorum.controller.partition_change import Election
+from fastquorum.controller.partition_change import Election, is_online
 from fastquorum.controller.state import ControllerState, without
 from fastquorum.types import Uuid
 from fastquorum.wire.error_codes import ErrorCode
@@ -20,7 +20,7 @@ _Told = _Topic.PartitionData
 
 def assign_replicas(state: ControllerState, request: AssignReplicasToDirsRequest) -> Decision:
     """Each replica is answered for itself. One in a directory that the broker has not registered as online is out of
-    sync.
+    sync; of a broker that registered before directories were known, none is.
 
     Raises:
         Refused: STALE_BROKER_EPOCH; UNSUPPORTED_VERSION below the metadata.version that knows directories.
@@ -55,7 +55,7 @@ def _error(state: ControllerState, broker: Broker, key: PartitionKey) -> ErrorCo
 
 
 def _moved(state: ControllerState, broker: Broker, key: PartitionKey, directory: Uuid) -> Message | None:
-    if directory in broker.directories:
+    if is_online(directory, broker.directories):
         change = state.change(key, election=Election.ONLINE)
     else:
         change = state.change(key, gone=broker.id)

@@ -39,7 +39,7 @@ class _Heard:
     epoch: int
     fenced: bool
     registered_at: Offset
-    """Offset of its registration record, as far as known: never above it."""
+    """Offset of its registration record; if it was written before this lead, and it is fenced, never below it."""
     metadata_offset: Offset = NO_OFFSET
     """Up to where it has read the metadata, as it last said."""
     shutdown_offset: Offset = NO_OFFSET
@@ -55,12 +55,16 @@ class _Heard:
 class Heartbeats:
     """Of every registered broker. Times are those of one monotonic clock."""
 
-    def __init__(self, brokers: Brokers, now_us: Micros, session_timeout_us: Micros) -> None:
-        """The lead begins: whoever is unfenced has a session from now on, whatever the former leader heard."""
+    def __init__(
+        self, brokers: Brokers, now_us: Micros, session_timeout_us: Micros, last_offset: Offset = NO_OFFSET
+    ) -> None:
+        """The lead begins: whoever is unfenced has a session from now on, whatever the former leader heard. Whoever is
+        fenced has read its registration once it has read up to `last_offset`, the last there is: an epoch may be that
+        of a record before it, or of one that was amended since."""
         self._timeout_us = session_timeout_us
         self._brokers: dict[NodeId, _Heard] = {}
         for broker_id, broker in sorted(brokers.items()):
-            heard = _Heard(broker.epoch, broker.fenced, broker.epoch)
+            heard = _Heard(broker.epoch, broker.fenced, last_offset if broker.fenced else broker.epoch)
             heard.contact_us = None if broker.fenced else now_us
             self._brokers[broker_id] = heard
 

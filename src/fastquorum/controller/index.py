@@ -52,6 +52,7 @@ class PartitionIndex:
         self._eligible: dict[NodeId, _Keys] = {}
         self._in_directory: dict[Uuid, _Keys] = {}
         self._leaderless: _Keys = {}
+        self._leaderless_on: dict[NodeId, _Keys] = {}
         self._imbalanced: _Keys = {}
         self._moving: _Keys = {}
         self.advance(partitions)
@@ -97,6 +98,10 @@ class PartitionIndex:
     def leaderless(self) -> tuple[PartitionKey, ...]:
         self._finish()
         return tuple(map(self._key, self._leaderless))
+
+    def leaderless_on(self, broker: NodeId) -> tuple[PartitionKey, ...]:
+        """Nobody leads them, and the broker has a replica."""
+        return self._keys(self._leaderless_on, broker)
 
     @property
     def imbalanced(self) -> tuple[PartitionKey, ...]:
@@ -157,6 +162,8 @@ class PartitionIndex:
         leader = partition.leader
         if leader == NO_NODE:
             self._leaderless[key] = None
+            for broker in partition.replicas:
+                self._leaderless_on.setdefault(broker, {})[key] = None
         else:
             keys = self._led.get(leader)
             if keys is None:
@@ -174,6 +181,8 @@ class PartitionIndex:
         _forget(self._eligible, dict.fromkeys(partition.elr), key)
         if partition.leader != NO_NODE:
             _forget(self._led, (partition.leader,), key)
+        else:
+            _forget(self._leaderless_on, dict.fromkeys(partition.replicas), key)
         for marked in (self._leaderless, self._imbalanced, self._moving):
             marked.pop(key, None)
 

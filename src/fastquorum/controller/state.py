@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from fastquorum.controller.alike import AlikeNames
 from fastquorum.controller.broker_info import is_legacy
 from fastquorum.controller.heartbeats import Heartbeats
 from fastquorum.controller.image import Image
@@ -90,7 +91,8 @@ class ControllerState:
         self.next_offset = next_offset
         """Of the next record that is appended."""
         self.index: Final = PartitionIndex(lambda: self.image.topics)
-        self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us)
+        self.alike: Final = AlikeNames(lambda: self.image.topics)
+        self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us, next_offset - 1)
         for broker in image.brokers.values():
             if self.is_exempt(broker):
                 self.heartbeats.exempt(broker.id)
@@ -122,6 +124,7 @@ class ControllerState:
         assert base_offset == self.next_offset, "something else was written meanwhile"
         for topic_id, number, before, after in editor.partition_changes():
             self.index.update(topic_id, number, before, after)
+        self.alike.update(*editor.name_changes())
         self.image = editor.finish()
         self.next_offset = base_offset + len(records)
         for offset, record in enumerate(records, base_offset):
@@ -157,8 +160,9 @@ class ControllerState:
         return next((each for _, each in sorted(self.image.brokers.items()) if directory in each.directories), None)
 
     def topic_setting(self, topic_name: str, name: str) -> str | None:
-        """As it was set for the topic, or as every broker's default."""
-        for resource in (Resource(ResourceType.TOPIC, topic_name), Resource(ResourceType.BROKER, "")):
+        """As it was set for the topic, for this node, or as every broker's default."""
+        places = (ResourceType.TOPIC, topic_name), (ResourceType.BROKER, str(self.node_id)), (ResourceType.BROKER, "")
+        for resource in (Resource(*place) for place in places):
             values = self.image.configs.get(resource)
             if values is not None and name in values:
                 return values[name]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from fastquorum.controller.config_checks import INT_MAX, flag, listed, one_of, ratio, trimmed, whole
+from fastquorum.controller.config_checks import INT_MAX, LONG_MAX, flag, is_whole, listed, one_of, ratio, trimmed, whole
 from fastquorum.controller.config_definitions import ConfigType, Definition, definition
 
 _REPLICA: Final = re.compile(r"(?:[0-9]+:[0-9]+)?")
@@ -25,6 +25,8 @@ def _replicas(text: str) -> bool:
     return listed(text) == ["*"] or all(_REPLICA.fullmatch(each) for each in listed(text))
 
 
+MIN_COMPACTION_LAG: Final = "min.compaction.lag.ms"
+MAX_COMPACTION_LAG: Final = "max.compaction.lag.ms"
 _THROTTLED: Final = Definition(ConfigType.LIST, "", _replicas, may_repeat=True)
 TOPIC_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
     {
@@ -43,7 +45,7 @@ TOPIC_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
         "leader.replication.throttled.replicas": _THROTTLED,
         "local.retention.bytes": definition(ConfigType.LONG, whole(-2), "log.local.retention.bytes"),
         "local.retention.ms": definition(ConfigType.LONG, whole(-2), "log.local.retention.ms"),
-        "max.compaction.lag.ms": definition(ConfigType.LONG, whole(1), "log.cleaner.max.compaction.lag.ms"),
+        MAX_COMPACTION_LAG: definition(ConfigType.LONG, whole(1), "log.cleaner.max.compaction.lag.ms"),
         "max.message.bytes": definition(ConfigType.INT, whole(0, INT_MAX), "message.max.bytes"),
         "message.timestamp.after.max.ms": definition(ConfigType.LONG, whole(0), "log.message.timestamp.after.max.ms"),
         "message.timestamp.before.max.ms": definition(ConfigType.LONG, whole(0), "log.message.timestamp.before.max.ms"),
@@ -51,7 +53,7 @@ TOPIC_CONFIGS: Final[Mapping[str, Definition]] = MappingProxyType(
             ConfigType.STRING, one_of("CreateTime", "LogAppendTime"), "log.message.timestamp.type"
         ),
         "min.cleanable.dirty.ratio": definition(ConfigType.DOUBLE, ratio, "log.cleaner.min.cleanable.ratio"),
-        "min.compaction.lag.ms": definition(ConfigType.LONG, whole(0), "log.cleaner.min.compaction.lag.ms"),
+        MIN_COMPACTION_LAG: definition(ConfigType.LONG, whole(0), "log.cleaner.min.compaction.lag.ms"),
         "min.insync.replicas": definition(ConfigType.INT, whole(1, INT_MAX), "min.insync.replicas"),
         "preallocate": definition(ConfigType.BOOLEAN, flag, "log.preallocate"),
         "remote.log.copy.disable": definition(ConfigType.BOOLEAN, flag, default="false"),
@@ -79,3 +81,11 @@ def config_fault(name: str, value: str) -> str:
     if known is None:
         return f"Unknown topic config name: {name}"
     return "" if known.check(value) else f"Invalid value {value} for configuration {name}"
+
+
+def configs_conflict(values: Mapping[str, str]) -> str:
+    """Why a topic cannot have all these together, each of which it may have; empty if it can."""
+    least, most = values.get(MIN_COMPACTION_LAG, "0"), values.get(MAX_COMPACTION_LAG, str(LONG_MAX))
+    if not (is_whole(least) and is_whole(most)) or int(trimmed(least)) <= int(trimmed(most)):
+        return ""  # what is no number was written by somebody else
+    return f"{MIN_COMPACTION_LAG} ({least}) is above {MAX_COMPACTION_LAG} ({most})"

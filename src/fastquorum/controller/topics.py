@@ -5,7 +5,6 @@ What a client is told is said in Kafka's words: its tools print them, and their 
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from fastquorum.controller.assignments import TopicFault, check_assignment, new_partition, usable_brokers
@@ -15,7 +14,7 @@ from fastquorum.controller.image.partition import partition_record
 from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.placement import PlacementError, Random, place
 from fastquorum.controller.state import ControllerState
-from fastquorum.controller.topic_configs import config_fault
+from fastquorum.controller.topic_configs import config_fault, configs_conflict
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, NodeId, Uuid
 from fastquorum.wire.cluster_records import ConfigRecord
 from fastquorum.wire.error_codes import ErrorCode
@@ -44,13 +43,12 @@ def create_topics(state: ControllerState, request: CreateTopicsRequest, chance: 
     if sum(_partition_count(state, each) for each in request.topics) > PARTITIONS_MAX:
         raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     named = Counter(each.name for each in request.topics)
-    alike = _alike(state, request)
     answer, records = CreateTopicsResponse(), list[Message]()
     for asked in request.topics:
         try:
             if named[asked.name] > 1:
                 raise TopicFault(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            _check_name(state, asked.name, alike)
+            _check_name(state, asked.name)
             made, result = _create(state, asked, chance)
         except TopicFault as fault:
             answer.topics.append(_Created(name=asked.name, error_code=fault.code, error_message=str(fault)))
@@ -66,14 +64,7 @@ def _partition_count(state: ControllerState, asked: _Asked) -> int:
     return state.settings.num_partitions if asked.num_partitions == -1 else max(asked.num_partitions, 0)
 
 
-def _alike(state: ControllerState, request: CreateTopicsRequest) -> dict[str, str]:
-    """Topics by their names with `_` for every `.`: metrics cannot tell these apart. Only if it matters here."""
-    if not any("." in each.name or "_" in each.name for each in request.topics):
-        return {}
-    return {name.replace(".", "_"): name for name in sorted(state.image.topics.ids, reverse=True)}
-
-
-def _check_name(state: ControllerState, name: str, alike: Mapping[str, str]) -> None:
+def _check_name(state: ControllerState, name: str) -> None:
     if not name:
         raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: the empty string is not allowed")
     if name in (".", ".."):
@@ -85,10 +76,10 @@ def _check_name(state: ControllerState, name: str, alike: Mapping[str, str]) -> 
             "than ASCII alphanumerics, '.', '_' and '-'",
         )
     if name == TOPIC_NAME:
-        raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Creation of internal topic {name} is prohibited.")
+        raise TopicFault(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     if state.image.topics.named(name) is not None:
         raise TopicFault(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    other = alike.get(name.replace(".", "_")) if "." in name or "_" in name else None
+    other = state.alike.taken(name)
     if other is not None:
         raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
@@ -121,11 +112,14 @@ def _configs(asked: _Asked) -> list[ConfigRecord]:
     if without:
         raise TopicFault(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without)}")
     records = []
-    for name, value in {each.name: each.value or "" for each in asked.configs}.items():
+    values = {each.name: each.value or "" for each in asked.configs}
+    for name, value in values.items():
         fault = config_fault(name, value)
         if fault:
             raise TopicFault(ErrorCode.INVALID_CONFIG, fault)
         records.append(ConfigRecord(resource_type=_TOPIC, resource_name=asked.name, name=name, value=value))
+    if conflict := configs_conflict(values):
+        raise TopicFault(ErrorCode.INVALID_CONFIG, conflict)
     return records
 
 

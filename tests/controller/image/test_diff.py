@@ -62,10 +62,10 @@ def test_one_change_in_words(record: Message, words: str) -> None:
 
 def test_a_value_that_came_or_went_is_shown_against_a_dash() -> None:
     one = BEFORE.apply([config("1")])
-    second = ConfigRecord(resource_type=ResourceType.TOPIC, resource_name="t", name="a", value="2")
+    second = ConfigRecord(resource_type=ResourceType.TOPIC, resource_name="t", name="flush.ms", value="2")
     both = one.apply([second])
-    assert [each.words for each in differences(one, both)] == ["config topic t: a - -> 2"]
-    assert [each.words for each in differences(both, one)] == ["config topic t: a 2 -> -"]
+    assert [each.words for each in differences(one, both)] == ["config topic t: flush.ms - -> 2"]
+    assert [each.words for each in differences(both, one)] == ["config topic t: flush.ms 2 -> -"]
 
 
 def test_a_topic_that_was_made_anew_is_another_one() -> None:

@@ -223,6 +223,22 @@ def test_a_configuration_value_is_set_and_removed() -> None:
     assert both.apply([config("a", None), config("b", None), config("c", None)]) == EMPTY
 
 
+@pytest.mark.parametrize(
+    ("resource_type", "name"),
+    [
+        (ResourceType.TOPIC, "message.format.version"),  # gone since Kafka 4.0
+        (ResourceType.CLIENT_METRICS, "nonsense"),
+        (ResourceType.GROUP, "nonsense"),
+        (ResourceType.BROKER_LOGGER, "kafka"),
+        (3, "retention.ms"),
+    ],
+)
+def test_a_configuration_that_is_not_known_any_more_is_passed_over(resource_type: int, name: str) -> None:
+    """Kafka's `DefaultSupportedConfigChecker`."""
+    old = ConfigRecord(resource_type=resource_type, resource_name="r", name=name, value="1")
+    assert image(old) == EMPTY
+
+
 def test_a_quota_is_for_an_entity_whatever_the_order_of_its_parts() -> None:
     parts = [
         ClientQuotaRecord.EntityData(entity_type="user", entity_name="u"),

@@ -1,14 +1,18 @@
 """Configurations: what was set for topics, brokers, the defaults of all brokers, groups, client metrics.
 
-Source: KIP-226, KIP-631; Kafka `ConfigurationsImage`.
+Source: KIP-226, KIP-631; Kafka `ConfigurationsImage`, `DefaultSupportedConfigChecker`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from immutables import Map
 
+from fastquorum.controller.client_metrics import METRICS_CONFIGS
+from fastquorum.controller.group_configs import GROUP_CONFIGS
+from fastquorum.controller.topic_configs import TOPIC_CONFIGS
 from fastquorum.wire.cluster_records import ConfigRecord
 
 
@@ -31,10 +35,21 @@ class Resource(NamedTuple):
 
 
 Configs = Map[Resource, Map[str, str]]
+_KNOWN: Final[Mapping[int, Container[str]]] = MappingProxyType(
+    {
+        ResourceType.TOPIC: TOPIC_CONFIGS,
+        ResourceType.CLIENT_METRICS: METRICS_CONFIGS,
+        ResourceType.GROUP: GROUP_CONFIGS,
+    }
+)
+"""Of whom it is known which configurations there are. A broker's may have any name."""
 
 
 def set_config(configs: Configs, record: ConfigRecord) -> Configs:
-    """A value was set, or, null, removed."""
+    """A value was set, or, null, removed. What no such resource can have (any more) is passed over, as in Kafka, an
+    older one of which may have written it."""
+    if record.resource_type != ResourceType.BROKER and record.name not in _KNOWN.get(record.resource_type, ()):
+        return configs
     resource = Resource(record.resource_type, record.resource_name)
     values = configs.get(resource, Map())
     if record.value is not None:

@@ -145,6 +145,10 @@ class ImageEditor:
         """As `TopicsEditor.partition_changes`."""
         return self._topics.partition_changes()
 
+    def name_changes(self) -> tuple[Iterable[str], Iterable[str]]:
+        """As `TopicsEditor.name_changes`."""
+        return self._topics.name_changes()
+
     def finish(self) -> Image:
         """The image after all of them."""
         return self._before._replace(topics=self._topics.finish(), **self._parts)

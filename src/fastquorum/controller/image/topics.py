@@ -1,6 +1,6 @@
 """Topics and their partitions. Source: KIP-631, KIP-966; Kafka `TopicsImage`, `TopicsDelta`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from immutables import Map
@@ -131,6 +131,10 @@ class TopicsEditor:
             before = changes.topic.partitions
             for number, partition in changes.partitions.items():
                 yield topic_id, number, before.get(number) if before else None, partition
+
+    def name_changes(self) -> tuple[Iterable[str], Iterable[str]]:
+        """The names of topics that are gone, and of those that were made."""
+        return self._removed.values(), self._created
 
     def finish(self) -> Topics:
         """The topics after all that."""

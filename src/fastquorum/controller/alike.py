@@ -1,0 +1,49 @@
+"""Topics that metrics cannot tell apart: their names are the same with `_` for every `.`.
+
+Derived from the image, changed with its topics, thrown away with the lead; made when it is first asked. Source: Kafka
+`ReplicationControlManager.topicsWithCollisionChars`.
+"""
+
+from collections.abc import Callable, Iterable
+
+from fastquorum.controller.image.topics import Topics
+
+
+class AlikeNames:
+    """Mutable; belongs to the active controller."""
+
+    def __init__(self, topics: Callable[[], Topics]) -> None:
+        """Of the topics that there are now; and of what `update` tells."""
+        self._now = topics
+        self._names: dict[str, dict[str, None]] | None = None
+        """Those that have a `.` or a `_`, by what they have in common."""
+
+    def taken(self, name: str) -> str | None:
+        """A topic that is there and is called so, or alike; None if there is none, or the name is like no other."""
+        if not _can_be_alike(name):
+            return None
+        if self._names is None:
+            self._names = {}
+            self.update((), self._now().ids)
+        return min(self._names.get(_common(name), ()), default=None)
+
+    def update(self, gone: Iterable[str], made: Iterable[str]) -> None:
+        """Topics were removed, then others made."""
+        names = self._names
+        if names is None:
+            return
+        for name in filter(_can_be_alike, gone):
+            rest = names[_common(name)]
+            del rest[name]
+            if not rest:
+                del names[_common(name)]
+        for name in filter(_can_be_alike, made):
+            names.setdefault(_common(name), {})[name] = None
+
+
+def _can_be_alike(name: str) -> bool:
+    return "." in name or "_" in name
+
+
+def _common(name: str) -> str:
+    return name.replace(".", "_")
