@@ -242,6 +242,7 @@ class RunningMember:
                 now = now_us()
                 self._tell(self._peers.request(effect.link, effect.endpoint, effect.number, effect.message, now))
             elif isinstance(effect, Reply):
+                self._publish(is_news=False)  # first: what the controller hears is done, the program knows
                 self._transport.send(effect.connection, effect.frame)
             elif isinstance(effect, HangUp):
                 self._lose(effect.connection)
