@@ -31,14 +31,14 @@ def tell(membership: sync.Membership) -> None:
     for view in membership.changes():
         say("state", state=view.state, epoch=view.epoch, reason=view.reason)
         if view.told is not None:
-            held(membership)
+            held(membership, "told")
 
 
-def held(membership: sync.Membership) -> None:
+def held(membership: sync.Membership, event: str = "held") -> None:
     named: dict[bool, list[str]] = {True: [], False: []}
     for each in membership.partitions():
         named[each.is_leader].append(f"{each.topic}-{each.partition}")
-    say("held", leads=named[True], follows=named[False])
+    say(event, leads=named[True], follows=named[False])
 
 
 def act(membership: sync.Membership, epoch: int) -> None:

@@ -167,7 +167,7 @@ def program(root: Path, bootstrap: str) -> Iterator[NodeProcess]:
 
 def says_it_leads(process: NodeProcess, *topics: str) -> Event:
     leads = [f"{topic}-0" for topic in topics]
-    return process.wait(lambda each: each["event"] == "held" and each["leads"] == leads)
+    return process.wait(lambda each: each["event"] == "told" and each["leads"] == leads)
 
 
 def now_held(process: NodeProcess) -> Event:

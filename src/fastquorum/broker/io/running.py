@@ -261,6 +261,7 @@ class RunningMember:
                     self._carry_out(self._agent.fail(error, now_us()))
                     return
             elif isinstance(effect, Reply):
+                self._publish(is_news=False)  # first: what the controller hears is done, the program knows
                 self._transport.send(effect.connection, effect.frame)
             elif isinstance(effect, HangUp):
                 self._lose(effect.connection)
