@@ -338,6 +338,13 @@ def test_cordoned_directories_are_noted_when_they_change() -> None:
     assert old.written == []
 
 
+def test_nobody_registers_as_the_one_that_stands_for_no_leader() -> None:
+    """C1: what it led would be led by nobody."""
+    controller = Controller()
+    assert refusal(lambda: controller.register(-1)) is ErrorCode.INVALID_REGISTRATION
+    assert dict(controller.state.image.brokers) == {}
+
+
 def test_a_controller_with_a_listener_that_no_kafka_could_read_is_refused() -> None:
     controller = Controller()
     spoken = ControllerRegistrationRequest.Listener(name="CONTROLLER", host="h", port=9093, security_protocol=-1)
