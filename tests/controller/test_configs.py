@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from fastquorum.controller import configs
+from fastquorum.controller.config_definitions import ConfigType
 from fastquorum.controller.configs import Operation
 from fastquorum.controller.requests import refused
+from fastquorum.controller.topic_configs import TOPIC_CONFIGS
 from fastquorum.wire import decode, encode
 from fastquorum.wire.broker_records import RegisterControllerRecord
 from fastquorum.wire.cluster_records import ConfigRecord
@@ -281,6 +283,16 @@ def test_many_patterns_keep_nobody_waiting() -> None:
 
 
 # --- as a whole -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_longer_set_is_written_in_the_order_of_names() -> None:
+    """Not of their hashes, which differ from process to process: the same decision has the same records."""
+    controller = two()
+    names = [name for name, known in TOPIC_CONFIGS.items() if known.type == ConfigType.LONG]
+    alter(controller, of(TOPIC, "t", *((SET, name, "1000") for name in reversed(names))))
+    request = AlterConfigsRequest(resources=[Replaced(resource_type=TOPIC, resource_name="t", configs=[])])
+    controller.decide(configs.alter_configs(controller.state, request))
+    assert [(each.name, each.value) for each in controller.written] == [(name, None) for name in sorted(names)]  # type: ignore[attr-defined]
 
 
 def test_what_is_not_named_is_no_longer_set() -> None:

@@ -181,7 +181,7 @@ def _given(asked: Any) -> str:
 
 def _replaced(resource: Resource, asked: Any, present: Mapping[str, str]) -> dict[str, str | None]:
     wanted: dict[str, str | None] = {each.name: _given(each) for each in asked.configs}
-    return wanted | {name: None for name in present if name not in wanted}
+    return wanted | {name: None for name in sorted(present) if name not in wanted}
 
 
 # --- what may be ------------------------------------------------------------------------------------------------------
