@@ -80,6 +80,15 @@ def test_what_is_set_for_the_controllers_own_node_counts_for_topics() -> None:
     assert not controller.state.allows_unclean_election(topic)
 
 
+def test_a_number_with_a_sign_is_one() -> None:
+    """So Java reads it."""
+    controller = two()
+    topic = controller.state.image.topics.named("t")
+    assert topic is not None
+    assert alter(controller, of(TOPIC, "t", (SET, "min.insync.replicas", " +2"))) == OK
+    assert controller.state.min_isr(topic) == 2
+
+
 def test_a_value_is_set_and_taken_away() -> None:
     controller = two()
     assert alter(controller, of(TOPIC, "t", (SET, "retention.ms", "5"), (SET, "segment.ms", "7"))) == OK
