@@ -153,6 +153,17 @@ def test_lists_grow_and_shrink() -> None:
     assert held(controller, TOPIC, "t")["leader.replication.throttled.replicas"] == "0:1,0:2"
 
 
+@pytest.mark.timeout(10)
+def test_a_long_list_is_taken_from_a_long_one_in_no_time() -> None:
+    """Each was compared with each: one request kept the quorum waiting for a quarter of a minute."""
+    controller = two()
+    name = "leader.replication.throttled.replicas"
+    alter(controller, of(TOPIC, "t", (SET, name, ",".join(f"{number}:1" for number in range(4_000)))))
+    others = ",".join(f"{number}:2" for number in range(500_000))
+    assert alter(controller, of(TOPIC, "t", (SUBTRACT, name, f"{others},7:1"))) == OK
+    assert held(controller, TOPIC, "t")[name].count(",") == 3_998
+
+
 def test_defaults_of_all_brokers_count_for_topics() -> None:
     controller = two()
     topic = controller.state.image.topics.named("t")

@@ -170,7 +170,8 @@ def _operated(resource: Resource, asked: Any, present: Mapping[str, str]) -> dic
 def _combined(parts: list[str], operation: Operation, given: list[str]) -> list[str]:
     if operation is Operation.APPEND:
         return list(dict.fromkeys((*parts, *given)))
-    return [part for part in parts if part not in given]
+    gone = frozenset(given)  # there may be as many as a request has room for
+    return [part for part in parts if part not in gone]
 
 
 def _given(asked: Any) -> str:
