@@ -25,7 +25,7 @@ def fence(state: ControllerState, broker: Broker) -> list[Message]:
 
 
 def unfence(state: ControllerState, broker: Broker) -> list[Message]:
-    """Unfenced; then it leads what nobody leads, and it may, which it may not if it was leaving. Where it has no replica
+    """Unfenced; then it leads what nobody leads, and it may, but not if it was leaving. Where it has no replica
     its coming changes nothing: of those there may be a million, while brokers come back one by one."""
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE)
     if broker.in_controlled_shutdown:  # until it is another incarnation
