@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from fastquorum.controller import configs
+from fastquorum.controller.config_definitions import ConfigType
 from fastquorum.controller.configs import Operation
 from fastquorum.controller.requests import refused
+from fastquorum.controller.topic_configs import TOPIC_CONFIGS
 from fastquorum.wire import decode, encode
 from fastquorum.wire.broker_records import RegisterControllerRecord
 from fastquorum.wire.cluster_records import ConfigRecord
@@ -78,6 +80,15 @@ def test_what_is_set_for_the_controllers_own_node_counts_for_topics() -> None:
     assert not controller.state.allows_unclean_election(topic)
 
 
+def test_a_number_with_a_sign_is_one() -> None:
+    """So Java reads it."""
+    controller = two()
+    topic = controller.state.image.topics.named("t")
+    assert topic is not None
+    assert alter(controller, of(TOPIC, "t", (SET, "min.insync.replicas", " +2"))) == OK
+    assert controller.state.min_isr(topic) == 2
+
+
 def test_a_value_is_set_and_taken_away() -> None:
     controller = two()
     assert alter(controller, of(TOPIC, "t", (SET, "retention.ms", "5"), (SET, "segment.ms", "7"))) == OK
@@ -140,6 +151,17 @@ def test_lists_grow_and_shrink() -> None:
     assert held(controller, TOPIC, "t") == {"cleanup.policy": "compact"}
     alter(controller, of(TOPIC, "t", (APPEND, "leader.replication.throttled.replicas", "0:1,0:2")))
     assert held(controller, TOPIC, "t")["leader.replication.throttled.replicas"] == "0:1,0:2"
+
+
+@pytest.mark.timeout(10)
+def test_a_long_list_is_taken_from_a_long_one_in_no_time() -> None:
+    """Each was compared with each: one request kept the quorum waiting for a quarter of a minute."""
+    controller = two()
+    name = "leader.replication.throttled.replicas"
+    alter(controller, of(TOPIC, "t", (SET, name, ",".join(f"{number}:1" for number in range(4_000)))))
+    others = ",".join(f"{number}:2" for number in range(500_000))
+    assert alter(controller, of(TOPIC, "t", (SUBTRACT, name, f"{others},7:1"))) == OK
+    assert held(controller, TOPIC, "t")[name].count(",") == 3_998
 
 
 def test_defaults_of_all_brokers_count_for_topics() -> None:
@@ -281,6 +303,16 @@ def test_many_patterns_keep_nobody_waiting() -> None:
 
 
 # --- as a whole -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_longer_set_is_written_in_the_order_of_names() -> None:
+    """Not of their hashes, which differ from process to process: the same decision has the same records."""
+    controller = two()
+    names = [name for name, known in TOPIC_CONFIGS.items() if known.type == ConfigType.LONG]
+    alter(controller, of(TOPIC, "t", *((SET, name, "1000") for name in reversed(names))))
+    request = AlterConfigsRequest(resources=[Replaced(resource_type=TOPIC, resource_name="t", configs=[])])
+    controller.decide(configs.alter_configs(controller.state, request))
+    assert [(each.name, each.value) for each in controller.written] == [(name, None) for name in sorted(names)]  # type: ignore[attr-defined]
 
 
 def test_what_is_not_named_is_no_longer_set() -> None:

@@ -274,6 +274,22 @@ def test_a_broker_that_leads_goes_when_its_leaders_have_moved_and_everybody_know
     assert controller.broker(1).fenced
 
 
+def test_a_broker_that_was_leaving_leads_nothing_when_it_is_unfenced_again() -> None:
+    """C1: no record takes its controlled shutdown back, so another incarnation of it may lead first."""
+    controller = Controller()
+    controller.start(1, 2)
+    controller.topic([1])
+    controller.beat(1, want_shut_down=True)
+    controller.wait(SESSION_S + 1)
+    assert controller.fence_expired() != []
+    assert not controller.beat(1).is_fenced
+    assert (controller.partition().leader, controller.broker(1).in_controlled_shutdown) == (-1, True)
+    controller.beat(1, want_fence=True)
+    controller.wait(SESSION_S + 1)
+    controller.start(1, incarnation=2)
+    assert controller.partition().leader == 1
+
+
 def test_a_broker_whose_leaders_cannot_move_stays_until_they_can() -> None:
     controller = Controller()
     controller.start(1, 2)
@@ -336,6 +352,13 @@ def test_cordoned_directories_are_noted_when_they_change() -> None:
     old.start(1)
     old.beat(1, cordoned_log_dirs=[])
     assert old.written == []
+
+
+def test_nobody_registers_as_the_one_that_stands_for_no_leader() -> None:
+    """C1: what it led would be led by nobody."""
+    controller = Controller()
+    assert refusal(lambda: controller.register(-1)) is ErrorCode.INVALID_REGISTRATION
+    assert dict(controller.state.image.brokers) == {}
 
 
 def test_a_controller_with_a_listener_that_no_kafka_could_read_is_refused() -> None:

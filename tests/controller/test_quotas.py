@@ -125,6 +125,7 @@ def test_an_entity_that_is_named_twice_is_not_changed() -> None:
         entry((("ip", "10.0.0.1"), ("user", "alice")), connection_creation_rate=5.0),
         entry((("ip", "some.host"),), connection_creation_rate=5.0),
         entry((("ip", "10.0.0.256"),), connection_creation_rate=5.0),
+        entry((("ip", "fe80::1%eth9"),), connection_creation_rate=5.0),
         entry(EVERY_ADDRESS, request_percentage=5.0),
         entry(EVERY_ADDRESS, connection_creation_rate=2.0**31),
         entry(EVERY_ADDRESS, connection_creation_rate=1.5),

@@ -63,6 +63,8 @@ def register(state: ControllerState, request: BrokerRegistrationRequest, version
         text = f"this is cluster {state.settings.cluster_id}, not {request.cluster_id}"
         raise Refused(ErrorCode.INCONSISTENT_CLUSTER_ID, text)
     broker_id = request.broker_id
+    if broker_id < 0:  # who nobody is, to every partition without a leader
+        raise Refused(ErrorCode.INVALID_REGISTRATION, f"{broker_id} is no broker's id")
     existing = state.image.brokers.get(broker_id)
     is_same = existing is not None and existing.incarnation_id == request.incarnation_id
     if existing is not None and not is_same and state.heartbeats.has_session(broker_id, now_us):

@@ -170,7 +170,8 @@ def _operated(resource: Resource, asked: Any, present: Mapping[str, str]) -> dic
 def _combined(parts: list[str], operation: Operation, given: list[str]) -> list[str]:
     if operation is Operation.APPEND:
         return list(dict.fromkeys((*parts, *given)))
-    return [part for part in parts if part not in given]
+    gone = frozenset(given)  # there may be as many as a request has room for
+    return [part for part in parts if part not in gone]
 
 
 def _given(asked: Any) -> str:
@@ -181,7 +182,7 @@ def _given(asked: Any) -> str:
 
 def _replaced(resource: Resource, asked: Any, present: Mapping[str, str]) -> dict[str, str | None]:
     wanted: dict[str, str | None] = {each.name: _given(each) for each in asked.configs}
-    return wanted | {name: None for name in present if name not in wanted}
+    return wanted | {name: None for name in sorted(present) if name not in wanted}
 
 
 # --- what may be ------------------------------------------------------------------------------------------------------

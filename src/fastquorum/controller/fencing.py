@@ -25,9 +25,11 @@ def fence(state: ControllerState, broker: Broker) -> list[Message]:
 
 
 def unfence(state: ControllerState, broker: Broker) -> list[Message]:
-    """Unfenced; then it leads what nobody leads, and it may. Where it has no replica its coming changes nothing: of
-    those there may be a million, while brokers come back one by one."""
+    """Unfenced; then it leads what nobody leads, and it may, but not if it was leaving. Where it has no replica
+    its coming changes nothing: of those there may be a million, while brokers come back one by one."""
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE)
+    if broker.in_controlled_shutdown:  # until it is another incarnation
+        return [change]
     found = (state.change(key, back=broker.id).record() for key in state.index.leaderless_on(broker.id))
     return [change, *(record for record in found if record is not None)]
 

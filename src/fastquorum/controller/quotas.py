@@ -126,8 +126,9 @@ def _limits_of(entity: Entity) -> Mapping[str, float]:
 
 
 def _is_address(name: str | None) -> bool:
+    """A number; of IPv6 without a zone, which is an interface of some node's, and nothing to the others."""
     try:
-        return name is None or bool(ipaddress.ip_address(name))
+        return name is None or ("%" not in name and bool(ipaddress.ip_address(name)))
     except ValueError:
         return False
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.controller.alike import AlikeNames
 from fastquorum.controller.broker_info import is_legacy
+from fastquorum.controller.config_checks import is_whole, trimmed
 from fastquorum.controller.heartbeats import Heartbeats
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
@@ -171,8 +172,8 @@ class ControllerState:
     def min_isr(self, topic: Topic) -> int:
         """Never above the number of replicas: a topic that asks for more than it has would never be above it."""
         said = self.topic_setting(topic.name, MIN_INSYNC_REPLICAS)
-        is_number = said is not None and said.strip().isdecimal()  # or somebody else has written it
-        wanted = int(said) if said is not None and is_number else self.settings.min_insync_replicas
+        is_number = said is not None and is_whole(said)  # or somebody else has written it
+        wanted = int(trimmed(said)) if said is not None and is_number else self.settings.min_insync_replicas
         first = topic.partitions.get(0)
         return wanted if first is None else min(wanted, len(first.replicas))
 
