@@ -8,7 +8,7 @@ from fastquorum.controller.decisions import brief
 from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.placement import Usable
 from fastquorum.controller.state import ControllerState
-from fastquorum.types import NodeId
+from fastquorum.types import NodeId, Uuid
 from fastquorum.wire.error_codes import ErrorCode
 
 
@@ -62,8 +62,19 @@ def check_assignment(state: ControllerState, partition_id: int, brokers: Sequenc
         )
 
 
-def new_partition(state: ControllerState, replicas: tuple[NodeId, ...]) -> Partition:
-    """In sync are those of its replicas that are active; the first of them leads."""
-    isr = tuple(each for each in replicas if state.is_active(each))
-    directories = tuple(state.default_directory(each) for each in replicas)
-    return Partition(replicas, directories, isr, isr[0], 0, 0)
+class NewPartitions:
+    """Those of one request: what has to be known of a broker is looked up once."""
+
+    def __init__(self, state: ControllerState) -> None:
+        self._state = state
+        self._directories: dict[NodeId, Uuid] = {}
+        self._active: dict[NodeId, bool] = {}
+
+    def on(self, replicas: tuple[NodeId, ...]) -> Partition:
+        """In sync are those of its replicas that are active; the first of them leads."""
+        directories, active = self._directories, self._active
+        for each in replicas:
+            if each not in active:
+                active[each], directories[each] = self._state.is_active(each), self._state.default_directory(each)
+        isr = tuple([each for each in replicas if active[each]])
+        return Partition(replicas, tuple([directories[each] for each in replicas]), isr, isr[0], 0, 0)

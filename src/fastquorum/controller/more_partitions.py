@@ -3,7 +3,7 @@ clients are told."""
 
 from collections import Counter
 
-from fastquorum.controller.assignments import TopicFault, check_assignment, new_partition, usable_brokers
+from fastquorum.controller.assignments import NewPartitions, TopicFault, check_assignment, usable_brokers
 from fastquorum.controller.decisions import Decision
 from fastquorum.controller.image.partition import partition_record
 from fastquorum.controller.placement import PlacementError, Random, place
@@ -54,9 +54,9 @@ def _create(state: ControllerState, asked: _Asked, chance: Random, most: int) ->
     if first is None:
         raise TopicFault(ErrorCode.UNKNOWN_SERVER_ERROR, f"The topic {topic.name} has no partition 0 to go by.")
     added = _assignments(state, asked, present, len(first.replicas), chance)
-    level, elr = state.level, state.image.features.is_elr_enabled
+    new, level, elr = NewPartitions(state), state.level, state.image.features.is_elr_enabled
     return [
-        partition_record(topic.id, number, new_partition(state, replicas), level, with_elr=elr)
+        partition_record(topic.id, number, new.on(replicas), level, with_elr=elr)
         for number, replicas in enumerate(added, present)
     ]
 
