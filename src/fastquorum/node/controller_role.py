@@ -39,6 +39,7 @@ from fastquorum.wire.brokers import (
     ControllerRegistrationResponse,
 )
 from fastquorum.wire.cluster_records import AbortTransactionRecord, NoOpRecord
+from fastquorum.wire.codec import Codec
 from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest
 
@@ -99,9 +100,10 @@ class ControllerRole:
         registration: Registration,
         config: QuorumConfig,
         chance: Random,
+        codec: Codec,
     ) -> None:
         """Of `config`: the largest batch, and when a no-op is appended because nothing else was. `chance` decides where
-        replicas go, and draws topic ids."""
+        replicas go, and draws topic ids; `codec` writes the records."""
         self._settings = settings
         self.apis: Final[frozenset[ApiKey]] = CONTROLLER_APIS | (OLDER_APIS if settings.older_brokers else frozenset())
         """What it can be asked."""
@@ -109,6 +111,7 @@ class ControllerRole:
         self._idleness = Idleness(shell, config.idle_us_max)
         self._batch_bytes_max = config.batch_bytes_max
         self._chance = chance
+        self._codec = codec
         self.replay = replay
         self.keeper = keeper
         self._registration = registration
@@ -386,7 +389,8 @@ class ControllerRole:
         self, state: ControllerState, records: Sequence[Message], now_us: Micros
     ) -> tuple[ErrorCode, str]:
         prepared = state.prepare(records)
-        values = [encode_metadata_record(record, record_version(record, state.level)) for record in records]
+        level, codec = state.level, self._codec
+        values = [encode_metadata_record(record, record_version(record, level), codec) for record in records]
         code, text = self._write(values, _Ticket(self, state.next_offset), now_us)
         if code is ErrorCode.NONE:
             state.applied(prepared)
