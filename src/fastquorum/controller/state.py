@@ -33,6 +33,8 @@ from fastquorum.wire.message import Message
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
+_DEFAULTS: Final = Resource(ResourceType.BROKER, "")
+"""Every broker's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,21 @@ class ControllerSettings:
     """Elections that one look for imbalanced or leaderless partitions makes at most."""
     older_brokers: bool = False
     """Brokers may speak as KIP-343 and KIP-380 have it."""
+
+
+class _Terms(NamedTuple):
+    """What holds for a topic's partitions in one image, if somebody is gone or back."""
+
+    image: Image
+    topic_id: Uuid
+    gone: NodeId | None
+    back: NodeId | None
+    rules: Rules
+    election: Election
+    """That the topic allows."""
+
+    def are_of(self, image: Image, topic_id: Uuid, gone: NodeId | None, back: NodeId | None) -> bool:
+        return self.image is image and self.topic_id == topic_id and self.gone == gone and self.back == back
 
 
 class Prepared(NamedTuple):
@@ -94,6 +111,8 @@ class ControllerState:
         for broker in image.brokers.values():
             if self.is_exempt(broker):
                 self.heartbeats.exempt(broker.id)
+        self._terms: _Terms | None = None
+        """Those that were asked for last: many partitions of one topic change together."""
 
     @property
     def level(self) -> Level:
@@ -158,8 +177,9 @@ class ControllerState:
 
     def topic_setting(self, topic_name: str, name: str) -> str | None:
         """As it was set for the topic, or as every broker's default."""
-        for resource in (Resource(ResourceType.TOPIC, topic_name), Resource(ResourceType.BROKER, "")):
-            values = self.image.configs.get(resource)
+        configs = self.image.configs
+        for resource in (Resource(ResourceType.TOPIC, topic_name), _DEFAULTS):
+            values = configs.get(resource)
             if values is not None and name in values:
                 return values[name]
         return None
@@ -192,8 +212,12 @@ class ControllerState:
         topic = self.image.topics.by_id[key.topic_id]
         before = topic.partitions.get(key.partition_id)
         assert before is not None, f"{topic.name}-{key.partition_id} is indexed and not there"
-        if election is None:
-            election = Election.UNCLEAN if self.allows_unclean_election(topic) else Election.ONLINE
+        terms = self._terms
+        if terms is None or not terms.are_of(self.image, topic.id, gone, back):
+            terms = self._terms = self._terms_of(topic, gone, back)
+        return PartitionChange(key.topic_id, key.partition_id, before, terms.rules, election or terms.election)
+
+    def _terms_of(self, topic: Topic, gone: NodeId | None, back: NodeId | None) -> _Terms:
         rules = Rules(
             self.level,
             self.min_isr(topic),
@@ -202,7 +226,8 @@ class ControllerState:
             self._online_directories,
             self.default_directory,
         )
-        return PartitionChange(key.topic_id, key.partition_id, before, rules, election)
+        election = Election.UNCLEAN if self.allows_unclean_election(topic) else Election.ONLINE
+        return _Terms(self.image, topic.id, gone, back, rules, election)
 
     def default_directory(self, broker_id: NodeId) -> Uuid:
         """Where a broker puts a replica on its own: its only directory; else it will say so."""
