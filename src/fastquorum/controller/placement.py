@@ -109,7 +109,7 @@ class _Racks:
 
 
 class Candidates:
-    """Brokers that may be given replicas, by rack: put in order once for all topics of a request."""
+    """Brokers that may be given replicas, by rack: put in order once for all that is placed."""
 
     def __init__(self, brokers: Sequence[Usable]) -> None:
         by_rack: dict[str | None, list[Usable]] = {}
@@ -138,13 +138,6 @@ class Candidates:
             )
         racks = _Racks(self, chance)
         return [racks.place(replica_count) for _ in range(partition_count)]
-
-
-def place(
-    brokers: Sequence[Usable], partition_count: int, replica_count: int, chance: Random
-) -> list[tuple[NodeId, ...]]:
-    """As `Candidates.place`, of these brokers."""
-    return Candidates(brokers).place(partition_count, replica_count, chance)
 
 
 def _shuffled(items: Sequence[T], chance: Random) -> list[T]:

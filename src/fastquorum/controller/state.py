@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 
 from fastquorum.controller.broker_info import is_legacy
 from fastquorum.controller.heartbeats import Heartbeats
+from fastquorum.controller.homes import Homes, default_directory
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.image.features import KRAFT_VERSION, Level
 from fastquorum.controller.image.image import ImageEditor
-from fastquorum.controller.image.partition import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.index import PartitionIndex, PartitionKey
@@ -111,6 +111,7 @@ class ControllerState:
         for broker in image.brokers.values():
             if self.is_exempt(broker):
                 self.heartbeats.exempt(broker.id)
+        self._homes = Homes(image.brokers)
         self._terms: _Terms | None = None
         """Those that were asked for last: many partitions of one topic change together."""
 
@@ -166,6 +167,13 @@ class ControllerState:
         """Registered, unfenced, not shutting down."""
         broker = self.image.brokers.get(broker_id)
         return broker is not None and broker.is_active
+
+    @property
+    def homes(self) -> Homes:
+        """Where new replicas can go now."""
+        if self._homes.brokers is not self.image.brokers:
+            self._homes = Homes(self.image.brokers)
+        return self._homes
 
     def is_exempt(self, broker: Broker) -> bool:
         """It counts as active, whether it beats or not."""
@@ -230,13 +238,8 @@ class ControllerState:
         return _Terms(self.image, topic.id, gone, back, rules, election)
 
     def default_directory(self, broker_id: NodeId) -> Uuid:
-        """Where a broker puts a replica on its own: its only directory; else it will say so."""
-        broker = self.image.brokers.get(broker_id)
-        if broker is None:
-            return DIRECTORY_UNASSIGNED
-        if not broker.directories:
-            return DIRECTORY_MIGRATING
-        return broker.directories[0] if len(broker.directories) == 1 else DIRECTORY_UNASSIGNED
+        """See `homes.default_directory`."""
+        return default_directory(self.image.brokers.get(broker_id))
 
     def _online_directories(self, broker_id: NodeId) -> tuple[Uuid, ...]:
         broker = self.image.brokers.get(broker_id)

@@ -6,15 +6,14 @@ What a client is told is said in Kafka's words: its tools print them, and their 
 import re
 from collections import Counter
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Final, NamedTuple
 
-from fastquorum.controller.assignments import NewPartitions, TopicFault, check_assignment, usable_brokers
+from fastquorum.controller.assignments import TopicFault, check_assignment
 from fastquorum.controller.decisions import Decision, Refused
 from fastquorum.controller.ids import random_id
 from fastquorum.controller.image.partition import partition_record
 from fastquorum.controller.image.topics import Topic
-from fastquorum.controller.placement import Candidates, PlacementError, Random
+from fastquorum.controller.placement import PlacementError, Random
 from fastquorum.controller.state import ControllerState
 from fastquorum.controller.topic_configs import config_fault
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, NodeId, Uuid
@@ -103,11 +102,7 @@ class _Creation:
         self._chance = chance
         self._level = state.level
         self._with_elr = state.image.features.is_elr_enabled
-        self._new = NewPartitions(state)
-
-    @cached_property
-    def _candidates(self) -> Candidates:
-        return Candidates(usable_brokers(self._state))
+        self._homes = state.homes
 
     def create(self, asked: _Asked) -> tuple[list[Message], _Created]:
         """Its records, and the answer. TopicFault."""
@@ -116,7 +111,7 @@ class _Creation:
         topic_id = new_topic_id(self._state, self._chance)
         records: list[Message] = [TopicRecord(name=asked.name, topic_id=topic_id), *configs]
         for number, replicas in enumerate(assignments):
-            partition = self._new.on(replicas)
+            partition = self._homes.new_partition(replicas)
             records.append(partition_record(topic_id, number, partition, self._level, with_elr=self._with_elr))
         result = _Created(
             name=asked.name,
@@ -141,7 +136,7 @@ class _Creation:
         default, factor = self._state.settings.default_replication_factor, asked.replication_factor
         factor = default if factor == -1 else factor
         try:
-            return self._candidates.place(_partition_count(self._state, asked), factor, self._chance)
+            return self._homes.candidates.place(_partition_count(self._state, asked), factor, self._chance)
         except PlacementError as error:
             text = f"Unable to replicate the partition {factor} time(s): {error}"
             raise TopicFault(ErrorCode.INVALID_REPLICATION_FACTOR, text) from error

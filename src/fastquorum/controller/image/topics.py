@@ -61,7 +61,8 @@ class _Changes:
         return found
 
     def applied(self, make: Make) -> Topic:
-        return self.topic._replace(partitions=self.topic.partitions.updated(self.partitions, make))
+        name, topic_id, partitions = self.topic
+        return Topic(name, topic_id, partitions.updated(self.partitions, make))
 
 
 class TopicsEditor:
