@@ -37,7 +37,8 @@ class Partition(NamedTuple):
     """NO_NODE if there is none."""
     leader_epoch: int
     partition_epoch: int
-    recovery: int = Recovery.RECOVERED
+    recovery: int = Recovery.RECOVERED.value
+    """A plain number, as records have it: a native codec leaves an enumeration's to its slower twin."""
     removing: tuple[NodeId, ...] = ()
     adding: tuple[NodeId, ...] = ()
     elr: tuple[NodeId, ...] = ()
