@@ -21,6 +21,7 @@ from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX
+from fastquorum.node.collector import CollectorAtRest
 from fastquorum.node.controller_door import CONTROLLER_APIS, OLDER_APIS, Asked, read
 from fastquorum.node.controller_metrics import ControllerTally
 from fastquorum.node.door_relays import Relays
@@ -317,7 +318,8 @@ class ControllerRole:
         if isinstance(asked.message, DescribeQuorumRequest):
             self._ask_raft(asked, now_us)
         else:
-            self._decide(asked, now_us)
+            with CollectorAtRest():
+                self._decide(asked, now_us)
 
     def _decide(self, asked: Asked, now_us: Micros) -> None:
         state, message = self._state, asked.message
