@@ -196,8 +196,8 @@ class ControllerRole:
         """The high watermark moved. ImageFailed stops the replica."""
         if self._fault is not None:
             raise self._fault
+        self._answer_committed()  # before the image takes it in: whoever waits need not wait for that
         self.replay.turn()
-        self._answer_committed()
         self.on_turn(now_us)
 
     def on_turn(self, now_us: Micros) -> None:
