@@ -41,15 +41,17 @@ class _Turns:
 
     def next(self, partition: int) -> NodeId | None:
         """Whose turn it is; None if all have had theirs in this partition."""
-        if not self.brokers:
+        count = len(self.brokers)
+        if not count:
             return None
         if self._partition != partition:
             self._partition, self._taken = partition, 0
-            self._offset = (self._offset + 1) % len(self.brokers)
-        if self._taken >= len(self.brokers):
+            self._offset = (self._offset + 1) % count
+        taken = self._taken
+        if taken >= count:
             return None
-        self._taken += 1
-        return self.brokers[(self._offset + self._taken - 1) % len(self.brokers)]
+        self._taken = taken + 1
+        return self.brokers[(self._offset + taken) % count]
 
     def shuffle(self, chance: Random) -> None:
         self.brokers = _shuffled(self.brokers, chance)
@@ -84,7 +86,9 @@ class _Racks:
             for rack in self._racks:
                 rack.shuffle(self._chance)
             self._partition = 0
-        at = self._offset % len(self._racks)
+        racks, partition = self._racks, self._partition
+        count = len(racks)
+        at = self._offset % count
         self._offset = at + 1
         first, skipped = self._leader(at)
         placed = [first]
@@ -92,10 +96,10 @@ class _Racks:
             if at == skipped:
                 skipped = -1  # it has had its turn for this partition
             else:
-                found = self._racks[at].next(self._partition)
+                found = racks[at].next(partition)
                 if found is not None:
                     placed.append(found)
-            at = (at + 1) % len(self._racks)
+            at = (at + 1) % count
         self._partition += 1
         return tuple(placed)
 

@@ -134,8 +134,9 @@ class TopicsEditor:
                 yield topic_id, number, partition, None
         for topic_id, changes in self._changed.items():
             before = changes.topic.partitions
+            is_new = not before
             for number, partition in changes.partitions.items():
-                yield topic_id, number, before.get(number) if before else None, partition
+                yield topic_id, number, None if is_new else before.get(number), partition
 
     def finish(self) -> Topics:
         """The topics after all that."""
