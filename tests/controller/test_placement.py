@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastquorum.controller.placement import PlacementError, Usable, place
+from fastquorum.controller.placement import Candidates, PlacementError, Usable
 
 BROKERS = st.lists(
     st.builds(
@@ -29,7 +29,7 @@ def test_every_partition_has_its_replicas_spread_and_an_unfenced_leader(
     replicas = min(replicas, len(brokers))
     by_id = {each.id: each for each in brokers}
     racks = {each.rack for each in brokers}
-    for placed in place(brokers, partitions, replicas, random.Random(seed)):
+    for placed in Candidates(brokers).place(partitions, replicas, random.Random(seed)):
         assert len(placed) == len(set(placed)) == replicas
         assert not by_id[placed[0]].fenced
         if all(not each.fenced for each in brokers):
@@ -40,20 +40,22 @@ def test_every_partition_has_its_replicas_spread_and_an_unfenced_leader(
 @given(st.integers(1, 8), st.integers(1, 3), st.integers(0, 100))
 def test_leaders_and_replicas_are_spread_evenly(brokers: int, replicas: int, seed: int) -> None:
     replicas = min(replicas, brokers)
-    placed = place([Usable(each, None, False) for each in range(brokers)], brokers, replicas, random.Random(seed))
+    placed = Candidates([Usable(each, None, False) for each in range(brokers)]).place(
+        brokers, replicas, random.Random(seed)
+    )
     assert set(Counter(each[0] for each in placed).values()) == {1}
     assert set(Counter(each for one in placed for each in one).values()) == {replicas}
 
 
 def test_the_same_chance_places_the_same() -> None:
     brokers = [Usable(each, "ab"[each % 2], False) for each in range(6)]
-    first, second = (place(brokers, 20, 3, random.Random(5)) for _ in range(2))
+    first, second = (Candidates(brokers).place(20, 3, random.Random(5)) for _ in range(2))
     assert first == second
 
 
 def test_a_fenced_broker_follows_where_there_is_nobody_else() -> None:
     brokers = [Usable(1, None, False), Usable(2, None, True)]
-    assert place(brokers, 3, 2, random.Random(1)) == [(1, 2)] * 3
+    assert Candidates(brokers).place(3, 2, random.Random(1)) == [(1, 2)] * 3
 
 
 @pytest.mark.parametrize(
@@ -67,4 +69,4 @@ def test_a_fenced_broker_follows_where_there_is_nobody_else() -> None:
 )
 def test_what_cannot_be_placed(brokers: list[Usable], replicas: int, why: str) -> None:
     with pytest.raises(PlacementError, match=why):
-        place(brokers, 1, replicas, random.Random(1))
+        Candidates(brokers).place(1, replicas, random.Random(1))

@@ -48,6 +48,7 @@ def as_dumped(record: LogRecord) -> str:
     message, version = decode_metadata_record(record.value)
     assert decode_metadata_record(record.value, NATIVE) == (message, version)
     assert encode_metadata_record(message, version) == record.value
+    assert encode_metadata_record(message, version, NATIVE) == record.value
     value = {"type": record_type_name(type(message)), "version": version, "data": to_json(message, version)}
     return "payload: " + json.dumps(value, separators=(",", ":"))
 

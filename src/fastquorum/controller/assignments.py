@@ -1,12 +1,10 @@
-"""Which brokers a new partition may have, and what it is then. Source: Kafka `ReplicationControlManager`, whose words
+"""Which brokers a new partition may have, if the caller chooses. Source: Kafka `ReplicationControlManager`, whose words
 clients are told."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from fastquorum.controller.decisions import brief
-from fastquorum.controller.image.partition import Partition
-from fastquorum.controller.placement import Usable
 from fastquorum.controller.state import ControllerState
 from fastquorum.types import NodeId
 from fastquorum.wire.error_codes import ErrorCode
@@ -18,15 +16,6 @@ class TopicFault(Exception):
     def __init__(self, code: ErrorCode, text: str) -> None:
         super().__init__(brief(text))
         self.code: Final = code
-
-
-def usable_brokers(state: ControllerState) -> list[Usable]:
-    """Neither leaving, nor with every directory cordoned. Who has left is fenced, and will be back."""
-    return [
-        Usable(broker_id, broker.rack, broker.fenced)
-        for broker_id, broker in sorted(state.image.brokers.items())
-        if (broker.fenced or not broker.in_controlled_shutdown) and broker.has_uncordoned_directories
-    ]
 
 
 def check_replicas(state: ControllerState, brokers: Sequence[NodeId]) -> None:
@@ -60,10 +49,3 @@ def check_assignment(state: ControllerState, partition_id: int, brokers: Sequenc
             f"All brokers specified in the manual partition assignment for partition {partition_id} are fenced or in "
             "controlled shutdown.",
         )
-
-
-def new_partition(state: ControllerState, replicas: tuple[NodeId, ...]) -> Partition:
-    """In sync are those of its replicas that are active; the first of them leads."""
-    isr = tuple(each for each in replicas if state.is_active(each))
-    directories = tuple(state.default_directory(each) for each in replicas)
-    return Partition(replicas, directories, isr, isr[0], 0, 0)

@@ -41,10 +41,10 @@ def brief(text: str) -> str:
 def record_version(record: Message, level: Level) -> int:
     """The version in which Kafka writes a record at a level of metadata.version."""
     match record:
+        case PartitionRecord() | PartitionChangeRecord():  # first, as most are these
+            return level.partition_version
         case RegisterBrokerRecord():
             return level.register_broker_version
-        case PartitionRecord() | PartitionChangeRecord():
-            return level.partition_version
         case BrokerRegistrationChangeRecord():
             if record.cordoned_log_dirs is not None:
                 return 3

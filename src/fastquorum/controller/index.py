@@ -5,7 +5,7 @@ lead begins without it: it is made a piece at a time, so that a million partitio
 when it is first asked. Dicts stand for sets, since their order is that of what happened, and the same in every run.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from fastquorum.controller.image.partition import (
@@ -176,19 +176,20 @@ class PartitionIndex:
 
     def _remove(self, key: int, partition: Partition) -> None:
         """A broker that is named twice counts once."""
-        _forget(self._in_sync, dict.fromkeys(partition.isr), key)
-        _forget(self._in_directory, dict.fromkeys(each for each in partition.directories if each not in _RESERVED), key)
-        _forget(self._eligible, dict.fromkeys(partition.elr), key)
+        _forget(self._in_sync, partition.isr, key)
+        _forget(self._in_directory, [each for each in partition.directories if each not in _RESERVED], key)
+        if partition.elr:
+            _forget(self._eligible, partition.elr, key)
         if partition.leader != NO_NODE:
             _forget(self._led, (partition.leader,), key)
         else:
-            _forget(self._leaderless_on, dict.fromkeys(partition.replicas), key)
+            _forget(self._leaderless_on, partition.replicas, key)
         for marked in (self._leaderless, self._imbalanced, self._moving):
             marked.pop(key, None)
 
 
-def _forget(table: dict[M, _Keys], members: Iterable[M], key: int) -> None:
-    for member in members:
+def _forget(table: dict[M, _Keys], members: Sequence[M], key: int) -> None:
+    for member in members if len(members) < 2 else dict.fromkeys(members):
         keys = table[member]
         del keys[key]
         if not keys:

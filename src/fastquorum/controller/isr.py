@@ -82,9 +82,10 @@ def _error(
 ) -> ErrorCode:
     """Why the proposal is not taken. What is ahead of us was decided by somebody else: this is not the controller any
     more (KAFKA-14154)."""
-    if key.topic_id not in state.image.topics.by_id:
+    topic = state.image.topics.by_id.get(key.topic_id)
+    if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    partition = state.image.topics.partition(*key)
+    partition = topic.partitions.get(key.partition_id)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
@@ -97,8 +98,9 @@ def _error(
         return ErrorCode.INVALID_UPDATE_VERSION
     if not _is_valid(partition, asked, members):
         return ErrorCode.INVALID_REQUEST
-    if not all(_is_eligible(state, member, epoch) for member, epoch in members.items()):
-        return ErrorCode.INELIGIBLE_REPLICA
+    for member, epoch in members.items():
+        if not _is_eligible(state, member, epoch):
+            return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE
 
 
@@ -106,7 +108,7 @@ def _is_valid(partition: Partition, asked: _Asked, members: dict[NodeId, int]) -
     count = max(len(asked.new_isr), len(asked.new_isr_with_epochs))
     if len(members) < count or partition.leader not in members:
         return False
-    if not all(member in partition.replicas for member in members):
+    if not members.keys() <= set(partition.replicas):
         return False
     if asked.leader_recovery_state not in (Recovery.RECOVERED, Recovery.RECOVERING):
         return False

@@ -3,10 +3,10 @@ clients are told."""
 
 from collections import Counter
 
-from fastquorum.controller.assignments import TopicFault, check_assignment, new_partition, usable_brokers
+from fastquorum.controller.assignments import TopicFault, check_assignment
 from fastquorum.controller.decisions import Decision
 from fastquorum.controller.image.partition import partition_record
-from fastquorum.controller.placement import PlacementError, Random, place
+from fastquorum.controller.placement import PlacementError, Random
 from fastquorum.controller.state import ControllerState
 from fastquorum.controller.topics import PARTITIONS_MAX
 from fastquorum.types import NodeId
@@ -56,7 +56,7 @@ def _create(state: ControllerState, asked: _Asked, chance: Random, most: int) ->
     added = _assignments(state, asked, present, len(first.replicas), chance)
     level, elr = state.level, state.image.features.is_elr_enabled
     return [
-        partition_record(topic.id, number, new_partition(state, replicas), level, with_elr=elr)
+        partition_record(topic.id, number, state.homes.new_partition(replicas), level, with_elr=elr)
         for number, replicas in enumerate(added, present)
     ]
 
@@ -67,7 +67,7 @@ def _assignments(
     count = asked.count - present
     if asked.assignments is None:
         try:
-            return place(usable_brokers(state), count, factor, chance)
+            return state.homes.candidates.place(count, factor, chance)
         except PlacementError as error:
             raise TopicFault(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
     if len(asked.assignments) != count:

@@ -75,6 +75,7 @@ class PartitionChange:
     unclean_replicas: Nodes = ()
     """That came back without what they held: out of the eligible ones."""
     directories: dict[NodeId, Uuid] = field(default_factory=dict)
+    """Of replicas that go elsewhere than they are."""
     _elr: Nodes = ()
 
     def __post_init__(self) -> None:
@@ -82,7 +83,6 @@ class PartitionChange:
         self.isr, self.replicas = before.isr, before.replicas
         self.removing, self.adding = before.removing, before.adding
         self.recovery, self._elr = before.recovery, before.elr
-        self.directories = dict(zip(before.replicas, before.directories, strict=True))
 
     def record(self) -> PartitionChangeRecord | None:
         """The change, or None if there is none. Once."""
@@ -90,7 +90,7 @@ class PartitionChange:
         self._derive_elr()
         record = PartitionChangeRecord(topic_id=self.topic_id, partition_id=self.partition_id)
         self._elect(record)
-        if not _holds(self.replicas, self.before.replicas):
+        if self.replicas is not self.before.replicas and not _holds(self.replicas, self.before.replicas):
             self._bump_leader_epoch(record)  # who was taken away must notice
         self._set_elr(record)
         if record.isr is None and (self.isr or self.rules.is_elr_enabled) and self.isr != self.before.isr:
@@ -122,21 +122,18 @@ class PartitionChange:
 
     def _set_assignment(self, record: PartitionChangeRecord) -> None:
         before = self.before
-        if self.replicas:
+        if self.replicas and (self.directories or self.replicas is not before.replicas):
             if self.rules.level.has_directories:
-                directories = tuple(self._directory(replica) for replica in self.replicas)
-                if directories != before.directories:
-                    record.directories = list(directories)
+                known = {**dict(zip(before.replicas, before.directories, strict=True)), **self.directories}
+                directories = [known.get(each) or self.rules.default_directory(each) for each in self.replicas]
+                if tuple(directories) != before.directories:
+                    record.directories = directories
             if self.replicas != before.replicas:
                 record.replicas = list(self.replicas)
         if self.removing != before.removing:
             record.removing_replicas = list(self.removing)
         if self.adding != before.adding:
             record.adding_replicas = list(self.adding)
-
-    def _directory(self, replica: NodeId) -> Uuid:
-        found = self.directories.get(replica)
-        return self.rules.default_directory(replica) if found is None else found
 
     # --- election -----------------------------------------------------------------------------------------------------
 
@@ -156,6 +153,8 @@ class PartitionChange:
     def _leader(self) -> tuple[NodeId, bool]:
         """Who is to lead, and whether that is unclean."""
         present = self.before.leader
+        if self.election is not Election.PREFERRED and self._is_good(present):
+            return present, False
         first = (self.replicas[0],) if self.election is Election.PREFERRED else ()
         for each in (*first, present, *self.replicas):
             if self._is_good(each):
@@ -219,18 +218,18 @@ class PartitionChange:
 
 def _holds(nodes: Nodes, others: Nodes) -> bool:
     """All of the others are among the nodes."""
-    return all(each in nodes for each in others)
+    return set(nodes).issuperset(others)
 
 
 def _is_nothing(record: PartitionChangeRecord) -> bool:
-    changes = (
-        record.isr,
-        record.replicas,
-        record.removing_replicas,
-        record.adding_replicas,
-        record.directories,
-        record.eligible_leader_replicas,
-        record.last_known_elr,
+    return (
+        record.isr is None
+        and record.leader == LEADER_UNCHANGED
+        and record.leader_recovery_state == RECOVERY_UNCHANGED
+        and record.replicas is None
+        and record.removing_replicas is None
+        and record.adding_replicas is None
+        and record.directories is None
+        and record.eligible_leader_replicas is None
+        and record.last_known_elr is None
     )
-    is_quiet = record.leader == LEADER_UNCHANGED and record.leader_recovery_state == RECOVERY_UNCHANGED
-    return is_quiet and all(each is None for each in changes)

@@ -5,7 +5,7 @@ are spread alike. Fenced brokers are taken last, and never first. Source: KIP-36
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from fastquorum.types import NodeId
 
@@ -34,58 +34,61 @@ class _Turns:
     """Brokers that take turns; the first moves on from partition to partition."""
 
     def __init__(self, brokers: Sequence[NodeId], chance: Random) -> None:
-        self.brokers = sorted(brokers)
+        self.brokers = brokers
         self._offset = chance.randrange(len(brokers)) if brokers else 0
         self._taken = 0
         self._partition = 0
 
     def next(self, partition: int) -> NodeId | None:
         """Whose turn it is; None if all have had theirs in this partition."""
-        if not self.brokers:
+        count = len(self.brokers)
+        if not count:
             return None
         if self._partition != partition:
             self._partition, self._taken = partition, 0
-            self._offset = (self._offset + 1) % len(self.brokers)
-        if self._taken >= len(self.brokers):
+            self._offset = (self._offset + 1) % count
+        taken = self._taken
+        if taken >= count:
             return None
-        self._taken += 1
-        return self.brokers[(self._offset + self._taken - 1) % len(self.brokers)]
+        self._taken = taken + 1
+        return self.brokers[(self._offset + taken) % count]
+
+    def shuffle(self, chance: Random) -> None:
+        self.brokers = _shuffled(self.brokers, chance)
 
 
 class _Rack:
-    def __init__(self, brokers: Sequence[Usable], chance: Random) -> None:
-        self.unfenced = _Turns([each.id for each in brokers if not each.fenced], chance)
-        self.fenced = _Turns([each.id for each in brokers if each.fenced], chance)
+    def __init__(self, unfenced: Sequence[NodeId], fenced: Sequence[NodeId], chance: Random) -> None:
+        self.unfenced = _Turns(unfenced, chance)
+        self.fenced = _Turns(fenced, chance)
 
     def next(self, partition: int) -> NodeId | None:
         found = self.unfenced.next(partition)
         return self.fenced.next(partition) if found is None else found
 
     def shuffle(self, chance: Random) -> None:
-        _shuffle(self.unfenced.brokers, chance)
-        _shuffle(self.fenced.brokers, chance)
+        self.unfenced.shuffle(chance)
+        self.fenced.shuffle(chance)
 
 
 class _Racks:
-    def __init__(self, brokers: Sequence[Usable], chance: Random) -> None:
+    def __init__(self, candidates: "Candidates", chance: Random) -> None:
         self._chance = chance
-        by_rack: dict[str | None, list[Usable]] = {}
-        for each in brokers:
-            by_rack.setdefault(each.rack, []).append(each)
-        names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
-        self._racks = [_Rack(by_rack[name], chance) for name in names]
-        self._unfenced_count = sum(not each.fenced for each in brokers)
+        self._racks: Sequence[_Rack] = [_Rack(*each, chance) for each in candidates.racks]
+        self._unfenced_count = candidates.unfenced_count
         self._offset = chance.randrange(len(self._racks))
         self._partition = 0
 
     def place(self, replica_count: int) -> tuple[NodeId, ...]:
         if self._partition == self._unfenced_count > 1:
             # As many as there are brokers: from here on the same ones would come again.
-            _shuffle(self._racks, self._chance)
+            self._racks = _shuffled(self._racks, self._chance)
             for rack in self._racks:
                 rack.shuffle(self._chance)
             self._partition = 0
-        at = self._offset % len(self._racks)
+        racks, partition = self._racks, self._partition
+        count = len(racks)
+        at = self._offset % count
         self._offset = at + 1
         first, skipped = self._leader(at)
         placed = [first]
@@ -93,10 +96,10 @@ class _Racks:
             if at == skipped:
                 skipped = -1  # it has had its turn for this partition
             else:
-                found = self._racks[at].next(self._partition)
+                found = racks[at].next(partition)
                 if found is not None:
                     placed.append(found)
-            at = (at + 1) % len(self._racks)
+            at = (at + 1) % count
         self._partition += 1
         return tuple(placed)
 
@@ -109,24 +112,41 @@ class _Racks:
             at = (at + 1) % len(self._racks)
 
 
-def place(
-    brokers: Sequence[Usable], partition_count: int, replica_count: int, chance: Random
-) -> list[tuple[NodeId, ...]]:
-    """The replicas of each partition, the first its preferred leader. PlacementError."""
-    if replica_count <= 0:
-        raise PlacementError(f"Invalid replication factor {replica_count}: the replication factor must be positive.")
-    if not any(not each.fenced for each in brokers):
-        raise PlacementError("All brokers are currently fenced, or have all their log directories cordoned.")
-    if replica_count > len(brokers):
-        raise PlacementError(
-            f"The target replication factor of {replica_count} cannot be reached because only {len(brokers)} broker(s) "
-            "are registered or some brokers have all their log directories cordoned."
-        )
-    racks = _Racks(brokers, chance)
-    return [racks.place(replica_count) for _ in range(partition_count)]
+class Candidates:
+    """Brokers that may be given replicas, by rack: put in order once for all that is placed."""
+
+    def __init__(self, brokers: Sequence[Usable]) -> None:
+        by_rack: dict[str | None, list[Usable]] = {}
+        for each in sorted(brokers, key=lambda broker: broker.id):
+            by_rack.setdefault(each.rack, []).append(each)
+        names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
+        self.racks: Final = [
+            ([each.id for each in by_rack[name] if not each.fenced], [each.id for each in by_rack[name] if each.fenced])
+            for name in names
+        ]
+        """The ids of each rack's unfenced brokers, and of its fenced ones."""
+        self.count: Final = len(brokers)
+        self.unfenced_count: Final = sum(not each.fenced for each in brokers)
+
+    def place(self, partition_count: int, replica_count: int, chance: Random) -> list[tuple[NodeId, ...]]:
+        """The replicas of each partition, the first its preferred leader. PlacementError."""
+        if replica_count <= 0:
+            text = f"Invalid replication factor {replica_count}: the replication factor must be positive."
+            raise PlacementError(text)
+        if not self.unfenced_count:
+            raise PlacementError("All brokers are currently fenced, or have all their log directories cordoned.")
+        if replica_count > self.count:
+            raise PlacementError(
+                f"The target replication factor of {replica_count} cannot be reached because only {self.count} "
+                "broker(s) are registered or some brokers have all their log directories cordoned."
+            )
+        racks = _Racks(self, chance)
+        return [racks.place(replica_count) for _ in range(partition_count)]
 
 
-def _shuffle(items: list[T], chance: Random) -> None:
-    for last in range(len(items) - 1, 0, -1):
+def _shuffled(items: Sequence[T], chance: Random) -> list[T]:
+    shuffled = list(items)
+    for last in range(len(shuffled) - 1, 0, -1):
         other = chance.randrange(last + 1)
-        items[last], items[other] = items[other], items[last]
+        shuffled[last], shuffled[other] = shuffled[other], shuffled[last]
+    return shuffled

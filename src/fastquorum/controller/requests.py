@@ -56,14 +56,16 @@ def decide(
     match message:
         case broker_messages.BrokerHeartbeatRequest():
             return brokers.heartbeat(state, message)
+        case partition_messages.AlterPartitionRequest():
+            return isr.alter_partition(state, message, version)
+        case topic_messages.CreateTopicsRequest():
+            return topics.create_topics(state, message, chance)
         case broker_messages.BrokerRegistrationRequest():
             return brokers.register(state, message, version, now_us)
         case broker_messages.UnregisterBrokerRequest():
             return brokers.unregister(state, message)
         case broker_messages.ControllerRegistrationRequest():
             return brokers.register_controller(state, message)
-        case partition_messages.AlterPartitionRequest():
-            return isr.alter_partition(state, message, version)
         case partition_messages.AssignReplicasToDirsRequest():
             return directories.assign_replicas(state, message)
         case producer_messages.AllocateProducerIdsRequest():
@@ -84,8 +86,6 @@ def decide(
             | credential_messages.ExpireDelegationTokenRequest()
         ):
             return Decision(disabled.no_token(message, version, ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED))
-        case topic_messages.CreateTopicsRequest():
-            return topics.create_topics(state, message, chance)
         case topic_messages.DeleteTopicsRequest():
             return topics.delete_topics(state, message, version)
         case topic_messages.CreatePartitionsRequest():

@@ -13,11 +13,11 @@ from fastquorum.controller.alike import AlikeNames
 from fastquorum.controller.broker_info import is_legacy
 from fastquorum.controller.config_checks import is_whole, trimmed
 from fastquorum.controller.heartbeats import Heartbeats
+from fastquorum.controller.homes import Homes, default_directory
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.image.features import KRAFT_VERSION, Level
 from fastquorum.controller.image.image import ImageEditor
-from fastquorum.controller.image.partition import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.index import PartitionIndex, PartitionKey
@@ -35,6 +35,8 @@ from fastquorum.wire.message import Message
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
+_DEFAULTS: Final = Resource(ResourceType.BROKER, "")
+"""Every broker's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,21 @@ class ControllerSettings:
     """Elections that one look for imbalanced or leaderless partitions makes at most."""
     older_brokers: bool = False
     """Brokers may speak as KIP-343 and KIP-380 have it."""
+
+
+class _Terms(NamedTuple):
+    """What holds for a topic's partitions in one image, if somebody is gone or back."""
+
+    image: Image
+    topic_id: Uuid
+    gone: NodeId | None
+    back: NodeId | None
+    rules: Rules
+    election: Election
+    """That the topic allows."""
+
+    def are_of(self, image: Image, topic_id: Uuid, gone: NodeId | None, back: NodeId | None) -> bool:
+        return self.image is image and self.topic_id == topic_id and self.gone == gone and self.back == back
 
 
 class Prepared(NamedTuple):
@@ -97,6 +114,10 @@ class ControllerState:
         for broker in image.brokers.values():
             if self.is_exempt(broker):
                 self.heartbeats.exempt(broker.id)
+        self._own: Final = Resource(ResourceType.BROKER, str(node_id))
+        self._homes = Homes(image.brokers)
+        self._terms: _Terms | None = None
+        """Those that were asked for last: many partitions of one topic change together."""
 
     @property
     def level(self) -> Level:
@@ -152,6 +173,13 @@ class ControllerState:
         broker = self.image.brokers.get(broker_id)
         return broker is not None and broker.is_active
 
+    @property
+    def homes(self) -> Homes:
+        """Where new replicas can go now."""
+        if self._homes.brokers is not self.image.brokers:
+            self._homes = Homes(self.image.brokers)
+        return self._homes
+
     def is_exempt(self, broker: Broker) -> bool:
         """It counts as active, whether it beats or not."""
         return self.settings.older_brokers and is_legacy(broker)
@@ -162,9 +190,9 @@ class ControllerState:
 
     def topic_setting(self, topic_name: str, name: str) -> str | None:
         """As it was set for the topic, for this node, or as every broker's default."""
-        places = (ResourceType.TOPIC, topic_name), (ResourceType.BROKER, str(self.node_id)), (ResourceType.BROKER, "")
-        for resource in (Resource(*place) for place in places):
-            values = self.image.configs.get(resource)
+        configs = self.image.configs
+        for resource in (Resource(ResourceType.TOPIC, topic_name), self._own, _DEFAULTS):
+            values = configs.get(resource)
             if values is not None and name in values:
                 return values[name]
         return None
@@ -197,8 +225,12 @@ class ControllerState:
         topic = self.image.topics.by_id[key.topic_id]
         before = topic.partitions.get(key.partition_id)
         assert before is not None, f"{topic.name}-{key.partition_id} is indexed and not there"
-        if election is None:
-            election = Election.UNCLEAN if self.allows_unclean_election(topic) else Election.ONLINE
+        terms = self._terms
+        if terms is None or not terms.are_of(self.image, topic.id, gone, back):
+            terms = self._terms = self._terms_of(topic, gone, back)
+        return PartitionChange(key.topic_id, key.partition_id, before, terms.rules, election or terms.election)
+
+    def _terms_of(self, topic: Topic, gone: NodeId | None, back: NodeId | None) -> _Terms:
         rules = Rules(
             self.level,
             self.min_isr(topic),
@@ -207,16 +239,12 @@ class ControllerState:
             self._online_directories,
             self.default_directory,
         )
-        return PartitionChange(key.topic_id, key.partition_id, before, rules, election)
+        election = Election.UNCLEAN if self.allows_unclean_election(topic) else Election.ONLINE
+        return _Terms(self.image, topic.id, gone, back, rules, election)
 
     def default_directory(self, broker_id: NodeId) -> Uuid:
-        """Where a broker puts a replica on its own: its only directory; else it will say so."""
-        broker = self.image.brokers.get(broker_id)
-        if broker is None:
-            return DIRECTORY_UNASSIGNED
-        if not broker.directories:
-            return DIRECTORY_MIGRATING
-        return broker.directories[0] if len(broker.directories) == 1 else DIRECTORY_UNASSIGNED
+        """See `homes.default_directory`."""
+        return default_directory(self.image.brokers.get(broker_id))
 
     def _online_directories(self, broker_id: NodeId) -> tuple[Uuid, ...]:
         broker = self.image.brokers.get(broker_id)

@@ -7,12 +7,12 @@ import re
 from collections import Counter
 from typing import Final, NamedTuple
 
-from fastquorum.controller.assignments import TopicFault, check_assignment, new_partition, usable_brokers
+from fastquorum.controller.assignments import TopicFault, check_assignment
 from fastquorum.controller.decisions import Decision, Refused
 from fastquorum.controller.ids import random_id
 from fastquorum.controller.image.partition import partition_record
 from fastquorum.controller.image.topics import Topic
-from fastquorum.controller.placement import PlacementError, Random, place
+from fastquorum.controller.placement import PlacementError, Random
 from fastquorum.controller.state import ControllerState
 from fastquorum.controller.topic_configs import config_fault, configs_conflict
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, NodeId, Uuid
@@ -42,14 +42,15 @@ def create_topics(state: ControllerState, request: CreateTopicsRequest, chance: 
     """
     if sum(_partition_count(state, each) for each in request.topics) > PARTITIONS_MAX:
         raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-    named = Counter(each.name for each in request.topics)
+    named = Counter([each.name for each in request.topics])
+    creation = _Creation(state, chance)
     answer, records = CreateTopicsResponse(), list[Message]()
     for asked in request.topics:
         try:
             if named[asked.name] > 1:
                 raise TopicFault(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             _check_name(state, asked.name)
-            made, result = _create(state, asked, chance)
+            made, result = creation.create(asked)
         except TopicFault as fault:
             answer.topics.append(_Created(name=asked.name, error_code=fault.code, error_message=str(fault)))
             continue
@@ -84,30 +85,57 @@ def _check_name(state: ControllerState, name: str) -> None:
         raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
-def _create(state: ControllerState, asked: _Asked, chance: Random) -> tuple[list[Message], _Created]:
-    configs = _configs(asked)
-    assignments = _assigned(state, asked) if asked.assignments else _placed(state, asked, chance)
-    topic_id = new_topic_id(state, chance)
-    level, elr = state.level, state.image.features.is_elr_enabled
-    records: list[Message] = [TopicRecord(name=asked.name, topic_id=topic_id), *configs]
-    for number, replicas in enumerate(assignments):
-        partition = new_partition(state, replicas)
-        records.append(partition_record(topic_id, number, partition, level, with_elr=elr))
-    result = _Created(
-        name=asked.name,
-        topic_id=topic_id,
-        error_message=None,
-        num_partitions=len(assignments),
-        replication_factor=len(assignments[0]),
-        configs=[
-            _Created.CreatableTopicConfigs(name=each.name, value=each.value, config_source=1)
-            for each in sorted(configs, key=lambda each: each.name)
-        ],
-    )
-    return records, result
+class _Creation:
+    """What the topics of one request have in common is looked up once."""
+
+    def __init__(self, state: ControllerState, chance: Random) -> None:
+        self._state = state
+        self._chance = chance
+        self._level = state.level
+        self._with_elr = state.image.features.is_elr_enabled
+        self._homes = state.homes
+
+    def create(self, asked: _Asked) -> tuple[list[Message], _Created]:
+        """Its records, and the answer. TopicFault."""
+        configs = _configs(asked)
+        assignments = _assigned(self._state, asked) if asked.assignments else self._placed(asked)
+        topic_id = new_topic_id(self._state, self._chance)
+        records: list[Message] = [TopicRecord(name=asked.name, topic_id=topic_id), *configs]
+        for number, replicas in enumerate(assignments):
+            partition = self._homes.new_partition(replicas)
+            records.append(partition_record(topic_id, number, partition, self._level, with_elr=self._with_elr))
+        result = _Created(
+            name=asked.name,
+            topic_id=topic_id,
+            error_message=None,
+            num_partitions=len(assignments),
+            replication_factor=len(assignments[0]),
+            configs=[
+                _Created.CreatableTopicConfigs(name=each.name, value=each.value, config_source=1)
+                for each in sorted(configs, key=lambda each: each.name)
+            ],
+        )
+        return records, result
+
+    def _placed(self, asked: _Asked) -> list[tuple[NodeId, ...]]:
+        if asked.replication_factor < -1 or asked.replication_factor == 0:
+            text = "Replication factor must be larger than 0, or -1 to use the default value."
+            raise TopicFault(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+        if asked.num_partitions < -1 or asked.num_partitions == 0:
+            text = "Number of partitions was set to an invalid non-positive value."
+            raise TopicFault(ErrorCode.INVALID_PARTITIONS, text)
+        default, factor = self._state.settings.default_replication_factor, asked.replication_factor
+        factor = default if factor == -1 else factor
+        try:
+            return self._homes.candidates.place(_partition_count(self._state, asked), factor, self._chance)
+        except PlacementError as error:
+            text = f"Unable to replicate the partition {factor} time(s): {error}"
+            raise TopicFault(ErrorCode.INVALID_REPLICATION_FACTOR, text) from error
 
 
 def _configs(asked: _Asked) -> list[ConfigRecord]:
+    if not asked.configs:
+        return []
     without = [each.name for each in asked.configs if each.value is None]
     if without:
         raise TopicFault(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without)}")
@@ -121,22 +149,6 @@ def _configs(asked: _Asked) -> list[ConfigRecord]:
     if conflict := configs_conflict(values):
         raise TopicFault(ErrorCode.INVALID_CONFIG, conflict)
     return records
-
-
-def _placed(state: ControllerState, asked: _Asked, chance: Random) -> list[tuple[NodeId, ...]]:
-    if asked.replication_factor < -1 or asked.replication_factor == 0:
-        text = "Replication factor must be larger than 0, or -1 to use the default value."
-        raise TopicFault(ErrorCode.INVALID_REPLICATION_FACTOR, text)
-    if asked.num_partitions < -1 or asked.num_partitions == 0:
-        text = "Number of partitions was set to an invalid non-positive value."
-        raise TopicFault(ErrorCode.INVALID_PARTITIONS, text)
-    settings = state.settings
-    factor = settings.default_replication_factor if asked.replication_factor == -1 else asked.replication_factor
-    try:
-        return place(usable_brokers(state), _partition_count(state, asked), factor, chance)
-    except PlacementError as error:
-        text = f"Unable to replicate the partition {factor} time(s): {error}"
-        raise TopicFault(ErrorCode.INVALID_REPLICATION_FACTOR, text) from error
 
 
 def _assigned(state: ControllerState, asked: _Asked) -> list[tuple[NodeId, ...]]:

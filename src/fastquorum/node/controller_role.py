@@ -20,6 +20,7 @@ from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX
+from fastquorum.node.collector import CollectorAtRest
 from fastquorum.node.control_channels import ControlChannels
 from fastquorum.node.controller_door import CONTROLLER_APIS, OLDER_APIS, Asked, read
 from fastquorum.node.controller_looks import Look, looks
@@ -40,6 +41,7 @@ from fastquorum.wire.brokers import (
     ControllerRegistrationResponse,
 )
 from fastquorum.wire.cluster_records import AbortTransactionRecord, NoOpRecord
+from fastquorum.wire.codec import Codec
 from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest
 
@@ -91,9 +93,10 @@ class ControllerRole:
         registration: Registration,
         config: QuorumConfig,
         chance: Random,
+        codec: Codec,
     ) -> None:
         """Of `config`: the largest batch, and when a no-op is appended because nothing else was. `chance` decides where
-        replicas go, and draws topic ids."""
+        replicas go, and draws topic ids; `codec` writes the records."""
         self._settings = settings
         self.apis: Final[frozenset[ApiKey]] = CONTROLLER_APIS | (OLDER_APIS if settings.older_brokers else frozenset())
         """What it can be asked."""
@@ -101,6 +104,7 @@ class ControllerRole:
         self._idleness = Idleness(shell, config.idle_us_max)
         self._batch_bytes_max = config.batch_bytes_max
         self._chance = chance
+        self._codec = codec
         self.replay = replay
         self.keeper = keeper
         self._registration = registration
@@ -188,8 +192,8 @@ class ControllerRole:
         """The high watermark moved. ImageFailed stops the replica."""
         if self._fault is not None:
             raise self._fault
+        self._answer_committed()  # before the image takes it in: whoever waits need not wait for that
         self.replay.turn()
-        self._answer_committed()
         self.on_turn(now_us)
 
     def on_turn(self, now_us: Micros) -> None:
@@ -308,7 +312,8 @@ class ControllerRole:
         if isinstance(asked.message, DescribeQuorumRequest):
             self._ask_raft(asked, now_us)
         else:
-            self._decide(asked, now_us)
+            with CollectorAtRest():
+                self._decide(asked, now_us)
 
     def _decide(self, asked: Asked, now_us: Micros) -> None:
         state, message = self._state, asked.message
@@ -380,7 +385,8 @@ class ControllerRole:
         self, state: ControllerState, records: Sequence[Message], now_us: Micros
     ) -> tuple[ErrorCode, str]:
         prepared = state.prepare(records)
-        values = [encode_metadata_record(record, record_version(record, state.level)) for record in records]
+        level, codec = state.level, self._codec
+        values = [encode_metadata_record(record, record_version(record, level), codec) for record in records]
         code, text = self._write(values, _Ticket(self, state.next_offset), now_us)
         if code is ErrorCode.NONE:
             state.applied(prepared)

@@ -6,11 +6,9 @@ A record that does not fit stops the replica, leader or follower: going on witho
 lose it for good (KAFKA-14275, KAFKA-14203). Source: Kafka `MetadataLoader`.
 """
 
-import gc
 import struct
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +18,7 @@ from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.controller.image.partition import Partition
 from fastquorum.errors import CorruptionError, ImageFailed, WireError
 from fastquorum.kernels import BatchFault, Kernels, PartitionRows
+from fastquorum.node.collector import CollectorAtRest
 from fastquorum.node.log_reader import LogReader
 from fastquorum.node.shell import Shell
 from fastquorum.storage.names import checkpoint_name
@@ -128,21 +127,8 @@ def fold_batches(kernels: Kernels, data: bytes, fold: Fold) -> None:
     """Take in what whole, checked batches hold from where the fold stands. ImageFailed, naming the record that does not
     fit."""
     codec = codec_of(kernels)
-    with _collector_at_rest():
+    with CollectorAtRest():
         _fold(kernels, data, fold, codec)
-
-
-@contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """What a fold makes is kept, and has no cycles: to look for some in all of it, over and over, takes longer than to
-    make it. For a turn's time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _fold(kernels: Kernels, data: bytes, fold: Fold, codec: Codec) -> None:

@@ -3,6 +3,7 @@
 A record's value is framed: uvarint frame version 1, uvarint record key, uvarint version, message. Source: KIP-631.
 """
 
+import functools
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -10,7 +11,7 @@ from typing import Final
 from fastquorum.errors import UnsupportedVersion, WireError
 from fastquorum.kernels import Buffer
 from fastquorum.wire import access_records, broker_records, cluster_records, topic_records
-from fastquorum.wire.codec import GENERATED, Codec, encode
+from fastquorum.wire.codec import GENERATED, Codec
 from fastquorum.wire.generated import trailing_bytes
 from fastquorum.wire.message import Message
 from fastquorum.wire.varint import Malformed, read_uvarint, uvarint
@@ -36,12 +37,19 @@ METADATA_RECORDS: Final = _registry((access_records, broker_records, cluster_rec
 """Every metadata record of Kafka 4.3, by its key."""
 
 
-def encode_metadata_record(record: Message, version: int) -> bytes:
-    """The value of a metadata record, frame included. Raises WireError or UnsupportedVersion, as `encode`."""
-    declared = type(record).__wire__
+def encode_metadata_record(record: Message, version: int, codec: Codec = GENERATED) -> bytes:
+    """The value of a metadata record, frame included; `codec` is a kernel set's where speed counts. Raises WireError or
+    UnsupportedVersion, as `Codec.encode`."""
+    return _frame_of(record.__class__, version) + codec.encode(record, version)
+
+
+@functools.cache
+def _frame_of(cls: type[Message], version: int) -> bytes:
+    """What stands before the message. WireError."""
+    declared = cls.__wire__
     if declared.kind != "metadata":
-        raise WireError("is no metadata record", type(record).__qualname__, version)
-    return bytes((FRAME_VERSION, declared.api_key)) + uvarint(version) + encode(record, version)
+        raise WireError("is no metadata record", cls.__qualname__, version)
+    return bytes((FRAME_VERSION, declared.api_key)) + uvarint(version)
 
 
 def decode_metadata_record(value: Buffer, codec: Codec = GENERATED) -> tuple[Message, int]:

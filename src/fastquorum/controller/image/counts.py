@@ -34,6 +34,8 @@ class PartitionCounts:
     def take(self, changes: Iterable[tuple[Any, int, Partition | None, Partition | None]]) -> None:
         """As `TopicsEditor.partition_changes` yields them."""
         for _, _, before, after in changes:
+            if before and after and before.leader == after.leader and before.replicas is after.replicas:
+                continue  # it counts as it did
             if before is not None:
                 self._count(before, -1)
             if after is not None:

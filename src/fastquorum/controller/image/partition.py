@@ -37,7 +37,8 @@ class Partition(NamedTuple):
     """NO_NODE if there is none."""
     leader_epoch: int
     partition_epoch: int
-    recovery: int = Recovery.RECOVERED
+    recovery: int = Recovery.RECOVERED.value
+    """A plain number, as records have it: a native codec leaves an enumeration's to its slower twin."""
     removing: tuple[NodeId, ...] = ()
     adding: tuple[NodeId, ...] = ()
     elr: tuple[NodeId, ...] = ()
@@ -82,22 +83,24 @@ def partition_of(record: PartitionRecord) -> Partition:
 def changed(partition: Partition, record: PartitionChangeRecord) -> Partition:
     """The partition after a change: its partition epoch grows, and if a leader is named, even the same one, its leader
     epoch. ValueError if the record contradicts itself."""
-    replicas = partition.replicas if record.replicas is None else tuple(record.replicas)
-    directories = partition.directories if record.directories is None else record.directories
+    replicas, directories = partition.replicas, partition.directories
+    if record.replicas is not None or record.directories is not None:
+        replicas = _or(record.replicas, replicas)
+        directories = _directories(directories if record.directories is None else record.directories, len(replicas))
     is_election = record.leader != LEADER_UNCHANGED
     recovery = record.leader_recovery_state
     return Partition(
         replicas,
-        _directories(directories, len(replicas)),
+        directories,
         _or(record.isr, partition.isr),
         record.leader if is_election else partition.leader,
         partition.leader_epoch + is_election,
         partition.partition_epoch + 1,
         partition.recovery if recovery == RECOVERY_UNCHANGED else _recovery(recovery),
-        _or(record.removing_replicas, partition.removing),
-        _or(record.adding_replicas, partition.adding),
-        _or(record.eligible_leader_replicas, partition.elr),
-        _or(record.last_known_elr, partition.last_known_elr),
+        partition.removing if record.removing_replicas is None else tuple(record.removing_replicas),
+        partition.adding if record.adding_replicas is None else tuple(record.adding_replicas),
+        partition.elr if record.eligible_leader_replicas is None else tuple(record.eligible_leader_replicas),
+        partition.last_known_elr if record.last_known_elr is None else tuple(record.last_known_elr),
     )
 
 

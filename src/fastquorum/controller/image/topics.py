@@ -1,7 +1,7 @@
 """Topics and their partitions. Source: KIP-631, KIP-966; Kafka `TopicsImage`, `TopicsDelta`."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from immutables import Map
 
@@ -45,6 +45,9 @@ class Topics(NamedTuple):
         return (self.by_id[topic_id] for _, topic_id in sorted(self.ids.items()))
 
 
+_EMPTY: Final[Vector[Partition]] = Vector()
+
+
 class _Changes:
     """What becomes of one topic."""
 
@@ -61,7 +64,8 @@ class _Changes:
         return found
 
     def applied(self, make: Make) -> Topic:
-        return self.topic._replace(partitions=self.topic.partitions.updated(self.partitions, make))
+        name, topic_id, partitions = self.topic
+        return Topic(name, topic_id, partitions.updated(self.partitions, make))
 
 
 class TopicsEditor:
@@ -81,10 +85,11 @@ class TopicsEditor:
     def create(self, record: TopicRecord) -> None:
         if (before := self._name_owner(record.name)) is not None:
             raise ValueError(f"topic {record.name} exists, with id {before}")
-        if record.topic_id in self._changed or self._kept(record.topic_id) is not None:
-            raise ValueError(f"a topic with id {record.topic_id} exists")
-        self._changed[record.topic_id] = _Changes(Topic(record.name, record.topic_id, Vector()))
-        self._created[record.name] = record.topic_id
+        topic_id, name = record.topic_id, record.name
+        if topic_id in self._changed or self._kept(topic_id) is not None:
+            raise ValueError(f"a topic with id {topic_id} exists")
+        self._changed[topic_id] = _Changes(Topic(name, topic_id, _EMPTY))
+        self._created[name] = topic_id
 
     def remove(self, record: RemoveTopicRecord) -> str:
         """The name of the topic that is gone."""
@@ -107,7 +112,7 @@ class TopicsEditor:
         self._changes(topic_id).partitions.update(partitions)
 
     def change_partition(self, record: PartitionChangeRecord) -> None:
-        changes = self._changes(record.topic_id)
+        changes = self._changed.get(record.topic_id) or self._changes(record.topic_id)
         changes.partitions[record.partition_id] = changed(changes.partition(record.partition_id), record)
 
     def clear_elr(self, record: ClearElrRecord) -> None:
@@ -129,8 +134,9 @@ class TopicsEditor:
                 yield topic_id, number, partition, None
         for topic_id, changes in self._changed.items():
             before = changes.topic.partitions
+            is_new = not before
             for number, partition in changes.partitions.items():
-                yield topic_id, number, before.get(number) if before else None, partition
+                yield topic_id, number, None if is_new else before.get(number), partition
 
     def name_changes(self) -> tuple[Iterable[str], Iterable[str]]:
         """The names of topics that are gone, and of those that were made."""

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
-WIDTH: Final = 32
+_BITS: Final = 5
+WIDTH: Final = 1 << _BITS
+_MASK: Final = WIDTH - 1
 _Node = tuple[Any, ...]
 Make = Callable[[list[Any]], _Node]
 """How a node is made of its items: `tuple`, or what a kernel set has for a million of them (`Kernels.untracked`)."""
@@ -30,15 +32,16 @@ class Vector(Generic[T]):
 
     def get(self, at: int) -> T | None:
         """The item at a position, or None."""
-        if at < 0 or at >= WIDTH**self._depth:
+        node, shift = self._root, _BITS * (self._depth - 1)
+        if at < 0 or at >> shift >= len(node):
             return None
-        node = self._root
-        for level in range(self._depth - 1, 0, -1):
-            child, at = divmod(at, WIDTH**level)
-            if child >= len(node):
+        while shift:
+            node = node[at >> shift & _MASK]
+            shift -= _BITS
+            if at >> shift & _MASK >= len(node):
                 return None
-            node = node[child]
-        return node[at] if at < len(node) else None
+        found: T | None = node[at & _MASK]
+        return found
 
     def items(self) -> Iterator[tuple[int, T]]:
         """Positions and items, ascending."""
@@ -52,16 +55,17 @@ class Vector(Generic[T]):
         if not changes:
             return self
         assert min(changes) >= 0, f"position {min(changes)}"
+        largest = max(changes)
         new: Vector[T] = Vector()
-        if not self._count and max(changes) == len(changes) - 1:
+        if not self._count and largest == len(changes) - 1:
             new._root, new._depth = _built([changes[at] for at in range(len(changes))], make)
             new._count = len(changes)
             return new
         root, depth = self._root, self._depth
-        while max(changes) >= WIDTH**depth:
+        while largest >> _BITS * depth:
             root, depth = ((root,) if root else ()), depth + 1
-        new._root, new._depth = _replaced(root, depth, changes, make), depth
-        new._count = self._count + sum(self.get(at) is None for at in changes)
+        new._root, added = _replaced(root, depth, changes, make)
+        new._depth, new._count = depth, self._count + added
         return new
 
     def changes_to(self, other: "Vector[T]") -> Iterator[tuple[int, T | None, T | None]]:
@@ -105,22 +109,29 @@ def _built(items: list[Any], make: Make) -> tuple[_Node, int]:
     return make(items), depth
 
 
-def _replaced(node: _Node, depth: int, changes: Mapping[int, Any], make: Make) -> _Node:
+def _replaced(node: _Node, depth: int, changes: Mapping[int, Any], make: Make) -> tuple[_Node, int]:
+    """The node with these changes, and how many positions they fill that were empty."""
     items = list(node)
+    added = 0
     if depth == 1:
         items += [None] * (max(changes) + 1 - len(items))
         for at, item in changes.items():
+            added += items[at] is None
             items[at] = item
-        return make(items)
+        return make(items), added
     parts: dict[int, dict[int, Any]] = {}
-    span = WIDTH ** (depth - 1)
+    shift = _BITS * (depth - 1)
+    rest = (1 << shift) - 1
     for at, item in changes.items():
-        child, rest = divmod(at, span)
-        parts.setdefault(child, {})[rest] = item
+        part = parts.get(at >> shift)
+        if part is None:
+            part = parts[at >> shift] = {}
+        part[at & rest] = item
     items += [()] * (max(parts) + 1 - len(items))
     for child, part in parts.items():
-        items[child] = _replaced(items[child], depth - 1, part, make)
-    return make(items)
+        items[child], more = _replaced(items[child], depth - 1, part, make)
+        added += more
+    return make(items), added
 
 
 def _changes(ours: _Node, theirs: _Node, depth: int, base: int) -> Iterator[tuple[int, Any, Any]]:
