@@ -168,3 +168,15 @@ def test_interrupting_a_look_is_quiet(tmp_path: Path) -> None:
     asking.send_signal(signal.SIGINT)
     assert asking.communicate(timeout=10) == ("", "")
     assert asking.returncode == 130
+
+
+# --- nobody else writes its log ---------------------------------------------------------------------------------------
+
+
+def test_a_controllers_log_takes_no_appends(fastquorum: Run, tmp_path: Path) -> None:
+    with controller(tmp_path) as cluster:
+        end = cluster.end_offset
+        ran = fastquorum("append", "--value", "x", *cluster.at)
+        assert (ran.code, ran.out) == (2, "")
+        assert "node 1 takes no appends: the log is the controller's" in ran.err
+        assert cluster.end_offset == end

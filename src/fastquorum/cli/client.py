@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
 from fastquorum.cli.connection import Connection, Deadline, NoAnswer, NotSent
+from fastquorum.cli.contacts import count_contacts
 from fastquorum.errors import (
     CorruptionError,
     NotReady,
@@ -24,10 +25,11 @@ from fastquorum.errors import (
 )
 from fastquorum.kernels import BATCH_BYTES_MAX, Kernels, Record
 from fastquorum.types import LISTENER_NAME, TOPIC_NAME, Endpoint, Epoch, NodeId, Offset
-from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire import ApiKey, ErrorCode, Message
 from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
 from fastquorum.wire.error_codes import error_name
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
 from fastquorum.wire.produce import ProduceRequest, ProduceResponse
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
@@ -35,6 +37,7 @@ from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumRe
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
+API_VERSIONS_VERSION: Final = 0
 METADATA_VERSION: Final = 12
 PRODUCE_VERSION: Final = 12
 FETCH_VERSION: Final = 12
@@ -45,11 +48,11 @@ CONTROLLERS: Final = 2
 LOOK_AGAIN_S: Final = 0.02
 """Between two looks for a leader."""
 CONNECT_S: Final = 2.0
+SILENCE_S: Final = 3.0
+"""A leader silent for longer is looked for again, elsewhere: it may hang, and others may have elected another."""
 SAY_SO_S: Final = 1.0
 """Who waits for longer is told why."""
 FETCH_BYTES: Final = 4 * 1024 * 1024
-
-Voters = DescribeQuorumResponse.TopicData.PartitionData
 
 
 @dataclass(eq=False)
@@ -102,6 +105,8 @@ class QuorumClient:
         self._connections: dict[Endpoint, Connection] = {}
         self._leader: Leader | None = None
         self._controller: Controller | None = None
+        self._takes_appends = False
+        """The leader has said so."""
         self._turn = 0
 
     def close(self) -> None:
@@ -158,6 +163,7 @@ class QuorumClient:
             if failed is not None:
                 failed.close()
         self._leader = self._controller = None
+        self._takes_appends = False
         self._turn += 1
 
     def _ask_leader(self, endpoint: Endpoint, deadline: Deadline) -> Leader | None:
@@ -180,13 +186,30 @@ class QuorumClient:
                 return Controller(Endpoint(LISTENER_NAME, node.host, node.port), response.cluster_id)
         return None
 
-    def ask(self, endpoint: Endpoint, request: Message, version: int, response_type: type[M], deadline: Deadline) -> M:
-        """One node's answer. NotSent, NoAnswer, PeerProtocolError."""
+    def ask(
+        self,
+        endpoint: Endpoint,
+        request: Message,
+        version: int,
+        response_type: type[M],
+        deadline: Deadline,
+        silence_s: float = SILENCE_S,
+    ) -> M:
+        """One node's answer; `silence_s` is how long it may say nothing. NotSent, NoAnswer, PeerProtocolError."""
         connection = self._connections.pop(endpoint, None) or Connection(endpoint, deadline.sooner(CONNECT_S))
-        response = connection.request(request, version, deadline)
+        response = connection.request(request, version, deadline, silence_s)
         self._connections[endpoint] = connection  # not kept where the request failed: it is closed then
         assert isinstance(response, response_type)
         return response
+
+    def serves(self, endpoint: Endpoint, request_type: type[Message], version: int, deadline: Deadline) -> bool:
+        """Whether a node takes such requests, and answers at all: asked before what must not be asked twice. NotSent."""
+        try:
+            served = self.ask(endpoint, ApiVersionsRequest(), API_VERSIONS_VERSION, ApiVersionsResponse, deadline)
+        except NoAnswer as error:
+            raise NotSent(error.endpoint, error.reason) from error
+        key = ApiKey(request_type.__wire__.api_key)
+        return any(each.api_key == key and each.min_version <= version <= each.max_version for each in served.api_keys)
 
     # --- appends ------------------------------------------------------------------------------------------------------
 
@@ -198,7 +221,7 @@ class QuorumClient:
         Raises:
             OutcomeUnknown: it was sent, and may or may not be committed.
             RetriableError: it was not appended: NotReady, NotSent, Overloaded.
-            UsageError: it never will be: RecordTooLarge, or a record that this log does not take.
+            UsageError: it never will be: RecordTooLarge, a controller's log, or a record that this log does not take.
         """
         timestamp_ms = time.time_ns() // 1_000_000
         batch = self._kernels.encode_values(values, base_offset=0, leader_epoch=0, timestamp_ms=timestamp_ms)
@@ -213,7 +236,8 @@ class QuorumClient:
             topic_data=[data(name=leader.topic, partition_data=[data.PartitionProduceData(index=0, records=batch)])],
         )
         try:
-            response = self.ask(leader.endpoint, request, PRODUCE_VERSION, ProduceResponse, deadline)
+            self._check_takes_appends(leader, deadline)
+            response = self.ask(leader.endpoint, request, PRODUCE_VERSION, ProduceResponse, deadline, math.inf)
         except NotSent:
             self.forget_leader()
             raise
@@ -224,6 +248,17 @@ class QuorumClient:
         if answer.error_code == ErrorCode.NONE:
             return answer.base_offset
         raise self._refused(answer, len(batch))
+
+    def _check_takes_appends(self, leader: Leader, deadline: Deadline) -> None:
+        """Once a leader: a controller hangs up on appends, and nothing must be sent to a node that hangs. NotSent."""
+        if self._takes_appends:
+            return
+        if not self.serves(leader.endpoint, ProduceRequest, PRODUCE_VERSION, deadline):
+            raise UsageError(
+                f"node {leader.id} takes no appends: the log is the controller's, and nobody else writes it",
+                "`fastquorum topic` and `fastquorum broker` ask it for changes",
+            )
+        self._takes_appends = True
 
     def _refused(
         self, answer: ProduceResponse.TopicProduceResponse.PartitionProduceResponse, size_bytes: int
@@ -294,7 +329,8 @@ class QuorumClient:
             max_bytes=FETCH_BYTES,
             topics=[topic(topic=leader.topic, partitions=[partition])],
         )
-        response = self.ask(leader.endpoint, request, FETCH_VERSION, FetchResponse, deadline)
+        silence_s = wait_s + SILENCE_S
+        response = self.ask(leader.endpoint, request, FETCH_VERSION, FetchResponse, deadline, silence_s)
         return response.responses[0].partitions[0]
 
     def _decoded(self, answer: FetchResponse.FetchableTopicResponse.PartitionData, offset: Offset) -> Committed:
@@ -354,21 +390,10 @@ class QuorumClient:
                 now = self.describe(deadline).topics[0].partitions[0]
                 if (now.leader_id, now.leader_epoch) != (first.leader_id, first.leader_epoch):
                     break
-                _count_contacts(now, asked, seen)
+                count_contacts(now, asked, seen)
                 confirmed = sum(count >= 2 or node == now.leader_id for node, (count, _) in seen.items())
                 if confirmed > len(seen) // 2 and now.high_watermark >= log_end:
                     return now.high_watermark
                 if deadline.left_s <= LOOK_AGAIN_S:
                     raise NotReady(f"node {now.leader_id} has no majority behind it")
                 time.sleep(LOOK_AGAIN_S)
-
-
-def _count_contacts(now: Voters, asked: float, seen: dict[NodeId, tuple[int, float]]) -> None:
-    """Count for each voter the Fetches seen, each later than the answer in which the one before it was seen."""
-    clock_ms = next(row.last_fetch_timestamp for row in now.current_voters if row.replica_id == now.leader_id)
-    heard = time.monotonic()
-    for row in now.current_voters:
-        count, since = seen.get(row.replica_id, (0, heard))
-        age_ms = clock_ms - row.last_fetch_timestamp + 1  # rounded down, so up to a millisecond more
-        if row.last_fetch_timestamp >= 0 and age_ms <= (asked - since) * 1000:
-            seen[row.replica_id] = (count + 1, heard)

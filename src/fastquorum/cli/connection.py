@@ -4,6 +4,7 @@ Knows frames and headers, not what the messages mean.
 """
 
 import contextlib
+import math
 import socket
 import struct
 import time
@@ -81,12 +82,12 @@ class Connection:
             raise NotSent(endpoint, error.strerror or str(error)) from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def request(self, message: Message, version: int, deadline: Deadline) -> Message:
-        """The answer to `message`. NotSent, NoAnswer, PeerProtocolError."""
+    def request(self, message: Message, version: int, deadline: Deadline, silence_s: float = math.inf) -> Message:
+        """The answer to `message`; `silence_s` bounds each wait for more of it. NotSent, NoAnswer, PeerProtocolError."""
         self._correlation_id += 1
         frame = encode_request(request_header(message, version, self._correlation_id, CLIENT_ID), message)
         self.send(frame, deadline)
-        answer = self.receive(deadline)
+        answer = self.receive(deadline, silence_s)
         try:
             correlation_id, response = decode_response(answer, type(message).__wire__.api_key, version)
             if correlation_id != self._correlation_id:
@@ -104,13 +105,13 @@ class Connection:
             self.close()
             raise
 
-    def receive(self, deadline: Deadline) -> bytes:
+    def receive(self, deadline: Deadline, silence_s: float = math.inf) -> bytes:
         """The next frame, without its length. NoAnswer, FrameError."""
         try:
-            (length,) = struct.unpack(">i", self._exactly(4, deadline))
+            (length,) = struct.unpack(">i", self._exactly(4, deadline, silence_s))
             if not 0 <= length <= ANSWER_BYTES_MAX:
                 raise FrameError(length=length, limit=ANSWER_BYTES_MAX)
-            return self._exactly(length, deadline)
+            return self._exactly(length, deadline, silence_s)
         except BaseException:
             self.close()
             raise
@@ -132,15 +133,16 @@ class Connection:
         except OSError as error:
             raise NotSent(self.endpoint, error.strerror or str(error)) from error
 
-    def _exactly(self, size: int, deadline: Deadline) -> bytes:
+    def _exactly(self, size: int, deadline: Deadline, silence_s: float) -> bytes:
         parts: list[bytes] = []
         missing = size
         while missing:
             try:
-                self._socket.settimeout(max(deadline.left_s, 0.001))
+                self._socket.settimeout(max(min(deadline.left_s, silence_s), 0.001))
                 part = self._socket.recv(min(missing, _RECEIVE_BYTES))
             except TimeoutError as error:
-                raise NoAnswer(self.endpoint, f"nothing within {deadline.timeout_s:g} s", is_sealed=False) from error
+                silent_s = min(deadline.timeout_s, silence_s)
+                raise NoAnswer(self.endpoint, f"nothing within {silent_s:g} s", is_sealed=False) from error
             except OSError as error:
                 raise NoAnswer(self.endpoint, error.strerror or str(error), is_sealed=True) from error
             if not part:

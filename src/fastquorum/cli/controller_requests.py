@@ -6,6 +6,7 @@ had begun may still be committed, so that after such an answer nothing is certai
 has said what is. Source: Kafka `KafkaAdminClient`; KIP-919.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,12 +20,10 @@ from fastquorum.errors import NotReady, PeerProtocolError, RetriableError, Usage
 from fastquorum.types import Endpoint
 from fastquorum.wire import API, ApiKey, ErrorCode, Message
 from fastquorum.wire.error_codes import error_name
-from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
-_API_VERSIONS_VERSION: Final = 0
 _LOST: Final = "an earlier try was answered NOT_CONTROLLER by a node that may have lost the lead over it, and may count"
 
 
@@ -120,23 +119,18 @@ class ControllerClient:
             raise self._unlucky(error.reason) from error
 
     def _check_serves(self, endpoint: Endpoint, request: Message, version: int) -> None:
-        """A node that is no controller hangs up on a controller's requests: better not to send one."""
-        key = ApiKey(type(request).__wire__.api_key)
-        try:
-            served = self._client.ask(
-                endpoint, ApiVersionsRequest(), _API_VERSIONS_VERSION, ApiVersionsResponse, self._deadline
-            )
-        except NoAnswer as error:
-            raise NotSent(error.endpoint, error.reason) from error
-        if not any(each.api_key == key and each.min_version <= version <= each.max_version for each in served.api_keys):
+        """A node that is no controller hangs up on a controller's requests, and one that hangs leaves it open what came
+        of them: better not to send one. NotSent."""
+        if not self._client.serves(endpoint, type(request), version, self._deadline):
+            name = API[ApiKey(type(request).__wire__.api_key)].name
             raise UsageError(
-                f"{endpoint_text(endpoint)} leads, and does not serve {API[key].name}: it is no controller",
+                f"{endpoint_text(endpoint)} leads, and does not serve {name}: it is no controller",
                 "run every node of the quorum with --controller",
             )
 
     def _ask(self, endpoint: Endpoint, request: Message, version: int, response_type: type[M]) -> M:
         try:
-            return self._client.ask(endpoint, request, version, response_type, self._deadline)
+            return self._client.ask(endpoint, request, version, response_type, self._deadline, math.inf)
         except NoAnswer as error:
             raise self._unknown(str(error)) from error
         except KeyboardInterrupt:

@@ -4,7 +4,7 @@ import math
 from typing import Any, Final, NamedTuple
 
 from fastquorum.cli.arguments import endpoint_text
-from fastquorum.cli.client import Voters
+from fastquorum.cli.contacts import Voters
 from fastquorum.cli.top.looking import Look, Page
 from fastquorum.observe.exposition import Samples
 from fastquorum.observe.kafka import STATES
