@@ -203,7 +203,7 @@ class QuorumClient:
         return response
 
     def serves(self, endpoint: Endpoint, request_type: type[Message], version: int, deadline: Deadline) -> bool:
-        """Whether a node takes such requests, and answers at all: asked before what must not be asked twice. NotSent."""
+        """Whether a node takes such requests, and answers: asked before what must not be asked twice. NotSent."""
         try:
             served = self.ask(endpoint, ApiVersionsRequest(), API_VERSIONS_VERSION, ApiVersionsResponse, deadline)
         except NoAnswer as error:

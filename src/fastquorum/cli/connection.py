@@ -83,7 +83,7 @@ class Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def request(self, message: Message, version: int, deadline: Deadline, silence_s: float = math.inf) -> Message:
-        """The answer to `message`; `silence_s` bounds each wait for more of it. NotSent, NoAnswer, PeerProtocolError."""
+        """The answer to `message`; `silence_s` bounds each wait in it. NotSent, NoAnswer, PeerProtocolError."""
         self._correlation_id += 1
         frame = encode_request(request_header(message, version, self._correlation_id, CLIENT_ID), message)
         self.send(frame, deadline)
