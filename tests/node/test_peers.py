@@ -166,7 +166,16 @@ def test_a_leader_whose_fetch_the_lane_does_not_speak_is_not_reachable(limits: t
     connection = outside.come_up()
     assert outside.shake(connection, fetch=limits) == [FetchLink(2, NO_CONNECTION, -1)]
     assert connection not in outside.transport.open
-    assert outside.fetch_link() == [FetchLink(2, NO_CONNECTION, -1)], "not before the backoff is over"
+
+
+def test_how_often_the_leader_is_tried_is_not_decided_here() -> None:
+    """What is told as failed must have been tried: raft/ takes a process for gone that refuses."""
+    outside = Outside()
+    for _ in range(3):
+        assert outside.fetch_link() == []
+        connection = outside.transport.begun.pop()
+        lost = outside.peers.on_disconnected(connection, outside.now_us)
+        assert lost == [FetchLink(2, NO_CONNECTION, -1)]
 
 
 def test_a_follower_of_a_leader_without_a_common_fetch_goes_on_looking() -> None:
