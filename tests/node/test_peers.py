@@ -245,6 +245,17 @@ def test_a_link_that_does_not_come_up_is_given_up() -> None:
     assert stuck not in outside.transport.open
 
 
+def test_an_attempt_at_the_lanes_link_that_hangs_makes_room_for_the_next_and_is_not_told_as_failed() -> None:
+    """raft/ has given it up by then; a host of which nothing is heard has not refused anything."""
+    outside = Outside()
+    outside.fetch_link()
+    hanging = outside.transport.begun.pop()
+    outside.now_us += outside.config.request_timeout_us
+    assert outside.fetch_link() == []
+    assert hanging not in outside.transport.open
+    assert len(outside.transport.begun) == 1
+
+
 def test_a_silent_link_of_the_lane_is_replaced_when_it_is_asked_for_again_but_one_that_speaks_is_kept() -> None:
     outside = Outside()
     outside.fetch_link()

@@ -172,14 +172,18 @@ class Peers:
 
     def connect_fetch(self, node_id: NodeId, endpoint: Endpoint, now_us: Micros) -> list[PeerEvent]:
         """Have a link to the leader for the lane; links to former leaders are closed. raft/ says how often this is
-        tried: every failure that it is told of is a connection that was lost, or an attempt that was made."""
+        tried: every failure that it is told of is a connection that was lost, or an attempt that ended by itself."""
         for other in [
             link for link in self._links.values() if link.purpose is Purpose.FETCH and link.node_id != node_id
         ]:
             self._discard(other)
         link = self._link(node_id, Purpose.FETCH, endpoint)
         if self._is_stuck(link, now_us):
-            return self._drop(link, now_us)
+            was_up = link.state is LinkState.READY
+            events = self._drop(link, now_us)
+            if was_up:
+                return events
+            # raft/ gave this attempt up, and has ordered another one.
         if link.state is LinkState.READY:
             return [FetchLink(node_id, link.connection, link.fetch_version())]
         if link.state is LinkState.DOWN:
