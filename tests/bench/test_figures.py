@@ -85,7 +85,7 @@ def test_after_each_kill_somebody_else_commits_in_a_later_epoch(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = run("failover", tmp_path, capsys)
-    assert found["how"]["bound_s"] == 0.8
+    assert found["how"]["bound_s"] == 0.4
     kills = found["details"]["kills"]
     assert len(kills) == found["how"]["kills"] == 2
     assert all(each["seconds"] > 0 and each["epochs"] >= 1 for each in kills)

@@ -169,7 +169,16 @@ def test_a_leader_whose_fetch_the_lane_does_not_speak_is_not_reachable(limits: t
     connection = outside.come_up()
     assert outside.shake(connection, fetch=limits) == [FetchLink(2, NO_CONNECTION, -1)]
     assert connection not in outside.transport.open
-    assert outside.fetch_link() == [FetchLink(2, NO_CONNECTION, -1)], "not before the backoff is over"
+
+
+def test_how_often_the_leader_is_tried_is_not_decided_here() -> None:
+    """What is told as failed must have been tried: raft/ takes a process for gone that refuses."""
+    outside = Outside()
+    for _ in range(3):
+        assert outside.fetch_link() == []
+        connection = outside.transport.begun.pop()
+        lost = outside.peers.on_disconnected(connection, outside.now_us)
+        assert lost == [FetchLink(2, NO_CONNECTION, -1)]
 
 
 def test_a_follower_of_a_leader_without_a_common_fetch_goes_on_looking() -> None:
@@ -237,6 +246,17 @@ def test_a_link_that_does_not_come_up_is_given_up() -> None:
     outside.now_us += outside.config.request_timeout_us
     outside.request(2)
     assert stuck not in outside.transport.open
+
+
+def test_an_attempt_at_the_lanes_link_that_hangs_makes_room_for_the_next_and_is_not_told_as_failed() -> None:
+    """raft/ has given it up by then; a host of which nothing is heard has not refused anything."""
+    outside = Outside()
+    outside.fetch_link()
+    hanging = outside.transport.begun.pop()
+    outside.now_us += outside.config.request_timeout_us
+    assert outside.fetch_link() == []
+    assert hanging not in outside.transport.open
+    assert len(outside.transport.begun) == 1
 
 
 def test_a_silent_link_of_the_lane_is_replaced_when_it_is_asked_for_again_but_one_that_speaks_is_kept() -> None:

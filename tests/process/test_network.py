@@ -143,6 +143,24 @@ def test_a_follower_that_is_deaf_or_mute_does_not_disturb_the_others(tmp_path: P
             settled(quorum, history, load)
 
 
+def test_a_follower_that_takes_its_leader_for_gone_by_mistake_does_not_depose_it(tmp_path: Path) -> None:
+    with cluster(tmp_path, links=True, settings={"controller.quorum.fetch.timeout.ms": 60_000}) as quorum:
+        assert quorum.links is not None
+        history = History()
+        with Load({node_id: quorum.endpoint(node_id) for node_id in quorum.ids}, history) as load:
+            assert history.wait_acked(20, WAIT_S)
+            leader, epoch = quorum.leader(), quorum.epoch()
+            victim = next(node_id for node_id in quorum.ids if node_id != leader)
+            quorum.links.set("reset", (victim, leader))
+            # The other one refuses its pre-votes: it hears the leader.
+            quorum.nodes[victim].wait_role("prospective")
+            assert history.wait_acked(100, WAIT_S)
+            assert (quorum.leader(), quorum.epoch()) == (leader, epoch)
+            quorum.links.heal()
+            quorum.nodes[victim].wait_role("follower")
+            settled(quorum, history, load)
+
+
 def test_a_network_that_delivers_single_bytes_is_slow_and_nothing_else(tmp_path: Path) -> None:
     patient = {"controller.quorum.fetch.timeout.ms": 4_000, "controller.quorum.request.timeout.ms": 4_000}
     with cluster(tmp_path, links=True, settings=patient) as quorum:

@@ -50,7 +50,17 @@ class Network:
     # --- faults -------------------------------------------------------------------------------------------------------
 
     def kill(self, node_id: NodeId) -> None:
+        """Its process is gone: whoever it can be heard by learns that its connections are, and is refused others."""
+        for other in self.nodes:
+            if self._passes(node_id, other):
+                self._later(DELAY_US, lambda other=other: self._connected(other, node_id, False))  # type: ignore[misc]
         self.down.append(node_id)
+
+    def refuse(self, node_id: NodeId, other: NodeId) -> None:
+        """What was between these two is lost, and each is told that the other is not there."""
+        self.cut += [(node_id, other), (other, node_id)]
+        for one, another in self.cut[-2:]:
+            self._later(DELAY_US, lambda one=one, another=another: self._connected(one, another, False))  # type: ignore[misc]
 
     def restart(self, node_id: NodeId) -> None:
         self.down.remove(node_id)

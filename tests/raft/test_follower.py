@@ -15,12 +15,24 @@ from fastquorum.wire import ErrorCode
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 
 from .scenario import Replica, replica
-from .wire_messages import begin_request, endpoint, fetch_response, vote_request, voter_set
+from .wire_messages import (
+    begin_request,
+    end_request,
+    endpoint,
+    fetch_response,
+    is_granted,
+    vote_request,
+    voter_set,
+)
+
+ELECTION_MS = QuorumConfig().election_timeout_us // MS
+GONE_MS = 20 + 40 + ELECTION_MS // 4
+"""Two attempts to reconnect, and the longest time that a follower then leaves to the others."""
 
 
-def follower(log: str = "1:10 3:5") -> Replica:
+def follower(log: str = "1:10 3:5", seed: int = 0) -> Replica:
     """Connected, and its last Fetch has just been handed up."""
-    ready = replica(1).follower(epoch=5, of=3).log(log)
+    ready = replica(1).seeded(seed).follower(epoch=5, of=3).log(log)
     ready.step(ev.LeaderConnection(3, True))
     ready.forget()
     return ready
@@ -292,6 +304,161 @@ def test_a_follower_that_is_flushing_is_left_alone() -> None:
     asked.forget()
     asked.elapse(10_000)
     assert asked.effects == []
+
+
+# --- a leader whose process is gone -----------------------------------------------------------------------------------
+
+
+def heard(seed: int = 0) -> Replica:
+    """Its leader has answered it just now."""
+    return follower(seed=seed).hears_leader()
+
+
+def loses_its_leader(asked: Replica, *, refusals: int) -> Replica:
+    """The connection ends, and so many attempts to have it again fail at once."""
+    asked.step(ev.LeaderConnection(3, False))
+    for _ in range(refusals):
+        tries_again(asked)
+        asked.step(ev.LeaderConnection(3, False))
+    return asked
+
+
+def tries_again(asked: Replica) -> None:
+    asked.forget()
+    for _ in range(100):
+        if asked.ordered(fx.ConnectLeader):
+            return
+        asked.elapse(10)
+    raise AssertionError("the connection is not ordered again")
+
+
+def grants_pre_vote(asked: Replica, log: tuple[int, int] = (3, 15)) -> bool:
+    return is_granted(asked.receives(vote_request(asked.epoch, by=2, pre_vote=True, log=log)))
+
+
+def test_a_voter_whose_leader_refuses_two_connections_stands_without_waiting_for_the_fetch_timeout() -> None:
+    asked = loses_its_leader(heard(), refusals=2)
+    assert asked.role == "follower", "not before it has left some time to the others"
+    asked.elapse(ELECTION_MS // 4)
+    assert asked.role == "prospective"
+
+
+def test_the_voters_of_a_leader_that_is_gone_stand_at_different_times() -> None:
+    waits = set()
+    for seed in range(20):
+        asked = loses_its_leader(heard(seed), refusals=2)
+        refused_us = asked.now_us
+        asked.pass_deadline(until=asked.raft.role.PROSPECTIVE)
+        waits.add(asked.now_us - refused_us)
+    assert len(waits) == 20
+    assert max(waits) <= ELECTION_MS * MS // 4
+
+
+def test_one_refusal_is_not_enough() -> None:
+    asked = loses_its_leader(heard(), refusals=1)
+    asked.elapse(GONE_MS)
+    assert asked.role == "follower"
+    assert not grants_pre_vote(asked)
+
+
+def test_a_connection_that_is_lost_again_is_no_refusal() -> None:
+    asked = heard()
+    for _ in range(5):
+        loses_its_leader(asked, refusals=1)
+        asked.elapse(60)
+        asked.step(ev.LeaderConnection(3, True))
+    asked.elapse(GONE_MS)
+    assert asked.role == "follower"
+
+
+def test_a_leader_that_was_never_heard_is_given_the_fetch_timeout() -> None:
+    """Where it is looked for may be wrong, and others may reach it all the time."""
+    asked = replica(1).follower(epoch=5, of=3)
+    started_us = asked.now_us
+    loses_its_leader(asked, refusals=5)
+    asked.elapse(GONE_MS)
+    assert asked.role == "follower"
+    asked.pass_deadline(until=asked.raft.role.PROSPECTIVE)
+    assert asked.now_us - started_us == QuorumConfig().fetch_timeout_us
+
+
+def test_a_leader_that_is_connected_again_is_not_gone() -> None:
+    asked = loses_its_leader(heard(), refusals=2)
+    asked.step(ev.LeaderConnection(3, True))
+    assert not grants_pre_vote(asked)
+    asked.elapse(ELECTION_MS)
+    assert asked.role == "follower"
+
+
+def test_a_leader_that_is_heard_again_is_not_gone() -> None:
+    asked = loses_its_leader(heard(), refusals=2)
+    asked.lane_hands_up(fetch_response(5, leader=3, high_watermark=16), span(15, 18))
+    assert not grants_pre_vote(asked, log=(5, 18))
+    asked.elapse(ELECTION_MS)
+    assert asked.role == "follower"
+
+
+def test_an_attempt_that_times_out_is_no_refusal() -> None:
+    """Of a host that is gone nothing is heard, and then the fetch timeout decides."""
+    patient = QuorumConfig(fetch_timeout_us=60_000 * MS)
+    asked = replica(1).configured(patient).follower(epoch=5, of=3)
+    asked.step(ev.LeaderConnection(3, True))
+    asked.hears_leader().step(ev.LeaderConnection(3, False))
+    for _ in range(5):
+        tries_again(asked)
+        asked.elapse(patient.request_timeout_us // MS)
+        asked.step(ev.LeaderConnection(3, False))
+    asked.elapse(GONE_MS)
+    assert asked.role == "follower"
+    assert not grants_pre_vote(asked)
+
+
+def test_a_voter_stands_no_later_than_it_would_have_for_silence() -> None:
+    asked = heard()
+    silent_from_us = asked.now_us
+    asked.elapse(1930)
+    loses_its_leader(asked, refusals=2)
+    asked.pass_deadline(until=asked.raft.role.PROSPECTIVE)
+    assert asked.now_us - silent_from_us <= QuorumConfig().fetch_timeout_us
+
+
+def test_pre_votes_are_refused_until_the_leader_is_gone_and_then_given_to_whoever_is_up_to_date() -> None:
+    asked = heard()
+    assert not grants_pre_vote(asked)
+    loses_its_leader(asked, refusals=2)
+    assert not grants_pre_vote(asked, log=(3, 14))
+    assert grants_pre_vote(asked)
+    assert asked.role == "follower"
+
+
+def test_an_observer_whose_leader_is_gone_does_not_stand() -> None:
+    observer = replica(9).follower(epoch=5, of=3)
+    observer.step(ev.LeaderConnection(3, True))
+    loses_its_leader(observer.hears_leader(), refusals=2)
+    observer.elapse(10_000)
+    assert observer.role == "follower"
+
+
+def test_a_leader_that_resigned_and_ended_has_said_who_stands_first() -> None:
+    asked = heard()
+    asked.receives(end_request(5, by=3, candidates=(2, 1)))
+    resigned_us = asked.now_us
+    loses_its_leader(asked, refusals=2)
+    asked.pass_deadline(until=asked.raft.role.PROSPECTIVE)
+    assert asked.now_us - resigned_us == QuorumConfig().election_backoff_us_max // 2
+
+
+def test_a_voter_whose_disk_is_full_does_not_stand_for_a_leader_that_is_gone_before_there_is_room() -> None:
+    asked = heard()
+    asked.fake_log.is_full = True
+    asked.step(ev.RoomChanged())
+    loses_its_leader(asked, refusals=2)
+    asked.elapse(ELECTION_MS // 2)
+    assert asked.role == "follower"
+    asked.fake_log.is_full = False
+    asked.step(ev.RoomChanged())
+    asked.elapse(2 * ELECTION_MS)
+    assert asked.role == "prospective"
 
 
 # --- finding the leader -----------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fastquorum.config import MS, QuorumConfig
 from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 
@@ -38,6 +39,32 @@ def test_a_killed_leader_is_replaced_and_nothing_committed_is_lost(seed: int) ->
     network.run(5_000)
     assert network.nodes[first].role == "follower"
     assert str(network.nodes[first].fake_log) == str(network.nodes[second].fake_log)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("count", [3, 5, 7])
+def test_a_leader_whose_process_is_gone_is_replaced_long_before_the_fetch_timeout(count: int, seed: int) -> None:
+    network = Network(*range(1, count + 1), seed=seed)
+    first = network.run_until_led()
+    network.run(500)
+    network.kill(first)
+    network.run_until_led(QuorumConfig().fetch_timeout_us // MS // 4, by_other_than=first)
+
+
+def test_a_voter_that_alone_takes_the_leader_for_gone_does_not_depose_it() -> None:
+    network = Network(1, 2, 3, seed=1)
+    leader = network.run_until_led()
+    network.run(500)
+    epoch = network.nodes[leader].epoch
+    wrong = next(node_id for node_id in network.nodes if node_id != leader)
+    network.refuse(wrong, leader)
+    network.run(500)
+    assert network.nodes[wrong].role == "prospective"
+    network.run(60_000)
+    assert (network.leader, network.nodes[leader].epoch) == (leader, epoch)
+    network.heal()
+    network.run(10_000)
+    assert (network.leader, network.nodes[leader].epoch, network.nodes[wrong].role) == (leader, epoch, "follower")
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -50,6 +50,15 @@ def lose_pre_votes_of_a_follower(asked: Replica) -> None:
     answers(granted=False)(asked)
 
 
+def end_the_leaders_process(asked: Replica) -> None:
+    asked.step(ev.LeaderConnection(2, True))
+    asked.hears_leader()
+    for _ in range(3):
+        asked.step(ev.LeaderConnection(2, False))
+        asked.elapse(40)
+    time_out(asked)
+
+
 def fill_the_disk(asked: Replica) -> None:
     asked.fetched_by(2, 3)
     asked.fake_log.is_full = True
@@ -59,6 +68,7 @@ def fill_the_disk(asked: Replica) -> None:
 WAYS: dict[tuple[RoleName, Cause], Callable[[Replica], object]] = {
     (RoleName.UNATTACHED, Cause.ELECTION_TIMEOUT): time_out,
     (RoleName.FOLLOWER, Cause.FETCH_TIMEOUT): time_out,
+    (RoleName.FOLLOWER, Cause.LEADER_GONE): end_the_leaders_process,
     (RoleName.CANDIDATE, Cause.ELECTION_TIMEOUT): time_out,
     (RoleName.RESIGNED, Cause.ELECTION_TIMEOUT): time_out,
     (RoleName.UNATTACHED, Cause.SOLE_VOTER): start_alone,

@@ -170,26 +170,33 @@ class Peers:
         events: list[PeerEvent] = []
         if self._is_stuck(link, now_us):
             events += self._drop(link, now_us)
-        if link.state is LinkState.DOWN and not self._connect(link, now_us):
-            return [*events, NoAnswer(destination, correlation_id, unsupported=False)]
+        if link.state is LinkState.DOWN:
+            if now_us < link.retry_at_us:
+                return [*events, NoAnswer(destination, correlation_id, unsupported=False)]
+            self._connect(link, now_us)
         if link.state is LinkState.READY:
             return events + self._send(link, correlation_id, message, now_us)
         link.waiting.append((correlation_id, message))
         return events
 
     def connect_fetch(self, node_id: NodeId, endpoint: Endpoint, now_us: Micros) -> list[PeerEvent]:
-        """Have a link to the leader for the lane; links to former leaders are closed."""
+        """Have a link to the leader for the lane; links to former leaders are closed. raft/ says how often this is
+        tried: every failure that it is told of is a connection that was lost, or an attempt that ended by itself."""
         for other in [
             link for link in self._links.values() if link.purpose is Purpose.FETCH and link.node_id != node_id
         ]:
             self._discard(other)
         link = self._link(node_id, Purpose.FETCH, endpoint)
         if self._is_stuck(link, now_us):
-            return self._drop(link, now_us)
+            was_up = link.state is LinkState.READY
+            events = self._drop(link, now_us)
+            if was_up:
+                return events
+            # raft/ gave this attempt up, and has ordered another one.
         if link.state is LinkState.READY:
             return [FetchLink(node_id, link.connection, link.fetch_version())]
-        if link.state is LinkState.DOWN and not self._connect(link, now_us):
-            return [FetchLink(node_id, NO_CONNECTION, -1)]
+        if link.state is LinkState.DOWN:
+            self._connect(link, now_us)
         return []
 
     def on_connected(self, connection: Connection, now_us: Micros) -> None:
@@ -242,14 +249,11 @@ class Peers:
             link = self._links[node_id, purpose] = Link(node_id, purpose, endpoint)
         return link
 
-    def _connect(self, link: Link, now_us: Micros) -> bool:
-        if now_us < link.retry_at_us:
-            return False
+    def _connect(self, link: Link, now_us: Micros) -> None:
         link.connection = self._transport.connect(link.endpoint)
         link.state = LinkState.CONNECTING
         link.heard_us = now_us
         self._by_connection[link.connection] = link
-        return True
 
     def _is_stuck(self, link: Link, now_us: Micros) -> bool:
         """The other side owes an answer for too long: TCP alone may take a quarter of an hour to say that it is gone.

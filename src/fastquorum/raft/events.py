@@ -96,7 +96,7 @@ class RequestFailed:
 
 @dataclass(frozen=True, slots=True)
 class LeaderConnection:
-    """The connection the follower's lane fetches on came up or went away."""
+    """The connection the follower's lane fetches on came up, or went away, or an attempt to have it failed."""
 
     node_id: NodeId
     connected: bool

@@ -2,9 +2,14 @@
 
 The lane sends the Fetches and takes the steady state in; what it hands up is judged here. An observer follows the same
 way but never stands. Sources: KIP-595 (log reconciliation); Kafka `FollowerState`.
+
+A process that is gone need not be waited for: its connections end, and nobody listens where it did. Kafka's followers
+wait for the fetch timeout all the same. Nothing but time depends on who is taken for gone: the others' pre-votes
+protect a leader that they reach (KIP-996), and votes are as ever.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from fastquorum.errors import ProtocolFatal
 from fastquorum.kernels.lane import FollowerTerms
@@ -27,6 +32,10 @@ from fastquorum.wire.fetch import FetchResponse
 from fastquorum.wire.snapshot import FetchSnapshotResponse
 
 _RECONNECT_US_MAX = 500_000
+REFUSALS_OF_THE_GONE: Final = 2
+"""One may meet a leader that is busy with something else, or come back to a new life of its process too soon."""
+STAND_PART: Final = 4
+"""Of the election timeout: within this one the followers of a leader that is gone stand, each at a time of its own."""
 
 FetchedPartition = FetchResponse.FetchableTopicResponse.PartitionData
 SnapshotPart = FetchSnapshotResponse.TopicSnapshot.PartitionSnapshot
@@ -57,7 +66,7 @@ class Follower(Role):
         self.leader_id = leader_id
         self.endpoint = endpoint
         self.has_fetched = False
-        """The leader has answered: from then on pre-votes are refused (KIP-996)."""
+        """The leader has answered: from then on pre-votes are refused (KIP-996), until it is gone."""
         self._fetch_deadline_us = core.now_us + core.config.fetch_timeout_us
         self._has_leader_resigned = False
         self._contact_us: Micros = -1
@@ -65,6 +74,10 @@ class Follower(Role):
         self._is_reachable = True
         """False: the leader's connection is down or answers nothing, so others are asked who leads now."""
         self._reconnects = 0
+        self._refusals = 0
+        """Attempts to connect that failed at once, since the connection was up or the leader was heard."""
+        self._gone_at_us: Micros = -1
+        """When to stand because the leader's process is gone; -1: it is not known to be."""
         self._connect_at_us: Micros = core.now_us
         """When to order the connection (again); -1: it was ordered."""
         self._fetch_at_us: Micros = -1
@@ -82,6 +95,7 @@ class Follower(Role):
         self.has_fetched = True
         self._is_reachable = True
         self._reconnects = 0
+        self._is_there()
         self._has_leader_resigned = False
         self._contact_us = at_us
         self._fetch_deadline_us = at_us + core.config.fetch_timeout_us
@@ -92,20 +106,26 @@ class Follower(Role):
         self._fetch_deadline_us = core.now_us + backoff_us
 
     def grants_pre_vote(self, core: Core, is_up_to_date: bool) -> bool:
-        return not self.has_fetched and is_up_to_date
+        return (not self.has_fetched or self._gone_at_us >= 0) and is_up_to_date
 
-    def _is_leader_lost(self, core: Core) -> bool:
+    def _cause_to_stand(self, core: Core) -> Cause | None:
         if self._has_leader_resigned:
-            return core.now_us >= self._fetch_deadline_us
-        return core.is_silence(self._fetch_deadline_us)
+            # It has told who should stand first; that its process ends then is no news.
+            return Cause.FETCH_TIMEOUT if core.now_us >= self._fetch_deadline_us else None
+        if core.is_silence(self._fetch_deadline_us):
+            return Cause.FETCH_TIMEOUT
+        return Cause.LEADER_GONE if self._gone_at_us >= 0 and core.is_silence(self._gone_at_us) else None
 
     def poll(self, core: Core) -> Cause | None:
         if core.is_voter and not core.is_shutting_down:
-            if self._is_leader_lost(core):
+            cause = self._cause_to_stand(core)
+            if cause is not None:
                 if core.may_stand:
-                    return Cause.FETCH_TIMEOUT
-                self._fetch_deadline_us = core.random_election_deadline()
+                    return cause
+                self._put_off(core)
             core.wake_at(self._fetch_deadline_us)
+            if self._gone_at_us >= 0 and not self._has_leader_resigned:
+                core.wake_at(self._gone_at_us)
         self._fetch_snapshot(core)
         self._check_fetch(core)
         if 0 <= self._connect_at_us <= core.now_us or 0 <= self._fetch_at_us <= core.now_us:
@@ -116,6 +136,14 @@ class Follower(Role):
         if not self._is_reachable:
             core.discover_leader()
         return None
+
+    def _put_off(self, core: Core) -> None:
+        """What is due is due again after an election timeout: this replica may not stand now."""
+        later_us = core.random_election_deadline()
+        if core.now_us >= self._fetch_deadline_us:
+            self._fetch_deadline_us = later_us
+        if 0 <= self._gone_at_us <= core.now_us:
+            self._gone_at_us = later_us
 
     # --- the connection that the lane fetches on ----------------------------------------------------------------------
 
@@ -151,14 +179,30 @@ class Follower(Role):
         self._connect_at_us = core.now_us + backoff_us
 
     def on_connection(self, core: Core, is_connected: bool) -> None:
-        self._is_connected = is_connected
+        was_connected, self._is_connected = self._is_connected, is_connected
         if is_connected:
+            self._is_there()
             # The lane's Fetch is on its way: another one of ours, to find the leader, could only take its place.
             self._is_reachable = True
             self._check_at_us = core.now_us + core.config.request_timeout_us
         elif self._connect_at_us < 0:
             self._is_reachable = False
+            if not was_connected and core.now_us < self._check_at_us:
+                self._refused(core)
             self._reconnect_later(core)
+
+    def _refused(self, core: Core) -> None:
+        """An attempt to connect failed before it timed out: a process that was heard there, and is not any more, is
+        gone. Whoever never heard it may have a wrong address, and would ask for pre-votes all the time."""
+        self._refusals += 1
+        if self._refusals >= REFUSALS_OF_THE_GONE and self.has_fetched and self._gone_at_us < 0:
+            stand_us_max = max(core.config.election_timeout_us // STAND_PART, 1)
+            self._gone_at_us = core.now_us + core.random.randrange(stand_us_max)
+
+    def _is_there(self) -> None:
+        """The leader's process is not gone."""
+        self._refusals = 0
+        self._gone_at_us = -1
 
     @property
     def is_fetching(self) -> bool:

@@ -24,6 +24,7 @@ class Cause(enum.StrEnum):
 
     ELECTION_TIMEOUT = "election timeout"
     FETCH_TIMEOUT = "fetch timeout"
+    LEADER_GONE = "leader gone"
     SOLE_VOTER = "sole voter"
     PRE_VOTES_WON = "pre-votes won"
     PRE_VOTES_LOST = "pre-votes lost, leader known"
@@ -46,6 +47,7 @@ TABLE: Final[dict[tuple[RoleName, Cause], RoleName]] = {
     (_U, Cause.ELECTION_TIMEOUT): _P,
     (_U, Cause.SOLE_VOTER): _P,
     (_F, Cause.FETCH_TIMEOUT): _P,
+    (_F, Cause.LEADER_GONE): _P,
     (_R, Cause.SOLE_VOTER): _P,
     (_P, Cause.PRE_VOTES_WON): _C,
     (_P, Cause.PRE_VOTES_LOST): _F,

@@ -105,6 +105,11 @@ class Network:
     def add_host(self, endpoint: Endpoint, host: Host) -> None:
         self._hosts[endpoint.host, endpoint.port] = host
 
+    def node_at(self, endpoint: Endpoint) -> NodeId:
+        """Which host is there; -1 if none is."""
+        host = self._hosts.get((endpoint.host, endpoint.port))
+        return host.node_id if host is not None else -1
+
     # --- partitions ---------------------------------------------------------------------------------------------------
 
     def block(self, source: NodeId, target: NodeId) -> None:

@@ -297,6 +297,7 @@ class Process:
         self.thread.post(lambda: self.replica.on_connected(number, self.now_us))
 
     def disconnected(self, number: int) -> None:
+        self.heard.ended(number, self.now_us)
         self.thread.post(lambda: self.replica.on_disconnected(number, self.now_us))
 
     def arrived(self, number: int, packet: Packet, *, early: bool = False) -> None:

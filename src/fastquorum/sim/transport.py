@@ -33,7 +33,10 @@ class SimTransport:
             self._asked.add(connection, packet)
 
     def connect(self, endpoint: Endpoint) -> int:
-        return self._world.network.connect(self._process, endpoint)
+        network = self._world.network
+        number = network.connect(self._process, endpoint)
+        self._process.heard.attempts[number] = network.node_at(endpoint)
+        return number
 
     def send(self, connection: int, frame: Buffer) -> None:
         process = self._process

@@ -1,11 +1,12 @@
 """Promises about elections and their timers: S22 (no epoch without a majority's pre-votes), S23 (a leader that
 nobody hears resigns), F20 (so does one whose disk does not sync), and lane rule 6 (a stalled Python neither elects
-nor resigns by mistake)."""
+nor resigns by mistake: a follower stands early only if its leader's process seems to be gone)."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.raft.election import ElectionState
+from fastquorum.raft.follower import REFUSALS_OF_THE_GONE
 from fastquorum.raft.transitions import RoleName
 from fastquorum.sim.network import Packet
 from fastquorum.sim.report import Violation
@@ -26,15 +27,33 @@ class Heard:
     pre_votes: dict[Epoch, dict[NodeId, None]] = field(default_factory=dict)
     ended_epochs: dict[Epoch, None] = field(default_factory=dict)
     candidacies: dict[Epoch, None] = field(default_factory=dict)
+    attempts: dict[int, NodeId] = field(default_factory=dict)
+    """Connections that it began and has heard nothing on, and whom they are to."""
+    failed_us: dict[NodeId, list[Micros]] = field(default_factory=dict)
+    """When such connections ended."""
 
     def begin(self) -> None:
         """A new life. In what epochs it stood is not forgotten."""
         self.pre_votes.clear()
         self.ended_epochs.clear()
+        self.attempts.clear()
+        self.failed_us.clear()
+
+    def ended(self, number: int, now_us: Micros) -> None:
+        """A connection did."""
+        target = self.attempts.pop(number, None)
+        if target is not None:
+            self.failed_us.setdefault(target, []).append(now_us)
+
+    def may_miss(self, leader_id: NodeId, since_us: Micros) -> bool:
+        """Was it refused often enough since then to take the leader's process for gone?"""
+        failed = sum(at_us > since_us for at_us in self.failed_us.get(leader_id, ()))
+        return failed >= REFUSALS_OF_THE_GONE
 
 
 def heard(process: "Process", number: int, packet: Packet) -> None:
     """What a frame that arrives entitles its receiver to."""
+    process.heard.attempts.pop(number, None)
     message = packet.message
     if isinstance(message, VoteResponse):
         if message.error_code:
@@ -75,6 +94,7 @@ def check(process: "Process", role_before: RoleName) -> None:
             lane.leader_contact_us >= 0
             and silent_us < config.fetch_timeout_us
             and raft.epoch not in process.heard.ended_epochs
+            and not process.heard.may_miss(raft.leader_id, lane.leader_contact_us)
         ):
             raise Violation("R6", f"stands {silent_us} us after its leader was heard", process.node_id)
     may_resign = process.may_resign or process.is_disk_full
