@@ -52,6 +52,13 @@ def test_what_is_not_said_is_the_controllers_choice(fastquorum: Run, tmp_path: P
         assert gone == {"name": "t", "id": topic["id"], "deleted": True}
 
 
+def test_a_topic_without_numbers_has_the_controllers(fastquorum: Run, tmp_path: Path) -> None:
+    with controller(tmp_path, num_partitions=6, default_replication_factor=2) as cluster:
+        cluster.join(11, 12, 13)
+        created = json.loads(fastquorum("topic", "create", "t", *cluster.at, "--format", "json").out)
+        assert (created["partitionCount"], created["replicationFactor"]) == (6, 2)
+
+
 def test_partitions_go_where_they_are_put(fastquorum: Run, tmp_path: Path) -> None:
     with controller(tmp_path) as cluster:
         cluster.join(11, 12)

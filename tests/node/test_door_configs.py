@@ -6,6 +6,8 @@ import pytest
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.controller.image.configs import ResourceType
+from fastquorum.controller.state import ControllerSettings
+from fastquorum.node.door_configs import started
 from fastquorum.types import TOPIC_NAME
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.configs import (
@@ -66,6 +68,14 @@ def test_a_node_tells_what_it_runs_by() -> None:
     assert (session.value, session.config_source) == ("9000", 5), "that is the default"
     assert fetch_timeout.documentation
     assert (told["node.id"].value, told["busy.poll.us"].read_only) == ("1", True)
+
+
+def test_a_node_tells_what_it_was_told_of_topics() -> None:
+    settings = ControllerSettings("c", num_partitions=6, min_insync_replicas=2, unclean_leader_election=True)
+    static = started(1, QuorumConfig(), settings).static
+    assert (static["num.partitions"], static["min.insync.replicas"]) == ("6", "2")
+    assert static["unclean.leader.election.enable"] == "true"
+    assert "default.replication.factor" not in static, "that is the default"
 
 
 def leader_with(config: QuorumConfig) -> Rig:

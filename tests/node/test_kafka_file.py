@@ -35,6 +35,22 @@ log.retention.check.interval.ms=300000
 """
 """The keys and values of config/controller.properties, Kafka 4.3."""
 
+BROKERS_ONLY = [
+    "log.retention.check.interval.ms",
+    "log.retention.hours",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "offsets.topic.replication.factor",
+    "share.coordinator.state.topic.min.isr",
+    "share.coordinator.state.topic.replication.factor",
+    "socket.receive.buffer.bytes",
+    "socket.send.buffer.bytes",
+    "transaction.state.log.min.isr",
+    "transaction.state.log.replication.factor",
+]
+"""Those of them that have no effect here."""
+
 
 def read(root: Path, text: str) -> tuple[NodeSettings, list[str]]:
     """The settings, and what was ignored."""
@@ -46,7 +62,7 @@ def read(root: Path, text: str) -> tuple[NodeSettings, list[str]]:
 
 def test_the_file_that_kafka_ships_does_as_it_is(tmp_path: Path) -> None:
     settings, ignored = read(tmp_path, STOCK)
-    assert ignored == []
+    assert ignored == BROKERS_ONLY
     assert settings.controller
     assert (settings.node_id, settings.path) == (1, "/tmp/kraft-controller-logs")
     assert settings.listen == Endpoint("CONTROLLER", "", 9093)
@@ -60,8 +76,24 @@ def test_the_file_that_kafka_ships_does_as_it_is(tmp_path: Path) -> None:
 
 def test_what_means_nothing_here_is_named(tmp_path: Path) -> None:
     settings, ignored = read(tmp_path, STOCK + "log.retention.ms=1\nauto.create.topics.enable=true\n")
-    assert ignored == ["auto.create.topics.enable", "log.retention.ms"]
+    assert ignored == sorted([*BROKERS_ONLY, "auto.create.topics.enable", "log.retention.ms"])
     assert settings.controller
+
+
+def test_what_means_nothing_in_a_file_of_our_own_is_named_too(tmp_path: Path) -> None:
+    _, ignored = read(tmp_path, "node.id=1\nnum.io.threads=8\nlistener.security.protocol.map=C:PLAINTEXT\n")
+    assert ignored == ["listener.security.protocol.map", "num.io.threads"]
+
+
+def test_what_holds_for_topics_is_read_as_kafkas_controllers_read_it(tmp_path: Path) -> None:
+    settings, ignored = read(
+        tmp_path,
+        "process.roles=controller\nnum.partitions=6\ndefault.replication.factor=3\nmin.insync.replicas=2\n"
+        "unclean.leader.election.enable=true\n",
+    )
+    assert (settings.num_partitions, settings.default_replication_factor) == (6, 3)
+    assert (settings.min_insync_replicas, settings.unclean_leader_election) == (2, True)
+    assert ignored == []
 
 
 def test_whoever_does_not_listen_is_told_by_an_error(tmp_path: Path) -> None:
@@ -121,6 +153,13 @@ def test_the_metadata_has_one_directory(tmp_path: Path, text: str, path: str | N
             "process.roles=controller\ncontroller.listener.names=C\nlisteners=D://h:1",
             "listeners",
             "has no listener C, which is the controllers'",
+        ),
+        ("process.roles=controller\nnum.partitions=0", "num.partitions", "above 0"),
+        ("process.roles=controller\ndefault.replication.factor=32768", "default.replication.factor", "1..32767"),
+        (
+            "process.roles=controller\nunclean.leader.election.enable=2",
+            "unclean.leader.election.enable",
+            "true or false",
         ),
         ("process.roles=controller\nnode.id=x", "node.id", "expected a whole number"),
     ],

@@ -67,6 +67,12 @@ class OpenOptions(QuorumOptions, total=False):
     """Of a controller: a broker that is silent for so long is fenced; 9 s by default."""
     older_brokers: bool | str | None
     """Of a controller: it also hears brokers of KIP-343 and KIP-380, which no Kafka of today is."""
+    num_partitions: int | None
+    default_replication_factor: int | None
+    """Of a controller: how many partitions, and replicas of each, a topic has that is created without a number; 1."""
+    min_insync_replicas: int | None
+    unclean_leader_election: bool | str | None
+    """Of a controller: what holds for topics that have no configuration of that name; 1 and False."""
     topic: str | None
     """The topic that Kafka clients see a user log as; "quorum" by default."""
     kernels: Literal["native", "pure"] | None

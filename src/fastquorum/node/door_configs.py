@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from fastquorum.node.door import Door
 
 _SESSION: Final = next(each for each in SETTINGS if each.name == "session_timeout_us")
+_TOPIC_NAMES: Final = (
+    "num_partitions",
+    "default_replication_factor",
+    "min_insync_replicas",
+    "unclean_leader_election",
+)
+_OF_TOPICS: Final = tuple(each for each in SETTINGS if each.name in _TOPIC_NAMES)
+"""Kafka's own, as it defines them."""
 _NUMBERS: Final = tuple(each for each in SETTINGS if each.is_quorum)
 
 
@@ -108,6 +116,8 @@ def started(node_id: NodeId, config: QuorumConfig, settings: ControllerSettings)
     values[_SESSION.keys[0]] = str(settings.session_timeout_us // MS)
     defaults[_SESSION.keys[0]] = default_text(_SESSION)
     static = {name: value for name, value in values.items() if value != defaults[name]}
+    topics = {each: str(getattr(settings, each.name)).lower() for each in _OF_TOPICS}
+    static |= {each.keys[0]: value for each, value in topics.items() if value != default_text(each)}
     static |= {"node.id": str(node_id), "broker.id": str(node_id), "process.roles": "controller"}
     return Started(
         node_id,

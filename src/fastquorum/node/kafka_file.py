@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from fastquorum.errors import ConfigError
-from fastquorum.node.settings import FILE_KEYS, Source
+from fastquorum.node.settings import FILE_KEYS, WITHOUT_EFFECT, Source
 from fastquorum.types import LISTENER_NAME
 
 _ROLES: Final = "process.roles"
@@ -20,6 +20,8 @@ _PLAINTEXT: Final = "PLAINTEXT"
 _AUTHORIZER: Final = "authorizer.class.name"
 _DIRECTORIES: Final = ("metadata.log.dir", "log.dirs", "log.dir")
 """The first that is there says where the metadata is."""
+_HEEDED: Final = frozenset((_LISTENER_NAMES, _PROTOCOLS))
+"""Without effect in a file of our own: the controllers' listener is found by them in Kafka's."""
 _STOCK: Final = frozenset(
     (
         # In the file that Kafka ships, and for brokers, or of Kafka's own sockets and threads.
@@ -47,11 +49,13 @@ def translated(source: Source, on_ignored: Ignored | None = None) -> Source:
     """The file as one of this node's own; itself, if it is no file of Kafka's.
 
     Args:
-        on_ignored: hears of keys that are not known here. None: they stay, to be refused as in any other file.
+        on_ignored: hears of keys that have no effect here. None: those that are not known stay, to be refused as in any
+            other file.
     Raises:
         ConfigError: the node is to be a broker, too; or what it asks for is not to be had here. Names the key.
     """
     if _ROLES not in source.values:
+        _tell(on_ignored, source, [key for key in source.values if key in WITHOUT_EFFECT])
         return source
     values = dict(source.values)
     _check_roles(source.name, str(values.pop(_ROLES)))
@@ -63,14 +67,17 @@ def translated(source: Source, on_ignored: Ignored | None = None) -> Source:
     _check_protocol(source.name, values, name)
     _choose_listeners(source.name, values, name)
     _choose_directory(values)
-    unknown = sorted(key for key in values if key not in FILE_KEYS)
+    unknown = [key for key in values if key not in FILE_KEYS]
+    _tell(on_ignored, source, [*unknown, *(key for key in values if key in WITHOUT_EFFECT - _HEEDED)])
     for key in unknown:
         if on_ignored is not None or key in _STOCK:
             del values[key]
-    told = [key for key in unknown if key not in _STOCK]
-    if told and on_ignored is not None:
-        on_ignored(source.name, told)
     return Source(source.name, values)
+
+
+def _tell(on_ignored: Ignored | None, source: Source, keys: Sequence[str]) -> None:
+    if keys and on_ignored is not None:
+        on_ignored(source.name, sorted(keys))
 
 
 def _check_roles(source: str, text: str) -> None:

@@ -2,24 +2,24 @@
 out.
 
 Each setting is declared once: its argument's name, the keys that mean it in a file (Kafka's `controller.quorum.*`,
-KIP-595's `quorum.*`, ours), and how its text is read. An environment variable is FASTQUORUM_ and a key or argument in
-capitals, everything but letters and digits as `_`. Reading files and the environment is `node.io.sources`' business.
+KIP-595's `quorum.*`, ours), and how its text is read (`node.reading`). An environment variable is FASTQUORUM_ and a
+key or argument in capitals, everything but letters and digits as `_`. Reading files and the environment is
+`node.io.sources`' business.
 """
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Final, NamedTuple
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import ConfigError
-from fastquorum.storage.identity import LogKind, parse_voters
-from fastquorum.types import LISTENER_NAME, Endpoint, Micros, NodeId, VoterSet
+from fastquorum.node import reading
+from fastquorum.node.reading import Parse, Value
+from fastquorum.storage.identity import LogKind
+from fastquorum.types import Endpoint, Micros, NodeId, VoterSet
 
 VARIABLE_PREFIX: Final = "FASTQUORUM_"
-
-Value = object
-Parse = Callable[[object], Value]
 
 
 class Source(NamedTuple):
@@ -50,6 +50,12 @@ class NodeSettings:
     """A controller's: brokers that are silent for so long are fenced."""
     older_brokers: bool = False
     """A controller's: brokers may speak as KIP-343 and KIP-380 have it."""
+    num_partitions: int | None = None
+    default_replication_factor: int | None = None
+    """A controller's, with num_partitions: of topics that are created without a number."""
+    min_insync_replicas: int | None = None
+    unclean_leader_election: bool | None = None
+    """A controller's, with min_insync_replicas: of topics that have no configuration of that name."""
     metrics: Endpoint | None = None
     """Where to serve /metrics, /healthz and /readyz; an empty host means every address."""
     otel: str | None = None
@@ -66,154 +72,6 @@ class Setting(NamedTuple):
     is_quorum: bool = False
 
 
-# --- reading values ---------------------------------------------------------------------------------------------------
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("expected text")
-    return value.strip()
-
-
-def _whole(value: object) -> int:
-    if isinstance(value, str):
-        try:
-            value = int(value.strip().replace("_", ""))
-        except ValueError:
-            raise ValueError("expected a whole number") from None
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError("expected a whole number")
-    return value
-
-
-def _node_id(value: object) -> int:
-    number = _whole(value)
-    if not 0 <= number < 2**31:
-        raise ValueError(f"expected 0..{2**31 - 1}")
-    return number
-
-
-def _positive(value: object) -> int:
-    number = _whole(value)
-    if number <= 0:
-        raise ValueError("expected a whole number above 0")
-    return number
-
-
-def _not_negative(value: object) -> int:
-    number = _whole(value)
-    if number < 0:
-        raise ValueError("expected a whole number, 0 or above")
-    return number
-
-
-def _part_of_a_second(value: object) -> int:
-    """In microseconds."""
-    number = _not_negative(value)
-    if number > 1000 * MS:
-        raise ValueError("expected at most a second")
-    return number
-
-
-def _milliseconds(value: object) -> int:
-    return _positive(value) * MS
-
-
-def _milliseconds_or_never(value: object) -> int:
-    return _not_negative(value) * MS
-
-
-def _bytes_or_all(value: object) -> int:
-    """Kafka's -1 is our 0: no limit."""
-    number = _whole(value)
-    return 0 if number == -1 else _not_negative(number)
-
-
-def _milliseconds_or_all(value: object) -> int:
-    return _bytes_or_all(value) * MS
-
-
-_IN_MICROSECONDS: Final[Mapping[Parse, Parse]] = {
-    _milliseconds: _positive,
-    _milliseconds_or_never: _not_negative,
-    _milliseconds_or_all: _bytes_or_all,
-}
-"""How times are read whose text is not in milliseconds."""
-
-
-def _voters(value: object) -> VoterSet:
-    if isinstance(value, VoterSet):
-        return value
-    parts = list(value) if isinstance(value, list | tuple) else [value]
-    return parse_voters(",".join(_text(part) for part in parts))
-
-
-def _endpoint(value: object) -> Endpoint:
-    """HOST:PORT or NAME://HOST:PORT; the host may be empty or in brackets."""
-    if isinstance(value, Endpoint):
-        return value
-    text = _text(value)
-    name, scheme, address = text.rpartition("://")
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or not int(port) < 65536:
-        raise ValueError("expected HOST:PORT")
-    return Endpoint(name if scheme else LISTENER_NAME, host.strip("[]"), int(port))
-
-
-def _listener(value: object) -> Endpoint:
-    """The CONTROLLER listener of Kafka's list, or the only one."""
-    if isinstance(value, Endpoint):
-        return value
-    listed = [_endpoint(part) for part in _text(value).split(",")]
-    for each in listed:
-        if each.name == LISTENER_NAME or len(listed) == 1:
-            return each
-    raise ValueError(f"expected one listener named {LISTENER_NAME}")
-
-
-def _endpoints(value: object) -> tuple[Endpoint, ...]:
-    parts = list(value) if isinstance(value, list | tuple) else _text(value).split(",")
-    return tuple(_endpoint(part) for part in parts)
-
-
-def _directory(value: object) -> str:
-    """Kafka's key may list several."""
-    text = _text(value)
-    if "," in text:
-        raise ValueError("expected one directory: a quorum's log has no second place")
-    return text
-
-
-def _log_kind(value: object) -> LogKind:
-    return LogKind(_text(value))
-
-
-def _kernels(value: object) -> str:
-    text = _text(value)
-    if text not in ("native", "pure"):
-        raise ValueError("expected native or pure")
-    return text
-
-
-def _flag(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    text = _text(value).lower()
-    if text not in ("true", "false"):
-        raise ValueError("expected true or false")
-    return text == "true"
-
-
-def _url(value: object) -> str:
-    """Empty where the exporter's own variables decide."""
-    if not isinstance(value, str):
-        raise ValueError("expected a URL")
-    text = value.strip()
-    if text and not text.startswith(("http://", "https://")):
-        raise ValueError("expected a URL that begins with http:// or https://")
-    return text
-
-
 def _quorum(name: str, keys: Sequence[str], parse: Parse, *, both: bool = True) -> Setting:
     """`quorum.*` of KIP-595 and `controller.quorum.*` of Kafka."""
     named = [f"{prefix}quorum.{key}" for key in keys for prefix in ("controller.", "")] if both else list(keys)
@@ -221,47 +79,55 @@ def _quorum(name: str, keys: Sequence[str], parse: Parse, *, both: bool = True) 
 
 
 SETTINGS: Final = (
-    Setting("path", ("metadata.log.dir", "log.dirs", "log.dir"), _directory),
-    Setting("node_id", ("node.id", "broker.id"), _node_id),
-    Setting("voters", ("controller.quorum.voters", "quorum.voters"), _voters),
-    Setting("cluster_id", ("cluster.id",), _text),
-    Setting("listen", ("listeners",), _listener),
-    Setting("advertise", ("advertised.listeners",), _listener),
-    Setting("bootstrap", ("controller.quorum.bootstrap.servers", "quorum.bootstrap.servers"), _endpoints),
-    Setting("log", ("log.kind",), _log_kind),
-    Setting("topic", ("topic.name",), _text),
-    Setting("kernels", ("kernels",), _kernels),
-    Setting("controller", ("controller.enable",), _flag),
-    Setting("session_timeout_us", ("broker.session.timeout.ms", "controller.heartbeat.timeout.ms"), _milliseconds),
-    Setting("older_brokers", ("older.brokers.enable",), _flag),
-    Setting("metrics", ("metrics.listener",), _endpoint),
-    Setting("otel", ("otel.endpoint",), _url),
-    _quorum("election_timeout_us", ["election.timeout.ms"], _milliseconds),
-    _quorum("fetch_timeout_us", ["fetch.timeout.ms"], _milliseconds),
-    _quorum("election_backoff_us_max", ["election.backoff.max.ms"], _milliseconds),
-    _quorum("request_timeout_us", ["request.timeout.ms"], _milliseconds),
-    _quorum("retry_backoff_us", ["retry.backoff.ms"], _milliseconds),
-    _quorum("fetch_wait_us_max", ["fetch.wait.max.ms"], _milliseconds),
-    _quorum("fetch_bytes_max", ["fetch.max.bytes"], _positive),
-    _quorum("fetch_snapshot_bytes_max", ["fetch.snapshot.max.bytes"], _positive),
-    _quorum("observer_expiry_us", ["observer.expiry.ms"], _milliseconds),
-    _quorum("batch_bytes_max", ["batch.max.bytes"], _positive),
-    _quorum("segment_bytes", ["metadata.log.segment.bytes", "log.segment.bytes"], _positive, both=False),
-    _quorum("preallocate_bytes", ["log.preallocate.bytes"], _positive, both=False),
-    _quorum("mark_interval_us", ["log.mark.interval.ms"], _milliseconds, both=False),
-    _quorum("frame_bytes_max", ["socket.request.max.bytes"], _positive, both=False),
-    _quorum("connections_max", ["max.connections"], _positive, both=False),
-    _quorum("connection_idle_us_max", ["connections.max.idle.ms"], _milliseconds, both=False),
-    _quorum("partial_frame_us_max", ["partial.frame.max.ms"], _milliseconds, both=False),
-    _quorum("append_queue_records_max", ["append.queue.max.records"], _positive, both=False),
-    _quorum("append_queue_bytes_max", ["append.queue.max.bytes"], _positive, both=False),
-    _quorum("idle_us_max", ["metadata.max.idle.interval.ms"], _milliseconds_or_never, both=False),
-    _quorum("snapshot_log_bytes", ["metadata.log.max.record.bytes.between.snapshots"], _positive, both=False),
-    _quorum("snapshot_interval_us", ["metadata.log.max.snapshot.interval.ms"], _milliseconds_or_never, both=False),
-    _quorum("retention_bytes", ["metadata.max.retention.bytes"], _bytes_or_all, both=False),
-    _quorum("retention_us", ["metadata.max.retention.ms"], _milliseconds_or_all, both=False),
-    _quorum("disk_stall_us_max", ["disk.stall.max.ms"], _milliseconds, both=False),
-    _quorum("busy_poll_us", ["busy.poll.us"], _part_of_a_second, both=False),
+    Setting("path", ("metadata.log.dir", "log.dirs", "log.dir"), reading.directory),
+    Setting("node_id", ("node.id", "broker.id"), reading.node_id),
+    Setting("voters", ("controller.quorum.voters", "quorum.voters"), reading.voters),
+    Setting("cluster_id", ("cluster.id",), reading.plain_text),
+    Setting("listen", ("listeners",), reading.listener),
+    Setting("advertise", ("advertised.listeners",), reading.listener),
+    Setting("bootstrap", ("controller.quorum.bootstrap.servers", "quorum.bootstrap.servers"), reading.endpoints),
+    Setting("log", ("log.kind",), reading.log_kind),
+    Setting("topic", ("topic.name",), reading.plain_text),
+    Setting("kernels", ("kernels",), reading.kernels),
+    Setting("controller", ("controller.enable",), reading.flag),
+    Setting(
+        "session_timeout_us", ("broker.session.timeout.ms", "controller.heartbeat.timeout.ms"), reading.milliseconds
+    ),
+    Setting("older_brokers", ("older.brokers.enable",), reading.flag),
+    Setting("num_partitions", ("num.partitions",), reading.positive),
+    Setting("default_replication_factor", ("default.replication.factor",), reading.replication_factor),
+    Setting("min_insync_replicas", ("min.insync.replicas",), reading.positive),
+    Setting("unclean_leader_election", ("unclean.leader.election.enable",), reading.flag),
+    Setting("metrics", ("metrics.listener",), reading.endpoint),
+    Setting("otel", ("otel.endpoint",), reading.url),
+    _quorum("election_timeout_us", ["election.timeout.ms"], reading.milliseconds),
+    _quorum("fetch_timeout_us", ["fetch.timeout.ms"], reading.milliseconds),
+    _quorum("election_backoff_us_max", ["election.backoff.max.ms"], reading.milliseconds),
+    _quorum("request_timeout_us", ["request.timeout.ms"], reading.milliseconds),
+    _quorum("retry_backoff_us", ["retry.backoff.ms"], reading.milliseconds),
+    _quorum("fetch_wait_us_max", ["fetch.wait.max.ms"], reading.milliseconds),
+    _quorum("fetch_bytes_max", ["fetch.max.bytes"], reading.positive),
+    _quorum("fetch_snapshot_bytes_max", ["fetch.snapshot.max.bytes"], reading.positive),
+    _quorum("observer_expiry_us", ["observer.expiry.ms"], reading.milliseconds),
+    _quorum("batch_bytes_max", ["batch.max.bytes"], reading.positive),
+    _quorum("segment_bytes", ["metadata.log.segment.bytes", "log.segment.bytes"], reading.positive, both=False),
+    _quorum("preallocate_bytes", ["log.preallocate.bytes"], reading.positive, both=False),
+    _quorum("mark_interval_us", ["log.mark.interval.ms"], reading.milliseconds, both=False),
+    _quorum("frame_bytes_max", ["socket.request.max.bytes"], reading.positive, both=False),
+    _quorum("connections_max", ["max.connections"], reading.positive, both=False),
+    _quorum("connection_idle_us_max", ["connections.max.idle.ms"], reading.milliseconds, both=False),
+    _quorum("partial_frame_us_max", ["partial.frame.max.ms"], reading.milliseconds, both=False),
+    _quorum("append_queue_records_max", ["append.queue.max.records"], reading.positive, both=False),
+    _quorum("append_queue_bytes_max", ["append.queue.max.bytes"], reading.positive, both=False),
+    _quorum("idle_us_max", ["metadata.max.idle.interval.ms"], reading.milliseconds_or_never, both=False),
+    _quorum("snapshot_log_bytes", ["metadata.log.max.record.bytes.between.snapshots"], reading.positive, both=False),
+    _quorum(
+        "snapshot_interval_us", ["metadata.log.max.snapshot.interval.ms"], reading.milliseconds_or_never, both=False
+    ),
+    _quorum("retention_bytes", ["metadata.max.retention.bytes"], reading.bytes_or_all, both=False),
+    _quorum("retention_us", ["metadata.max.retention.ms"], reading.milliseconds_or_all, both=False),
+    _quorum("disk_stall_us_max", ["disk.stall.max.ms"], reading.milliseconds, both=False),
+    _quorum("busy_poll_us", ["busy.poll.us"], reading.part_of_a_second, both=False),
 )
 
 MEANINGS: Final = {
@@ -278,6 +144,10 @@ MEANINGS: Final = {
     "controller": "true: brokers register here, and what they ask for is decided by the node that leads",
     "session_timeout_us": "a controller fences a broker that is silent for this long",
     "older_brokers": "true: a controller also hears brokers of KIP-343 and KIP-380, and tells these what they lead",
+    "num_partitions": "a controller's: partitions of a topic that is created without a number",
+    "default_replication_factor": "a controller's: replicas of a topic that is created without a number",
+    "min_insync_replicas": "a controller's: for topics and brokers that have none configured",
+    "unclean_leader_election": "a controller's: true: replicas out of the ISR may lead, where a topic does not say",
     "metrics": "HOST:PORT that serves /metrics, /healthz and /readyz by HTTP (default: nowhere)",
     "otel": "URL that metrics are pushed to by OTLP; empty: where OTEL_EXPORTER_OTLP_ENDPOINT says (default: nowhere)",
     "election_timeout_us": "an election waits this long, plus a random part below the same again",
@@ -315,7 +185,6 @@ WITHOUT_EFFECT: Final = frozenset(
         "controller.listener.names",
         "listener.security.protocol.map",
         "inter.broker.listener.name",
-        "num.partitions",
         "num.network.threads",
         "num.io.threads",
         # KIP-595 names a maximum; the backoff here is constant, as Kafka's is.
@@ -323,7 +192,17 @@ WITHOUT_EFFECT: Final = frozenset(
         "controller.quorum.retry.backoff.max.ms",
     )
 )
-_AS_ARGUMENT: Final[Mapping[Parse, Parse]] = {**_IN_MICROSECONDS, _directory: _text}
+_PLAIN_DEFAULTS: Final = {
+    "kernels": "native",
+    "controller": "false",
+    "session_timeout_us": "9000",
+    "older_brokers": "false",
+    "num_partitions": "1",
+    "default_replication_factor": "1",
+    "min_insync_replicas": "1",
+    "unclean_leader_election": "false",
+}
+_AS_ARGUMENT: Final[Mapping[Parse, Parse]] = {**reading.IN_MICROSECONDS, reading.directory: reading.plain_text}
 _BY_KEY: Final = {key: setting for setting in SETTINGS for key in setting.keys}
 FILE_KEYS: Final = WITHOUT_EFFECT | _BY_KEY.keys()
 """Every key that a file may have."""
@@ -350,15 +229,14 @@ _OTHER_VARIABLES: Final = frozenset((VARIABLE_PREFIX + "FAILPOINTS",))
 def setting_text(setting: Setting, config: QuorumConfig) -> str:
     """A number that a replica runs by, as a file says it."""
     value: int = getattr(config, setting.name)
-    return str(value // MS if setting.parse in _IN_MICROSECONDS else value)
+    return str(value // MS if setting.parse in reading.IN_MICROSECONDS else value)
 
 
 def default_text(setting: Setting) -> str:
     """Its default as a file says it; empty where the directory or another setting decides."""
     if setting.is_quorum:
         return setting_text(setting, QuorumConfig())
-    plain = {"kernels": "native", "controller": "false", "session_timeout_us": "9000", "older_brokers": "false"}
-    return plain.get(setting.name, "")
+    return _PLAIN_DEFAULTS.get(setting.name, "")
 
 
 # --- putting sources together -----------------------------------------------------------------------------------------

@@ -72,11 +72,7 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
 
 def _member(opened: directories.OpenDirectory, advertised: Endpoint, settings: NodeSettings) -> Member:
     identity = opened.identity
-    controller = ControllerSettings(identity.cluster_id) if settings.controller else None
-    if controller is not None and settings.session_timeout_us is not None:
-        controller = replace(controller, session_timeout_us=settings.session_timeout_us)
-    if controller is not None:
-        controller = replace(controller, older_brokers=settings.older_brokers)
+    controller = _controller(identity.cluster_id, settings) if settings.controller else None
     if controller is not None and identity.log_kind is not LogKind.METADATA:
         raise ConfigError(
             "a controller keeps Kafka's metadata", "format the directory with `--log metadata`", "controller"
@@ -93,6 +89,21 @@ def _member(opened: directories.OpenDirectory, advertised: Endpoint, settings: N
         first_records=opened.first_records,
         controller=controller,
     )
+
+
+def _controller(cluster_id: str, settings: NodeSettings) -> ControllerSettings:
+    """What it was told; its defaults are Kafka's."""
+    names = (
+        "session_timeout_us",
+        "older_brokers",
+        "num_partitions",
+        "default_replication_factor",
+        "min_insync_replicas",
+        "unclean_leader_election",
+    )
+    told = {name: getattr(settings, name) for name in names}
+    given = {name: value for name, value in told.items() if value is not None}
+    return replace(ControllerSettings(cluster_id), **given)
 
 
 def _listen(resources: ExitStack, wanted: Endpoint) -> tuple[socket.socket, Endpoint]:

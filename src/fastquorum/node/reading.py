@@ -1,0 +1,164 @@
+"""How the text of a node's settings is read. Pure: text in, values out; a value of the right type already is taken."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from fastquorum.config import MS
+from fastquorum.storage.identity import LogKind, parse_voters
+from fastquorum.types import LISTENER_NAME, Endpoint, VoterSet
+
+Value = object
+Parse = Callable[[object], Value]
+
+
+def plain_text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("expected text")
+    return value.strip()
+
+
+def whole(value: object) -> int:
+    if isinstance(value, str):
+        try:
+            value = int(value.strip().replace("_", ""))
+        except ValueError:
+            raise ValueError("expected a whole number") from None
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("expected a whole number")
+    return value
+
+
+def node_id(value: object) -> int:
+    number = whole(value)
+    if not 0 <= number < 2**31:
+        raise ValueError(f"expected 0..{2**31 - 1}")
+    return number
+
+
+def positive(value: object) -> int:
+    number = whole(value)
+    if number <= 0:
+        raise ValueError("expected a whole number above 0")
+    return number
+
+
+def replication_factor(value: object) -> int:
+    """As Kafka's records count replicas: in 16 bits."""
+    number = positive(value)
+    if number >= 2**15:
+        raise ValueError(f"expected 1..{2**15 - 1}")
+    return number
+
+
+def not_negative(value: object) -> int:
+    number = whole(value)
+    if number < 0:
+        raise ValueError("expected a whole number, 0 or above")
+    return number
+
+
+def part_of_a_second(value: object) -> int:
+    """In microseconds."""
+    number = not_negative(value)
+    if number > 1000 * MS:
+        raise ValueError("expected at most a second")
+    return number
+
+
+def milliseconds(value: object) -> int:
+    return positive(value) * MS
+
+
+def milliseconds_or_never(value: object) -> int:
+    return not_negative(value) * MS
+
+
+def bytes_or_all(value: object) -> int:
+    """Kafka's -1 is our 0: no limit."""
+    number = whole(value)
+    return 0 if number == -1 else not_negative(number)
+
+
+def milliseconds_or_all(value: object) -> int:
+    return bytes_or_all(value) * MS
+
+
+IN_MICROSECONDS: Final[Mapping[Parse, Parse]] = {
+    milliseconds: positive,
+    milliseconds_or_never: not_negative,
+    milliseconds_or_all: bytes_or_all,
+}
+"""How times are read whose text is not in milliseconds."""
+
+
+def voters(value: object) -> VoterSet:
+    if isinstance(value, VoterSet):
+        return value
+    parts = list(value) if isinstance(value, list | tuple) else [value]
+    return parse_voters(",".join(plain_text(part) for part in parts))
+
+
+def endpoint(value: object) -> Endpoint:
+    """HOST:PORT or NAME://HOST:PORT; the host may be empty or in brackets."""
+    if isinstance(value, Endpoint):
+        return value
+    text = plain_text(value)
+    name, scheme, address = text.rpartition("://")
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or not int(port) < 65536:
+        raise ValueError("expected HOST:PORT")
+    return Endpoint(name if scheme else LISTENER_NAME, host.strip("[]"), int(port))
+
+
+def listener(value: object) -> Endpoint:
+    """The CONTROLLER listener of Kafka's list, or the only one."""
+    if isinstance(value, Endpoint):
+        return value
+    listed = [endpoint(part) for part in plain_text(value).split(",")]
+    for each in listed:
+        if each.name == LISTENER_NAME or len(listed) == 1:
+            return each
+    raise ValueError(f"expected one listener named {LISTENER_NAME}")
+
+
+def endpoints(value: object) -> tuple[Endpoint, ...]:
+    parts = list(value) if isinstance(value, list | tuple) else plain_text(value).split(",")
+    return tuple(endpoint(part) for part in parts)
+
+
+def directory(value: object) -> str:
+    """Kafka's key may list several."""
+    text = plain_text(value)
+    if "," in text:
+        raise ValueError("expected one directory: a quorum's log has no second place")
+    return text
+
+
+def log_kind(value: object) -> LogKind:
+    return LogKind(plain_text(value))
+
+
+def kernels(value: object) -> str:
+    text = plain_text(value)
+    if text not in ("native", "pure"):
+        raise ValueError("expected native or pure")
+    return text
+
+
+def flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = plain_text(value).lower()
+    if text not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text == "true"
+
+
+def url(value: object) -> str:
+    """Empty where the exporter's own variables decide."""
+    if not isinstance(value, str):
+        raise ValueError("expected a URL")
+    text = value.strip()
+    if text and not text.startswith(("http://", "https://")):
+        raise ValueError("expected a URL that begins with http:// or https://")
+    return text
