@@ -12,10 +12,8 @@ from fastquorum.controller.partition_change import PartitionChange
 from fastquorum.controller.state import ControllerState
 from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.snapshot_keeper import SnapshotKeeper
-from fastquorum.raft.core import Core
-from fastquorum.raft.role import Voting
 from fastquorum.storage.log import Log
-from fastquorum.types import Micros, NodeId, Offset, OffsetAndEpoch, ReplicaKey
+from fastquorum.types import Micros, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.broker_records import BrokerRegistrationChangeRecord
 from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest
@@ -209,16 +207,6 @@ def _removes_uncovered(patcher: Patcher) -> None:
     patcher.setattr(Log, "remove_before", without_a_look)
 
 
-def _votes_for_less(patcher: Patcher) -> None:
-    def whatever_is_left_of_its_log(role: Voting, core: Core, candidate: ReplicaKey, is_up_to_date: bool) -> bool:
-        voted = core.election.voted_key
-        if voted is not None:
-            return core.is_same_replica(voted, candidate)
-        return core.leader_id < 0 and is_up_to_date
-
-    patcher.setattr(Voting, "grants_vote", whatever_is_left_of_its_log)
-
-
 MUTANTS: dict[str, Mutant] = {
     "K50": Mutant("brokers that expire together are fenced on the same state", _k50),  # KAFKA-13173
     "K51": Mutant("a fenced replica joins an ISR", _k51),  # KAFKA-13916, KIP-841
@@ -237,5 +225,4 @@ MUTANTS: dict[str, Mutant] = {
     "C8-failover": Mutant("a new controller takes all brokers for long silent", _no_grace),
     "S14-controller": Mutant("a request is answered before it is committed", _answers_early),
     "S24": Mutant("the log is removed beyond its snapshots", _removes_uncovered),
-    "votes-for-less": Mutant("a vote is given again to a log that has lost its end", _votes_for_less),
 }

@@ -19,13 +19,18 @@ from fastquorum.raft import moves
 from fastquorum.raft.core import Core
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.leader import Leader
-from fastquorum.raft.role import Role
+from fastquorum.raft.role import Role, Voting
 from fastquorum.raft.transitions import Cause
 from fastquorum.sim import runs
 from fastquorum.sim.disk import SimFile
+from fastquorum.sim.ghost import GhostBatch
+from fastquorum.sim.network import Packet
+from fastquorum.sim.process import Process
+from fastquorum.sim.world import World
 from fastquorum.storage.flushing import FlushResult
 from fastquorum.storage.log import Log
-from fastquorum.types import NO_NODE, Micros, NodeId, Offset
+from fastquorum.types import NO_NODE, Micros, NodeId, Offset, ReplicaKey
+from fastquorum.wire.quorum import VoteRequest
 from tests.lane import mutants as lane
 from tests.raft import mutants as raft
 from tests.raft.mutants import Patcher
@@ -226,6 +231,47 @@ def _forgets_votes(patcher: Patcher) -> None:
 BEYOND_THE_FAULTS = ("K11", "K31")
 """Of raft's mutants, those that only a lost disk, or a follower that fails on every answer, would show."""
 
+
+def _unsynced_candidates_lose_power(patcher: Patcher) -> None:
+    """No bug, but rare: as long as there are faults, a leader is killed when one of its followers has not synced what
+    is committed, nor does so soon; who stands then loses its power as it has asked for votes."""
+    sent, committed = World.sent, World.committed
+
+    def and_hangs(world: World, new: list[GhostBatch], leader: Process) -> None:
+        committed(world, new, leader)
+        if not world.nemesis.is_active or world.scheduler.now_us % 8:
+            return
+        for each in world.processes:
+            if each is not leader and each.is_running and each.flusher._sync is not None:
+                each.disk.faults.hung_until_us = world.scheduler.now_us + 2 * world.swarm.config.election_timeout_us
+                world.scheduler.after(1, lambda: leader.die(power=False))
+                return
+
+    def and_then_dies(world: World, process: Process, connection: int, packet: Packet) -> None:
+        sent(world, process, connection, packet)
+        if not isinstance(packet.message, VoteRequest) or not world.nemesis.is_active:
+            return
+        asked = packet.message.topics[0].partitions[0]
+        if not asked.pre_vote and asked.replica_epoch % 2:
+            world.scheduler.after(1, lambda: process.die(power=True))
+
+    patcher.setattr(World, "sent", and_then_dies)
+    patcher.setattr(World, "committed", and_hangs)
+
+
+def _votes_for_less(patcher: Patcher) -> None:
+    """Only a candidate that loses its power with records that it has not synced shows it, and those are rare."""
+    _unsynced_candidates_lose_power(patcher)
+
+    def whatever_is_left_of_its_log(role: Voting, core: Core, candidate: ReplicaKey, is_up_to_date: bool) -> bool:
+        voted = core.election.voted_key
+        if voted is not None:
+            return core.is_same_replica(voted, candidate)
+        return core.leader_id < 0 and is_up_to_date
+
+    patcher.setattr(Voting, "grants_vote", whatever_is_left_of_its_log)
+
+
 MUTANTS: dict[str, Mutant] = {
     **{
         name: Mutant(mutant.story, mutant.apply)
@@ -257,4 +303,5 @@ MUTANTS: dict[str, Mutant] = {
     "R7-under-way": Mutant("a barrier counts Fetches that were under way", _lane(lane.CountsFetchesUnderWay)),
     "R7-epoch-start": Mutant("a barrier passes before the epoch's first commit", _lane(ConfirmsBeforeTheEpochsStart)),
     "lane-unflushed-leader": Mutant("a leader counts what it has not synced", _lane(lane.CountsItsUnflushedEnd)),
+    "votes-for-less": Mutant("a vote is given again to a log that has lost its end", _votes_for_less),
 }

@@ -33,7 +33,7 @@ from fastquorum.wire.snapshot import FetchSnapshotResponse
 
 _RECONNECT_US_MAX = 500_000
 REFUSALS_OF_THE_GONE: Final = 2
-"""One may meet a leader that is busy with something else, or come back to a new life of its process too soon."""
+"""Attempts in a row. A single one may fail for another reason: a reset on its way, a name that is not resolved."""
 STAND_PART: Final = 4
 """Of the election timeout: within this one the followers of a leader that is gone stand, each at a time of its own."""
 
