@@ -86,9 +86,11 @@ def test_a_broker_is_told_from_a_controller() -> None:
     refusal = DescribeClusterResponse(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message="brokers only")
     frame = encode_response(1, ApiKey.DESCRIBE_CLUSTER, 1, refusal)
     server = Server(struct.pack(">i", len(frame)) + frame, closes=False)
-    with QuorumClient([server.endpoint], load("pure")) as client:
-        with pytest.raises(UsageError, match="is a broker; name controllers"):
-            client.controller(Deadline(5))
+    with (
+        QuorumClient([server.endpoint], load("pure")) as client,
+        pytest.raises(UsageError, match="is a broker; name controllers"),
+    ):
+        client.controller(Deadline(5))
     server.close()
 
 
