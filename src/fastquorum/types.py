@@ -25,6 +25,15 @@ LISTENER_NAME: Final = "CONTROLLER"
 """The listener name under which voters publish their endpoints."""
 
 
+_WHOLE_DIGITS_MAX: Final = 19
+"""Enough for 64 bits."""
+
+
+def is_whole(text: str) -> bool:
+    """Digits from 0 to 9, and not too many: Python takes those of every script for numbers, spaces and `_` too."""
+    return text.isascii() and text.isdecimal() and len(text) <= _WHOLE_DIGITS_MAX
+
+
 class Uuid(bytes):
     """Kafka's 16-byte id; its text form is URL-safe base64 without padding, 22 characters (Kafka `Uuid`)."""
 

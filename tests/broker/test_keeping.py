@@ -149,6 +149,7 @@ def test_a_damaged_snapshot_is_refused_and_without_it_all_is_read_anew(bootstrap
     with pytest.raises(CorruptionError) as refused:
         join(bootstrap, metadata_dir=str(root))
     assert str(file) in str(refused.value)
+    assert "it is only a copy of what the controllers have: delete it" in str(refused.value)
     file.unlink()
     lived(bootstrap, root)
     assert kept(root)

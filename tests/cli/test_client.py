@@ -12,9 +12,11 @@ from fastquorum.cli import quorum_describe
 from fastquorum.cli.client import OutcomeUnknown, QuorumClient
 from fastquorum.cli.connection import Connection, Deadline, NoAnswer, NotSent
 from fastquorum.cli.demo.appender import Acknowledged, Appender
-from fastquorum.errors import FatalError, FrameError, NotReady, Overloaded
+from fastquorum.errors import FatalError, FrameError, NotReady, Overloaded, UsageError
 from fastquorum.kernels import Record, load
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, Offset, Uuid
+from fastquorum.wire import ApiKey, ErrorCode, encode_response
+from fastquorum.wire.cluster import DescribeClusterResponse
 from fastquorum.wire.handshake import ApiVersionsRequest
 from fastquorum.wire.quorum_admin import DescribeQuorumResponse
 
@@ -78,6 +80,18 @@ def test_nobody_there_is_certain_not_to_have_acted() -> None:
         held.bind(("127.0.0.1", 0))
         with pytest.raises(NotSent):
             Connection(Endpoint(LISTENER_NAME, "127.0.0.1", held.getsockname()[1]), Deadline(1))
+
+
+def test_a_broker_is_told_from_a_controller() -> None:
+    refusal = DescribeClusterResponse(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message="brokers only")
+    frame = encode_response(1, ApiKey.DESCRIBE_CLUSTER, 1, refusal)
+    server = Server(struct.pack(">i", len(frame)) + frame, closes=False)
+    with (
+        QuorumClient([server.endpoint], load("pure")) as client,
+        pytest.raises(UsageError, match="is a broker; name controllers"),
+    ):
+        client.controller(Deadline(5))
+    server.close()
 
 
 # --- settling an append -----------------------------------------------------------------------------------------------

@@ -69,6 +69,33 @@ def test_a_quorum_of_one_appends_reads_and_describes(fastquorum: Run, running: S
     assert (verified.code, verified.out.split()[:2]) == (0, ["SOUND", str(data)])
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_every_address_is_none_that_others_can_reach(fastquorum: Run, data: Path, host: str) -> None:
+    ran = fastquorum("run", "--data", data, "--advertise", f"{host}:{free_port()}")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"advertise: nobody can reach {host.strip('[]')}" in ran.err
+
+
+@pytest.mark.parametrize("text", ["-1", "５", "2147483648"])
+def test_a_node_id_is_a_whole_number(fastquorum: Run, tmp_path: Path, text: str) -> None:
+    ran = fastquorum("format", "--data", tmp_path / "new", "--node-id", text, "--voters", "1@h:1")
+    assert ran.code == 2
+    assert f"{text!r} is not a whole number from 0 to 2147483647" in ran.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_voters_are_apart(fastquorum: Run, tmp_path: Path) -> None:
+    words = ("format", "--data", tmp_path / "n1", "--node-id", 1, "--cluster-id", "c", "--voters")
+    place = fastquorum(*words, "1@h:9093,2@H:9093")
+    assert place.code == 2
+    assert "voters 1 and 2 are both at H:9093" in place.err
+    number = "AAAAAAAAAAAAAAAAAAAAAQ"
+    directory = fastquorum(*words, f"1@h1:9093:{number},2@h2:9093:{number}")
+    assert directory.code == 2
+    assert f"voters 1 and 2 have the same directory id {number}" in directory.err
+    assert not (tmp_path / "n1").exists()
+
+
 def test_offset_out_of_range_and_oversize_records_are_refused(fastquorum: Run, running: Start, data: Path) -> None:
     running(data)
     at = ("--bootstrap", address(data))
@@ -263,7 +290,6 @@ def test_a_foreign_directory(fastquorum: Run, tmp_path: Path) -> None:
         (("--node-id", 1, "--voters", "1@h:1:MzGshnxlQ8CWUREFNVsnEw,2@h:2", "--cluster-id", "c"), "no directory id"),
         (("--node-id", 1, "--voters", "1@h:1", "--topic-name", "no good"), "'no good' is no topic name"),
         (("--node-id", 1, "--voters", "1@h:1", "--log", "metadata", "--topic-name", "t"), "--topic-name is for user"),
-        (("--node-id", -1, "--voters", "1@h:1"), "node id -1"),
         (("--node-id", 1, "--voters", "1@h:1", "--cluster-id", "a b"), "'a b' is no cluster id"),
         (("--node-id", 1, "--voters", "0x@h:1"), "'0x@h:1' is not a voter: expected ID@HOST:PORT"),
     ],

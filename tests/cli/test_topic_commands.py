@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fastquorum.cli.reassignment_plan import Planned, parse_plan
+from tests.cli.conftest import free_port
 from tests.cli.controllers import Controller, Run, controller
 
 
@@ -246,3 +247,36 @@ def test_what_cannot_be_changes_nothing(
         assert (ran.code, ran.out) == (2, "")
         assert complaint in ran.err
         assert cluster.end_offset == end
+
+
+# --- what cannot be asked for -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("broker", "unregister", 2**31), "'2147483648' is not a whole number from 0 to 2147483647"),
+        (("broker", "fence", "１"), "is not a whole number from 0"),
+        (("topic", "create", "t" * 40_000), "has 40000 bytes, above 32767"),
+        (("topic", "delete", "t" * 40_000), "has 40000 bytes, above 32767"),
+        (("topic", "create", "\udcff"), "is not UTF-8"),
+        (("topic", "delete", "\udcff"), "is not UTF-8"),
+        (("topic", "create", "t", "--config", "retention.ms=\udcff"), "is not UTF-8"),
+        (("topic", "create", "t", "--partitions", "５"), "is not a whole number from 1"),
+        (("topic", "create", "t", "--partitions", "9" * 5000), "is not a whole number from 1"),
+        (("topic", "create", "t", "--assignment", "１:2"), "is not ID:ID:..."),
+    ],
+)  # fmt: skip
+def test_what_no_request_can_say_is_refused_before_one_is_sent(
+    fastquorum: Run, words: tuple[object, ...], complaint: str
+) -> None:
+    ran = fastquorum(*words, "--bootstrap", f"127.0.0.1:{free_port()}", "--timeout", 0.2)
+    assert (ran.code, ran.out) == (2, "")
+    assert complaint in ran.err
+
+
+def test_a_topic_that_is_not_there_is_named(fastquorum: Run, tmp_path: Path) -> None:
+    with controller(tmp_path) as cluster:
+        ran = fastquorum("topic", "delete", "nosuch", *cluster.at)
+    assert ran.code == 2
+    assert "the controller refuses: UNKNOWN_TOPIC_OR_PARTITION: topic nosuch" in ran.err

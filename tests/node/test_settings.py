@@ -121,6 +121,10 @@ def test_an_unknown_key_is_named_with_the_nearest(tmp_path: Path) -> None:
     [
         ("node.id", "one"),
         ("node.id", "-1"),
+        ("node.id", "５"),
+        ("quorum.voters", "５@h:9093"),
+        ("quorum.voters", "1@h:９０９３"),
+        ("listeners", "A://h:９０９３"),
         ("node.id", "2147483648"),
         ("quorum.voters", "1@h"),
         ("quorum.voters", "1@h:0"),

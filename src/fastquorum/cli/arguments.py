@@ -5,9 +5,11 @@ from typing import Final, Literal
 
 from fastquorum.errors import UsageError
 from fastquorum.kernels import Kernels, load
-from fastquorum.types import LISTENER_NAME, Endpoint
+from fastquorum.types import LISTENER_NAME, Endpoint, NodeId, is_whole
 
 DEFAULT_TIMEOUT_S: Final = 30.0
+_TEXT_BYTES_MAX: Final = 2**15 - 1
+"""What a string of Kafka's protocol can hold."""
 
 
 def explain(parser: argparse.ArgumentParser, description: str, *examples: str) -> None:
@@ -61,7 +63,7 @@ def parse_endpoint(option: str, text: str, *, port_min: int = 1) -> Endpoint:
     """`HOST:PORT`; an IPv6 host stands in brackets. UsageError naming the option."""
     host, colon, port = text.strip().rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and port.isdecimal() and port_min <= int(port) < 65536):
+    if not (colon and host and is_whole(port) and port_min <= int(port) < 65536):
         raise UsageError(f"{option}: {text.strip()!r} is not HOST:PORT")
     return Endpoint(LISTENER_NAME, host, int(port))
 
@@ -81,13 +83,31 @@ def positive_seconds(text: str) -> float:
 
 def natural(text: str) -> int:
     """An argparse type: 0 and up."""
-    if not text.isdecimal():
+    if not is_whole(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
     return int(text)
 
 
 def positive(text: str) -> int:
     """An argparse type: 1 and up."""
-    if not text.isdecimal() or int(text) == 0:
+    if not is_whole(text) or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
     return int(text)
+
+
+def node_number(text: str) -> NodeId:
+    """An argparse type: 0 and up, in 32 bits."""
+    if not is_whole(text) or int(text) >= 2**31:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {2**31 - 1}")
+    return int(text)
+
+
+def sendable(text: str) -> str:
+    """An argparse type: what a string of Kafka's protocol can hold."""
+    try:
+        size = len(text.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8") from error
+    if size > _TEXT_BYTES_MAX:
+        raise argparse.ArgumentTypeError(f"{text[:20]!r}... has {size} bytes, above {_TEXT_BYTES_MAX}")
+    return text

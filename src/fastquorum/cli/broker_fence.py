@@ -9,7 +9,7 @@ from fastquorum.cli.arguments import (
     add_kernels,
     explain,
     load_kernels,
-    natural,
+    node_number,
     parse_bootstrap,
 )
 from fastquorum.cli.broker_describe import registered
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Exit code 1: the controller did not fence it, since it is shutting down already.",
         "fastquorum broker fence 11 --bootstrap h1:9093,h2:9093,h3:9093",
     )
-    parser.add_argument("id", metavar="ID", type=natural, help="the broker's node.id")
+    parser.add_argument("id", metavar="ID", type=node_number, help="the broker's node.id")
     add_bootstrap(parser)
     add_format(parser)
     add_kernels(parser)

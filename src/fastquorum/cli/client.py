@@ -181,6 +181,8 @@ class QuorumClient:
     def _ask_controller(self, endpoint: Endpoint, deadline: Deadline) -> Controller | None:
         request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
         response = self.ask(endpoint, request, DESCRIBE_CLUSTER_VERSION, DescribeClusterResponse, deadline)
+        if response.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
+            raise UsageError(f"{endpoint.host}:{endpoint.port} is a broker", "name controllers: they decide")
         for node in response.brokers:
             if node.broker_id == response.controller_id:
                 return Controller(Endpoint(LISTENER_NAME, node.host, node.port), response.cluster_id)
@@ -329,8 +331,7 @@ class QuorumClient:
             max_bytes=FETCH_BYTES,
             topics=[topic(topic=leader.topic, partitions=[partition])],
         )
-        silence_s = wait_s + SILENCE_S
-        response = self.ask(leader.endpoint, request, FETCH_VERSION, FetchResponse, deadline, silence_s)
+        response = self.ask(leader.endpoint, request, FETCH_VERSION, FetchResponse, deadline, wait_s + SILENCE_S)
         return response.responses[0].partitions[0]
 
     def _decoded(self, answer: FetchResponse.FetchableTopicResponse.PartitionData, offset: Offset) -> Committed:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels
+from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels, node_number
 from fastquorum.cli.output import print_json, print_table, tell
 from fastquorum.errors import UsageError
 from fastquorum.node.io.clock import wall_clock_ms
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--data", metavar="DIR", help="the directory; created if it is missing (default: the file's log.dirs)"
     )
     parser.add_argument("--config", metavar="FILE", help="a node's properties or .toml file, as `run` takes it")
-    parser.add_argument("--node-id", metavar="N", type=int, help="(default: the file's node.id)")
+    parser.add_argument("--node-id", metavar="N", type=node_number, help="(default: the file's node.id)")
     parser.add_argument(
         "--voters", metavar="ID@HOST:PORT[:DIRID],...", help="(default: the file's controller.quorum.voters)"
     )

@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 
 from fastquorum import sim
-from fastquorum.cli.arguments import add_format, explain, natural
+from fastquorum.cli.arguments import add_format, explain, natural, positive
 from fastquorum.cli.output import print_json
 
 
@@ -22,7 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """Arguments of the commands that simulate one seed."""
     parser.add_argument("--seed", metavar="N", type=natural, required=True)
-    parser.add_argument("--nodes", metavar="N", type=int, choices=range(1, 6), help="voters, 1 to 5 (default: drawn)")
+    parser.add_argument(
+        "--nodes", metavar="N", type=positive, choices=range(1, 6), help="voters, 1 to 5 (default: drawn)"
+    )
     parser.add_argument(
         "--kernels",
         choices=("mixed", "native", "pure"),

@@ -12,13 +12,14 @@ from fastquorum.cli.arguments import (
     load_kernels,
     parse_bootstrap,
     positive,
+    sendable,
 )
 from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.connection import Deadline
 from fastquorum.cli.controller_requests import ControllerClient, only
 from fastquorum.cli.output import print_json, tell
 from fastquorum.errors import UsageError
-from fastquorum.types import NodeId
+from fastquorum.types import NodeId, is_whole
 from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
 
 _VERSION: Final = 7
@@ -39,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum topic create orders --config retention.ms=3600000 --config min.insync.replicas=2 "
         "--bootstrap h1:9093",
     )
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", type=sendable)
     parser.add_argument("--partitions", metavar="N", type=positive, help="how many (default: the controller's)")
     parser.add_argument(
         "--replication-factor", metavar="N", type=positive, help="replicas of each (default: the controller's)"
@@ -48,7 +49,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--assignment", metavar="ID:ID,...", help="brokers of each partition, in place of the two numbers"
     )
     parser.add_argument(
-        "--config", metavar="KEY=VALUE", action="append", default=[], help="a topic's configuration; may be repeated"
+        "--config",
+        metavar="KEY=VALUE",
+        type=sendable,
+        action="append",
+        default=[],
+        help="a topic's configuration; may be repeated",
     )
     add_bootstrap(parser)
     add_format(parser)
@@ -116,7 +122,7 @@ def _assignment(text: str) -> list[list[NodeId]]:
     partitions = []
     for number, part in enumerate(text.split(",")):
         brokers = [each.strip() for each in part.split(":")]
-        if not all(each.isdecimal() and int(each) < 2**31 for each in brokers):
+        if not all(is_whole(each) and int(each) < 2**31 for each in brokers):
             raise UsageError(f"--assignment: {part!r}, of partition {number}, is not ID:ID:...")
         partitions.append([int(each) for each in brokers])
     return partitions

@@ -3,7 +3,15 @@
 import argparse
 from typing import Final
 
-from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain, load_kernels, parse_bootstrap
+from fastquorum.cli.arguments import (
+    add_bootstrap,
+    add_format,
+    add_kernels,
+    explain,
+    load_kernels,
+    parse_bootstrap,
+    sendable,
+)
 from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.connection import Deadline
 from fastquorum.cli.controller_requests import ControllerClient, only
@@ -20,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "asks whether you are sure.",
         "fastquorum topic delete orders --bootstrap h1:9093,h2:9093,h3:9093",
     )
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", type=sendable)
     add_bootstrap(parser)
     add_format(parser)
     add_kernels(parser)
@@ -36,7 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
         request = DeleteTopicsRequest(topics=[topic], timeout_ms=deadline.left_ms)
         answer = controller.ask(request, _VERSION, DeleteTopicsResponse, lambda told: only(told.responses).error_code)
         told = only(answer.responses)
-        controller.check(told.error_code, told.error_message)
+        controller.check(
+            told.error_code, f"topic {name}: {told.error_message}" if told.error_message else f"topic {name}"
+        )
     if arguments.format == "json":
         print_json({"name": name, "id": str(told.topic_id), "deleted": True})
     else:

@@ -8,6 +8,7 @@ from fastquorum.cli.arguments import add_format, explain
 from fastquorum.cli.output import print_json, print_table
 from fastquorum.cli.wire_fields import fields_json, fields_table
 from fastquorum.errors import UsageError
+from fastquorum.types import is_whole
 from fastquorum.wire import API, Api, ApiKey, Message, RequestHeader, ResponseHeader
 from fastquorum.wire.control_records import CONTROL_MESSAGES
 from fastquorum.wire.metadata_records import METADATA_RECORDS
@@ -151,7 +152,7 @@ def _title(cls: type[Message], version: int | None) -> list[str]:
 
 def _find(name: str) -> Api | type[Message]:
     """An API, one of its messages, a record or a header. UsageError with what may have been meant."""
-    if name.isdecimal():
+    if is_whole(name):
         if int(name) in API:
             return API[int(name)]
         raise UsageError(_undeclared(int(name)), "`fastquorum wire spec` lists those that are")
@@ -185,7 +186,7 @@ def _undeclared(key: int) -> str:
 
 def _version(text: str, cls: type[Message]) -> int:
     versions = cls.__wire__.versions
-    if not text.isdecimal():
+    if not is_whole(text):
         raise UsageError(f"{text!r} is no version", f"{cls.__wire__.name} has {versions}")
     if not versions.has(int(text)):
         raise UsageError(f"{cls.__wire__.name} has no version {text}", f"it has {versions}")

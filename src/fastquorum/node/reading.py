@@ -5,7 +5,7 @@ from typing import Final
 
 from fastquorum.config import MS
 from fastquorum.storage.identity import LogKind, parse_voters
-from fastquorum.types import LISTENER_NAME, Endpoint, VoterSet
+from fastquorum.types import LISTENER_NAME, Endpoint, VoterSet, is_whole
 
 Value = object
 Parse = Callable[[object], Value]
@@ -19,10 +19,10 @@ def plain_text(value: object) -> str:
 
 def whole(value: object) -> int:
     if isinstance(value, str):
-        try:
-            value = int(value.strip().replace("_", ""))
-        except ValueError:
-            raise ValueError("expected a whole number") from None
+        digits = value.strip().replace("_", "")
+        if not is_whole(digits.removeprefix("-").removeprefix("+")):
+            raise ValueError("expected a whole number")
+        value = int(digits)
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError("expected a whole number")
     return value
@@ -105,7 +105,7 @@ def endpoint(value: object) -> Endpoint:
     text = plain_text(value)
     name, scheme, address = text.rpartition("://")
     host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or not int(port) < 65536:
+    if not colon or not is_whole(port) or not int(port) < 65536:
         raise ValueError("expected HOST:PORT")
     return Endpoint(name if scheme else LISTENER_NAME, host.strip("[]"), int(port))
 

@@ -193,6 +193,7 @@ def check_options(options: FormatOptions) -> None:
         )
     if any(not voter.endpoints for voter in voters):
         raise UsageError("a voter has no endpoint")
+    _check_apart(voters)
     own = voters.get(options.node_id)
     if own is None and not options.is_observer:
         raise UsageError(
@@ -205,6 +206,25 @@ def check_options(options: FormatOptions) -> None:
         )
     if options.log_kind is LogKind.USER:
         _check_topic_name(options.topic_name)
+
+
+def _check_apart(voters: VoterSet) -> None:
+    """Each voter is somewhere else, and is its own directory."""
+    places: dict[tuple[str, int], int] = {}
+    directories: dict[Uuid, int] = {}
+    for voter in voters:
+        for endpoint in voter.endpoints:
+            other = places.setdefault((endpoint.host.lower(), endpoint.port), voter.key.id)
+            if other != voter.key.id:
+                raise UsageError(f"voters {other} and {voter.key.id} are both at {endpoint.host}:{endpoint.port}")
+        if voter.key.directory_id == ZERO_UUID:
+            continue
+        other = directories.setdefault(voter.key.directory_id, voter.key.id)
+        if other != voter.key.id:
+            raise UsageError(
+                f"voters {other} and {voter.key.id} have the same directory id {voter.key.directory_id}",
+                "draw one for each: `fastquorum random-uuid`",
+            )
 
 
 def _check_topic_name(name: str) -> None:

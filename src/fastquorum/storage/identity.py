@@ -13,7 +13,7 @@ from fastquorum.storage.names import META_PROPERTIES, OWN_PROPERTIES, ZERO_CHECK
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.properties import parse_properties
 from fastquorum.storage.state_value import StateOwner
-from fastquorum.types import LISTENER_NAME, TOPIC_NAME, Endpoint, NodeId, ReplicaKey, Uuid, Voter, VoterSet
+from fastquorum.types import LISTENER_NAME, TOPIC_NAME, Endpoint, NodeId, ReplicaKey, Uuid, Voter, VoterSet, is_whole
 
 FORMAT_VERSION: Final = 1
 """Of everything in the directory that is not Kafka's. A newer one is refused."""
@@ -138,7 +138,7 @@ def _parse_voter(text: str, listener_name: str) -> Voter:
     else:
         host, bracket, rest = address.partition(":")
     port, _, directory = rest.partition(":")
-    if not (at and bracket and host and node.isdecimal() and port.isdecimal() and 0 < int(port) < 65536):
+    if not (at and bracket and host and is_whole(node) and is_whole(port) and 0 < int(port) < 65536):
         raise ValueError(f"{text!r} is not a voter: expected ID@HOST:PORT or ID@HOST:PORT:DIRECTORY_ID")
     key = ReplicaKey(int(node), Uuid.parse(directory)) if directory else ReplicaKey(int(node))
     return Voter(key, (Endpoint(listener_name, host, int(port)),))

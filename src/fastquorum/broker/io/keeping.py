@@ -6,11 +6,12 @@ is written here are refused. The layout is Kafka's, so that what reads a metadat
 Source: the draft beside KIP-500 ("Register Flow"), KIP-630 (snapshots).
 """
 
+from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Place
-from fastquorum.errors import DirectoryError, FsyncFailed
+from fastquorum.errors import CorruptionError, DirectoryError, FsyncFailed
 from fastquorum.kernels import Kernels
 from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.directory import new_directory_id
@@ -26,6 +27,17 @@ from fastquorum.types import LISTENER_NAME, TOPIC_NAME, NodeId, OffsetAndEpoch, 
 
 _NEW: Final = frozenset((names.LOCK, names.META_PROPERTIES + names.TEMPORARY_SUFFIX, "lost+found"))
 """What a directory may hold that is nobody's yet."""
+
+
+@dataclass(eq=False)
+class CopyDamaged(CorruptionError):
+    """What a member has kept is damaged, and no loss: the controllers have it all."""
+
+    def __str__(self) -> str:
+        return (
+            f"{super().__str__()}; it is only a copy of what the controllers have: delete it, and the member reads all "
+            "of it anew"
+        )
 
 
 class Kept(NamedTuple):
@@ -61,7 +73,7 @@ class Keeping:
         return cls(lock, disk, kernels)
 
     def load(self) -> Kept | None:
-        """The latest; None if there is none yet. CorruptionError: it is damaged, and if it is removed all is read anew.
+        """The latest; None if there is none yet. CopyDamaged: if it is removed all is read anew.
 
         StorageFailed.
         """
@@ -69,7 +81,12 @@ class Keeping:
         if latest is None:
             return None
         name = _name(latest)
-        read_checkpoint(self._disk, self._kernels, name)
+        try:
+            read_checkpoint(self._disk, self._kernels, name)
+        except CorruptionError as error:
+            raise CopyDamaged(
+                error.reason, error.position, error.offset, error.stored_crc, error.computed_crc, error.path
+            ) from error
         return Kept(latest, self._disk.read_file(name))
 
     def save(self, image: Image, place: Place) -> None:

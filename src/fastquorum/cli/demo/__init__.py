@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from fastquorum.cli.arguments import add_format, add_kernels, explain
+from fastquorum.cli.arguments import add_format, add_kernels, explain, positive
 from fastquorum.errors import UsageError
 from fastquorum.types import VOTERS_MAX
 
@@ -34,9 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum demo --brokers 3",
         "fastquorum demo --nodes 5 --keep /tmp/demo --format json",
     )
-    parser.add_argument("--nodes", metavar="N", type=int, help=f"1 to {VOTERS_MAX} (default: {NODES})")
+    parser.add_argument("--nodes", metavar="N", type=positive, help=f"1 to {VOTERS_MAX} (default: {NODES})")
     parser.add_argument(
-        "--brokers", metavar="N", type=int, help=f"a cluster of three controllers and 1 to {BROKERS_MAX} brokers"
+        "--brokers", metavar="N", type=positive, help=f"a cluster of three controllers and 1 to {BROKERS_MAX} brokers"
     )
     parser.add_argument("--keep", metavar="DIR", help="leave the data directories here (an empty directory)")
     add_kernels(parser)

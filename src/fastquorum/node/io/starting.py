@@ -29,6 +29,12 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
     failpoint.check()
     if settings.path is None:
         raise ConfigError("a node needs a data directory", "give it", "path")
+    if settings.advertise is not None and settings.advertise.host in _EVERYWHERE:
+        raise ConfigError(
+            f"nobody can reach {settings.advertise.host or 'an empty host'}: it means every address of this machine",
+            "advertise one that others can reach",
+            "advertise",
+        )
     kernels = load("pure" if settings.kernels == "pure" else "native")
     with ExitStack() as resources:
         listening: socket.socket | None = None
