@@ -14,9 +14,10 @@ from typing import Final, NamedTuple, Self
 from bench.compare import fetch
 from bench.compare.cluster import ROOT, ContenderFailed, Process
 from bench.compare.contenders import JAVA
-from fastquorum.cli.client import QuorumClient, Voters
+from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.committed_image import committed_fold
 from fastquorum.cli.connection import Deadline
+from fastquorum.cli.contacts import Voters
 from fastquorum.controller.image import Image
 from fastquorum.errors import NotReady
 from fastquorum.kernels import load

@@ -79,6 +79,16 @@ def test_isrs_change_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 @pytest.mark.slow
 @needs_java
+def test_heartbeats_come_in_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = run("heartbeats", tmp_path, capsys)
+    assert over(found, "processor time of one") == {"", KAFKA}
+    assert over(found, "answered, p99") == {KAFKA}
+    assert found["how"]["per_s"] == 500
+    assert all(each["count"] == 250 for by_round in found["details"].values() for each in by_round)
+
+
+@pytest.mark.slow
+@needs_java
 def test_brokers_die_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = run("death", tmp_path, capsys)
     assert over(found, "asks to be fenced, until observed") == over(found, "is silent") == KAFKAS
@@ -226,7 +236,7 @@ def test_zookeeper_tells_how_many_znodes_there_are() -> None:
     [
         (["--brokers", "3"], "--brokers 4 or more"),
         (["--partitions", "3999"], "--partitions 4000 or more"),
-        (["--only", "nobody"], "there are: syncs, creations, isr, death, failover"),
+        (["--only", "nobody"], "there are: syncs, creations, isr, heartbeats, death, failover"),
         (["--directory", "/nowhere"], "cannot be|can be"),
     ],
 )
