@@ -72,9 +72,9 @@ class PartitionRows:
             raise IndexError(f"position {at}")
         topic_id, end = b"", at
         rows: dict[int, Any] = {}
-        for value in values[at:]:
+        for position in range(at, len(values)):  # not a slice: there may be a run for every other value
             try:
-                its_topic, partition_id, members = _partition(value)
+                its_topic, partition_id, members = _partition(values[position])
             except _Refused:
                 break
             if rows and its_topic != topic_id:
