@@ -6,8 +6,7 @@ from typing import Final
 from bench.controllers import creations, deaths, durable, failovers, heartbeats, isr_changes
 from bench.controllers.rounds import Setting
 from bench.figures.figure import Figure
-from bench.figures.running import add_options, check_places, chosen, positive, run_figures
-from fastquorum.kernels import load
+from bench.figures.running import add_options, asked_for, positive, run_figures
 
 FIGURES: Final = (
     Figure("syncs", "how often each node syncs for a topic created", durable.measure),
@@ -25,12 +24,9 @@ QUICK_KILLS: Final = 1
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    if options.list:
-        print("\n".join(f"{each.name:18} {each.title}" for each in FIGURES))
+    wanted = asked_for(FIGURES, options)
+    if wanted is None:
         return 0
-    wanted = chosen(FIGURES, options.only)
-    check_places(options.directory, options.save)
-    load("native")  # fails here, with advice, rather than in three processes
     names = ("rounds", "seconds", "partitions", "brokers", "leaders", "session_ms")
     said = QUICK if options.quick else {name: getattr(options, name) for name in names}
     kills = QUICK_KILLS if options.quick else options.kills

@@ -6,8 +6,7 @@ from typing import Final
 from bench import floors
 from bench.figures import barriers, batches, failover, idle, image, overload, recovery, scale, slow_python, twins
 from bench.figures.figure import Figure, Setting
-from bench.figures.running import add_options, check_places, chosen, positive, run_figures
-from fastquorum.kernels import load
+from bench.figures.running import add_options, asked_for, positive, run_figures
 
 FIGURES: Final = (
     Figure("barriers", "read barriers a second over commits a second, 64 in flight", barriers.measure),
@@ -25,12 +24,9 @@ FIGURES: Final = (
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    if options.list:
-        print("\n".join(f"{each.name:18} {each.title}" for each in FIGURES))
+    wanted = asked_for(FIGURES, options)
+    if wanted is None:
         return 0
-    wanted = chosen(FIGURES, options.only)
-    check_places(options.directory, options.save)
-    load("native")  # fails here, with advice, rather than in three processes
     setting = Setting(
         options.directory, options.quick, floors.has_compiler(), kills=options.kills, records_max=options.records
     )

@@ -18,9 +18,21 @@ from bench.figures.figure import Figure, Measured, Row, Setting
 from bench.measure import Spread
 from bench.report import facts_lines, table
 from fastquorum.errors import FastQuorumError
+from fastquorum.kernels import load
 
 INTERRUPTED: Final = 130
 """The exit code that shells expect after SIGINT."""
+
+
+def asked_for(figures: Sequence[Figure], options: argparse.Namespace) -> Sequence[Figure] | None:
+    """Those to measure; None: they were only to be listed, and are. What would fail later fails here, with advice."""
+    if options.list:
+        print("\n".join(f"{each.name:18} {each.title}" for each in figures))
+        return None
+    wanted = chosen(figures, options.only)
+    check_places(options.directory, options.save)
+    load("native")  # rather than in three processes
+    return wanted
 
 
 def run_figures(chosen: Sequence[Figure], setting: Setting, *, save: str | None, is_json: bool) -> int:
