@@ -1,6 +1,8 @@
 """What was measured, as JSON and as a table."""
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from bench.measure import Outcome, Role, Spread, Verdict
@@ -92,3 +94,11 @@ def _times(spread: Spread) -> str:
 
 def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def check_places(directory: str, save: str | None) -> None:
+    """Before minutes are spent."""
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise SystemExit(f"bench: {directory} is no directory that can be written: name one with --directory")
+    if save and not os.access(Path(save).absolute().parent, os.W_OK | os.X_OK):
+        raise SystemExit(f"bench: {save} cannot be written: its directory must be there and writable")

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -16,7 +15,7 @@ from bench.compare.run import Comparison, Lengths, Taken
 from bench.compare.tables import goal_table, noise, report, sync_table, workload_tables
 from bench.compare.workload import CLOSED, WORKLOADS
 from bench.facts import facts
-from bench.report import facts_lines
+from bench.report import check_places, facts_lines
 from fastquorum.kernels import load
 
 ROUNDS = 3
@@ -31,7 +30,7 @@ def main(arguments: list[str]) -> int:
         print("\n".join(f"{each.name:24} {each.note}".rstrip() for each in CONTENDERS))
         return 0
     contenders = _chosen(options.only)
-    _check_places(options.directory, options.save)
+    check_places(options.directory, options.save)
     load("native")  # fails here, with advice, rather than in three processes
     lengths = QUICK if options.quick else Lengths(slice_s=options.seconds)
     workloads = CLOSED[:2] if options.quick else WORKLOADS
@@ -78,14 +77,6 @@ def _chosen(only: list[str]) -> list[Contender]:
         names = "; ".join(each.name for each in CONTENDERS)
         raise SystemExit(f"bench: nobody's name contains {unknown[0]!r}; there are: {names}")
     return chosen
-
-
-def _check_places(directory: str, save: str | None) -> None:
-    """Before minutes are spent."""
-    if not os.access(directory, os.W_OK | os.X_OK):
-        raise SystemExit(f"bench: {directory} is no directory that can be written: name one with --directory")
-    if save and not os.access(Path(save).absolute().parent, os.W_OK | os.X_OK):
-        raise SystemExit(f"bench: {save} cannot be written: its directory must be there and writable")
 
 
 def _left_out(taken: Taken) -> list[str]:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -16,7 +15,7 @@ from bench.compare.workload import BadAnswer
 from bench.facts import facts
 from bench.figures.figure import Figure, Measured, Row, Setting
 from bench.measure import Spread
-from bench.report import facts_lines, table
+from bench.report import check_places, facts_lines, table
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import load
 
@@ -135,14 +134,6 @@ def chosen(figures: Sequence[Figure], only: Sequence[str]) -> list[Figure]:
             names = ", ".join(each.name for each in figures)
             raise SystemExit(f"bench: no figure's name contains {text!r}; there are: {names}")
     return [each for each in figures if not wanted or any(text in each.name for text in wanted)]
-
-
-def check_places(directory: str, save: str | None) -> None:
-    """Before minutes are spent."""
-    if not os.access(directory, os.W_OK | os.X_OK):
-        raise SystemExit(f"bench: {directory} is no directory that can be written: name one with --directory")
-    if save and not os.access(Path(save).absolute().parent, os.W_OK | os.X_OK):
-        raise SystemExit(f"bench: {save} cannot be written: its directory must be there and writable")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
