@@ -8,6 +8,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from fastquorum.kernels.native._lane cimport Admission, FollowerTerms, Identity, LeaderTerms, Mode, Span, State
+from fastquorum.kernels.native._beats cimport SteadyBeatsRef
 from fastquorum.kernels.native._produce cimport ProduceService
 from fastquorum.kernels.native._producers cimport ProducersRef
 from fastquorum.kernels.native._stages cimport Group, Histogram, ToldRange
@@ -18,6 +19,13 @@ from fastquorum.kernels.native.core cimport BatchHeader, FileRef, IndexRef, Slic
 cdef extern from "lane/mutation.h" namespace "fastquorum::lane" nogil:
     const cbool has_mutants
     void plant(int mutation) noexcept
+
+
+cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
+    cdef cppclass DoneFrame:
+        DoneFrame() noexcept
+        int64_t connection
+        int64_t size
 
 
 cdef extern from "node/hooks.h" namespace "fastquorum::node" nogil:
@@ -157,7 +165,7 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         void stop() noexcept
         void advance(int64_t high_watermark) except +
         News take_news() except +
-        void news_done() except +
+        void frames_done(const vector[DoneFrame] &frames) except +
         void rouse_python() noexcept
         cbool append_gathering(const Slice *values, int64_t count, int64_t size_bytes, Waiter &waiter,
                                cbool is_pushed_later, int64_t *offset) except +
@@ -176,6 +184,7 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         int64_t watch_commit() noexcept
         void waiting(int64_t *records, int64_t *bytes) noexcept
         void serve_produce(ProduceService service) except +
+        void serve_beats(SteadyBeatsRef beats) except +
         void settled(int64_t connection, int64_t frames) noexcept
         vector[Histogram] stage_histograms() except +
         void trace_start(size_t capacity) except +

@@ -17,6 +17,7 @@ cimport cython
 from cython.operator cimport dereference
 
 from fastquorum.kernels.native cimport core
+from fastquorum.kernels.native._beats cimport SteadyBeats
 from fastquorum.kernels.native._index cimport OffsetIndex
 from fastquorum.kernels.native._lane cimport (
     Admission,
@@ -400,10 +401,15 @@ cdef class Shell:
             unparked.append((news.unparked[i].connection, news.unparked[i].correlation_id, news.unparked[i].api_version))
         return handed_up, events, unparked
 
-    def news_done(self):
-        """What was taken is dealt with."""
+    def frames_done(self, list frames):
+        """These frames that were taken, each (connection, bytes), are dealt with."""
+        cdef vector[DoneFrame] done
+        cdef DoneFrame each
+        done.reserve(len(frames))
+        for each.connection, each.size in frames:
+            done.push_back(each)
         with nogil:
-            self._shell.news_done()
+            self._shell.frames_done(done)
 
     def rouse(self):
         """Have `fileno` readable."""
@@ -600,6 +606,11 @@ cdef class Shell:
         """Have Produce requests of the plain shape served without Python."""
         with nogil:
             self._shell.serve_produce(door.service)
+
+    def serve_beats(self, SteadyBeats beats not None):
+        """Have the heartbeats that are kept there answered without Python, while this node leads."""
+        with nogil:
+            self._shell.serve_beats(beats.beats)
 
     def settled(self, int64_t connection, int64_t frames):
         """So many frames of this connection have come as events, and no answer to any is owed any more."""

@@ -22,6 +22,7 @@ class Lane {
 
     Mode mode() const noexcept { return leader_ ? Mode::leader : follower_ ? Mode::follower : Mode::closed; }
     bool is_frozen() const noexcept { return is_frozen_; }
+    std::int32_t epoch() const noexcept { return epoch_; }  // of the terms, while it is open
     bool has_failed() const noexcept { return context_.has_failed; }
     Offset high_watermark() const noexcept {
         return leader_ ? leader_->high_watermark : follower_ ? follower_->high_watermark : high_watermark_;

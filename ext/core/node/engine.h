@@ -38,6 +38,7 @@
 #include <vector>
 
 #include "../lane/lane.h"
+#include "beats.h"
 #include "channel.h"
 #include "log.h"
 #include "mailbox.h"
@@ -48,6 +49,7 @@ using ChannelRef = std::shared_ptr<Channel>;
 
 inline constexpr std::int64_t waiting_max = 64;  // frames of one connection kept for Python, beyond which it is not read from
 inline constexpr std::int64_t waiting_bytes_max = 4 * 1024 * 1024;
+inline constexpr std::int64_t crowd_bytes = 64 * 1024 * 1024;  // of all connections: beyond it none may have a second one waiting
 inline constexpr std::size_t receive_bytes = 1024 * 1024;
 
 // Further verdicts on an append, beside those of the lane.
@@ -71,6 +73,12 @@ struct Event {
 struct HandedUp {
     Connection connection;
     std::vector<std::uint8_t> frame;
+};
+
+// A frame that Python has dealt with, and its size.
+struct DoneFrame {
+    Connection connection;
+    std::int64_t size;
 };
 
 struct Unparked {
@@ -400,22 +408,19 @@ class Engine final : private lane::Outputs {
         taken.handed_up.swap(handed_up_);
         taken.events.swap(events_);
         taken.unparked.swap(unparked_);
-        for (const HandedUp &each : taken.handed_up) taken_.emplace_back(each.connection, static_cast<std::int64_t>(each.frame.size()));
-        for (const Event &each : taken.events)
-            if (each.kind == EventKind::frame) taken_.emplace_back(each.connection, static_cast<std::int64_t>(each.frame.size()));
         return taken;
     }
 
-    // What was taken is dealt with: its connections' next frames need not wait behind it.
-    void news_done() {
-        for (const auto &[connection, size] : taken_) {
+    // Frames that were taken are dealt with: their connections' next ones need not wait behind them.
+    void frames_done(const std::vector<DoneFrame> &frames) noexcept {
+        for (const auto &[connection, size] : frames) {
+            waiting_bytes_ -= size;
             Channel *channel = find(connection);
             if (channel == nullptr) continue;
             --channel->waiting;
             channel->waiting_bytes -= size;
             set_interest(*channel);
         }
-        taken_.clear();
     }
 
     // A frame that waited for raft/, on a lane that goes on. False: room first, and then again.
@@ -462,6 +467,8 @@ class Engine final : private lane::Outputs {
     // --- producers' connections -----------------------------------------------------------------------------------------------
 
     void serve_produce(ProduceService service) { produce_ = std::move(service); }
+
+    void serve_beats(std::shared_ptr<SteadyBeats> beats) noexcept { beats_ = std::move(beats); }
 
     // Python has dealt with so many frames of this connection, and owes it nothing.
     void settled(Connection connection, std::int64_t frames) noexcept {
@@ -702,7 +709,8 @@ class Engine final : private lane::Outputs {
         if (channel.broken || channel.has_ended) return;
         unsigned wanted = EPOLLOUT;
         if (channel.connected) {
-            channel.is_paused = channel.outbox_bytes > pause_bytes || channel.waiting >= waiting_max || channel.waiting_bytes >= waiting_bytes_max;
+            const std::int64_t most = waiting_bytes_ < crowd_bytes ? waiting_max : 1;
+            channel.is_paused = channel.outbox_bytes > pause_bytes || channel.waiting >= most || channel.waiting_bytes >= waiting_bytes_max;
             wanted = (channel.is_paused ? 0u : static_cast<unsigned>(EPOLLIN)) | (channel.is_owed() ? static_cast<unsigned>(EPOLLOUT) : 0u);
         }
         if (wanted == channel.interest) return;
@@ -735,6 +743,7 @@ class Engine final : private lane::Outputs {
     }
 
     void count_waiting(Connection connection, std::int64_t size) noexcept {
+        waiting_bytes_ += size;
         if (Channel *channel = find(connection)) {
             ++channel->waiting;
             channel->waiting_bytes += size;
@@ -878,7 +887,7 @@ class Engine final : private lane::Outputs {
             serve(channel.number, frame, at_us);
             return true;
         }
-        if (take_produce(channel, frame, at_us)) return true;
+        if (take_produce(channel, frame, at_us) || answer_beat(channel, frame, at_us)) return true;
         ++channel.passed_up;
         Event event{EventKind::frame};
         event.connection = channel.number;
@@ -909,6 +918,16 @@ class Engine final : private lane::Outputs {
         if (offset < 0) return false;
         ++channel.unanswered;
         if (produce_deadline_us_ == never || deadline < produce_deadline_us_) produce_deadline_us_ = deadline;
+        return true;
+    }
+
+    // A heartbeat that needs no Python, unless something that came before it on its connection is to be answered first.
+    bool answer_beat(Channel &channel, Span frame, Micros at_us) {
+        if (!beats_ || lane_.mode() != lane::Mode::leader || lane_.is_frozen() || !may_send()) return false;
+        if (!channel.accepted || channel.is_pythons() || channel.unanswered > 0) return false;
+        BeatAnswer answer;
+        if (!beats_->answer(frame, lane_.epoch(), at_us, &answer)) return false;
+        transmit(channel.number, Frame{{Span{answer.bytes, answer.size}, {}, {}}});
         return true;
     }
 
@@ -1044,12 +1063,13 @@ class Engine final : private lane::Outputs {
     std::deque<HandedUp> handed_up_;
     std::deque<Event> events_;
     std::vector<Unparked> unparked_;
-    std::vector<std::pair<Connection, std::int64_t>> taken_;
+    std::int64_t waiting_bytes_ = 0;  // of the frames that Python has not dealt with
     std::deque<Pending> pending_;
     std::multimap<Offset, Pending> joined_;
     std::deque<Waiter> barriers_;
     std::int64_t barrier_failure_ = lane::verdict_not_leader;
     ProduceService produce_;
+    std::shared_ptr<SteadyBeats> beats_;  // null: no controller is here
     Micros produce_deadline_us_ = never;  // the earliest of those that wait, or earlier
     std::int64_t records_ = 0;
     std::int64_t bytes_ = 0;

@@ -210,9 +210,9 @@ class Shell {
         return engine_.take_news();
     }
 
-    void news_done() {
+    void frames_done(const std::vector<DoneFrame> &frames) {
         Engine::Section section(engine_);
-        engine_.news_done();
+        engine_.frames_done(frames);
     }
 
     void rouse_python() {
@@ -309,6 +309,11 @@ class Shell {
     void serve_produce(ProduceService service) {
         Engine::Section section(engine_);
         engine_.serve_produce(std::move(service));
+    }
+
+    void serve_beats(std::shared_ptr<SteadyBeats> beats) {
+        Engine::Section section(engine_);
+        engine_.serve_beats(std::move(beats));
     }
 
     void settled(Connection connection, std::int64_t frames) {

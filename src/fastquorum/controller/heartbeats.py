@@ -1,5 +1,8 @@
 """Who is alive, as the active controller has heard: sessions, and what a heartbeat's wish comes to.
 
+A broker that wants nothing new is answered where its heartbeat arrives (`kernels.beats`), without a turn of this; who
+was heard so is asked for before anything is decided by it.
+
 Soft state: nothing of it is in the log. It begins with the lead, when every unfenced broker is given a whole session,
 and ends with it. A broker is heard when its request arrives, not when its turn comes: a controller that is behind must
 not fence who is alive (KAFKA-15019). Source: KIP-631; Kafka `BrokerHeartbeatManager`, `BrokerHeartbeatTracker`.
@@ -11,6 +14,7 @@ from enum import Enum, auto
 from typing import Final
 
 from fastquorum.controller.image.registrations import Broker, Brokers
+from fastquorum.kernels import SteadyBeats
 from fastquorum.types import Micros, NodeId, Offset
 from fastquorum.wire.brokers import BrokerHeartbeatRequest
 
@@ -48,6 +52,8 @@ class _Heard:
     """When it was last heard; None: it has no session."""
     is_exempt: bool = False
     """It need not beat, and never has a session (KIP-343: a legacy registration)."""
+    changed_at: Offset = NO_OFFSET
+    """Offset of the last record of this lead that changed its registration."""
     incarnation_id: int = NO_OFFSET
     """The highest that a heartbeat named, if it is above the epoch (KIP-343)."""
 
@@ -56,11 +62,17 @@ class Heartbeats:
     """Of every registered broker. Times are those of one monotonic clock."""
 
     def __init__(
-        self, brokers: Brokers, now_us: Micros, session_timeout_us: Micros, last_offset: Offset = NO_OFFSET
+        self,
+        brokers: Brokers,
+        now_us: Micros,
+        session_timeout_us: Micros,
+        last_offset: Offset = NO_OFFSET,
+        steady: SteadyBeats | None = None,
     ) -> None:
         """The lead begins: whoever is unfenced has a session from now on, whatever the former leader heard. Whoever is
         fenced has read its registration once it has read up to `last_offset`, the last there is: an epoch may be that
-        of a record before it, or of one that was amended since."""
+        of a record before it, or of one that was amended since. `steady`: begun for this lead."""
+        self._steady = steady
         self._timeout_us = session_timeout_us
         self._brokers: dict[NodeId, _Heard] = {}
         for broker_id, broker in sorted(brokers.items()):
@@ -76,24 +88,61 @@ class Heartbeats:
         if heard is None or heard.epoch != broker.epoch:
             self._brokers[broker.id] = _Heard(broker.epoch, broker.fenced, offset)
         else:
-            heard.fenced, heard.registered_at = broker.fenced, offset
-            if broker.fenced:
-                heard.shutdown_offset = NO_OFFSET
+            heard.registered_at = offset
+        self.changed(broker, offset)
 
-    def changed(self, broker: Broker) -> None:
-        """Its registration changed. Who is fenced is no longer shutting down: it may go at its next heartbeat."""
+    def changed(self, broker: Broker, offset: Offset) -> None:
+        """Its registration was changed by the record at this offset. Who is fenced is no longer shutting down: it may
+        go at its next heartbeat."""
+        self._forget_steady(broker.id)
         heard = self._brokers[broker.id]
-        heard.fenced = broker.fenced
+        heard.fenced, heard.changed_at = broker.fenced, offset
         if broker.fenced:
             heard.shutdown_offset = NO_OFFSET
 
     def unregistered(self, broker_id: NodeId) -> None:
+        self._forget_steady(broker_id)
         self._brokers.pop(broker_id, None)
 
     def exempt(self, broker_id: NodeId) -> None:
         """This incarnation need not beat."""
+        self._forget_steady(broker_id)
         heard = self._brokers[broker_id]
         heard.is_exempt, heard.contact_us = True, None
+
+    # --- answered where they arrive -----------------------------------------------------------------------------------
+
+    def is_steady(self, request: BrokerHeartbeatRequest, high_watermark: Offset) -> bool:
+        """Its heartbeat, dealt with just now, came to nothing, and the same one will again until something about it
+        changes: it is unfenced, as all may know, and wants to stay so. (Its directories are the only thing that it
+        tells beside that; those that failed are looked at anew each time, those that are cordoned are in its
+        registration.)"""
+        heard = self._brokers[request.broker_id]
+        wants_nothing = not (request.want_fence or request.want_shut_down or request.offline_log_dirs)
+        is_unfenced = not heard.fenced and heard.shutdown_offset == NO_OFFSET and not heard.is_exempt
+        return wants_nothing and is_unfenced and heard.changed_at < high_watermark
+
+    def caught_up_at(self, broker_id: NodeId) -> Offset:
+        """Up to where it must have read to know its registration."""
+        return self._brokers[broker_id].registered_at
+
+    def forget_steady(self) -> None:
+        """What a heartbeat comes to has changed, for all of them."""
+        if self._steady is not None:
+            self._steady.forget_all()
+
+    def _forget_steady(self, broker_id: NodeId) -> None:
+        if self._steady is not None:
+            self._steady.forget(broker_id)
+
+    def _hear_steady(self) -> None:
+        if self._steady is None:
+            return
+        for each in self._steady.heard():
+            self.touch(each.broker_id, each.broker_epoch, each.contact_us)
+            heard = self._brokers.get(each.broker_id)
+            if heard is not None and heard.epoch == each.broker_epoch:
+                heard.metadata_offset = max(heard.metadata_offset, each.metadata_offset)
 
     # --- incarnations -------------------------------------------------------------------------------------------------
 
@@ -113,10 +162,11 @@ class Heartbeats:
         """A heartbeat has arrived. Of an epoch that does not stand it counts for nothing."""
         heard = self._brokers.get(broker_id)
         if heard is not None and heard.epoch == epoch and not heard.is_exempt:
-            heard.contact_us = now_us
+            heard.contact_us = now_us if heard.contact_us is None else max(heard.contact_us, now_us)
 
     def has_session(self, broker_id: NodeId, now_us: Micros) -> bool:
         """It was heard within the session timeout."""
+        self._hear_steady()
         heard = self._brokers.get(broker_id)
         return heard is not None and heard.contact_us is not None and not self._is_over(heard.contact_us, now_us)
 
@@ -125,6 +175,7 @@ class Heartbeats:
 
         One at a time: the caller fences it, and the next is decided on what follows from that (KAFKA-13173).
         """
+        self._hear_steady()
         over = [
             (heard.contact_us, broker_id)
             for broker_id, heard in self._brokers.items()
@@ -134,6 +185,7 @@ class Heartbeats:
 
     def next_end_us(self) -> Micros | None:
         """When the first session of an unfenced broker is over, unless that is heard again; None if there is none."""
+        self._hear_steady()
         ends = [
             heard.contact_us + self._timeout_us + 1
             for heard in self._brokers.values()
@@ -146,6 +198,7 @@ class Heartbeats:
 
     def paused(self, lost_us: Micros, now_us: Micros) -> None:
         """Nobody could be heard for so long: that is not the brokers' silence."""
+        self._hear_steady()
         for heard in self._brokers.values():
             if heard.contact_us is not None:
                 heard.contact_us = min(heard.contact_us + lost_us, now_us)
@@ -178,6 +231,7 @@ class Heartbeats:
 
     def shutting_down(self, broker_id: NodeId, last_offset: Offset) -> None:
         """The last of the records that move its leaders away. Later ones do not move that."""
+        self._forget_steady(broker_id)
         heard = self._brokers[broker_id]
         assert not heard.fenced, f"broker {broker_id} is fenced"
         if heard.shutdown_offset == NO_OFFSET:
@@ -200,6 +254,7 @@ class Heartbeats:
     def _from_shutdown(self, request: BrokerHeartbeatRequest, leads: Callable[[NodeId], bool]) -> BrokerState:
         """Until it leads nothing, and every active broker has read who leads instead."""
         broker_id = request.broker_id
+        self._hear_steady()
         if leads(broker_id) or self._lowest_active_offset() < self._brokers[broker_id].shutdown_offset:
             return BrokerState.CONTROLLED_SHUTDOWN
         return BrokerState.SHUTDOWN_NOW

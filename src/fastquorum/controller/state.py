@@ -22,6 +22,7 @@ from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.index import PartitionIndex, PartitionKey
 from fastquorum.controller.partition_change import Election, PartitionChange, Rules
+from fastquorum.kernels import SteadyBeats
 from fastquorum.types import NO_NODE, Micros, NodeId, Offset, Uuid
 from fastquorum.wire.broker_records import (
     BrokerRegistrationChangeRecord,
@@ -30,7 +31,7 @@ from fastquorum.wire.broker_records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from fastquorum.wire.cluster_records import AbortTransactionRecord
+from fastquorum.wire.cluster_records import AbortTransactionRecord, FeatureLevelRecord
 from fastquorum.wire.message import Message
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
@@ -97,9 +98,11 @@ class ControllerState:
         *,
         node_id: NodeId = NO_NODE,
         static_voters: Sequence[NodeId] = (),
+        steady: SteadyBeats | None = None,
     ) -> None:
         """The lead of node_id begins, and everything below next_offset is in the image. `static_voters`: of a quorum
-        whose voters nobody can change; none of any other."""
+        whose voters nobody can change; none of any other. `steady`: what answers brokers that want nothing new, begun
+        for this lead."""
         self.settings: Final = settings
         self.node_id: Final = node_id
         self.static_voters: Final = tuple(static_voters)
@@ -110,7 +113,7 @@ class ControllerState:
         """Of the next record that is appended."""
         self.index: Final = PartitionIndex(lambda: self.image.topics)
         self.alike: Final = AlikeNames(lambda: self.image.topics)
-        self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us, next_offset - 1)
+        self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us, next_offset - 1, steady)
         for broker in image.brokers.values():
             if self.is_exempt(broker):
                 self.heartbeats.exempt(broker.id)
@@ -160,11 +163,13 @@ class ControllerState:
                 if self.is_exempt(brokers[broker_id]):
                     heartbeats.exempt(broker_id)
             case BrokerRegistrationChangeRecord(broker_id=broker_id) if broker_id in brokers:
-                heartbeats.changed(brokers[broker_id])
+                heartbeats.changed(brokers[broker_id], offset)
             case FenceBrokerRecord(id=broker_id) | UnfenceBrokerRecord(id=broker_id) if broker_id in brokers:
-                heartbeats.changed(brokers[broker_id])
+                heartbeats.changed(brokers[broker_id], offset)
             case UnregisterBrokerRecord(broker_id=broker_id):
                 heartbeats.unregistered(broker_id)
+            case FeatureLevelRecord():
+                heartbeats.forget_steady()
 
     # --- looking ------------------------------------------------------------------------------------------------------
 

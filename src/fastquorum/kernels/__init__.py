@@ -34,6 +34,7 @@ from fastquorum.kernels.batches import (
     Record,
     Scan,
 )
+from fastquorum.kernels.beats import SteadyBeats
 from fastquorum.kernels.files import Flusher, OffsetIndex, SegmentFile
 from fastquorum.kernels.messages import MessageCodec, StructLayout
 from fastquorum.kernels.outcomes import Outcome, Turn
@@ -68,6 +69,7 @@ __all__ = [
     "PartitionRows",
     "Producers",
     "SegmentFile",
+    "SteadyBeats",
     "Turn",
     "load",
 ]
@@ -190,6 +192,7 @@ class Kernels(Protocol):
     PartitionRows: type[PartitionRows]
     Producers: type[Producers]
     SegmentFile: type[SegmentFile]
+    SteadyBeats: type[SteadyBeats]
     Turn: type[Turn]
     Flusher: type[Flusher]
 

@@ -125,7 +125,15 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
         request = registration_request(member.key.id, random_id(ports.random), member.listeners)
         registration = Registration(request, replay, ports.random, config.request_timeout_us)
         controller = ControllerRole(
-            member.controller, shell, replay, keeper, registration, config, ports.random, codec_of(kernels)
+            member.controller,
+            shell,
+            replay,
+            keeper,
+            registration,
+            config,
+            ports.random,
+            codec_of(kernels),
+            kernels.SteadyBeats(),
         )
     door = Door(
         member.key.id,

@@ -35,6 +35,11 @@ class _Owed:
         self._counts[connection] = received, answered + 1
         return received if answered + 1 == received else 0
 
+    def owes(self, connection: Connection) -> bool:
+        """A frame that came on it is not answered yet."""
+        received, answered = self._counts.get(connection, (0, 0))
+        return received != answered
+
     def __contains__(self, connection: Connection) -> bool:
         """A frame came on it, and it is not forgotten."""
         return connection in self._counts
@@ -92,7 +97,7 @@ class Connections:
         """Lock held. One frame, either way."""
         if self._peers.owns(connection):
             self._on_peer_events(self._peers.on_frame(connection, frame, now_us), now_us)
-        else:
+        elif self._owed.owes(connection) or not self._shell.answer_beat(connection, frame, now_us):
             self._owed.received(connection)
             self._offer(connection, frame, is_outgoing=False, now_us=now_us)
 

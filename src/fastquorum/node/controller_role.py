@@ -19,7 +19,7 @@ from fastquorum.controller.placement import Random
 from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
-from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX
+from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, SteadyBeats
 from fastquorum.node.collector import CollectorAtRest
 from fastquorum.node.control_channels import ControlChannels
 from fastquorum.node.controller_door import CONTROLLER_APIS, OLDER_APIS, Asked, read
@@ -32,6 +32,7 @@ from fastquorum.node.registration import Heard, Registration
 from fastquorum.node.replay import Replay
 from fastquorum.node.shell import Shell
 from fastquorum.node.snapshot_keeper import SnapshotKeeper
+from fastquorum.node.steady_beats import steady_beat
 from fastquorum.types import NO_NODE, Epoch, Micros, Offset
 from fastquorum.wire import ApiKey, ErrorCode, Message
 from fastquorum.wire.brokers import (
@@ -94,9 +95,10 @@ class ControllerRole:
         config: QuorumConfig,
         chance: Random,
         codec: Codec,
+        beats: SteadyBeats,
     ) -> None:
         """Of `config`: the largest batch, and when a no-op is appended because nothing else was. `chance` decides where
-        replicas go, and draws topic ids; `codec` writes the records."""
+        replicas go, and draws topic ids; `codec` writes the records; `beats` answers brokers that want nothing new."""
         self._settings = settings
         self.apis: Final[frozenset[ApiKey]] = CONTROLLER_APIS | (OLDER_APIS if settings.older_brokers else frozenset())
         """What it can be asked."""
@@ -105,6 +107,8 @@ class ControllerRole:
         self._batch_bytes_max = config.batch_bytes_max
         self._chance = chance
         self._codec = codec
+        self._beats = beats
+        shell.serve_beats(beats)
         self.replay = replay
         self.keeper = keeper
         self._registration = registration
@@ -275,6 +279,7 @@ class ControllerRole:
         raft = self._replica.raft
         kraft_version = raft.describe().kraft_version
         self._epoch = raft.epoch
+        self._beats.begin(self._epoch)
         self._state = ControllerState(
             self._settings,
             self.replay.image,
@@ -283,6 +288,7 @@ class ControllerRole:
             now_us,
             node_id=raft.key.id,
             static_voters=() if kraft_version else raft.voters.ids,
+            steady=self._beats,
         )
         self._look_at_us = now_us + self._settings.session_timeout_us // SESSION_LOOKS
         self._looks = looks(self._settings, now_us)
@@ -295,6 +301,7 @@ class ControllerRole:
     def lose(self) -> None:
         """The lead is over, or its records' fate is open: whoever waits asks the next leader."""
         self._state = None
+        self._beats.forget_all()
         self._channels.lose()
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
@@ -339,10 +346,22 @@ class ControllerRole:
             asked.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, brief(f"the controller has decided what cannot be: {error}"))
             return
         done(state, message)
+        if isinstance(message, BrokerHeartbeatRequest) and not decision.records:
+            self._keep_steady(state, message, asked.version, decision.answer)
         self._waiting.append(_Waiting(state.next_offset, asked, decision.answer))
         self._answer_committed()
         if isinstance(message, BrokerRegistrationRequest):
             self._unfence_exempt(state, now_us)
+
+    def _keep_steady(
+        self, state: ControllerState, request: BrokerHeartbeatRequest, version: int, answer: Message
+    ) -> None:
+        """Have the next heartbeat that says the same answered where it arrives."""
+        heartbeats = state.heartbeats
+        is_caught_up = heartbeats.is_caught_up(request.broker_id, request.current_metadata_offset)
+        if is_caught_up and heartbeats.is_steady(request, self._shell.high_watermark):
+            offset_min = heartbeats.caught_up_at(request.broker_id)
+            self._beats.keep(steady_beat(self._codec, request, version, offset_min, answer))
 
     def _unfence_exempt(self, state: ControllerState, now_us: Micros) -> None:
         """Whoever counts as active without heartbeats is unfenced at once."""

@@ -17,7 +17,7 @@ from typing import Final
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, Overloaded, UsageError
-from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Buffer, Kernels
+from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Buffer, Kernels, SteadyBeats
 from fastquorum.kernels.lane import (
     NO_CONNECTION,
     Advanced,
@@ -87,6 +87,7 @@ class LaneShell(Tallied):
         self._fetch_link: FetchLink | None = None
         self._appends = Appends(config.append_queue_records_max, config.append_queue_bytes_max, self.refusals)
         self._barriers = Barriers()
+        self._beats: SteadyBeats | None = None
         self._producer_states = ProducerStates(log, kernels)
         self._told_high_watermark: Offset = UNKNOWN_OFFSET
 
@@ -392,6 +393,18 @@ class LaneShell(Tallied):
 
     def serve_produce(self, topic_name: str, topic_id: Uuid, unanswered_max: int) -> None:
         """Nothing: it cannot."""
+
+    def serve_beats(self, beats: SteadyBeats) -> None:
+        self._beats = beats
+
+    def answer_beat(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
+        terms = self.terms
+        if self._beats is None or not isinstance(terms, LeaderTerms) or self._lane.is_frozen or not self.may_send():
+            return False
+        answer = self._beats.answer(frame, terms.epoch, now_us)
+        if answer is not None:
+            self.send(connection, answer)
+        return answer is not None
 
     def settled(self, connection: Connection, frames: int) -> None:
         """Nothing: every client is answered by the door."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from fastquorum.errors import FastQuorumError, NotLeader
-from fastquorum.kernels import Buffer
+from fastquorum.kernels import Buffer, SteadyBeats
 from fastquorum.kernels.lane import Connection, FetchAdmission, FollowerTerms, HandUp, LaneState, LeaderTerms, Unparked
 from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.kernels.stages import StageHistogram, TraceRead
@@ -82,6 +82,15 @@ class Shell(Protocol):
     def serve_produce(self, topic_name: str, topic_id: Uuid, unanswered_max: int) -> None:
         """A user log: whoever can append a client's plain batch and answer for it without the door may do so, as long
         as no more than unanswered_max wait on one connection. Once, before anything comes."""
+
+    def serve_beats(self, beats: SteadyBeats) -> None:
+        """Heartbeats that are kept there may be answered where they arrive, while this node leads. Once, before
+        anything comes."""
+
+    def answer_beat(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
+        """Lock held. A frame of an accepted connection that is owed nothing: True if it was such a heartbeat, and is
+        answered now."""
+        ...
 
     def refuse_appends(self, refuse: bool) -> None:
         """Whether appends are refused though this node may lead: it gives up the lead, and serves Fetches

@@ -232,7 +232,7 @@ class Load:
         if shell.room_wanted:
             self._roll()
         shell.resume(now_us())
-        shell.news_done()
+        shell.frames_done([(connection, len(frame)) for connection, frame in frames])
         self.callers.drain()
         assert shell.high_watermark >= self._high_watermark, "it never falls"
         self._high_watermark = shell.high_watermark

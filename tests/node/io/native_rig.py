@@ -17,7 +17,7 @@ from fastquorum.kernels.lane import (
     Send,
 )
 from fastquorum.kernels.loan import LoanState, Zeros
-from fastquorum.kernels.shell import EVENT_SYNCED, load_shell
+from fastquorum.kernels.shell import EVENT_FRAME, EVENT_SYNCED, load_shell
 from fastquorum.node.io.clock import now_us
 from fastquorum.storage.preparing import AHEAD_LEAST_BYTES, AHEAD_STEP_BYTES
 from fastquorum.types import METADATA_TOPIC_ID
@@ -158,6 +158,7 @@ class Rig:
         self.peers: list[Peer] = []
         self.handed_up: list[tuple[int, bytes]] = []
         self.events: list[Event] = []
+        self._taken: list[tuple[int, int]] = []
         self.unparked: list[tuple[int, int, int]] = []
         first = control_batch(0, 5)
         self.loan = LoanState(
@@ -302,9 +303,16 @@ class Rig:
 
     def collect(self) -> None:
         handed_up, events, unparked = self.shell.take_news()
+        self._taken += [(connection, len(frame)) for connection, frame in handed_up]
+        self._taken += [(each[1], len(each[2])) for each in events if each[0] == EVENT_FRAME]
         self.handed_up += handed_up
         self.events += [Event(*event) for event in events]
         self.unparked += unparked
+
+    def deal_with_frames(self) -> None:
+        """All that were taken, as far as the shell is concerned."""
+        taken, self._taken = self._taken, []
+        self.shell.frames_done(taken)
 
     def await_news(self, condition: Callable[[], object]) -> None:
         """Take news, each time the eventfd says so, until the condition holds."""

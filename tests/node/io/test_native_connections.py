@@ -110,7 +110,7 @@ def test_a_peer_that_says_more_than_python_takes_is_not_read_from_until_it_is_de
     assert taken <= 4 * 1024 * 1024 + 1024 * 1024, "a buffer beyond what may wait"
     assert sender.is_alive()
     while len(rig.events) < count:
-        rig.shell.news_done()
+        rig.deal_with_frames()
         assert is_readable(rig.shell, 20)
         rig.collect()
     sender.join()
@@ -127,7 +127,7 @@ def test_many_small_frames_count_as_much_as_large_ones(rig: Rig) -> None:
         rig.collect()
     assert len(rig.events) <= 64 + 1024 * 1024 // 8
     while len(rig.events) < count:
-        rig.shell.news_done()
+        rig.deal_with_frames()
         assert is_readable(rig.shell, 20)
         rig.collect()
     sender.join()
@@ -141,7 +141,7 @@ def test_others_are_read_from_while_one_is_not(rig: Rig) -> None:
     quiet.send(b"read")
     rig.await_news(lambda: len(rig.events) == 101)
     assert rig.events[-1].frame == b"read"
-    rig.shell.news_done()
+    rig.deal_with_frames()
     rig.await_news(lambda: len(rig.events) == 102)
     assert rig.events[-1].frame == b"not read yet"
 

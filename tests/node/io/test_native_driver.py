@@ -116,11 +116,9 @@ def await_commits(driver: NativeShell) -> None:
 
     def are_all_committed() -> bool:
         driver.collect()
-        while driver.events:
-            kind, _, _, token, error = driver.events.popleft()
+        for kind, _, _, token, error in driver.take_events():
             assert kind == EVENT_SYNCED
             driver.on_flush(token, error, now_us())
-        driver._shell.news_done()
         return driver.waiting() == (0, 0)
 
     until(are_all_committed, "nothing waits any more")

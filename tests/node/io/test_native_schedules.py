@@ -115,4 +115,4 @@ def serve(rig: Rig) -> None:
             assert rig.shell.offer(event.connection, event.frame, now_us())
     rig.events.clear()
     rig.handed_up.clear()
-    rig.shell.news_done()
+    rig.deal_with_frames()

@@ -312,7 +312,7 @@ def test_frames_are_the_lanes_again_when_those_before_them_are_dealt_with(rig: R
     peer.send(b"\0\x34 unusual")
     rig.await_news(lambda: rig.handed_up)
     rig.shell.resume(now_us())
-    rig.shell.news_done()
+    rig.deal_with_frames()
     slot = rig.append()
     peer.answer()
     peer.fetch(2)

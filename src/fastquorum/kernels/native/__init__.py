@@ -4,6 +4,7 @@ from typing import Final
 
 from fastquorum.kernels.messages import MessageCodec, StructLayout
 from fastquorum.kernels.native._accumulator import Accumulator
+from fastquorum.kernels.native._beats import SteadyBeats
 from fastquorum.kernels.native._crc32c import cpu_path, cpu_paths, crc32c, force_cpu_path
 from fastquorum.kernels.native._decode import decode_batch, decode_records, decode_values
 from fastquorum.kernels.native._encode import encode_columns, encode_records, encode_values
@@ -29,6 +30,7 @@ __all__ = [
     "PartitionRows",
     "Producers",
     "SegmentFile",
+    "SteadyBeats",
     "Turn",
     "batch_headers",
     "cpu_path",

@@ -14,6 +14,7 @@ from fastquorum.kernels.pure.accumulator import Accumulator
 from fastquorum.kernels.pure.batch_decode import decode_batch, decode_records, decode_values
 from fastquorum.kernels.pure.batch_encode import encode_columns, encode_records, encode_values
 from fastquorum.kernels.pure.batch_header import as_view
+from fastquorum.kernels.pure.beats import SteadyBeats
 from fastquorum.kernels.pure.epochs import EpochCache
 from fastquorum.kernels.pure.flusher import Flusher
 from fastquorum.kernels.pure.frames import FrameSplitter
@@ -36,6 +37,7 @@ __all__ = [
     "PartitionRows",
     "Producers",
     "SegmentFile",
+    "SteadyBeats",
     "Turn",
     "batch_headers",
     "cpu_path",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import Connection
+from fastquorum.node.arrivals import Arrival, Arrivals
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.injected import InjectedNativeTransport
 from fastquorum.node.io.native_flusher import NativeFlusher
@@ -22,8 +22,6 @@ from fastquorum.wire import ApiKey
 if TYPE_CHECKING:
     from fastquorum.kernels.shell import Mailbox, Shell
 
-FRAMES_MAX: Final = 32
-"""Looked at together: about a millisecond's."""
 _FETCH: Final = ApiKey.FETCH.to_bytes(2, "big")
 
 
@@ -47,6 +45,11 @@ class NativeReactor(Reactor):
         )
 
     def start(self, replica: Replica) -> None:
+        self._arrivals = Arrivals(replica.connections.is_outgoing)
+        self._done: list[tuple[Connection, int]] = []
+        """Frames that were dealt with since the shell was told so, and their sizes in bytes."""
+        self._left: list[Arrival] = []
+        """What the replica's end has kept from being looked at."""
         super().start(replica)
         self._watchdog.start()
 
@@ -72,38 +75,60 @@ class NativeReactor(Reactor):
         replica.work(now)
 
     def _is_behind(self, replica: Replica) -> bool:
-        return bool(_driver(replica).events)
+        return bool(_driver(replica).events or self._arrivals)
 
     def _catch_up(self, replica: Replica) -> None:
         # Any call of the driver may have collected news, timers' included.
-        events = _driver(replica).events
-        while events and not self._over:
-            if events[0][0] == native.EVENT_FRAME:
-                self._on_frames(replica, events)
-            else:
-                self._on_event(replica, *events.popleft())
+        driver = _driver(replica)
+        while not self._over:
+            self._arrivals.add(driver.take_events())
+            urgent = self._arrivals.take_urgent()
+            if not urgent:
+                break
+            self._look_at(replica, urgent)
         if not self._over:
-            self._shell.news_done()
+            self._look_at(replica, self._arrivals.take_others())
+        if not self._over:
+            done = self._done + driver.take_handed_up()
+            self._done = []
+            if done:
+                self._shell.frames_done(done)
 
-    def _on_frames(self, replica: Replica, events: deque[tuple[int, int, bytes, int, int]]) -> None:
-        """What came together is looked at together, up to a point: answers are not to wait for many others."""
+    def _look_at(self, replica: Replica, arrivals: list[Arrival]) -> None:
+        """Frames that are next to each other are looked at together: what they bring about is written together."""
         frames: list[tuple[Connection, bytes]] = []
-        while events and events[0][0] == native.EVENT_FRAME and len(frames) < FRAMES_MAX:
-            _, connection, frame, _, _ = events.popleft()
-            if self._transport.knows(connection) and not self._is_in_vain(connection, frame):
-                if self._note is not None and self._transport.is_accepted(connection):
-                    self._note(connection, frame)
-                frames.append((connection, frame))
-        replica.on_frames(frames, now_us())
+        for kind, connection, frame, token, error in arrivals:
+            if kind == native.EVENT_FRAME:
+                self._done.append((connection, len(frame)))
+                if self._is_wanted(connection, frame):
+                    frames.append((connection, frame))
+                continue
+            if frames:
+                replica.on_frames(frames, now_us())
+                frames = []
+            if self._over:  # a sync's end is for whoever closes the log
+                self._left.append((kind, connection, frame, token, error))
+            else:
+                self._on_event(replica, kind, connection, token, error)
+        if frames:
+            replica.on_frames(frames, now_us())
+
+    def _is_wanted(self, connection: Connection, frame: bytes) -> bool:
+        """Its connection is still there, and it can be answered."""
+        if not self._transport.knows(connection) or self._is_in_vain(connection, frame):
+            return False
+        if self._note is not None and self._transport.is_accepted(connection):
+            self._note(connection, frame)
+        return True
 
     def _close(self) -> None:
         assert self._replica is not None
         self._watchdog.stop()
-        events = _driver(self._replica).events
-        self._flusher.uncounted += [each[3:] for each in events if each[0] == native.EVENT_SYNCED]
+        left = [*self._left, *self._arrivals.take_all(), *_driver(self._replica).events]
+        self._flusher.uncounted += [each[3:] for each in left if each[0] == native.EVENT_SYNCED]
         super()._close()
 
-    def _on_event(self, replica: Replica, kind: int, connection: int, _: bytes, token: int, error: int) -> None:
+    def _on_event(self, replica: Replica, kind: int, connection: int, token: int, error: int) -> None:
         """Anything but a frame."""
         now = now_us()
         match kind:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import (
@@ -18,7 +18,7 @@ from fastquorum.errors import (
     FastQuorumError,
     FatalError,
 )
-from fastquorum.kernels import Buffer, Kernels, OffsetIndex, Producers, SegmentFile
+from fastquorum.kernels import Buffer, Kernels, OffsetIndex, Producers, SegmentFile, SteadyBeats
 from fastquorum.kernels.lane import (
     NO_CONNECTION,
     Connection,
@@ -42,7 +42,11 @@ from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset, Uuid
 from fastquorum.wire import frames_of
 
 if TYPE_CHECKING:
+    from fastquorum.kernels.native import _beats as native
     from fastquorum.kernels.shell import Mailbox, Shell
+
+
+Event = tuple[int, Connection, bytes, int, int]
 
 
 class Borrowing:
@@ -98,7 +102,8 @@ class NativeShell(NativeCallers):
         super().__init__(config=config, kernels=kernels, log=log, lock=lock, shell=shell, mailbox=mailbox)
         self.handed_up: deque[HandUp] = deque()
         self.unparked: list[Unparked] = []
-        self.events: deque[tuple[int, Connection, bytes, int, int]] = deque()
+        self._handed_up_sizes: list[tuple[Connection, int]] = []
+        self.events: list[Event] = []
         """For the replica's loop: kind, connection, frame, a sync's token and errno (see `kernels.shell`)."""
         self.watches_commits: Callable[[], bool] = bool
         self._borrowing = Borrowing(shell, unwrapped)
@@ -281,6 +286,13 @@ class NativeShell(NativeCallers):
         )
         self._shell.serve_produce(door)
 
+    def serve_beats(self, beats: SteadyBeats) -> None:
+        self._shell.serve_beats(cast("native.SteadyBeats", beats))
+
+    def answer_beat(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
+        """The sockets' thread has seen to it already."""
+        return False
+
     def settled(self, connection: Connection, frames: int) -> None:
         self._shell.settled(connection, frames)
 
@@ -298,8 +310,21 @@ class NativeShell(NativeCallers):
         """What the native side has for this thread; `events` are for its loop."""
         handed_up, events, unparked = self._shell.take_news()
         self.handed_up += [HandUp(*each) for each in handed_up]
+        self._handed_up_sizes += [(connection, len(frame)) for connection, frame in handed_up]
         self.events += events
         self.unparked += [Unparked(*each) for each in unparked]
+
+    def take_events(self) -> list[Event]:
+        """Those that were collected, for the loop to see to."""
+        events, self.events = self.events, []
+        return events
+
+    def take_handed_up(self) -> list[tuple[Connection, int]]:
+        """The connections and sizes of the frames that were handed up since the last call, if all are decided."""
+        if self.handed_up:
+            return []
+        sizes, self._handed_up_sizes = self._handed_up_sizes, []
+        return sizes
 
     def _attach(self, now_us: Micros) -> None:
         link = self._fetch_link
