@@ -146,6 +146,24 @@ def test_others_are_read_from_while_one_is_not(rig: Rig) -> None:
     assert rig.events[-1].frame == b"not read yet"
 
 
+def test_in_a_crowd_nobody_has_a_second_frame_waiting(rig: Rig) -> None:
+    crowd, large = [rig.connect() for _ in range(17)], bytes(4 * 1024 * 1024 - 4)
+    for count, peer in enumerate(crowd, 1):
+        peer.send(large)
+        rig.await_news(lambda count=count: len(rig.events) == count)  # type: ignore[misc]
+    late = rig.connect()
+    late.send(b"one")
+    rig.await_news(lambda: len(rig.events) == 18)
+    late.send(b"two")
+    # No end is announced: see above.
+    while is_readable(rig.shell, 0.3):
+        rig.collect()
+    assert kept(rig)[17:] == [b"one"]
+    rig.deal_with_frames()
+    rig.await_news(lambda: len(rig.events) == 19)
+    assert rig.events[-1].frame == b"two"
+
+
 # --- what goes out ----------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,98 @@
+"""What keeps a quorum and its brokers' sessions alive is looked at before what may wait, and overtakes nothing on its own
+connection. KAFKA-15019."""
+
+from collections import defaultdict
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastquorum.kernels.shell import EVENT_CONNECTED, EVENT_FRAME, EVENT_LOST, EVENT_SYNCED
+from fastquorum.node.arrivals import SLICE_BYTES, SLICE_FRAMES, Arrival, Arrivals
+from fastquorum.wire import ApiKey
+
+OURS = 99
+"""A connection that this node made."""
+
+
+def asked(connection: int, api: ApiKey, size_bytes: int = 10) -> Arrival:
+    return EVENT_FRAME, connection, api.to_bytes(2, "big") + bytes(size_bytes - 2), 0, 0
+
+
+def event(kind: int, connection: int = 0) -> Arrival:
+    return kind, connection, b"", 0, 0
+
+
+def arrivals(*each: Arrival) -> Arrivals:
+    made = Arrivals(lambda connection: connection == OURS)
+    made.add(each)
+    return made
+
+
+def test_heartbeats_and_rafts_requests_come_before_what_was_asked_earlier() -> None:
+    creation = asked(1, ApiKey.CREATE_TOPICS)
+    urgent = [asked(2, ApiKey.BROKER_HEARTBEAT), asked(3, ApiKey.VOTE), asked(4, ApiKey.METADATA_HEARTBEAT)]
+    waiting = arrivals(creation, *urgent)
+    assert waiting.take_urgent() == urgent
+    assert waiting.take_urgent() == []
+    assert waiting.take_others() == [creation]
+    assert not waiting
+
+
+def test_an_answer_of_another_node_is_urgent_whatever_it_begins_with() -> None:
+    answer = asked(OURS, ApiKey.CREATE_TOPICS)
+    assert arrivals(asked(1, ApiKey.CREATE_TOPICS), answer).take_urgent() == [answer]
+
+
+def test_syncs_and_connections_that_come_and_go_are_urgent() -> None:
+    events = [event(EVENT_SYNCED), event(EVENT_CONNECTED, OURS), event(EVENT_LOST, 5)]
+    assert arrivals(asked(1, ApiKey.CREATE_TOPICS), *events).take_urgent() == events
+
+
+def test_nothing_overtakes_what_came_before_it_on_its_connection() -> None:
+    before, beat, end = asked(1, ApiKey.CREATE_TOPICS), asked(1, ApiKey.BROKER_HEARTBEAT), event(EVENT_LOST, 1)
+    waiting = arrivals(before, beat, end)
+    assert waiting.take_urgent() == []
+    assert waiting.take_others() == [before, beat, end]
+    waiting.add([beat])
+    assert waiting.take_urgent() == [beat], "nothing of it waits any more"
+
+
+def test_of_what_may_wait_a_slice_is_taken_at_a_time() -> None:
+    waiting = arrivals(*[asked(each, ApiKey.CREATE_TOPICS) for each in range(SLICE_FRAMES + 1)])
+    assert len(waiting.take_others()) == SLICE_FRAMES
+    assert len(waiting.take_others()) == 1
+    large = asked(1, ApiKey.CREATE_TOPICS, SLICE_BYTES)
+    waiting.add([large] * 3)
+    assert [waiting.take_others() for _ in range(4)] == [[large], [large], [large], []]
+
+
+def test_at_the_end_all_that_is_left_is_told() -> None:
+    left = [event(EVENT_SYNCED), asked(1, ApiKey.CREATE_TOPICS)]
+    waiting = arrivals(*reversed(left))
+    assert waiting.take_all() == left
+    assert not waiting
+
+
+EVENTS = st.one_of(
+    st.builds(asked, st.integers(1, 3), st.sampled_from(list(ApiKey)), st.sampled_from([2, 10, SLICE_BYTES])),
+    st.builds(event, st.just(EVENT_LOST), st.integers(1, 3)),
+)
+
+
+@given(come=st.lists(EVENTS, max_size=60), turns=st.lists(st.integers(0, 9), max_size=20))
+def test_every_arrival_is_taken_once_in_the_order_of_its_connection(come: list[Arrival], turns: list[int]) -> None:
+    waiting, taken, left = arrivals(), [], list(come)
+    for count in turns:
+        waiting.add(left[:count])
+        del left[:count]
+        taken += [*waiting.take_urgent(), *waiting.take_others()]
+    waiting.add(left)
+    while waiting:
+        while urgent := waiting.take_urgent():
+            taken += urgent
+        taken += waiting.take_others()
+    orders: dict[int, list[Arrival]] = defaultdict(list)
+    for each in come:
+        orders[each[1]].append(each)
+    assert {number: [each for each in taken if each[1] == number] for number in orders} == orders
+    assert len(taken) == len(come)
