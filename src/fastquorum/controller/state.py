@@ -5,7 +5,7 @@ Thrown away with the lead. Changed only by records, once they are in the log (`a
 Source: KIP-631; Kafka `QuorumController`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -97,12 +97,15 @@ class ControllerState:
         *,
         node_id: NodeId = NO_NODE,
         static_voters: Sequence[NodeId] = (),
+        fault_of_raising: Callable[[int], str] = lambda _: "there is no quorum to raise it",
     ) -> None:
         """The lead of node_id begins, and everything below next_offset is in the image. `static_voters`: of a quorum
-        whose voters nobody can change; none of any other."""
+        whose voters nobody can change; none of any other. `fault_of_raising`: why that cannot be raised to a
+        kraft.version; empty if it can."""
         self.settings: Final = settings
         self.node_id: Final = node_id
-        self.static_voters: Final = tuple(static_voters)
+        self.static_voters = tuple(static_voters)
+        self.fault_of_raising: Final = fault_of_raising
         self.kraft_version = kraft_version
         """Finalized by the quorum, not by the image."""
         self.image = image
@@ -165,6 +168,11 @@ class ControllerState:
                 heartbeats.changed(brokers[broker_id])
             case UnregisterBrokerRecord(broker_id=broker_id):
                 heartbeats.unregistered(broker_id)
+
+    def kraft_version_raised(self, kraft_version: int, next_offset: Offset) -> None:
+        """The quorum has appended that; its voters are static no more."""
+        self.kraft_version, self.static_voters = kraft_version, ()
+        self.next_offset = next_offset
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
