@@ -124,6 +124,7 @@ class Cluster:
         voters = ",".join(at if is_static else f"{at}:{DIRECTORY_IDS[each]}" for each, at in places.items())
         at = ",".join(f"127.0.0.1:{ports[each]}" for each in DIRECTORY_IDS)
         self.tools = tools
+        self.voters = voters
         self._root = root
         self.controllers = {
             each: jvm_controller(

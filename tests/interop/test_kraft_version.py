@@ -12,9 +12,10 @@ from fastquorum.kernels import load
 from fastquorum.types import ZERO_UUID, Uuid
 from fastquorum.wire.quorum_admin import DescribeQuorumResponse
 
-from .brokers import FEATURES, WAIT_S, Cluster, cluster, wait_for
+from .brokers import CLUSTER_ID, FEATURES, WAIT_S, Cluster, cluster, wait_for
+from .directories import fastquorum
 from .kafka import Kafka
-from .mixed import Member
+from .mixed import Member, jvm_controller
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
@@ -95,3 +96,25 @@ def test_our_voters_tell_kafkas_leader_what_they_are(tmp_path: Path, kafka: Kafk
         made.controllers[3].kill()
         wait_for("one of ours to lead", lambda: made.active_controller().is_ours)
         assert directories(made) == {each: on_disk(member) for each, member in made.controllers.items()}
+
+
+def test_a_directory_changes_hands_afterwards_there_and_back(tmp_path: Path, kafka: Kafka) -> None:
+    with cluster(kafka, tmp_path, brokers=(), is_static=True) as made:
+        upgrade(made)
+        wanted = directories(made)
+        ours = made.controllers[1]
+        ours.stop()
+        fastquorum("handover", "--to-kafka", ours.directory)
+        theirs = jvm_controller(
+            kafka, ours.directory, 1, ours.port, CLUSTER_ID, voters=made.voters, static=True, formatted=True
+        )
+        made.controllers[1] = theirs
+        made.start(theirs)
+        let_lead(made, theirs)
+        assert directories(made) == wanted
+        theirs.stop()
+        fastquorum("handover", "--from-kafka", ours.directory)
+        made.controllers[1] = ours
+        made.start(ours)
+        made.caught_up()
+        assert directories(made) == wanted
