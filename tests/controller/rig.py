@@ -44,7 +44,13 @@ class Controller:
     """Time moves by `wait` alone."""
 
     def __init__(
-        self, *, level: int = 30, elr: bool = False, static_voters: Sequence[NodeId] = (), **settings: Any
+        self,
+        *,
+        level: int = 30,
+        elr: bool = False,
+        static_voters: Sequence[NodeId] = (),
+        fault_of_raising: Callable[[int], str] = lambda _: "there is no quorum",
+        **settings: Any,
     ) -> None:
         """Controller 1; of some voters that nobody can change, if there are any."""
         self.now_us = 1_000 * SECOND
@@ -53,7 +59,14 @@ class Controller:
         self.settings = ControllerSettings(CLUSTER_ID, **settings)
         kraft_version = 0 if static_voters else 1
         self.state = ControllerState(
-            self.settings, EMPTY, 0, kraft_version, self.now_us, node_id=1, static_voters=static_voters
+            self.settings,
+            EMPTY,
+            0,
+            kraft_version,
+            self.now_us,
+            node_id=1,
+            static_voters=static_voters,
+            fault_of_raising=fault_of_raising,
         )
         self.write(FeatureLevelRecord(name="metadata.version", feature_level=level))
         if elr:

@@ -14,7 +14,7 @@ from fastquorum.wire import decode, encode
 from fastquorum.wire.broker_records import RegisterControllerRecord
 from fastquorum.wire.brokers import BrokerRegistrationRequest, ControllerRegistrationRequest
 from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
-from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord
+from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord, NoOpRecord
 from fastquorum.wire.error_codes import ErrorCode
 from tests.controller.rig import Controller, refusal, uuid
 from tests.controller.test_configs import BROKER, alter, held, of
@@ -204,11 +204,35 @@ def test_the_krafts_version_can_be_set_to_what_it_is(kind: int) -> None:
     assert controller.written == []
 
 
-@pytest.mark.parametrize(("present", "level", "kind"), [(0, 1, UPGRADE), (1, 0, SAFE), (1, 0, UNSAFE), (1, 0, UPGRADE)])
-def test_the_krafts_version_is_the_quorums(present: int, level: int, kind: int) -> None:
-    controller = with_broker()
+@pytest.mark.parametrize(("present", "level", "kind"), [(0, 1, SAFE), (1, 0, SAFE), (1, 0, UNSAFE), (1, 0, UPGRADE)])
+def test_the_krafts_version_is_never_lowered(present: int, level: int, kind: int) -> None:
+    controller = with_broker(fault_of_raising=lambda _: "")
     controller.state.kraft_version = present
     assert refusal(lambda: update(controller, (KRAFT, level, kind))) == ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_the_krafts_version_is_raised_by_the_quorum_and_the_answer_waits_for_a_no_op() -> None:
+    controller = with_broker(static_voters=(1,), fault_of_raising=lambda _: "")
+    asked = [Update(feature=KRAFT, max_version_level=1, upgrade_type=UPGRADE)]
+    decision = features.update_features(controller.state, UpdateFeaturesRequest(feature_updates=asked), 2)
+    assert decision.kraft_version == 1
+    assert decision.records == [NoOpRecord()]
+    checked = UpdateFeaturesRequest(feature_updates=asked, validate_only=True)
+    decision = features.update_features(controller.state, checked, 2)
+    assert (decision.kraft_version, decision.records) == (None, [])
+    controller.state.kraft_version_raised(1, controller.state.next_offset + 2)
+    assert controller.state.finalized_features[KRAFT] == 1
+    assert controller.state.static_voters == ()
+
+
+def test_what_the_quorum_says_against_it_is_told_as_kafkas_controller_tells_it() -> None:
+    controller = with_broker(static_voters=(1,), fault_of_raising=lambda level: f"no {level}")
+    for validate_only in (False, True):
+        with pytest.raises(Refused) as told:
+            update(controller, ("group.version", 1, UPGRADE), (KRAFT, 1, UPGRADE), validate_only=validate_only)
+        assert told.value.code == ErrorCode.INVALID_UPDATE_VERSION
+        assert told.value.text == ("The update failed for all features since the following feature had an error: no 1")
+    assert "group.version" not in controller.state.finalized_features
 
 
 # --- refused ----------------------------------------------------------------------------------------------------------

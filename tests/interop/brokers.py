@@ -109,17 +109,33 @@ class Cluster:
     """Three controllers of ours, or some of them Kafka's, and brokers of Kafka's. Use as `with cluster(...) as c`."""
 
     def __init__(
-        self, kafka: Kafka, tools: Tools, root: Path, *, theirs: Sequence[int] = (), brokers: Sequence[int] = BROKERS
+        self,
+        kafka: Kafka,
+        tools: Tools,
+        root: Path,
+        *,
+        theirs: Sequence[int] = (),
+        brokers: Sequence[int] = BROKERS,
+        is_static: bool = False,
     ) -> None:
-        """`theirs`: the controllers that are Kafka's."""
+        """`theirs`: the controllers that are Kafka's. `is_static`: voters without directory ids (kraft.version 0)."""
         ports = dict(zip((*DIRECTORY_IDS, *brokers), fixed_ports(len(DIRECTORY_IDS) + len(brokers)), strict=True))
-        voters = ",".join(f"{each}@127.0.0.1:{ports[each]}:{DIRECTORY_IDS[each]}" for each in DIRECTORY_IDS)
+        places = {each: f"{each}@127.0.0.1:{ports[each]}" for each in DIRECTORY_IDS}
+        voters = ",".join(at if is_static else f"{at}:{DIRECTORY_IDS[each]}" for each, at in places.items())
         at = ",".join(f"127.0.0.1:{ports[each]}" for each in DIRECTORY_IDS)
         self.tools = tools
+        self.voters = voters
         self._root = root
         self.controllers = {
             each: jvm_controller(
-                kafka, root / f"controller-{each}", each, ports[each], CLUSTER_ID, voters=voters, bootstrap=at
+                kafka,
+                root / f"controller-{each}",
+                each,
+                ports[each],
+                CLUSTER_ID,
+                voters=voters,
+                bootstrap=at,
+                static=is_static,
             )
             if each in theirs
             else our_controller(root, each, ports[each], voters)
@@ -128,7 +144,7 @@ class Cluster:
         self.brokers = {each: jvm_broker(kafka, root, each, ports[each], at, len(brokers)) for each in brokers}
         self.bootstrap = ",".join(f"127.0.0.1:{ports[each]}" for each in brokers)
         self.bootstrap_controllers = at
-        self._endpoints = tuple(Endpoint("CONTROLLER", "127.0.0.1", ports[each]) for each in DIRECTORY_IDS)
+        self.endpoints = tuple(Endpoint("CONTROLLER", "127.0.0.1", ports[each]) for each in DIRECTORY_IDS)
 
     @cached_property
     def _admin(self) -> AdminClient:
@@ -151,12 +167,12 @@ class Cluster:
             each.stop()
 
     def active_controller(self) -> Member:
-        with QuorumClient(self._endpoints, load("pure")) as client:
+        with QuorumClient(self.endpoints, load("pure")) as client:
             return self.controllers[Description(client.describe(Deadline(WAIT_S))).leader_id]
 
     def brokers_caught_up(self) -> None:
         """Wait until each broker has fetched what is committed now."""
-        with QuorumClient(self._endpoints, load("pure")) as client:
+        with QuorumClient(self.endpoints, load("pure")) as client:
             target = Description(client.describe(Deadline(WAIT_S))).partition.high_watermark
 
             def reached() -> bool:
@@ -167,7 +183,7 @@ class Cluster:
 
     def caught_up(self, within_s: float = WAIT_S) -> None:
         """Wait until each of the three controllers has what was committed when somebody led at last."""
-        with QuorumClient(self._endpoints, load("pure")) as client:
+        with QuorumClient(self.endpoints, load("pure")) as client:
             target = Description(client.describe(Deadline(within_s))).partition.high_watermark
 
             def reached() -> bool:
@@ -291,11 +307,16 @@ class Writer:
 
 @contextmanager
 def cluster(
-    kafka: Kafka, root: Path, *, theirs: Sequence[int] = (), brokers: Sequence[int] = BROKERS
+    kafka: Kafka,
+    root: Path,
+    *,
+    theirs: Sequence[int] = (),
+    brokers: Sequence[int] = BROKERS,
+    is_static: bool = False,
 ) -> Iterator[Cluster]:
     """Controllers and brokers, up."""
     with Tools(kafka, root) as tools:
-        made = Cluster(kafka, tools, root, theirs=theirs, brokers=brokers)
+        made = Cluster(kafka, tools, root, theirs=theirs, brokers=brokers, is_static=is_static)
         try:
             # Ours first: they are the majority, and one of them leads.
             for is_ours in (True, False):

@@ -55,6 +55,8 @@ class Replica:
         self._later_voters: tuple[tuple[Offset, VoterSet], ...] = ()
         self._voters_offset = 0
         self._kraft_version = 1
+        self._later_kraft_versions: tuple[tuple[Offset, int], ...] = ()
+        self._tells_leaders = False
         self._bootstrap: tuple[Endpoint, ...] = ()
         self._target = ""
         self._target_epoch = 0
@@ -98,6 +100,16 @@ class Replica:
     def voters_at(self, offset: Offset, *ids: NodeId) -> Self:
         """A KRAFT_VOTERS record that recovery found."""
         self._later_voters = (*self._later_voters, (offset, voter_set(*ids)))
+        return self
+
+    def kraft_version_at(self, offset: Offset, kraft_version: int) -> Self:
+        """A KRAFT_VERSION record that recovery found."""
+        self._later_kraft_versions = (*self._later_kraft_versions, (offset, kraft_version))
+        return self
+
+    def telling_leaders(self) -> Self:
+        """What it is, by UpdateRaftVoter, while voters are static."""
+        self._tells_leaders = True
         return self
 
     def bootstrap(self, *endpoints: Endpoint) -> Self:
@@ -181,6 +193,8 @@ class Replica:
             voters_offset=self._voters_offset,
             kraft_version=self._kraft_version,
             later_voter_sets=self._later_voters,
+            later_kraft_versions=self._later_kraft_versions,
+            tells_leaders=self._tells_leaders,
             bootstrap=self._bootstrap,
             listeners=(endpoint(self.id),),
         )

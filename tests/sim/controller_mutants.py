@@ -12,8 +12,13 @@ from fastquorum.controller.partition_change import PartitionChange
 from fastquorum.controller.state import ControllerState
 from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.snapshot_keeper import SnapshotKeeper
+from fastquorum.raft import voter_updates
+from fastquorum.raft.core import Core
+from fastquorum.raft.leader import Leader
+from fastquorum.raft.raft import Raft
+from fastquorum.raft.voters import LogHistory
 from fastquorum.storage.log import Log
-from fastquorum.types import Micros, NodeId, Offset, OffsetAndEpoch
+from fastquorum.types import Micros, NodeId, Offset, OffsetAndEpoch, VoterSet
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.broker_records import BrokerRegistrationChangeRecord
 from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest
@@ -207,6 +212,29 @@ def _removes_uncovered(patcher: Patcher) -> None:
     patcher.setattr(Log, "remove_before", without_a_look)
 
 
+def _version_stays(patcher: Patcher) -> None:
+    truncate = LogHistory.truncate
+
+    def voters_alone(history: LogHistory[Any], end_offset: Offset) -> None:
+        if not isinstance(history.last, int):
+            truncate(history, end_offset)
+
+    patcher.setattr(LogHistory, "truncate", voters_alone)
+
+
+def _version_unheard(patcher: Patcher) -> None:
+    as_heard = voter_updates._voters_as_heard
+
+    def all_support_it(core: Core, leader: Leader) -> VoterSet:
+        return VoterSet([voter._replace(kraft_version_max=1) for voter in as_heard(core, leader)])
+
+    patcher.setattr(voter_updates, "_voters_as_heard", all_support_it)
+
+
+def _version_of_now(patcher: Patcher) -> None:
+    patcher.setattr(Raft, "quorum_at", lambda raft, end_offset: (raft.voters, raft.describe().kraft_version))
+
+
 MUTANTS: dict[str, Mutant] = {
     "K50": Mutant("brokers that expire together are fenced on the same state", _k50),  # KAFKA-13173
     "K51": Mutant("a fenced replica joins an ISR", _k51),  # KAFKA-13916, KIP-841
@@ -224,5 +252,8 @@ MUTANTS: dict[str, Mutant] = {
     "C6": Mutant("a request of a former epoch is served", _stale),
     "C8-failover": Mutant("a new controller takes all brokers for long silent", _no_grace),
     "S14-controller": Mutant("a request is answered before it is committed", _answers_early),
+    "V1-cut-off": Mutant("kraft.version stays raised when its record is cut off", _version_stays),  # KIP-853
+    "V1-unheard": Mutant("kraft.version is raised though a voter was not heard", _version_unheard),
+    "V1-snapshot": Mutant("a snapshot says the kraft.version of now, not that of its end", _version_of_now),
     "S24": Mutant("the log is removed beyond its snapshots", _removes_uncovered),
 }

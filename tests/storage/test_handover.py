@@ -9,7 +9,9 @@ import pytest
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, DirectoryError, UsageError
 from fastquorum.kernels import Kernels
+from fastquorum.node.control import encode_batch
 from fastquorum.raft.election import ElectionState
+from fastquorum.raft.messages import kraft_version_record, voters_record
 from fastquorum.storage.format import FormatOptions, format_directory
 from fastquorum.storage.identity import LogKind, parse_voters, read_identity
 from fastquorum.storage.io_directory import DataDirectory
@@ -17,7 +19,7 @@ from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_handover import hand_to_kafka, take_from_kafka
 from fastquorum.storage.io_state import LmdbStateStore
 from fastquorum.storage.kafka_state import decode_kafka_state, encode_kafka_state
-from fastquorum.storage.names import DURABLE_MARK, KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE
+from fastquorum.storage.names import DURABLE_MARK, KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, RETIRED_SUFFIX
 from fastquorum.types import ReplicaKey, Uuid, VoterSet
 
 from .fake_disk import FakeFlusher
@@ -27,11 +29,16 @@ OWN, OTHER = Uuid(b"o" * 16), Uuid(b"p" * 16)
 STATE = ElectionState(7, -1, ReplicaKey(2, OTHER))
 
 
-def formatted(root: Path, kernels: Kernels, kind: LogKind = LogKind.METADATA, state: ElectionState = STATE) -> Path:
+def formatted(
+    root: Path,
+    kernels: Kernels,
+    kind: LogKind = LogKind.METADATA,
+    state: ElectionState = STATE,
+    voters: str = f"1@h:1:{OWN},2@h:2:{OTHER}",
+) -> Path:
     """A directory of ours that has voted; its log is empty."""
     disk = RealDisk.open_directory(str(root), kernels, create=True)
-    voters = parse_voters(f"1@h:1:{OWN},2@h:2:{OTHER}")
-    identity = format_directory(disk, kernels, FormatOptions("c", 1, OWN, voters, kind), now_ms=1)
+    identity = format_directory(disk, kernels, FormatOptions("c", 1, OWN, parse_voters(voters), kind), now_ms=1)
     store = LmdbStateStore(disk.root, identity.owner, kernels)
     store.save(state)
     store.close()
@@ -118,6 +125,24 @@ def test_an_interrupted_handover_is_refused_to_both_and_ends_when_done_again(
     assert (take_from_kafka if back else hand_to_kafka)(str(root), kernels) == STATE
     assert (root / KAFKA_STATE).exists() is not back
     assert (root / QUORUM_STATE).exists() is back
+
+
+def test_voters_that_were_static_have_directory_ids_in_kafkas_file_once_the_log_gives_them(
+    tmp_path: Path, kernels: Kernels
+) -> None:
+    root = formatted(tmp_path, kernels, voters="1@h:1,2@h:2")
+    hand_to_kafka(str(root), kernels)
+    assert kafkas(root) == STATE._replace(voted_key=ReplicaKey(2)), "as Kafka itself has it at kraft.version 0"
+    (root / KAFKA_STATE).unlink()
+    (root / (QUORUM_STATE + RETIRED_SUFFIX)).rename(root / QUORUM_STATE)
+    directory = DataDirectory.open(str(root), kernels, QuorumConfig(), FakeFlusher())
+    records = [kraft_version_record(1), voters_record(parse_voters(f"1@h:1:{OWN},2@h:2:{OTHER}"))]
+    batch = encode_batch(kernels, records, 0, STATE.epoch, 1)
+    directory.log.append_batch(batch, base_offset=0, next_offset=2, epoch=STATE.epoch, timestamp_ms=1)
+    directory.close()
+    hand_to_kafka(str(root), kernels)
+    assert kafkas(root) == STATE
+    assert json.loads((root / KAFKA_STATE).read_text())["data_version"] == 1
 
 
 @pytest.mark.parametrize("back", [False, True])

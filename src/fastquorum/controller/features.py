@@ -20,13 +20,15 @@ from fastquorum.controller.image.features import (
 from fastquorum.controller.image.registrations import Feature
 from fastquorum.controller.state import MIN_INSYNC_REPLICAS, ControllerState
 from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
-from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord
+from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord, NoOpRecord
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.topic_records import PartitionChangeRecord
 
 RESULTS_VERSION_MAX: Final = 1
 """The last version whose answer names each feature."""
+ALL_FAILED: Final = "The update failed for all features since the following feature had an error: "
+"""Kafka's words before a fault, where the fault is in Kafka's words, too."""
 _NOT_SUPPORTED: Final = (0, 0)
 _DEPENDENCIES: Final[Mapping[tuple[str, int], tuple[str, int]]] = MappingProxyType(
     {(ELIGIBLE_LEADER_REPLICAS, 1): (METADATA_VERSION, 23)}
@@ -57,11 +59,25 @@ def update_features(state: ControllerState, request: UpdateFeaturesRequest, vers
         if fault:
             text = f"No feature is changed: {name} cannot be set to {each.max_version_level}: {fault}."
             raise Refused(ErrorCode.INVALID_UPDATE_VERSION, text)
+    raised = _raised(state, wanted)
     answer = UpdateFeaturesResponse(error_message=None)
     if version <= RESULTS_VERSION_MAX:
         told = UpdateFeaturesResponse.UpdatableFeatureResult
         answer.results = [told(feature=each.feature, error_message=None) for each in request.feature_updates]
-    return Decision(answer, [] if request.validate_only else list(_records(state, wanted)))
+    if request.validate_only:
+        return Decision(answer)
+    return Decision(answer, list(_records(state, wanted)), kraft_version=raised)
+
+
+def _raised(state: ControllerState, wanted: Mapping[str, int]) -> int | None:
+    """The kraft.version that the quorum is to have, if it is another one: the quorum says whether it can."""
+    level = wanted.get(KRAFT_VERSION, state.kraft_version)
+    if level == state.kraft_version:
+        return None
+    fault = state.fault_of_raising(level)
+    if fault:
+        raise Refused(ErrorCode.INVALID_UPDATE_VERSION, f"{ALL_FAILED}{fault}")
+    return level
 
 
 def _records(state: ControllerState, wanted: Mapping[str, int]) -> Iterator[Message]:
@@ -69,8 +85,10 @@ def _records(state: ControllerState, wanted: Mapping[str, int]) -> Iterator[Mess
         yield from _least_isr_of_the_cluster(state)
         yield from _no_longer_eligible(state)
     for name, level in wanted.items():
-        if name != KRAFT_VERSION:  # the quorum's own, and as it was
+        if name != KRAFT_VERSION:
             yield FeatureLevelRecord(name=name, feature_level=level)
+        elif level != state.kraft_version:
+            yield NoOpRecord()  # the level is the quorum's to write; the answer waits for this one
 
 
 def _least_isr_of_the_cluster(state: ControllerState) -> Iterator[ConfigRecord]:
@@ -116,8 +134,8 @@ def _fault(state: ControllerState, name: str, level: int, upgrade_type: int, wan
         return f"it is {present}, and a downgrade was asked for"
     if name == METADATA_VERSION and not state.level.loses_nothing_at(level):
         return f"it is {present}, and records may be lost on the way down, which is not supported"
-    if name == KRAFT_VERSION and level != present:
-        return f"it is {present}, and the quorum keeps it"
+    if name == KRAFT_VERSION and level < present:
+        return f"it is {present}, and is never lowered"
     need, least = _DEPENDENCIES.get((name, level), (METADATA_VERSION, 0))
     return "" if wanted[need] >= least else f"it needs {need} {least}"
 

@@ -5,7 +5,7 @@ Thrown away with the lead. Changed only by records, once they are in the log (`a
 Source: KIP-631; Kafka `QuorumController`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -99,13 +99,15 @@ class ControllerState:
         node_id: NodeId = NO_NODE,
         static_voters: Sequence[NodeId] = (),
         steady: SteadyBeats | None = None,
+        fault_of_raising: Callable[[int], str] = lambda _: "there is no quorum to raise it",
     ) -> None:
         """The lead of node_id begins, and everything below next_offset is in the image. `static_voters`: of a quorum
-        whose voters nobody can change; none of any other. `steady`: what answers brokers that want nothing new, begun
-        for this lead."""
+        whose voters nobody can change; none of any other. `fault_of_raising`: why that cannot be raised to a
+        kraft.version; empty if it can. `steady`: what answers brokers that want nothing new, begun for this lead."""
         self.settings: Final = settings
         self.node_id: Final = node_id
-        self.static_voters: Final = tuple(static_voters)
+        self.static_voters = tuple(static_voters)
+        self.fault_of_raising: Final = fault_of_raising
         self.kraft_version = kraft_version
         """Finalized by the quorum, not by the image."""
         self.image = image
@@ -170,6 +172,11 @@ class ControllerState:
                 heartbeats.unregistered(broker_id)
             case FeatureLevelRecord():
                 heartbeats.forget_steady()
+
+    def kraft_version_raised(self, kraft_version: int, next_offset: Offset) -> None:
+        """The quorum has appended that; its voters are static no more."""
+        self.kraft_version, self.static_voters = kraft_version, ()
+        self.next_offset = next_offset
 
     # --- looking ------------------------------------------------------------------------------------------------------
 

@@ -110,8 +110,10 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
         election=ports.states.load(),
         voters=voters,
         voters_offset=log.start_offset - 1,
-        kraft_version=kraft_versions[-1][1] if kraft_versions else kraft_version,
+        kraft_version=kraft_version,
         later_voter_sets=voter_sets,
+        later_kraft_versions=kraft_versions,
+        tells_leaders=member.log_kind is LogKind.METADATA,
         bootstrap=member.bootstrap,
         listeners=member.listeners,
     )

@@ -24,6 +24,11 @@ class ControlAppends:
         self._clock_ms = clock_ms
         self._first_values = first_values
 
+    def make_room(self, records: Sequence[Message], epoch: Epoch) -> bool:
+        """Lock held. Is there room for these, in one control batch? False: the file system has none."""
+        batch = control.encode_batch(self._kernels, records, self._log.end_offset, epoch, self._clock_ms())
+        return self._log.make_room(len(batch), len(records))
+
     def append(self, records: Sequence[Message], epoch: Epoch) -> None:
         """Lock held. One control batch; a flush of it is requested."""
         log, timestamp_ms = self._log, self._clock_ms()

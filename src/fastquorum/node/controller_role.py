@@ -15,6 +15,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.controller import brokers
 from fastquorum.controller.decisions import Refused, brief, record_version
 from fastquorum.controller.disabled import answered_anywhere
+from fastquorum.controller.features import ALL_FAILED
 from fastquorum.controller.placement import Random
 from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state import ControllerSettings, ControllerState
@@ -33,7 +34,7 @@ from fastquorum.node.replay import Replay
 from fastquorum.node.shell import Shell
 from fastquorum.node.snapshot_keeper import SnapshotKeeper
 from fastquorum.node.steady_beats import steady_beat
-from fastquorum.types import NO_NODE, Epoch, Micros, Offset
+from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Epoch, Micros, Offset
 from fastquorum.wire import ApiKey, ErrorCode, Message
 from fastquorum.wire.brokers import (
     BrokerHeartbeatRequest,
@@ -289,6 +290,7 @@ class ControllerRole:
             node_id=raft.key.id,
             static_voters=() if kraft_version else raft.voters.ids,
             steady=self._beats,
+            fault_of_raising=raft.fault_of_raising,
         )
         self._look_at_us = now_us + self._settings.session_timeout_us // SESSION_LOOKS
         self._looks = looks(self._settings, now_us)
@@ -338,6 +340,8 @@ class ControllerRole:
         except Refused as refused:
             asked.refuse(refused.code, refused.text)
             return
+        if decision.kraft_version is not None and not self._raise(state, decision.kraft_version, asked, now_us):
+            return
         try:
             if not self._append(state, decision.records, now_us, asked, is_atomic=decision.is_atomic):
                 return
@@ -362,6 +366,17 @@ class ControllerRole:
         if is_caught_up and heartbeats.is_steady(request, self._shell.high_watermark):
             offset_min = heartbeats.caught_up_at(request.broker_id)
             self._beats.keep(steady_beat(self._codec, request, version, offset_min, answer))
+
+    def _raise(self, state: ControllerState, kraft_version: int, asked: Asked, now_us: Micros) -> bool:
+        """Have the quorum raise it, behind all that was decided before. False: whoever asked is told why not."""
+        next_offset = self._replica.raise_kraft_version(kraft_version, state.next_offset, now_us)
+        if next_offset == UNKNOWN_OFFSET:
+            fault = state.fault_of_raising(kraft_version)
+            code = ErrorCode.INVALID_UPDATE_VERSION if fault else ErrorCode.REQUEST_TIMED_OUT
+            asked.refuse(code, ALL_FAILED + fault if fault else "the quorum's log takes nothing now")
+            return False
+        state.kraft_version_raised(kraft_version, next_offset)
+        return True
 
     def _unfence_exempt(self, state: ControllerState, now_us: Micros) -> None:
         """Whoever counts as active without heartbeats is unfenced at once."""

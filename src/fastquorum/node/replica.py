@@ -32,7 +32,7 @@ from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.ports import StateStore
-from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset, OffsetAndEpoch
+from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Endpoint, Epoch, Micros, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire import Message
 
 ROOM_LOOK_US: Final = 250 * MS
@@ -314,6 +314,23 @@ class Replica:
     def ask_raft(self, token: ev.Token, message: Message, version: int, now_us: Micros) -> None:
         """A request came inside another one; the door hears the answer."""
         self._step(self.connections.unwrapped(token, message, version), now_us)
+
+    def raise_kraft_version(self, kraft_version: int, end_offset: Offset, now_us: Micros) -> Offset:
+        """The controller's wish, on the replica's thread: where the log ends behind what raises it; -1 if it cannot be
+        raised now, or the log does not end at `end_offset` with all that the controller has appended."""
+        raft = self.raft
+        with self._lock:
+            self.shell.resume(now_us)
+            self.shell.drain(now_us)
+            self.shell.freeze(now_us)
+            records = raft.raising_records(kraft_version)
+            has_room = bool(records) and self._control_appends.make_room(records, raft.epoch)
+            if not has_room:
+                self.shell.resume(now_us)
+        if has_room:
+            self._step(ev.KRaftVersionRaised(kraft_version, raft.epoch, end_offset), now_us)
+        is_raised = has_room and raft.describe().kraft_version == kraft_version
+        return end_offset + len(records) if is_raised else UNKNOWN_OFFSET
 
     def _step(self, event: ev.Event, now_us: Micros) -> None:
         with self._lock:

@@ -20,6 +20,7 @@ from fastquorum.types import LISTENER_NAME, NO_NODE, Endpoint, Epoch, NodeId
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.fetch import FetchResponse
 from fastquorum.wire.quorum import BeginQuorumEpochResponse, EndQuorumEpochResponse, VoteResponse
+from fastquorum.wire.quorum_admin import UpdateRaftVoterResponse
 from fastquorum.wire.snapshot import FetchSnapshotResponse
 
 _Answer = FetchResponse | FetchSnapshotResponse | VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse
@@ -48,10 +49,14 @@ class _Outcome(NamedTuple):
 
 
 def on_response(core: Core, event: ResponseReceived) -> None:
-    """An answer to Vote, Begin-, EndQuorumEpoch or FetchSnapshot. A late or foreign one finds nobody waiting for it."""
+    """An answer to Vote, Begin-, EndQuorumEpoch, UpdateRaftVoter or FetchSnapshot. A late or foreign one finds nobody
+    waiting for it."""
     if not core.requests.answered(event.source, event.correlation_id):
         return
     message, role = event.message, core.role
+    if isinstance(message, UpdateRaftVoterResponse):
+        _on_told(core, event.source, message)
+        return
     is_good = _is_good(core, event.source, _outcome(message))
     if isinstance(message, FetchSnapshotResponse):
         if core.role is role and isinstance(role, Follower) and event.source == role.leader_id:
@@ -63,6 +68,17 @@ def on_response(core: Core, event: ResponseReceived) -> None:
         core.role.ballots.record(event.source, granted=message.topics[0].partitions[0].vote_granted)
     elif isinstance(message, EndQuorumEpochResponse) and isinstance(core.role, Resigned):
         core.role.acked(event.source)
+
+
+def _on_told(core: Core, source: NodeId, message: UpdateRaftVoterResponse) -> None:
+    """The leader has heard this static voter, or says who leads. None of its errors is worth stopping for."""
+    leader, role = message.current_leader, core.role
+    endpoints = (Endpoint(LISTENER_NAME, leader.host, leader.port),) if leader.host else ()
+    if leader.leader_epoch >= core.epoch:
+        moves.adopt(core, leader.leader_epoch, leader.leader_id, endpoints)
+    is_settled = message.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
+    if is_settled and core.role is role and isinstance(role, Follower) and source == role.leader_id:
+        role.told()
 
 
 def on_fetch_response(core: Core, event: FetchResponseReceived) -> None:

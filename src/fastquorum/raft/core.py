@@ -52,6 +52,7 @@ class Core:
         kraft_versions: LogHistory[int],
         bootstrap: tuple[Endpoint, ...],
         listeners: tuple[Endpoint, ...],
+        tells_leaders: bool,
     ) -> None:
         self.key = key
         self.cluster_id = cluster_id
@@ -61,6 +62,7 @@ class Core:
         self.voter_sets = voter_sets
         self.kraft_versions = kraft_versions
         self.listeners = listeners
+        self.tells_leaders = tells_leaders
         self.tally = Tally()
         self.election = ElectionState()
         self.leader_endpoints: tuple[Endpoint, ...] = ()

@@ -33,9 +33,10 @@ class CloseLane:
 
 @dataclass(frozen=True, slots=True)
 class AppendControl:
-    """Append one control batch (a new leader's LeaderChange and what goes with it) at the log end, and have it synced.
+    """Append one control batch (a new leader's LeaderChange and what goes with it; or what raises kraft.version) at the
+    log end, and have it synced.
 
-    Carried out AFTER the PersistElection before it and BEFORE the lane opens (lane rule 1).
+    Carried out AFTER the PersistElection before it and BEFORE the lane opens (lane rule 1), or goes on.
     """
 
     epoch: Epoch

@@ -132,6 +132,16 @@ class ResignRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class KRaftVersionRaised:
+    """The controller's wish, in the epoch that it leads. It is granted if the log ends where the controller takes it to
+    end and nothing speaks against it (`Raft.fault_of_raising`): `Raft.describe` says so afterwards."""
+
+    kraft_version: int
+    epoch: Epoch
+    end_offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
 class ShutdownRequested:
     """Graceful stop: a leader resigns and tells the voters."""
 
@@ -157,6 +167,7 @@ Event = (
     | DiskRecovered
     | RoomChanged
     | ResignRequested
+    | KRaftVersionRaised
     | ShutdownRequested
     | EndpointsChanged
 )

@@ -84,6 +84,8 @@ class Follower(Role):
         """When to fetch again after a useless answer; -1: the lane fetches by itself."""
         self._check_at_us: Micros = -1
         self._snapshot: _Copy | None = None
+        self._tell_at_us: Micros = core.now_us + core.config.fetch_timeout_us if core.tells_leaders else -1
+        """When to tell the leader what this static voter is (again); -1: it knows, or needs not."""
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -128,6 +130,7 @@ class Follower(Role):
                 core.wake_at(self._gone_at_us)
         self._fetch_snapshot(core)
         self._check_fetch(core)
+        self._tell_leader(core)
         if 0 <= self._connect_at_us <= core.now_us or 0 <= self._fetch_at_us <= core.now_us:
             self._connect(core)
         for due_us in (self._connect_at_us, self._fetch_at_us, self._check_at_us):
@@ -144,6 +147,28 @@ class Follower(Role):
             self._fetch_deadline_us = later_us
         if 0 <= self._gone_at_us <= core.now_us:
             self._gone_at_us = later_us
+
+    # --- what a static voter tells ------------------------------------------------------------------------------------
+
+    def _tell_leader(self, core: Core) -> None:
+        """Every leader anew, as it keeps nothing of it beyond its lead. A lead that lasts no longer than the fetch
+        timeout is not worth it; nor is one that was never heard (KIP-853; Kafka
+        `KafkaRaftClient.pollFollowerAsVoter`)."""
+        if self._tell_at_us < 0 or core.kraft_versions.last or not core.is_voter or core.is_shutting_down:
+            return
+        if core.now_us >= self._tell_at_us:
+            ready_at = core.requests.ready_at(self.leader_id, core.now_us)
+            if ready_at > core.now_us:
+                core.wake_at(ready_at)
+                return
+            if self.has_fetched and core.listeners:
+                core.request(self.leader_id, self.endpoint, messages.update_raft_voter_request(core))
+            self._tell_at_us = core.now_us + core.config.fetch_timeout_us
+        core.wake_at(self._tell_at_us)
+
+    def told(self) -> None:
+        """The leader knows what this voter is, or has no use for it."""
+        self._tell_at_us = -1
 
     # --- the connection that the lane fetches on ----------------------------------------------------------------------
 

@@ -48,6 +48,9 @@ class Leader(Role):
         self._full_since_us: Micros = -1
         self._begin_at_us = core.now_us
         self._copying: dict[NodeId, _Copying] = {}
+        self.heard: dict[NodeId, Voter] = {}
+        """What static voters have told this leader of themselves (`voter_updates`)."""
+        self._lane_voters = tuple(voter.key for voter in core.voters)
 
     def open_epoch(self, core: Core) -> None:
         """Order the epoch's first batch. At kraft.version 1 it also puts the voter set into the log, if it is not
@@ -159,9 +162,11 @@ class Leader(Role):
         return core.lane.high_watermark if core.lane is not None else UNKNOWN_OFFSET
 
     def terms(self, core: Core) -> LeaderTerms:
+        """Should static voters be given their directories in this epoch, the lane goes on to know them by their ids:
+        raft/ says of every peer that it admits whether it is a voter, and none that is not was admitted before."""
         return LeaderTerms(
             epoch=core.epoch,
-            voters=tuple(voter.key for voter in core.voters),
+            voters=self._lane_voters,
             epoch_start=self.epoch_start,
             high_watermark=UNKNOWN_OFFSET,
             timeouts=LaneTimeouts(core.config.fetch_wait_us_max),

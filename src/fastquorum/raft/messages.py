@@ -17,6 +17,7 @@ from fastquorum.types import (
     Offset,
     OffsetAndEpoch,
     ReplicaKey,
+    Voter,
     VoterSet,
 )
 from fastquorum.wire import ErrorCode, Message
@@ -30,6 +31,7 @@ from fastquorum.wire.quorum import (
     VoteRequest,
     VoteResponse,
 )
+from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest
 from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 
 if TYPE_CHECKING:
@@ -135,6 +137,22 @@ def _epoch_below(log: LogView, end: Offset) -> Epoch:
         return max(log.epoch_for(end - 1), 0)
     earliest = log.snapshots.earliest
     return earliest.epoch if earliest is not None and earliest.offset == end else 0
+
+
+def update_raft_voter_request(core: "Core") -> UpdateRaftVoterRequest:
+    """What this static voter is."""
+    own = Voter(core.key, core.listeners)
+    asked = UpdateRaftVoterRequest
+    return asked(
+        cluster_id=core.cluster_id,
+        current_leader_epoch=core.epoch,
+        voter_id=own.key.id,
+        voter_directory_id=own.key.directory_id,
+        listeners=[asked.Listener(name=each.name, host=each.host, port=each.port) for each in own.endpoints],
+        kraft_version_feature=asked.KRaftVersionFeature(
+            min_supported_version=own.kraft_version_min, max_supported_version=own.kraft_version_max
+        ),
+    )
 
 
 def snapshot_fetch(core: "Core", snapshot: OffsetAndEpoch, position: int) -> FetchSnapshotRequest:

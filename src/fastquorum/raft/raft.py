@@ -21,6 +21,7 @@ from fastquorum.raft.events import (
     EndpointsChanged,
     Event,
     FetchResponseReceived,
+    KRaftVersionRaised,
     LeaderConnection,
     RequestFailed,
     RequestReceived,
@@ -39,6 +40,7 @@ from fastquorum.raft.tally import Elections
 from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.raft.voters import LogHistory, VoterSetHistory
 from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset, ReplicaKey, VoterSet
+from fastquorum.wire import Message
 from fastquorum.wire.fetch import FetchRequest
 from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest, UpdateRaftVoterRequest
@@ -83,6 +85,8 @@ class Raft:
         voters_offset: Offset = -1,
         kraft_version: int = 0,
         later_voter_sets: tuple[tuple[Offset, VoterSet], ...] = (),
+        later_kraft_versions: tuple[tuple[Offset, int], ...] = (),
+        tells_leaders: bool = False,
         bootstrap: tuple[Endpoint, ...] = (),
         listeners: tuple[Endpoint, ...] = (),
     ) -> None:
@@ -91,13 +95,17 @@ class Raft:
             election: what was last persisted; None if nothing ever was.
             voters: the static voter set, or the one of the (0, 0) checkpoint.
             voters_offset: offset of the record that `voters` comes from; -1 if it does not come from the log.
-            later_voter_sets: the voter sets that recovery found in the log, by offset.
+            later_voter_sets: the voter sets that recovery found in the log, by offset; likewise the versions.
+            tells_leaders: a static voter tells every leader what it is, so that kraft.version can be raised.
             bootstrap: servers to ask for the leader; empty: the voters.
             listeners: where this replica itself can be reached.
         """
         voter_sets = VoterSetHistory(voters, voters_offset)
         for offset, later in later_voter_sets:
             voter_sets.append(offset, later)
+        kraft_versions = LogHistory(kraft_version)
+        for offset, version in later_kraft_versions:
+            kraft_versions.append(offset, version)
         self._core = Core(
             key=key,
             cluster_id=cluster_id,
@@ -105,7 +113,8 @@ class Raft:
             log=log,
             random=random,
             voter_sets=voter_sets,
-            kraft_versions=LogHistory(kraft_version),
+            kraft_versions=kraft_versions,
+            tells_leaders=tells_leaders,
             bootstrap=bootstrap,
             listeners=listeners,
         )
@@ -179,6 +188,14 @@ class Raft:
     def quorum_at(self, end_offset: Offset) -> tuple[VoterSet, int]:
         """The voters and the kraft.version in force behind the last record below a committed offset."""
         return self._core.voter_sets.at(end_offset), self._core.kraft_versions.at(end_offset)
+
+    def fault_of_raising(self, kraft_version: int) -> str:
+        """Why kraft.version cannot be raised to this one, as of the last step; empty if it can."""
+        return voter_updates.fault_of_raising(self._core, kraft_version)
+
+    def raising_records(self, kraft_version: int) -> tuple[Message, ...]:
+        """What would be appended to raise it, as of the last step; none if it cannot be."""
+        return voter_updates.raising_records(self._core, kraft_version)
 
     def lane_terms(self) -> LeaderTerms | FollowerTerms | None:
         """What the lane is to be opened with once the step's effects are carried out; None: it stays closed."""
@@ -266,6 +283,8 @@ class Raft:
             case ResignRequested(preferred, epoch):
                 if isinstance(core.role, Leader) and epoch == core.epoch:
                     core.role.resign(Cause.RESIGN_REQUESTED, preferred)
+            case KRaftVersionRaised():
+                voter_updates.on_raised(core, event)
             case ShutdownRequested():
                 if not core.is_shutting_down:
                     core.shutdown_deadline_us = core.now_us + SHUTDOWN_US_MAX

@@ -124,6 +124,11 @@ class WatchedLane:
         contacts = sorted((at for node_id, at in lead.contacts.items() if node_id != self._key.id), reverse=True)
         return contacts[needed - 1] if len(contacts) >= needed else lead.since_us
 
+    def copies_snapshot(self, node_id: NodeId, now_us: Micros) -> None:
+        """Leader: raft/ takes that for a sign of life, too."""
+        if self._lead is not None and any(voter.id == node_id for voter in self._lead.terms.voters):
+            self._lead.contacts[node_id] = now_us
+
     # --- raft's side --------------------------------------------------------------------------------------------------
 
     def open_leader(self, terms: LeaderTerms, now_us: Micros) -> list[Output]:

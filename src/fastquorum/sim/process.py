@@ -36,7 +36,7 @@ from fastquorum.sim.snapshots import SimSnapshots
 from fastquorum.sim.state import SimStateStore
 from fastquorum.sim.threads import LaneThread, ReplicaThread
 from fastquorum.sim.transport import SimTransport
-from fastquorum.storage.checkpoint import data_values
+from fastquorum.storage.checkpoint import data_values, read_checkpoint
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, join
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset
 from fastquorum.wire.brokers import BrokerHeartbeatRequest
@@ -450,7 +450,10 @@ class Process:
         if report.error is None and self._world.herd is not None:
             name = join(LOG_DIRECTORY, checkpoint_name(report.snapshot))
             values = data_values(self.disk, self.build.kernels, name)
-            self._world.herd.metadata.check_snapshot(self.node_id, report.snapshot.offset, values)
+            metadata, offset = self._world.herd.metadata, report.snapshot.offset
+            metadata.check_snapshot(self.node_id, offset, values)
+            state = read_checkpoint(self.disk, self.build.kernels, name)
+            metadata.quorum.check_snapshot(self.node_id, offset, state)
         what = f"fails: {report.error}" if report.error is not None else f"of {report.size_bytes} bytes is taken"
         self.note(f"snapshot {report.snapshot.offset} {what}")
 

@@ -291,7 +291,8 @@ class World:
     def _check_images(self, herd: Herd) -> None:
         """C16: what a replica shows of the metadata is what was committed."""
         for process in self._core:
-            replay = process.replay
+            quorum, replay = process.replica.raft.describe(), process.replay
+            herd.metadata.quorum.check_node(process.node_id, quorum.kraft_version, quorum.voters)
             if replay.image != herd.metadata.image_at(replay.place.end_offset):
                 raise Violation("C16", f"its image at {replay.place.end_offset} is another", process.node_id)
             if replay.counts != PartitionCounts.of(replay.image.topics):

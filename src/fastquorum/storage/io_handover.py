@@ -17,9 +17,12 @@ from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.io_state import LmdbStateStore
 from fastquorum.storage.kafka_state import decode_kafka_state, encode_kafka_state
 from fastquorum.storage.names import DURABLE_MARK, KAFKA_STATE, LOG_DIRECTORY, QUORUM_STATE, RETIRED_SUFFIX, join
-from fastquorum.storage.offline import trim_log
+from fastquorum.storage.offline import OfflineLog, trim_log
 from fastquorum.storage.ports import Disk
+from fastquorum.storage.snapshots import find_snapshots
 from fastquorum.storage.startup import check_state, first_voters
+from fastquorum.wire.control_messages import KRaftVersionRecord
+from fastquorum.wire.control_records import ControlRecordType, control_type, decode_control_record
 
 _MARK: Final = join(LOG_DIRECTORY, DURABLE_MARK)
 
@@ -53,7 +56,8 @@ def hand_to_kafka(path: str, kernels: Kernels) -> ElectionState:
         if not disk.exists(QUORUM_STATE) and disk.exists(KAFKA_STATE):
             raise DirectoryError("it is Kafka's already", path=disk.root)
         state = _ours(disk, kernels, identity)
-        voters, kraft_version = first_voters(disk, kernels, identity)
+        voters, first_version = first_voters(disk, kernels, identity)
+        kraft_version = max(first_version, _kraft_version(disk, kernels))
         written = encode_kafka_state(state, kraft_version=kraft_version, voters=voters)
         if disk.exists(KAFKA_STATE) and _kafkas(disk) != state:
             raise _contradiction(disk, state)
@@ -105,6 +109,21 @@ def _metadata_identity(disk: Disk) -> Identity:
 def _ours(disk: RealDisk, kernels: Kernels, identity: Identity) -> ElectionState:
     """Our state, over a log that is closed and belongs to it."""
     return _check_closed(disk, kernels, lambda: _load(disk, kernels, identity), QUORUM_STATE)
+
+
+def _kraft_version(disk: Disk, kernels: Kernels) -> int:
+    """What log and snapshots say, which is never lowered; 0 if they say nothing. CorruptionError."""
+    snapshot = find_snapshots(disk, kernels, LOG_DIRECTORY).latest_state
+    found = 0 if snapshot is None else snapshot.kraft_version
+    for batch in OfflineLog(disk, kernels).batches():
+        if not batch.info.is_control:
+            continue
+        for record in kernels.decode_records(batch.data, verify_crc=False):
+            if record.key is not None and control_type(record.key) == ControlRecordType.KRAFT_VERSION:
+                said = decode_control_record(record.key, record.value or b"")[1]
+                assert isinstance(said, KRaftVersionRecord)
+                found = max(found, said.kraft_version)
+    return found
 
 
 def _check_closed(disk: Disk, kernels: Kernels, load: Callable[[], ElectionState | None], name: str) -> ElectionState:

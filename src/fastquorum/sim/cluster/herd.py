@@ -6,6 +6,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.sim.cluster.admin import Admin
 from fastquorum.sim.cluster.broker import SimBroker
 from fastquorum.sim.cluster.metadata import Metadata
+from fastquorum.sim.cluster.upgrader import Upgrader
 from fastquorum.sim.prng import Prng
 from fastquorum.types import Micros, NodeId
 
@@ -34,6 +35,7 @@ class Herd:
         self._double = SimBroker(self, 1, prng.fork(), is_impostor=True)
         self._admin = Admin(self, prng.fork())
         self._prng = prng.fork()
+        self._upgrader = Upgrader(self, prng.fork()) if world.swarm.kraft_version == 0 else None
         self.is_active = False
 
     @property
@@ -52,6 +54,8 @@ class Herd:
         for broker in self.brokers.values():
             broker.start()
         self._admin.start()
+        if self._upgrader is not None:
+            self._upgrader.start()
 
     def begin_faults(self) -> None:
         self.is_active = True
@@ -60,6 +64,8 @@ class Herd:
     def end_faults(self) -> None:
         """Everybody comes back, and stays; the impostor goes."""
         self.is_active = self._admin.is_active = False
+        if self._upgrader is not None:
+            self._upgrader.is_active = False
         if self._double.is_running:
             self._double.die()
         for broker in self.brokers.values():

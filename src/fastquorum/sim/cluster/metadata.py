@@ -10,6 +10,7 @@ from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.partition import Partition
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
+from fastquorum.sim.cluster.quorum import Quorum
 from fastquorum.sim.ghost import GhostBatch
 from fastquorum.sim.report import Violation
 from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset, Uuid
@@ -63,6 +64,7 @@ class Metadata:
         self._allowed: dict[_Place, None] = {}
         """Partitions that somebody has asked an unclean election for."""
         self._names: dict[Uuid, str] = {}
+        self.quorum = Quorum(world, kernels)
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -207,6 +209,7 @@ class Metadata:
     def _take(self, batch: GhostBatch, records: list[Message]) -> None:
         if batch.is_control:
             self._fold.skip(batch.end, batch.epoch, 0)
+            self.quorum.committed(batch)
             return
         for offset, record in enumerate(records, batch.base):
             if isinstance(record, TopicRecord):

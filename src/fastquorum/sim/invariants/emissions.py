@@ -21,8 +21,19 @@ from fastquorum.wire.quorum import (
     VoteRequest,
     VoteResponse,
 )
+from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from fastquorum.wire.snapshot import FetchSnapshotRequest
 
-QUORUM_APIS: Final = frozenset((ApiKey.FETCH, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH))
+QUORUM_APIS: Final = frozenset(
+    (
+        ApiKey.FETCH,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.UPDATE_RAFT_VOTER,
+    )
+)
 
 LANE_CORRELATION_FIRST: Final = 0x4000_0000
 """The lane numbers its requests from here on."""
@@ -63,6 +74,10 @@ def request(node: GhostNode, durable: ElectionState | None, frame: bytes, *, fai
                 raise Violation("R1", f"announces its lead of {begin.leader_epoch} before it is durable", node.node_id)
         case EndQuorumEpochRequest():
             _claims(node, durable, message.topics[0].partitions[0].leader_epoch)
+        case FetchSnapshotRequest():
+            _claims(node, durable, message.topics[0].partitions[0].current_leader_epoch)
+        case UpdateRaftVoterRequest():
+            _claims(node, durable, message.current_leader_epoch)
     return Packet(frame, (api_key, version), message)
 
 
@@ -91,6 +106,8 @@ def response(
         case BeginQuorumEpochResponse() | EndQuorumEpochResponse():
             for topic in message.topics:
                 _answers(node, durable, topic.partitions[0].leader_epoch)
+        case UpdateRaftVoterResponse():
+            _answers(node, durable, message.current_leader.leader_epoch)
     return Packet(frame, None, message)
 
 

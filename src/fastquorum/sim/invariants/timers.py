@@ -12,6 +12,7 @@ from fastquorum.sim.network import Packet
 from fastquorum.sim.report import Violation
 from fastquorum.types import Epoch, Micros, NodeId
 from fastquorum.wire.quorum import EndQuorumEpochRequest, VoteResponse
+from fastquorum.wire.snapshot import FetchSnapshotRequest
 
 if TYPE_CHECKING:
     from fastquorum.sim.process import Process
@@ -62,6 +63,8 @@ def heard(process: "Process", number: int, packet: Packet) -> None:
         if partition.vote_granted:
             granting = process.heard.pre_votes.setdefault(partition.leader_epoch, {})
             granting[process.peer_of(number)] = None
+    elif isinstance(message, FetchSnapshotRequest):
+        process.lane.copies_snapshot(message.replica_id, process.now_us)
     elif isinstance(message, EndQuorumEpochRequest):
         process.heard.ended_epochs[message.topics[0].partitions[0].leader_epoch] = None
 

@@ -1,0 +1,75 @@
+"""What the committed log really says of the quorum itself, kept outside the nodes: its kraft.version and its voters."""
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from fastquorum.kernels import Kernels
+from fastquorum.node.control import control_records
+from fastquorum.sim.ghost import GhostBatch
+from fastquorum.sim.report import Violation
+from fastquorum.storage.checkpoint import CheckpointState, voter_set
+from fastquorum.types import NodeId, Offset, VoterSet
+from fastquorum.wire.control_messages import KRaftVersionRecord, VotersRecord
+
+if TYPE_CHECKING:
+    from fastquorum.sim.world import World
+
+
+class _Stand(NamedTuple):
+    """What was so behind an end of the committed log."""
+
+    end_offset: Offset
+    kraft_version: int
+    voters: VoterSet
+
+
+class Quorum:
+    """See the module."""
+
+    def __init__(self, world: "World", kernels: Kernels) -> None:
+        self._world = world
+        self._kernels = kernels
+        self._stands = [_Stand(0, world.swarm.kraft_version, VoterSet())]
+
+    @property
+    def kraft_version(self) -> int:
+        return self._stands[-1].kraft_version
+
+    def committed(self, batch: GhostBatch) -> None:
+        """Of control records."""
+        _, kraft_version, voters = self._stands[-1]
+        for offset, message in control_records(self._kernels, batch.data):
+            if isinstance(message, KRaftVersionRecord):
+                if message.kraft_version < kraft_version:
+                    raise Violation("S14", f"kraft.version falls from {kraft_version} at {offset}")
+                kraft_version = message.kraft_version
+            elif isinstance(message, VotersRecord):
+                voters = voter_set(message)
+                self._check_voters(voters, offset)
+        self._stands.append(_Stand(batch.end, kraft_version, voters))
+
+    def _check_voters(self, voters: VoterSet, offset: Offset) -> None:
+        """The simulated quorum's voters are always the same, wherever they say they are."""
+        keys = [process.build.member.key for process in self._world.processes[: self._world.swarm.voters]]
+        if [voter.key for voter in voters] != keys:
+            raise Violation("S14", f"the voters at {offset} are {[voter.key for voter in voters]}, not {keys}")
+
+    def was_raised(self, kraft_version: int) -> None:
+        """Somebody is told so: it is committed."""
+        if self.kraft_version < kraft_version:
+            raise Violation("S14", f"kraft.version {kraft_version} is acknowledged, and not committed")
+
+    def check_snapshot(self, node_id: NodeId, end_offset: Offset, state: CheckpointState) -> None:
+        """S24: a snapshot says what the committed log says at its end."""
+        number = bisect_right(self._stands, end_offset, key=lambda stand: stand.end_offset) - 1
+        _, kraft_version, voters = self._stands[number]
+        wanted = (kraft_version, voters if kraft_version and voters else state.voters)
+        if (state.kraft_version, state.voters) != wanted:
+            said = (state.kraft_version, state.voters)
+            raise Violation("S24", f"the snapshot at {end_offset} says {said} of the quorum, not {wanted}", node_id)
+
+    def check_node(self, node_id: NodeId, kraft_version: int, voters: VoterSet) -> None:
+        """C16: what a replica with all of the log goes by."""
+        _, wanted, committed = self._stands[-1]
+        if kraft_version != wanted or (wanted and committed and voters != committed):
+            raise Violation("C16", f"kraft.version {kraft_version} of {voters}, not {wanted} of {committed}", node_id)

@@ -1,0 +1,54 @@
+"""Somebody who has static voters given their directories: asks again and again for kraft.version 1, most of the time
+in vain, since not all voters were heard yet or the controller has changed."""
+
+from typing import TYPE_CHECKING, Final
+
+from fastquorum.sim.cluster.client import Client
+from fastquorum.sim.prng import Prng
+from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+if TYPE_CHECKING:
+    from fastquorum.sim.cluster.herd import Herd
+
+NODE_ID: Final = 2001
+UPGRADE: Final = 1
+
+
+class Upgrader(Client):
+    """See the module."""
+
+    def __init__(self, herd: "Herd", prng: Prng) -> None:
+        super().__init__(herd.world, NODE_ID, prng)
+        self._herd = herd
+        self.is_active = True
+
+    def start(self) -> None:
+        self.begin()
+        self._plan()
+
+    def _plan(self) -> None:
+        every_us = self._herd.session_us // 3
+        self.later(self._prng.heavy_tail(every_us, 8 * every_us), self._act)
+
+    def _act(self) -> None:
+        self._plan()
+        if not self.is_active or self.is_waiting:
+            return
+        validate_only = self._prng.randrange(4) == 0
+        update = UpdateFeaturesRequest.FeatureUpdateKey
+        request = UpdateFeaturesRequest(
+            feature_updates=[update(feature="kraft.version", max_version_level=1, upgrade_type=UPGRADE)],
+            validate_only=validate_only,
+        )
+        self.ask(request, 2, self._on_checked if validate_only else self._on_raised)
+
+    def _on_checked(self, answer: Message | None) -> None:
+        if isinstance(answer, UpdateFeaturesResponse) and answer.error_code == ErrorCode.NOT_CONTROLLER:
+            self.look_elsewhere()
+
+    def _on_raised(self, answer: Message | None) -> None:
+        self._on_checked(answer)
+        if isinstance(answer, UpdateFeaturesResponse) and answer.error_code == ErrorCode.NONE:
+            self._herd.metadata.quorum.was_raised(1)
+            self._herd.counts["kraft.version is raised"] = 1
