@@ -49,6 +49,7 @@ LISTS: Final[Mapping[tuple[int, str], str]] = MappingProxyType(
 )
 """What can be appended to and subtracted from, by whose it is and its name: with the default, separated by commas."""
 
+_TYPES: Final = frozenset(each.value for each in ResourceType if each is not ResourceType.UNKNOWN)
 _BROKER_ID: Final = re.compile(r"[0-9]{1,10}")
 
 
@@ -96,13 +97,17 @@ def _altered(
     responses: list[Any],
     told: Callable[..., Any],
 ) -> list[Message]:
-    """The records, and a response for each resource."""
+    """The records, and a response for each resource; one for all that is asked of a resource that is named twice."""
     asked = list(asked)
-    times = Counter((each.resource_type, each.resource_name) for each in asked)
+    times = Counter(_resource(each) for each in asked if not _may_repeat(each, change))
+    is_told = set[Resource]()
     has_much = _metrics_chars(asked) > VALUE_MAX
     records: list[Message] = []
     for each in asked:
-        resource = Resource(each.resource_type, each.resource_name)
+        resource = _resource(each)
+        if times[resource] > 1 and resource in is_told:
+            continue
+        is_told.add(resource)
         response = told(resource_type=resource.type, resource_name=resource.name, error_message=None)
         responses.append(response)
         try:
@@ -115,6 +120,17 @@ def _altered(
         except TopicFault as fault:
             response.error_code, response.error_message = fault.code, str(fault)
     return [*records, *_cleared(state, records)]
+
+
+def _resource(asked: Any) -> Resource:
+    return Resource(asked.resource_type, asked.resource_name)
+
+
+def _may_repeat(asked: Any, change: _Change) -> bool:
+    """Is each of several answered for itself: levels of loggers, which are in no record, and what there is none of?"""
+    if asked.resource_type == ResourceType.BROKER_LOGGER:
+        return change.wanted is _operated
+    return asked.resource_type not in _TYPES
 
 
 def _metrics_chars(asked: Iterable[Any]) -> int:
@@ -210,7 +226,7 @@ def _check_resource(state: ControllerState, resource: Resource) -> None:
         case ResourceType.BROKER_LOGGER:
             raise TopicFault(ErrorCode.INVALID_REQUEST, "Levels of loggers are changed one by one.")
         case _:
-            raise TopicFault(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource.type}")
+            raise TopicFault(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource.type}.")
 
 
 def _is_registered(state: ControllerState, node_id: int) -> bool:
