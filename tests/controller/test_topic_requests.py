@@ -1,14 +1,15 @@
-"""What one request names more than once. Kafka `ControllerApis`."""
+"""What one request may make at most, and what it names more than once. Kafka `ControllerApis`, `BoundedList`."""
 
 from typing import Any
 
 import pytest
 
+from fastquorum.controller.requests import refused
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, Uuid
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.topics import CreatePartitionsRequest, DeleteTopicsRequest
-from tests.controller.rig import TOPIC_ID, Controller, uuid
-from tests.controller.test_topics import ask, create, delete, three, topic
+from fastquorum.wire.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+from tests.controller.rig import TOPIC_ID, Controller, refusal, uuid
+from tests.controller.test_topics import Asked, ask, create, delete, three, topic
 
 INVALID = ErrorCode.INVALID_REQUEST
 
@@ -19,6 +20,60 @@ def told(results: list[Any]) -> list[tuple[str | None, int, str | None]]:
 
 def held(controller: Controller) -> list[str]:
     return sorted(controller.state.image.topics.ids)
+
+
+# --- how much ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_tried_only", [True, False])
+@pytest.mark.parametrize(
+    ("topics", "text"),
+    [
+        ([topic("a", 6_000), topic("b", 4_001)], "Excessively large number of partitions per request."),
+        ([topic("a", 10_000)], "Unable to perform excessively large batch operation."),
+        ([topic("a", 9_999, retention_ms="5")], "Unable to perform excessively large batch operation."),
+        ([topic("a", 9_998), topic("b", 1)], "Unable to perform excessively large batch operation."),
+    ],
+)
+def test_a_request_that_would_write_too_much_writes_nothing(
+    topics: list[Asked], text: str, is_tried_only: bool
+) -> None:
+    """A topic is one record, and each of its configurations and partitions one."""
+    controller = three()
+    before = len(controller.records)
+    request = CreateTopicsRequest(topics=topics, validate_only=is_tried_only)
+    with pytest.raises(Exception, match=text):
+        ask(controller, request)
+    assert refusal(lambda: ask(controller, request)) is ErrorCode.POLICY_VIOLATION
+    answer: Any = refused(request, 7, ErrorCode.POLICY_VIOLATION, text)
+    assert told(answer.topics) == [(each.name, ErrorCode.POLICY_VIOLATION, text) for each in topics]
+    assert len(controller.records) == before
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [
+        [topic("a", 9_999)],
+        [topic("a", 9_998, retention_ms="5")],
+        [topic("a", 9_999), topic("b", 1, replicas=9)],  # which cannot be, and so is no record
+        [topic("a", 9_999), topic("b", 5), topic("b", 5), topic(TOPIC_NAME, 5)],
+    ],
+)
+def test_what_fits_is_made(topics: list[Asked]) -> None:
+    controller = three()
+    before = len(controller.records)
+    create(controller, *topics)
+    assert len(controller.records) == before + 10_000
+    assert held(controller) == ["a"]
+
+
+@pytest.mark.parametrize(("count", "code"), [(10_001, 0), (10_002, ErrorCode.POLICY_VIOLATION)])
+def test_as_many_partitions_are_added_as_records_may_be_written(count: int, code: int) -> None:
+    controller = three()
+    controller.topic([1, 2])
+    request = CreatePartitionsRequest(topics=[grown("t", count)], validate_only=True)
+    assert [each.error_code for each in ask(controller, request, 3).results] == [code]
+    assert controller.written == []
 
 
 # --- more than once ---------------------------------------------------------------------------------------------------

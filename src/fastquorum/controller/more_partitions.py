@@ -8,7 +8,7 @@ from fastquorum.controller.decisions import Decision
 from fastquorum.controller.image.partition import partition_record
 from fastquorum.controller.placement import PlacementError, Random
 from fastquorum.controller.state import ControllerState
-from fastquorum.controller.topics import PARTITIONS_MAX
+from fastquorum.controller.topics import RECORDS_MAX
 from fastquorum.types import NodeId
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
@@ -30,7 +30,7 @@ def create_partitions(state: ControllerState, request: CreatePartitionsRequest, 
         if times[asked.name] > 1:
             continue
         try:
-            made = _create(state, asked, chance, PARTITIONS_MAX - len(records))
+            made = _create(state, asked, chance, RECORDS_MAX - len(records))
         except TopicFault as fault:
             answer.results.append(_Made(name=asked.name, error_code=fault.code, error_message=str(fault) or None))
             continue

@@ -24,6 +24,8 @@ from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse, De
 
 PARTITIONS_MAX: Final = 10_000
 """That one request may create."""
+RECORDS_MAX: Final = 10_000
+"""That one request may write: a topic's, those of its configurations, and one for each partition."""
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC: Final = 2
 _Asked = CreateTopicsRequest.CreatableTopic
@@ -38,7 +40,7 @@ def create_topics(state: ControllerState, request: CreateTopicsRequest, chance: 
     """CreateTopics: each topic is answered for itself, once; all that can be made are one batch.
 
     Raises:
-        Refused: POLICY_VIOLATION for more partitions than one request may create.
+        Refused: POLICY_VIOLATION for more partitions than one request may create, or more records than it may write.
     """
     times = Counter([each.name for each in request.topics])
     topics = [each for each in request.topics if times[each.name] == 1 and each.name != TOPIC_NAME]
@@ -54,6 +56,8 @@ def create_topics(state: ControllerState, request: CreateTopicsRequest, chance: 
             answer.topics.append(_not_created(asked.name, fault.code, str(fault)))
             continue
         records += made
+        if len(records) > RECORDS_MAX:
+            raise Refused(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
         answer.topics.append(result)
     for name, count in times.items():
         if count > 1:
