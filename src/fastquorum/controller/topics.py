@@ -105,13 +105,16 @@ class _Creation:
         self._level = state.level
         self._with_elr = state.image.features.is_elr_enabled
         self._homes = state.homes
+        self._effective = state.effective_configs
 
     def create(self, asked: _Asked) -> tuple[list[Message], _Created]:
         """Its records, and the answer. TopicFault."""
-        configs = _configs(asked)
+        configs = _checked_configs(asked)
         assignments = _assigned(self._state, asked) if asked.assignments else self._placed(asked)
         topic_id = new_topic_id(self._state, self._chance)
-        records: list[Message] = [TopicRecord(name=asked.name, topic_id=topic_id), *configs]
+        records: list[Message] = [TopicRecord(name=asked.name, topic_id=topic_id)]
+        for name, value in configs.items():
+            records.append(ConfigRecord(resource_type=_TOPIC, resource_name=asked.name, name=name, value=value))
         for number, replicas in enumerate(assignments):
             partition = self._homes.new_partition(replicas)
             records.append(partition_record(topic_id, number, partition, self._level, with_elr=self._with_elr))
@@ -121,10 +124,7 @@ class _Creation:
             error_message=None,
             num_partitions=len(assignments),
             replication_factor=len(assignments[0]),
-            configs=[
-                _Created.CreatableTopicConfigs(name=each.name, value=each.value, config_source=1)
-                for each in sorted(configs, key=lambda each: each.name)
-            ],
+            configs=self._effective.of(configs),
         )
         return records, result
 
@@ -144,22 +144,21 @@ class _Creation:
             raise TopicFault(ErrorCode.INVALID_REPLICATION_FACTOR, text) from error
 
 
-def _configs(asked: _Asked) -> list[ConfigRecord]:
+def _checked_configs(asked: _Asked) -> dict[str, str]:
+    """By name. TopicFault."""
     if not asked.configs:
-        return []
+        return {}
     without = [each.name for each in asked.configs if each.value is None]
     if without:
         raise TopicFault(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without)}")
-    records = []
     values = {each.name: each.value or "" for each in asked.configs}
     for name, value in values.items():
         fault = config_fault(name, value)
         if fault:
             raise TopicFault(ErrorCode.INVALID_CONFIG, fault)
-        records.append(ConfigRecord(resource_type=_TOPIC, resource_name=asked.name, name=name, value=value))
     if conflict := configs_conflict(values):
         raise TopicFault(ErrorCode.INVALID_CONFIG, conflict)
-    return records
+    return values
 
 
 def _assigned(state: ControllerState, asked: _Asked) -> list[tuple[NodeId, ...]]:
