@@ -149,7 +149,7 @@ def test_to_validate_writes_nothing() -> None:
         (
             topic(min_compaction_lag_ms="2", max_compaction_lag_ms="1"),
             ErrorCode.INVALID_CONFIG,
-            "min.compaction.lag.ms (2) is above max.compaction.lag.ms (1)",
+            "conflict topic config setting min.compaction.lag.ms (2) > max.compaction.lag.ms (1)",
         ),
         (chosen([1], replication_factor=1), ErrorCode.INVALID_REQUEST, "replication factor was not set to -1"),
         (chosen([1], num_partitions=1), ErrorCode.INVALID_REQUEST, "numPartitions was not set to -1"),

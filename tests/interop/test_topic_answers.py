@@ -122,6 +122,22 @@ def test_the_source_of_each_is_told(sides: Sides) -> None:
         set_everywhere(sides, ResourceType.BROKER, one, **dict.fromkeys(of_one))
 
 
+@pytest.mark.parametrize(
+    "configs",
+    [
+        {"remote_storage_enable": "true"},
+        {"remote_storage_enable": " True ", "cleanup_policy": "compact"},
+        {"remote_storage_enable": "true", "min_compaction_lag_ms": "9", "max_compaction_lag_ms": "8"},
+        {"remote_storage_enable": "false", "remote_log_delete_on_disable": "true"},
+        {"remote_log_copy_disable": "true", "local_retention_ms": "-1", "retention_ms": "5"},
+        {"local_retention_bytes": "99", "retention_bytes": "5"},
+        {"local_retention_bytes": "-1", "local_retention_ms": "-1"},
+    ],
+)
+def test_remote_logs_where_brokers_are_not_said_to_have_remote_storage(sides: Sides, configs: dict[str, str]) -> None:
+    alike(sides, tried(topic("remote", **configs)))
+
+
 # --- how much ---------------------------------------------------------------------------------------------------------
 
 

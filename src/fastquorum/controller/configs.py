@@ -17,6 +17,7 @@ from fastquorum.controller.decisions import Decision
 from fastquorum.controller.group_configs import group_config_fault
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.loggers import check_levels
+from fastquorum.controller.remote_storage import remote_storage_fault
 from fastquorum.controller.state import MIN_INSYNC_REPLICAS, ControllerState
 from fastquorum.controller.topic_configs import config_fault, configs_conflict
 from fastquorum.wire.cluster_records import ConfigRecord
@@ -155,7 +156,7 @@ def _of_one(state: ControllerState, resource: Resource, asked: Any, change: _Cha
             record = ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
             records.append(record)
     if resource.type == ResourceType.TOPIC:
-        _check_together({**present, **wanted})
+        _check_together(state, {**present, **wanted}, present)
     return records
 
 
@@ -265,9 +266,10 @@ def _fault(resource_type: int, name: str, value: str) -> tuple[ErrorCode, str]:
     return ErrorCode.NONE, ""
 
 
-def _check_together(values: Mapping[str, str | None]) -> None:
-    conflict = configs_conflict({name: value for name, value in values.items() if value is not None})
-    if conflict:
+def _check_together(state: ControllerState, wanted: Mapping[str, str | None], present: Mapping[str, str]) -> None:
+    values = {name: value for name, value in wanted.items() if value is not None}
+    is_there = state.settings.remote_storage
+    if conflict := configs_conflict(values) or remote_storage_fault(values, present, is_there=is_there):
         raise TopicFault(ErrorCode.INVALID_CONFIG, conflict)
 
 

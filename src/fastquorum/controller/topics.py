@@ -13,6 +13,7 @@ from fastquorum.controller.ids import random_id
 from fastquorum.controller.image.partition import partition_record
 from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.placement import PlacementError, Random
+from fastquorum.controller.remote_storage import remote_storage_fault
 from fastquorum.controller.state import ControllerState
 from fastquorum.controller.topic_configs import config_fault, configs_conflict
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, NodeId, Uuid
@@ -109,7 +110,7 @@ class _Creation:
 
     def create(self, asked: _Asked) -> tuple[list[Message], _Created]:
         """Its records, and the answer. TopicFault."""
-        configs = _checked_configs(asked)
+        configs = _checked_configs(self._state, asked)
         assignments = _assigned(self._state, asked) if asked.assignments else self._placed(asked)
         topic_id = new_topic_id(self._state, self._chance)
         records: list[Message] = [TopicRecord(name=asked.name, topic_id=topic_id)]
@@ -144,7 +145,7 @@ class _Creation:
             raise TopicFault(ErrorCode.INVALID_REPLICATION_FACTOR, text) from error
 
 
-def _checked_configs(asked: _Asked) -> dict[str, str]:
+def _checked_configs(state: ControllerState, asked: _Asked) -> dict[str, str]:
     """By name. TopicFault."""
     if not asked.configs:
         return {}
@@ -156,7 +157,8 @@ def _checked_configs(asked: _Asked) -> dict[str, str]:
         fault = config_fault(name, value)
         if fault:
             raise TopicFault(ErrorCode.INVALID_CONFIG, fault)
-    if conflict := configs_conflict(values):
+    is_there = state.settings.remote_storage
+    if conflict := configs_conflict(values) or remote_storage_fault(values, {}, is_there=is_there):
         raise TopicFault(ErrorCode.INVALID_CONFIG, conflict)
     return values
 
