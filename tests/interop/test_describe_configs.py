@@ -1,7 +1,7 @@
 """A controller of ours and one of Kafka's are told the same, and describe what was set alike: every type of resource,
 every source, every error."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pytest
@@ -88,8 +88,8 @@ def _plain(result: DescribeConfigsResponse.DescribeConfigsResult) -> Said:
     }
 
 
-def bring_in(side: Side, broker_id: int = BROKER) -> int:
-    """A broker that only its registration knows is unfenced; its epoch."""
+def bring_in(side: Side, broker_id: int = BROKER, directories: Sequence[Uuid] = ()) -> int:
+    """A broker that only its registration knows is unfenced, or still is; its epoch."""
     feature = BrokerRegistrationRequest.Feature
     registration = BrokerRegistrationRequest(
         broker_id=broker_id,
@@ -100,7 +100,7 @@ def bring_in(side: Side, broker_id: int = BROKER) -> int:
             feature(name=name, min_supported_version=low, max_supported_version=high)
             for name, (low, high) in SUPPORTED.items()
         ],
-        log_dirs=[Uuid(bytes((broker_id + 100,)) * 16)],
+        log_dirs=list(directories) or [Uuid(bytes((broker_id + 100,)) * 16)],
         rack=None,
     )
     registered = side.ask(registration, 4, BrokerRegistrationResponse)

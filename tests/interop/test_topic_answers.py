@@ -1,7 +1,7 @@
 """A controller of ours and one of Kafka's answer alike about topics: what a new one is told to have, what is named more
-than once, how much one request may make, whom nobody had to be elected for, and moves that are overridden."""
+than once, how much one request may make, and where nobody had to be elected."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pytest
@@ -15,16 +15,7 @@ from fastquorum.wire.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from fastquorum.wire.partitions import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
+from fastquorum.wire.partitions import ElectLeadersRequest, ElectLeadersResponse
 from fastquorum.wire.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -40,9 +31,8 @@ from .test_describe_configs import bring_in, set_everywhere
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
-BROKERS: Final = (11, 12, 13, 14, 15, 16)
+BROKERS: Final = (11, 12, 13)
 Topic = CreateTopicsRequest.CreatableTopic
-Epochs = dict[tuple[Side, int], int]
 Said = list[Any]
 
 
@@ -52,15 +42,12 @@ def sides(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Si
         yield started
 
 
-@pytest.fixture(scope="module")
-def epochs(sides: Sides) -> Epochs:
-    """Of the brokers of each."""
-    return {(side, broker): bring_in(side, broker) for side in sides for broker in BROKERS}
-
-
 @pytest.fixture(autouse=True)
-def brokers(epochs: Epochs) -> None:
-    """They are there in every test."""
+def brokers(sides: Sides) -> None:
+    """They are alive when a test begins."""
+    for side in sides:
+        for broker in BROKERS:
+            bring_in(side, broker)
 
 
 def alike(sides: Sides, ask: Callable[[Side], Said]) -> Said:
@@ -246,7 +233,7 @@ def test_a_resource_that_is_changed_more_than_once(sides: Sides) -> None:
     alike(sides, at_once)
 
 
-# --- elections and moves ----------------------------------------------------------------------------------------------
+# --- elections ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [0, 1])
@@ -258,86 +245,3 @@ def test_every_topic_is_told_though_nobody_had_to_be_elected(sides: Sides, kind:
         return sorted((each.topic, each.partition_result) for each in answer.replica_election_results)
 
     assert (f"led{kind}", []) in alike(sides, elect)
-
-
-class Mover:
-    """Moves the one partition of a topic that broker 11 leads."""
-
-    def __init__(self, side: Side, name: str, epochs: Epochs) -> None:
-        self._side, self._name, self._epochs = side, name, epochs
-        asked = Topic(
-            name=name,
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=[Topic.CreatableReplicaAssignment(partition_index=0, broker_ids=[11, 12, 13])],
-        )
-        (made,) = side.ask(CreateTopicsRequest(topics=[asked], timeout_ms=60_000), 7, CreateTopicsResponse).topics
-        self._topic_id = made.topic_id
-
-    def move(self, target: Sequence[int] | None) -> Said:
-        """Its error, and what moves afterwards."""
-        asked = AlterPartitionReassignmentsRequest.ReassignableTopic
-        partition = asked.ReassignablePartition(partition_index=0, replicas=None if target is None else list(target))
-        request = AlterPartitionReassignmentsRequest(
-            topics=[asked(name=self._name, partitions=[partition])], timeout_ms=60_000
-        )
-        told = self._side.ask(request, 0, AlterPartitionReassignmentsResponse).responses[0].partitions[0]
-        return [told.error_code, *self._moving()]
-
-    def join(self, *brokers: int) -> Said:
-        """These are in sync, the former replicas too; ISR and leader."""
-        data = AlterPartitionRequest.TopicData
-        epochs = [(leader, partition) for leader in range(5) for partition in range(20)]
-        for leader_epoch, partition_epoch in epochs:  # nobody tells a broker that is none
-            asked = data.PartitionData(
-                partition_index=0,
-                leader_epoch=leader_epoch,
-                partition_epoch=partition_epoch,
-                new_isr_with_epochs=[
-                    data.PartitionData.BrokerState(broker_id=each, broker_epoch=self._epochs[self._side, each])
-                    for each in (11, 12, 13, *brokers)
-                ],
-            )
-            request = AlterPartitionRequest(
-                broker_id=11,
-                broker_epoch=self._epochs[self._side, 11],
-                topics=[data(topic_id=self._topic_id, partitions=[asked])],
-            )
-            told = self._side.ask(request, 3, AlterPartitionResponse).topics[0].partitions[0]
-            if told.error_code in (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED):
-                return [told.isr, told.leader_id, *self._moving()]
-        raise AssertionError("no epoch was right")
-
-    def _moving(self) -> Said:
-        asked = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
-        request = ListPartitionReassignmentsRequest(
-            topics=[asked(name=self._name, partition_indexes=[0])], timeout_ms=60_000
-        )
-        topics = self._side.ask(request, 0, ListPartitionReassignmentsResponse).topics
-        return [(p.replicas, p.adding_replicas, p.removing_replicas) for each in topics for p in each.partitions]
-
-
-@pytest.mark.parametrize("is_in_sync", [False, True])
-@pytest.mark.parametrize(
-    "targets",
-    [
-        [(14, 15), (16, 12), None, (16,)],
-        [(14,), (14, 15), None, (16,)],
-        [(14, 12), (14, 11, 12), None, (16,)],
-        [(14, 15), (15, 14), (14, 15, 11), None, (16,)],
-        [(14, 15, 16), None, None],
-    ],
-)
-def test_moves_that_are_overridden_and_cancelled(
-    sides: Sides, epochs: Epochs, targets: list[tuple[int, ...] | None], is_in_sync: bool
-) -> None:
-    """The last target shows which replicas there were."""
-
-    def play(side: Side) -> Said:
-        mover = Mover(side, f"moved{is_in_sync}{abs(hash(str(targets)))}", epochs)
-        said = [mover.move(targets[0])]
-        if is_in_sync:
-            said.append(mover.join(14))
-        return said + [mover.move(target) for target in targets[1:]]
-
-    alike(sides, play)
