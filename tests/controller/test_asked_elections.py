@@ -74,6 +74,18 @@ def test_of_all_partitions_those_that_need_none_are_left_out() -> None:
     assert elect(controller, PREFERRED, None) == {("t", 0): (ErrorCode.NONE, None)}
 
 
+def test_of_all_topics_each_is_told_though_nobody_had_to_be_elected() -> None:
+    controller = three()
+    controller.topic([3, 1], name="u", topic_id=uuid(2))
+    for kind in (PREFERRED, UNCLEAN):
+        decision = elections.elect_leaders(
+            controller.state, ElectLeadersRequest(election_type=kind, topic_partitions=None)
+        )
+        assert isinstance(decision.answer, ElectLeadersResponse)
+        told = [(each.topic, each.partition_result) for each in decision.answer.replica_election_results]
+        assert told == [("t", []), ("u", [])]
+
+
 def test_anybody_alive_leads_what_nobody_leads() -> None:
     """C9: only because it was asked for."""
     controller = three()

@@ -50,9 +50,9 @@ def alter(
     decision = configs.incremental_alter_configs(controller.state, request, is_forwarded=is_forwarded)
     answer = controller.decide(decision)
     assert isinstance(answer, IncrementalAlterConfigsResponse)
-    assert [(each.resource_type, each.resource_name) for each in answer.responses] == [
+    assert {(each.resource_type, each.resource_name) for each in answer.responses} == {
         (each.resource_type, each.resource_name) for each in resources
-    ]
+    }
     return [(each.error_code, each.error_message) for each in answer.responses]
 
 
@@ -119,7 +119,7 @@ def test_values_that_a_topic_cannot_have_together_are_refused() -> None:
         ((code, text),) = alter(controller, of(TOPIC, "t", change))
         assert (code, controller.written) == (ErrorCode.INVALID_CONFIG, [])
         assert text is not None
-        assert "is above" in text
+        assert text.startswith("conflict topic config setting min.compaction.lag.ms")
     assert alter(controller, of(TOPIC, "t", (SET, most, "4"), (DELETE, least))) == OK
     only = [Replaced.AlterableConfig(name=least, value="6")]
     request = AlterConfigsRequest(resources=[Replaced(resource_type=TOPIC, resource_name="t", configs=only)])
@@ -221,7 +221,7 @@ def test_each_resource_is_answered_for_itself() -> None:
         (of(LOGGER, "1", (9, "x", "INFO")), ErrorCode.INVALID_REQUEST, "Operation 9"),
         (of(LOGGER, "2", (SET, "x", "INFO")), ErrorCode.INVALID_REQUEST, "this is node 1"),
         (of(LOGGER, "", (SET, "x", "INFO")), ErrorCode.INVALID_REQUEST, "must be an integer"),
-        (of(7, "x", (SET, "x", "5")), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 7"),
+        (of(7, "x", (SET, "x", "5")), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 7."),
         (of(GROUP, "", (SET, "share.isolation.level", "read_committed")), ErrorCode.INVALID_REQUEST, "Default group"),
         (of(GROUP, "g", (SET, "x", "5")), ErrorCode.INVALID_CONFIG, "Unknown group config name: x"),
         (
@@ -259,11 +259,17 @@ def test_of_a_resource_that_is_bad_in_part_nothing_is_changed() -> None:
     assert held(controller, TOPIC, "t") == {}
 
 
-def test_a_resource_that_is_named_twice_is_not_changed() -> None:
+def test_a_resource_that_is_named_more_than_once_is_answered_once_and_not_changed() -> None:
     controller = two()
-    told = alter(controller, of(TOPIC, "t", (SET, "segment.ms", "5")), of(TOPIC, "t", (SET, "segment.ms", "6")))
-    assert told == [(ErrorCode.INVALID_REQUEST, "Duplicate resource.")] * 2
+    told = alter(controller, *(of(TOPIC, "t", (SET, "segment.ms", each)) for each in "567"))
+    assert told == [(ErrorCode.INVALID_REQUEST, "Duplicate resource.")]
     assert controller.written == []
+
+
+def test_a_type_that_there_is_not_and_levels_of_loggers_are_answered_each_time() -> None:
+    controller = two()
+    told = alter(controller, of(3, "z"), of(3, "z"), of(LOGGER, "1"), of(LOGGER, "1"))
+    assert [code for code, _ in told] == [ErrorCode.UNSUPPORTED_VERSION] * 2 + [ErrorCode.NONE] * 2
 
 
 # --- groups and client metrics ----------------------------------------------------------------------------------------

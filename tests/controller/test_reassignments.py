@@ -128,25 +128,55 @@ def test_a_move_outlives_the_controller() -> None:
 # --- elsewhere --------------------------------------------------------------------------------------------------------
 
 
-def test_a_move_that_is_overridden_lets_go_what_was_not_in_sync_yet() -> None:
+def test_a_move_that_is_overridden_lets_go_of_all_that_it_was_adding_once_the_last_is_done() -> None:
+    """Until then they are replicas like those there were before, in sync or not."""
     controller = five(1, 2)
     move(controller, 3, 4)
     controller.alter([1, 2, 4])
     move(controller, 5, 2)
-    assert moving(controller) == ((5, 2, 1, 4), (5,), (1, 4))
+    assert moving(controller) == ((5, 2, 1, 3, 4), (5,), (1, 3, 4))
+    controller.alter([1, 2, 4, 5])
+    assert moving(controller) == ((5, 2), (), ())
+    assert controller.partition().isr == (2, 5)
+
+
+def test_taking_back_a_move_that_overrode_another_leaves_what_was_there_when_it_began() -> None:
+    controller = five(1, 2)
+    move(controller, 3, 4)
+    controller.alter([1, 2, 4])
+    move(controller, 5, 2)
     cancel(controller)
-    assert moving(controller) == ((2, 1, 4), (), ())
+    assert moving(controller) == ((2, 1, 3, 4), (), ())
+    assert controller.partition().isr == (1, 2, 4)
+    assert controller.partition().leader == 1
 
 
-def test_what_both_moves_add_is_still_being_added() -> None:
+def test_what_both_moves_add_is_being_added_by_the_first_alone() -> None:
     controller = five(1)
     move(controller, 2)
     move(controller, 2, 3)
-    assert moving(controller) == ((2, 3, 1), (2, 3), (1,))
-    controller.alter([1, 3])
-    assert moving(controller) == ((2, 3, 1), (2, 3), (1,))
+    assert moving(controller) == ((2, 3, 1), (3,), (1,))
+    cancel(controller)
+    assert moving(controller) == ((2, 1), (), ())
+
+
+def test_a_move_that_only_takes_another_order_of_what_is_added_goes_on_adding_it() -> None:
+    controller = five(1)
+    move(controller, 2, 3)
+    move(controller, 3, 2)
+    assert moving(controller) == ((3, 2, 1), (2, 3), (1,))
     cancel(controller)
     assert moving(controller) == ((1,), (), ())
+
+
+def test_a_move_back_to_where_it_was_is_done_at_once() -> None:
+    """Kafka goes on adding there what is to be removed, which nothing ends but taking it back."""
+    controller = five(1, 2)
+    move(controller, 3, 4)
+    controller.alter([1, 2, 3])
+    move(controller, 1, 2)
+    assert moving(controller) == ((1, 2), (), ())
+    assert controller.partition().isr == (1, 2)
 
 
 def test_to_ask_again_changes_nothing() -> None:
@@ -317,6 +347,7 @@ def test_on_the_way() -> None:
     """What was being added, in sync or not, and a target that takes some of it."""
     lost = (directory_of(1),) * 4
     partition = Partition((3, 4, 1, 2), lost, (1, 4), 1, 0, 0, removing=(1, 2), adding=(3, 4))
-    assert towards(partition, (3, 5)) == Moving((3, 5, 1, 2, 4), (3, 5), (1, 2, 4))
-    assert towards(partition, (1, 2)) == Moving((1, 2, 4), (), (4,))
+    assert towards(partition, (3, 5)) == Moving((3, 5, 1, 2, 4), (5,), (1, 2, 4))
+    assert towards(partition, (4, 3)) == Moving((4, 3, 1, 2), (3, 4), (1, 2))
+    assert towards(partition, (1, 2)) == Moving((1, 2, 3, 4), (), (3, 4))
     assert partition.leader != NO_NODE

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fastquorum.controller.image import EMPTY
-from fastquorum.controller.requests import decide, refused
+from fastquorum.controller.requests import decide
 from fastquorum.controller.topic_configs import TOPIC_CONFIGS, config_fault
 from fastquorum.types import ZERO_UUID
 from fastquorum.wire import Message
@@ -149,7 +149,7 @@ def test_to_validate_writes_nothing() -> None:
         (
             topic(min_compaction_lag_ms="2", max_compaction_lag_ms="1"),
             ErrorCode.INVALID_CONFIG,
-            "min.compaction.lag.ms (2) is above max.compaction.lag.ms (1)",
+            "conflict topic config setting min.compaction.lag.ms (2) > max.compaction.lag.ms (1)",
         ),
         (chosen([1], replication_factor=1), ErrorCode.INVALID_REQUEST, "replication factor was not set to -1"),
         (chosen([1], num_partitions=1), ErrorCode.INVALID_REQUEST, "numPartitions was not set to -1"),
@@ -197,16 +197,8 @@ def test_a_name_is_not_compared_with_all_there_are() -> None:
 def test_one_that_cannot_be_does_not_keep_the_others() -> None:
     controller = three()
     results = create(controller, topic("a"), topic("b", replicas=9), topic("c"), topic("d"), topic("d"))
-    assert [each.error_code for each in results] == [0, ErrorCode.INVALID_REPLICATION_FACTOR, 0, 42, 42]
+    assert [each.error_code for each in results] == [0, ErrorCode.INVALID_REPLICATION_FACTOR, 0, 42]
     assert sorted(controller.state.image.topics.ids) == ["a", "c"]
-
-
-def test_too_many_at_once() -> None:
-    controller = three()
-    request = CreateTopicsRequest(topics=[topic("a", 6_000), topic("b", 6_000)])
-    assert refusal(lambda: ask(controller, request)) is ErrorCode.POLICY_VIOLATION
-    told: Any = refused(request, 7, ErrorCode.POLICY_VIOLATION, "too many")
-    assert [(each.name, each.error_code) for each in told.topics] == [("a", 44), ("b", 44)]
 
 
 def test_with_eligible_leader_replicas_a_new_partition_has_none() -> None:
@@ -258,7 +250,7 @@ def test_topics_are_deleted_by_name_and_by_id() -> None:
     controller.topic([1, 2])
     controller.topic([2, 3], name="u", topic_id=uuid(2))
     gone = delete(controller, ("t", ZERO_UUID), (None, uuid(2)))
-    assert [(each.name, each.topic_id, each.error_code) for each in gone] == [("t", TOPIC_ID, 0), ("u", uuid(2), 0)]
+    assert [(each.name, each.topic_id, each.error_code) for each in gone] == [("u", uuid(2), 0), ("t", TOPIC_ID, 0)]
     assert not controller.state.image.topics.ids
     assert not controller.state.index.led(1)
 
@@ -267,24 +259,16 @@ def test_an_older_client_names_them() -> None:
     controller = three()
     controller.topic([1])
     answer = ask(controller, DeleteTopicsRequest(topic_names=["t", "u"]), 4)
-    codes = [each.error_code for each in answer.responses]
-    assert codes == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    codes = {each.name: each.error_code for each in answer.responses}
+    assert codes == {"t": 0, "u": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_what_cannot_be_deleted() -> None:
     controller = three()
     controller.topic([1])
     count = len(controller.records)
-    told = delete(
-        controller,
-        ("u", ZERO_UUID),
-        (None, uuid(5)),
-        ("t", TOPIC_ID),
-        (None, ZERO_UUID),
-        ("t", ZERO_UUID),
-        (None, TOPIC_ID),
-    )
-    assert [each.error_code for each in told] == [3, 100, 42, 42, 42, 42]
+    told = delete(controller, ("t", TOPIC_ID), (None, ZERO_UUID), (None, ZERO_UUID), (None, uuid(5)), ("u", ZERO_UUID))
+    assert [each.error_code for each in told] == [42, 42, 42, 100, 3]
     assert len(controller.records) == count
 
 

@@ -32,10 +32,6 @@ VALUES: Final = (
 )  # fmt: skip
 
 
-TIERED: Final = ("remote.storage.enable", "true")
-"""Kafka's controllers refuse it unless they are told that brokers have tiered storage. Ours leave it to the brokers."""
-
-
 @pytest.fixture(scope="module")
 def sides(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
     with both(kafka, tmp_path_factory.mktemp("values")) as started:
@@ -56,10 +52,8 @@ def judged(side: Side, kind: int, resource_name: str, name: str, value: str) -> 
 
 @pytest.mark.parametrize("name", sorted(TOPIC_CONFIGS))
 def test_of_a_topic(sides: Sides, name: str) -> None:
-    values = [each for each in VALUES if (name, each.lower()) != TIERED]
-    theirs, ours = sides.ask(
-        lambda side: {each: judged(side, ResourceType.TOPIC, "plain", name, each) for each in values}
-    )
+    kind = ResourceType.TOPIC
+    theirs, ours = sides.ask(lambda side: {each: judged(side, kind, "plain", name, each) for each in VALUES})
     assert ours == theirs
 
 

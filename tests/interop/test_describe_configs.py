@@ -1,7 +1,7 @@
 """A controller of ours and one of Kafka's are told the same, and describe what was set alike: every type of resource,
 every source, every error."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pytest
@@ -88,19 +88,19 @@ def _plain(result: DescribeConfigsResponse.DescribeConfigsResult) -> Said:
     }
 
 
-def make_topics(side: Side) -> None:
-    """A broker that only its registration knows is unfenced, and gets them."""
+def bring_in(side: Side, broker_id: int = BROKER, directories: Sequence[Uuid] = ()) -> int:
+    """A broker that only its registration knows is unfenced, or still is; its epoch."""
     feature = BrokerRegistrationRequest.Feature
     registration = BrokerRegistrationRequest(
-        broker_id=BROKER,
+        broker_id=broker_id,
         cluster_id=CLUSTER_ID,
-        incarnation_id=Uuid(b"i" * 16),
+        incarnation_id=Uuid(bytes((broker_id,)) * 16),
         listeners=[BrokerRegistrationRequest.Listener(name="PLAINTEXT", host="nowhere", port=9)],
         features=[
             feature(name=name, min_supported_version=low, max_supported_version=high)
             for name, (low, high) in SUPPORTED.items()
         ],
-        log_dirs=[Uuid(b"d" * 16)],
+        log_dirs=list(directories) or [Uuid(bytes((broker_id + 100,)) * 16)],
         rack=None,
     )
     registered = side.ask(registration, 4, BrokerRegistrationResponse)
@@ -108,11 +108,17 @@ def make_topics(side: Side) -> None:
 
     def is_unfenced() -> bool:
         beat = BrokerHeartbeatRequest(
-            broker_id=BROKER, broker_epoch=registered.broker_epoch, current_metadata_offset=2**40
+            broker_id=broker_id, broker_epoch=registered.broker_epoch, current_metadata_offset=2**40
         )
         return not side.ask(beat, 1, BrokerHeartbeatResponse).is_fenced
 
     wait_for("the broker to be unfenced", is_unfenced)
+    return int(registered.broker_epoch)
+
+
+def make_topics(side: Side) -> None:
+    """On one broker."""
+    bring_in(side)
     topic = CreateTopicsRequest.CreatableTopic
     config = topic.CreatableTopicConfig
     topics = [

@@ -73,6 +73,8 @@ class OpenOptions(QuorumOptions, total=False):
     min_insync_replicas: int | None
     unclean_leader_election: bool | str | None
     """Of a controller: what holds for topics that have no configuration of that name; 1 and False."""
+    remote_storage: bool | str | None
+    """Of a controller: brokers have remote storage, so that topics may keep their logs there; False."""
     topic: str | None
     """The topic that Kafka clients see a user log as; "quorum" by default."""
     kernels: Literal["native", "pure"] | None

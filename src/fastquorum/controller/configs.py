@@ -17,6 +17,7 @@ from fastquorum.controller.decisions import Decision
 from fastquorum.controller.group_configs import group_config_fault
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.loggers import check_levels
+from fastquorum.controller.remote_storage import remote_storage_fault
 from fastquorum.controller.state import MIN_INSYNC_REPLICAS, ControllerState
 from fastquorum.controller.topic_configs import config_fault, configs_conflict
 from fastquorum.wire.cluster_records import ConfigRecord
@@ -49,6 +50,7 @@ LISTS: Final[Mapping[tuple[int, str], str]] = MappingProxyType(
 )
 """What can be appended to and subtracted from, by whose it is and its name: with the default, separated by commas."""
 
+_TYPES: Final = frozenset(each.value for each in ResourceType if each is not ResourceType.UNKNOWN)
 _BROKER_ID: Final = re.compile(r"[0-9]{1,10}")
 
 
@@ -96,13 +98,17 @@ def _altered(
     responses: list[Any],
     told: Callable[..., Any],
 ) -> list[Message]:
-    """The records, and a response for each resource."""
+    """The records, and a response for each resource; one for all that is asked of a resource that is named twice."""
     asked = list(asked)
-    times = Counter((each.resource_type, each.resource_name) for each in asked)
+    times = Counter(_resource(each) for each in asked if not _may_repeat(each, change))
+    is_told = set[Resource]()
     has_much = _metrics_chars(asked) > VALUE_MAX
     records: list[Message] = []
     for each in asked:
-        resource = Resource(each.resource_type, each.resource_name)
+        resource = _resource(each)
+        if times[resource] > 1 and resource in is_told:
+            continue
+        is_told.add(resource)
         response = told(resource_type=resource.type, resource_name=resource.name, error_message=None)
         responses.append(response)
         try:
@@ -115,6 +121,17 @@ def _altered(
         except TopicFault as fault:
             response.error_code, response.error_message = fault.code, str(fault)
     return [*records, *_cleared(state, records)]
+
+
+def _resource(asked: Any) -> Resource:
+    return Resource(asked.resource_type, asked.resource_name)
+
+
+def _may_repeat(asked: Any, change: _Change) -> bool:
+    """Is each of several answered for itself: levels of loggers, which are in no record, and what there is none of?"""
+    if asked.resource_type == ResourceType.BROKER_LOGGER:
+        return change.wanted is _operated
+    return asked.resource_type not in _TYPES
 
 
 def _metrics_chars(asked: Iterable[Any]) -> int:
@@ -139,7 +156,7 @@ def _of_one(state: ControllerState, resource: Resource, asked: Any, change: _Cha
             record = ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
             records.append(record)
     if resource.type == ResourceType.TOPIC:
-        _check_together({**present, **wanted})
+        _check_together(state, {**present, **wanted}, present)
     return records
 
 
@@ -210,7 +227,7 @@ def _check_resource(state: ControllerState, resource: Resource) -> None:
         case ResourceType.BROKER_LOGGER:
             raise TopicFault(ErrorCode.INVALID_REQUEST, "Levels of loggers are changed one by one.")
         case _:
-            raise TopicFault(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource.type}")
+            raise TopicFault(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource.type}.")
 
 
 def _is_registered(state: ControllerState, node_id: int) -> bool:
@@ -249,9 +266,10 @@ def _fault(resource_type: int, name: str, value: str) -> tuple[ErrorCode, str]:
     return ErrorCode.NONE, ""
 
 
-def _check_together(values: Mapping[str, str | None]) -> None:
-    conflict = configs_conflict({name: value for name, value in values.items() if value is not None})
-    if conflict:
+def _check_together(state: ControllerState, wanted: Mapping[str, str | None], present: Mapping[str, str]) -> None:
+    values = {name: value for name, value in wanted.items() if value is not None}
+    is_there = state.settings.remote_storage
+    if conflict := configs_conflict(values) or remote_storage_fault(values, present, is_there=is_there):
         raise TopicFault(ErrorCode.INVALID_CONFIG, conflict)
 
 

@@ -28,7 +28,6 @@ Entry = Described.DescribeConfigsResourceResult
 _TYPES: Final = frozenset(each.value for each in ResourceType if each is not ResourceType.UNKNOWN)
 LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 """Of a topic."""
-_IN_MS: Final = (("minutes", 60_000), ("hours", 3_600_000))
 
 
 def described(image: Image, started: Started, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -123,7 +122,7 @@ class _Describing:
         known = definitions.get(name, Definition(ConfigType.UNKNOWN))
         is_hidden = is_secret(known.type)
         synonyms = self._node.synonyms(known.synonyms[0]) if known.synonyms else self._fixed(name, known, own)
-        value = self._inherited_value(known)
+        value = self._node.of_topics(known)
         if name in values:
             value = known.told(values[name])
             synonyms = [Synonym(name, value, own), *synonyms]
@@ -134,15 +133,6 @@ class _Describing:
         return (
             [Synonym(name, known.default, Source.DEFAULT)] if own is Source.GROUP and known.default is not None else []
         )
-
-    def _inherited_value(self, known: Definition) -> str | None:
-        for name in known.synonyms:
-            value = self._node.value(name)
-            if value is not None:
-                unit_ms = next((ms for unit, ms in _IN_MS if name.endswith(f".{unit}")), 1)
-                value = str(int(value) * unit_ms) if unit_ms > 1 else value
-                return "-1" if known.synonyms[0] == "log.retention.ms" and value.startswith("-") else value
-        return known.default
 
     # --- nodes and subscriptions --------------------------------------------------------------------------------------
 

@@ -30,7 +30,8 @@ _TEXTS: Final = {
 
 
 def elect_leaders(state: ControllerState, request: ElectLeadersRequest) -> Decision:
-    """ElectLeaders: each partition is answered for itself; of all (null), those that lack no election are left out.
+    """ElectLeaders: each partition is answered for itself; of all (null), those that lack no election are left out,
+    but not their topics.
 
     Raises:
         Refused: INVALID_REQUEST for another kind of election.
@@ -47,8 +48,7 @@ def elect_leaders(state: ControllerState, request: ElectLeadersRequest) -> Decis
                 for number, partition in topic.partitions.items()
             ]
             needed = [each for each in told if each.error_code != ErrorCode.ELECTION_NOT_NEEDED]
-            if needed:
-                answer.replica_election_results.append(_Results(topic=topic.name, partition_result=needed))
+            answer.replica_election_results.append(_Results(topic=topic.name, partition_result=needed))
     else:
         for asked in request.topic_partitions:
             results = _Results(topic=asked.topic)

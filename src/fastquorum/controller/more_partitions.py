@@ -8,7 +8,7 @@ from fastquorum.controller.decisions import Decision
 from fastquorum.controller.image.partition import partition_record
 from fastquorum.controller.placement import PlacementError, Random
 from fastquorum.controller.state import ControllerState
-from fastquorum.controller.topics import PARTITIONS_MAX
+from fastquorum.controller.topics import RECORDS_MAX
 from fastquorum.types import NodeId
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
@@ -19,16 +19,20 @@ _Made = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
 def create_partitions(state: ControllerState, request: CreatePartitionsRequest, chance: Random) -> Decision:
-    """CreatePartitions: each topic is answered for itself; all that can be made are one batch."""
-    named = Counter(each.name for each in request.topics)
-    answer, records = CreatePartitionsResponse(), list[Message]()
+    """CreatePartitions: each topic is answered for itself, once; all that can be made are one batch."""
+    times = Counter(each.name for each in request.topics)
+    twice = [name for name, count in times.items() if count > 1]
+    told = [
+        _Made(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name.") for name in twice
+    ]
+    answer, records = CreatePartitionsResponse(results=told), list[Message]()
     for asked in request.topics:
+        if times[asked.name] > 1:
+            continue
         try:
-            if named[asked.name] > 1:
-                raise TopicFault(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            made = _create(state, asked, chance, PARTITIONS_MAX - len(records))
+            made = _create(state, asked, chance, RECORDS_MAX - len(records))
         except TopicFault as fault:
-            answer.results.append(_Made(name=asked.name, error_code=fault.code, error_message=str(fault)))
+            answer.results.append(_Made(name=asked.name, error_code=fault.code, error_message=str(fault) or None))
             continue
         records += made
         answer.results.append(_Made(name=asked.name))
@@ -38,8 +42,7 @@ def create_partitions(state: ControllerState, request: CreatePartitionsRequest, 
 def _create(state: ControllerState, asked: _Asked, chance: Random, most: int) -> list[Message]:
     topic = state.image.topics.named(asked.name)
     if topic is None:
-        text = "This server does not host this topic-partition."
-        raise TopicFault(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        raise TopicFault(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
     present = len(topic.partitions)
     if asked.count == present:
         raise TopicFault(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")

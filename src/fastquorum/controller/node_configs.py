@@ -57,6 +57,7 @@ _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {name: names for names in _ALIKE for name in names}
     | {"log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")}
 )
+_IN_MS: Final = (("minutes", 60_000), ("hours", 3_600_000))
 _CHECKS: Final = {known.synonyms[0]: known.check for known in TOPIC_CONFIGS.values() if known.synonyms}
 
 
@@ -119,6 +120,16 @@ class NodeConfigs:
         known = self._definitions.get(name)
         return found if known is None or found is None else known.told(found)
 
+    def of_topics(self, known: Definition) -> str | None:
+        """What topics have, or groups, that nothing was set for."""
+        for name in known.synonyms:
+            value = self.value(name)
+            if value is not None:
+                unit_ms = milliseconds_in(name)
+                value = str(int(value) * unit_ms) if unit_ms > 1 else value
+                return "-1" if known.synonyms[0] == "log.retention.ms" and value.startswith("-") else value
+        return known.default
+
     def synonyms(self, name: str) -> list[Synonym]:
         """All that was said about it, by every name that it has, what decides first; none before it is said by this
         name."""
@@ -138,6 +149,11 @@ class NodeConfigs:
             is_static = (name in self._definitions or name in INTERNAL_CONFIGS) and name not in DYNAMIC_CONFIGS
             if not is_static and name not in _BY_LISTENER_ONLY and _is_valid(name, text):
                 yield name, text
+
+
+def milliseconds_in(name: str) -> int:
+    """In what such a configuration of a node counts, where topics count in milliseconds; else 1."""
+    return next((ms for unit, ms in _IN_MS if name.endswith(f".{unit}")), 1)
 
 
 def is_secret(kind: ConfigType) -> bool:

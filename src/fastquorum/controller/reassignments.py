@@ -81,19 +81,14 @@ class Moving(NamedTuple):
 def towards(partition: Partition, target: Nodes) -> Moving:
     """On the way to the target.
 
-    Where a former reassignment is overridden, what it was adding and is not wanted any more goes at once, unless it
-    came in sync: then committed records may be nowhere else. What both add is still being added.
+    A reassignment that overrides another begins where that has come: what it has added is there, in sync or not, and
+    stays if this one is cancelled. Where nothing is added that is not there yet, what the other was adding, and is
+    wanted still, is waited for. (Kafka leaves adding and removing as they were where there would be nothing in them, so
+    that a replica that is back in the target is removed all the same, or one is waited for that is to go.)
     """
-    original = _original(partition)
-    holders = {*original, *partition.isr, *partition.elr}
-    removing = tuple(sorted(each for each in partition.replicas if each in holders and each not in target))
-    adding = tuple(sorted(each for each in target if each not in original))
-    return Moving((*target, *removing), adding, removing)
-
-
-def _original(partition: Partition) -> Nodes:
-    """The replicas from before the reassignment that is under way."""
-    return tuple(each for each in partition.replicas if each not in partition.adding)
+    removing = tuple(sorted(each for each in partition.replicas if each not in target))
+    adding = tuple(sorted(each for each in target if each not in partition.replicas))
+    return Moving((*target, *removing), adding or tuple(each for each in partition.adding if each in target), removing)
 
 
 def _begun(state: ControllerState, key: PartitionKey, target: Iterable[int], may_resize: bool) -> PartitionChange:
@@ -114,7 +109,8 @@ def _cancelled(state: ControllerState, topic: Topic, key: PartitionKey) -> Parti
     before = change.before
     if not before.is_reassigning:
         raise TopicFault(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
-    change.replicas, change.adding, change.removing = _original(before), (), ()
+    change.replicas = tuple(each for each in before.replicas if each not in before.adding)
+    change.adding, change.removing = (), ()
     change.isr = tuple(each for each in before.isr if each not in before.adding)
     change.unclean_replicas = before.adding  # they hold no replica any more, so they cannot be eligible either
     if not change.replicas:

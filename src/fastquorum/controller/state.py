@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from immutables import Map
+
 from fastquorum.controller.alike import AlikeNames
 from fastquorum.controller.broker_info import is_legacy
 from fastquorum.controller.config_checks import is_whole, trimmed
+from fastquorum.controller.effective_configs import EffectiveConfigs
 from fastquorum.controller.heartbeats import Heartbeats
 from fastquorum.controller.homes import Homes, default_directory
 from fastquorum.controller.image import Image
@@ -38,6 +41,7 @@ MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 _DEFAULTS: Final = Resource(ResourceType.BROKER, "")
 """Every broker's."""
+_NOTHING: Final[Map[str, str]] = Map()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +62,21 @@ class ControllerSettings:
     """`unclean.leader.election.interval.ms`: how often leaders are looked for where nobody leads."""
     leader_imbalance_per_run_max: int = 1000
     """Elections that one look for imbalanced or leaderless partitions makes at most."""
+    remote_storage: bool = False
+    """`remote.log.storage.system.enable`: brokers have remote storage, so that topics may use it."""
     older_brokers: bool = False
     """Brokers may speak as KIP-343 and KIP-380 have it."""
+
+    @property
+    def of_topics(self) -> dict[str, str]:
+        """What holds for topics that have no configuration of that name, by Kafka's names, where it is not Kafka's
+        default."""
+        told = {}
+        if self.min_insync_replicas != 1:
+            told[MIN_INSYNC_REPLICAS] = str(self.min_insync_replicas)
+        if self.unclean_leader_election:
+            told[UNCLEAN_LEADER_ELECTION] = "true"
+        return told
 
 
 class _Terms(NamedTuple):
@@ -121,6 +138,7 @@ class ControllerState:
                 self.heartbeats.exempt(broker.id)
         self._own: Final = Resource(ResourceType.BROKER, str(node_id))
         self._homes = Homes(image.brokers)
+        self._effective: EffectiveConfigs | None = None
         self._terms: _Terms | None = None
         """Those that were asked for last: many partitions of one topic change together."""
 
@@ -191,6 +209,16 @@ class ControllerState:
         if self._homes.brokers is not self.image.brokers:
             self._homes = Homes(self.image.brokers)
         return self._homes
+
+    @property
+    def effective_configs(self) -> EffectiveConfigs:
+        """Of topics that are made now."""
+        configs = self.image.configs
+        own, everybodys = configs.get(self._own, _NOTHING), configs.get(_DEFAULTS, _NOTHING)
+        known = self._effective
+        if known is None or known.own is not own or known.everybodys is not everybodys:
+            known = self._effective = EffectiveConfigs(own, everybodys, self.settings.of_topics)
+        return known
 
     def is_exempt(self, broker: Broker) -> bool:
         """It counts as active, whether it beats or not."""

@@ -88,4 +88,5 @@ def configs_conflict(values: Mapping[str, str]) -> str:
     least, most = values.get(MIN_COMPACTION_LAG, "0"), values.get(MAX_COMPACTION_LAG, str(LONG_MAX))
     if not (is_whole(least) and is_whole(most)) or int(trimmed(least)) <= int(trimmed(most)):
         return ""  # what is no number was written by somebody else
-    return f"{MIN_COMPACTION_LAG} ({least}) is above {MAX_COMPACTION_LAG} ({most})"
+    lags = f"{MIN_COMPACTION_LAG} ({int(trimmed(least))}) > {MAX_COMPACTION_LAG} ({int(trimmed(most))})"
+    return f"conflict topic config setting {lags}"

@@ -5,7 +5,7 @@ What a client is told is said in Kafka's words: its tools print them, and their 
 
 import re
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
 
 from fastquorum.controller.assignments import TopicFault, check_assignment
 from fastquorum.controller.decisions import Decision, Refused
@@ -13,6 +13,7 @@ from fastquorum.controller.ids import random_id
 from fastquorum.controller.image.partition import partition_record
 from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.placement import PlacementError, Random
+from fastquorum.controller.remote_storage import remote_storage_fault
 from fastquorum.controller.state import ControllerState
 from fastquorum.controller.topic_configs import config_fault, configs_conflict
 from fastquorum.types import TOPIC_NAME, ZERO_UUID, NodeId, Uuid
@@ -24,6 +25,8 @@ from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse, De
 
 PARTITIONS_MAX: Final = 10_000
 """That one request may create."""
+RECORDS_MAX: Final = 10_000
+"""That one request may write: a topic's, those of its configurations, and one for each partition."""
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC: Final = 2
 _Asked = CreateTopicsRequest.CreatableTopic
@@ -35,28 +38,39 @@ _Deleted = DeleteTopicsResponse.DeletableTopicResult
 
 
 def create_topics(state: ControllerState, request: CreateTopicsRequest, chance: Random) -> Decision:
-    """CreateTopics: each topic is answered for itself; all that can be made are one batch.
+    """CreateTopics: each topic is answered for itself, once; all that can be made are one batch.
 
     Raises:
-        Refused: POLICY_VIOLATION for more partitions than one request may create.
+        Refused: POLICY_VIOLATION for more partitions than one request may create, or more records than it may write.
     """
-    if sum(_partition_count(state, each) for each in request.topics) > PARTITIONS_MAX:
+    times = Counter([each.name for each in request.topics])
+    topics = [each for each in request.topics if times[each.name] == 1 and each.name != TOPIC_NAME]
+    if sum(_partition_count(state, each) for each in topics) > PARTITIONS_MAX:
         raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-    named = Counter([each.name for each in request.topics])
     creation = _Creation(state, chance)
     answer, records = CreateTopicsResponse(), list[Message]()
-    for asked in request.topics:
+    for asked in topics:
         try:
-            if named[asked.name] > 1:
-                raise TopicFault(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             _check_name(state, asked.name)
             made, result = creation.create(asked)
         except TopicFault as fault:
-            answer.topics.append(_Created(name=asked.name, error_code=fault.code, error_message=str(fault)))
+            answer.topics.append(_not_created(asked.name, fault.code, str(fault)))
             continue
         records += made
+        if len(records) > RECORDS_MAX:
+            raise Refused(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
         answer.topics.append(result)
+    for name, count in times.items():
+        if count > 1:
+            answer.topics.append(_not_created(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+        elif name == TOPIC_NAME:
+            text = f"Creation of internal topic {name} is prohibited."
+            answer.topics.append(_not_created(name, ErrorCode.INVALID_REQUEST, text))
     return Decision(answer, [] if request.validate_only else records)
+
+
+def _not_created(name: str, code: ErrorCode, text: str) -> _Created:
+    return _Created(name=name, error_code=code, error_message=text)
 
 
 def _partition_count(state: ControllerState, asked: _Asked) -> int:
@@ -76,8 +90,6 @@ def _check_name(state: ControllerState, name: str) -> None:
             f"Topic name is invalid: '{name}' is longer than 249 characters or contains one or more characters other "
             "than ASCII alphanumerics, '.', '_' and '-'",
         )
-    if name == TOPIC_NAME:
-        raise TopicFault(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     if state.image.topics.named(name) is not None:
         raise TopicFault(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     other = state.alike.taken(name)
@@ -94,13 +106,16 @@ class _Creation:
         self._level = state.level
         self._with_elr = state.image.features.is_elr_enabled
         self._homes = state.homes
+        self._effective = state.effective_configs
 
     def create(self, asked: _Asked) -> tuple[list[Message], _Created]:
         """Its records, and the answer. TopicFault."""
-        configs = _configs(asked)
+        configs = _checked_configs(self._state, asked)
         assignments = _assigned(self._state, asked) if asked.assignments else self._placed(asked)
         topic_id = new_topic_id(self._state, self._chance)
-        records: list[Message] = [TopicRecord(name=asked.name, topic_id=topic_id), *configs]
+        records: list[Message] = [TopicRecord(name=asked.name, topic_id=topic_id)]
+        for name, value in configs.items():
+            records.append(ConfigRecord(resource_type=_TOPIC, resource_name=asked.name, name=name, value=value))
         for number, replicas in enumerate(assignments):
             partition = self._homes.new_partition(replicas)
             records.append(partition_record(topic_id, number, partition, self._level, with_elr=self._with_elr))
@@ -110,10 +125,7 @@ class _Creation:
             error_message=None,
             num_partitions=len(assignments),
             replication_factor=len(assignments[0]),
-            configs=[
-                _Created.CreatableTopicConfigs(name=each.name, value=each.value, config_source=1)
-                for each in sorted(configs, key=lambda each: each.name)
-            ],
+            configs=self._effective.of(configs),
         )
         return records, result
 
@@ -133,22 +145,22 @@ class _Creation:
             raise TopicFault(ErrorCode.INVALID_REPLICATION_FACTOR, text) from error
 
 
-def _configs(asked: _Asked) -> list[ConfigRecord]:
+def _checked_configs(state: ControllerState, asked: _Asked) -> dict[str, str]:
+    """By name. TopicFault."""
     if not asked.configs:
-        return []
+        return {}
     without = [each.name for each in asked.configs if each.value is None]
     if without:
         raise TopicFault(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without)}")
-    records = []
     values = {each.name: each.value or "" for each in asked.configs}
     for name, value in values.items():
         fault = config_fault(name, value)
         if fault:
             raise TopicFault(ErrorCode.INVALID_CONFIG, fault)
-        records.append(ConfigRecord(resource_type=_TOPIC, resource_name=asked.name, name=name, value=value))
-    if conflict := configs_conflict(values):
+    is_there = state.settings.remote_storage
+    if conflict := configs_conflict(values) or remote_storage_fault(values, {}, is_there=is_there):
         raise TopicFault(ErrorCode.INVALID_CONFIG, conflict)
-    return records
+    return values
 
 
 def _assigned(state: ControllerState, asked: _Asked) -> list[tuple[NodeId, ...]]:
@@ -184,47 +196,49 @@ def new_topic_id(state: ControllerState, chance: Random) -> Uuid:
 # --- deleting ---------------------------------------------------------------------------------------------------------
 
 
-class _Named(NamedTuple):
-    """How a topic was asked for."""
-
-    name: str | None
-    id: Uuid
-
-
 def delete_topics(state: ControllerState, request: DeleteTopicsRequest, version: int) -> Decision:
-    """DeleteTopics: each topic is answered for itself."""
-    asked = [_Named(each.name, each.topic_id) for each in request.topics]
-    if version < 6:
-        asked = [_Named(name, ZERO_UUID) for name in request.topic_names]
-    found = [_find(state, each) for each in asked]
-    times = Counter(each.id for each in found if isinstance(each, Topic))
-    answer, records = DeleteTopicsResponse(), list[Message]()
-    for each, topic in zip(asked, found, strict=True):
-        if isinstance(topic, TopicFault):
-            answer.responses.append(
-                _Deleted(name=each.name, topic_id=each.id, error_code=topic.code, error_message=str(topic))
-            )
-        elif times[topic.id] > 1:
-            text = "The provided topic is named more than once."
-            answer.responses.append(
-                _Deleted(name=topic.name, topic_id=topic.id, error_code=ErrorCode.INVALID_REQUEST, error_message=text)
-            )
+    """DeleteTopics: each topic is answered for itself. What is named more than once is answered once, and stays."""
+    topics, responses = state.image.topics, list[_Deleted]()
+    names = Counter(request.topic_names if version < 6 else [])
+    ids = Counter[Uuid]()
+    for each in request.topics if version >= 6 else ():
+        if each.name is not None and each.topic_id != ZERO_UUID:
+            text = "You may not specify both topic name and topic id."
+            responses.append(_not_deleted(each.name, each.topic_id, ErrorCode.INVALID_REQUEST, text))
+        elif each.name is not None:
+            names[each.name] += 1
+        elif each.topic_id != ZERO_UUID:
+            ids[each.topic_id] += 1
         else:
-            records.append(RemoveTopicRecord(topic_id=topic.id))
-            answer.responses.append(_Deleted(name=topic.name, topic_id=topic.id))
-    return Decision(answer, records)
+            text = "Neither topic name nor id were specified."
+            responses.append(_not_deleted(None, ZERO_UUID, ErrorCode.INVALID_REQUEST, text))
+    found: dict[Uuid, Topic] = {}
+    for topic_id, count in ids.items():
+        topic = topics.by_id.get(topic_id)
+        if count > 1:
+            responses.append(_not_deleted(None, topic_id, ErrorCode.INVALID_REQUEST, "Duplicate topic id."))
+        elif topic is None:
+            text = "This server does not host this topic ID."
+            responses.append(_not_deleted(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID, text))
+        else:
+            found[topic_id] = topic
+    for name, count in names.items():
+        topic = topics.named(name)
+        if count > 1:
+            responses.append(_not_deleted(name, ZERO_UUID, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+        elif topic is None:
+            text = "This server does not host this topic-partition."
+            responses.append(_not_deleted(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text))
+        elif topic.id in ids:
+            found.pop(topic.id, None)
+            text = "The provided topic name maps to an ID that was already supplied."
+            responses.append(_not_deleted(name, topic.id, ErrorCode.INVALID_REQUEST, text))
+        else:
+            found[topic.id] = topic
+    responses += [_Deleted(name=topic.name, topic_id=topic.id) for topic in found.values()]
+    answer = DeleteTopicsResponse(responses=responses)
+    return Decision(answer, [RemoveTopicRecord(topic_id=topic_id) for topic_id in found])
 
 
-def _find(state: ControllerState, asked: _Named) -> Topic | TopicFault:
-    topics = state.image.topics
-    if asked.name is not None and asked.id != ZERO_UUID:
-        return TopicFault(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
-    if asked.name is None and asked.id == ZERO_UUID:
-        return TopicFault(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
-    if asked.name is None:
-        return topics.by_id.get(asked.id) or TopicFault(
-            ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID."
-        )
-    return topics.named(asked.name) or TopicFault(
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
-    )
+def _not_deleted(name: str | None, topic_id: Uuid, code: ErrorCode, text: str) -> _Deleted:
+    return _Deleted(name=name, topic_id=topic_id, error_code=code, error_message=text)

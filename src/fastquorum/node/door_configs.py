@@ -32,6 +32,7 @@ _TOPIC_NAMES: Final = (
     "default_replication_factor",
     "min_insync_replicas",
     "unclean_leader_election",
+    "remote_storage",
 )
 _OF_TOPICS: Final = tuple(each for each in SETTINGS if each.name in _TOPIC_NAMES)
 """Kafka's own, as it defines them."""

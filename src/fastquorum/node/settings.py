@@ -56,6 +56,8 @@ class NodeSettings:
     min_insync_replicas: int | None = None
     unclean_leader_election: bool | None = None
     """A controller's, with min_insync_replicas: of topics that have no configuration of that name."""
+    remote_storage: bool | None = None
+    """A controller's: topics may keep their logs in the brokers' remote storage."""
     metrics: Endpoint | None = None
     """Where to serve /metrics, /healthz and /readyz; an empty host means every address."""
     otel: str | None = None
@@ -98,6 +100,7 @@ SETTINGS: Final = (
     Setting("default_replication_factor", ("default.replication.factor",), reading.replication_factor),
     Setting("min_insync_replicas", ("min.insync.replicas",), reading.positive),
     Setting("unclean_leader_election", ("unclean.leader.election.enable",), reading.flag),
+    Setting("remote_storage", ("remote.log.storage.system.enable",), reading.flag),
     Setting("metrics", ("metrics.listener",), reading.endpoint),
     Setting("otel", ("otel.endpoint",), reading.url),
     _quorum("election_timeout_us", ["election.timeout.ms"], reading.milliseconds),
@@ -148,6 +151,7 @@ MEANINGS: Final = {
     "default_replication_factor": "a controller's: replicas of a topic that is created without a number",
     "min_insync_replicas": "a controller's: for topics and brokers that have none configured",
     "unclean_leader_election": "a controller's: true: replicas out of the ISR may lead, where a topic does not say",
+    "remote_storage": "a controller's: true: brokers have remote storage, and topics may use it",
     "metrics": "HOST:PORT that serves /metrics, /healthz and /readyz by HTTP (default: nowhere)",
     "otel": "URL that metrics are pushed to by OTLP; empty: where OTEL_EXPORTER_OTLP_ENDPOINT says (default: nowhere)",
     "election_timeout_us": "an election waits this long, plus a random part below the same again",
@@ -201,6 +205,7 @@ _PLAIN_DEFAULTS: Final = {
     "default_replication_factor": "1",
     "min_insync_replicas": "1",
     "unclean_leader_election": "false",
+    "remote_storage": "false",
 }
 _AS_ARGUMENT: Final[Mapping[Parse, Parse]] = {**reading.IN_MICROSECONDS, reading.directory: reading.plain_text}
 _BY_KEY: Final = {key: setting for setting in SETTINGS for key in setting.keys}

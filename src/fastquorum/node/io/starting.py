@@ -106,6 +106,7 @@ def _controller(cluster_id: str, settings: NodeSettings) -> ControllerSettings:
         "default_replication_factor",
         "min_insync_replicas",
         "unclean_leader_election",
+        "remote_storage",
     )
     told = {name: getattr(settings, name) for name in names}
     given = {name: value for name, value in told.items() if value is not None}
