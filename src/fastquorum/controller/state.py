@@ -20,6 +20,7 @@ from fastquorum.controller.image.features import KRAFT_VERSION, Level
 from fastquorum.controller.image.image import ImageEditor
 from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.image.topics import Topic
+from fastquorum.controller.image.vector import Make
 from fastquorum.controller.index import PartitionIndex, PartitionKey
 from fastquorum.controller.partition_change import Election, PartitionChange, Rules
 from fastquorum.types import NO_NODE, Micros, NodeId, Offset, Uuid
@@ -97,9 +98,10 @@ class ControllerState:
         *,
         node_id: NodeId = NO_NODE,
         static_voters: Sequence[NodeId] = (),
+        make: Make = tuple,
     ) -> None:
         """The lead of node_id begins, and everything below next_offset is in the image. `static_voters`: of a quorum
-        whose voters nobody can change; none of any other."""
+        whose voters nobody can change; none of any other. `make`: as of `Vector.updated`."""
         self.settings: Final = settings
         self.node_id: Final = node_id
         self.static_voters: Final = tuple(static_voters)
@@ -108,6 +110,7 @@ class ControllerState:
         self.image = image
         self.next_offset = next_offset
         """Of the next record that is appended."""
+        self._make: Final = make
         self.index: Final = PartitionIndex(lambda: self.image.topics)
         self.alike: Final = AlikeNames(lambda: self.image.topics)
         self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us, next_offset - 1)
@@ -134,7 +137,7 @@ class ControllerState:
     def prepare(self, records: Sequence[Message]) -> "Prepared":
         """What follows from records that would come next. ImageFailed if they do not fit: they must not be written,
         since no controller could read on behind them."""
-        editor = ImageEditor(self.image)
+        editor = ImageEditor(self.image, self._make)
         for offset, record in enumerate(records, self.next_offset):
             if not isinstance(record, AbortTransactionRecord):  # what it ends never came into the image
                 editor.apply(record, offset)

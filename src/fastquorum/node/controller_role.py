@@ -19,13 +19,14 @@ from fastquorum.controller.placement import Random
 from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
-from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX
+from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Kernels
 from fastquorum.node.collector import CollectorAtRest
 from fastquorum.node.control_channels import ControlChannels
 from fastquorum.node.controller_door import CONTROLLER_APIS, OLDER_APIS, Asked, read
 from fastquorum.node.controller_looks import Look, looks
 from fastquorum.node.controller_metrics import ControllerTally
 from fastquorum.node.door_relays import Relays
+from fastquorum.node.folding import Step
 from fastquorum.node.inbound import Request
 from fastquorum.node.no_ops import Idleness
 from fastquorum.node.registration import Heard, Registration
@@ -41,7 +42,7 @@ from fastquorum.wire.brokers import (
     ControllerRegistrationResponse,
 )
 from fastquorum.wire.cluster_records import AbortTransactionRecord, NoOpRecord
-from fastquorum.wire.codec import Codec
+from fastquorum.wire.codec import codec_of
 from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest
 
@@ -93,10 +94,10 @@ class ControllerRole:
         registration: Registration,
         config: QuorumConfig,
         chance: Random,
-        codec: Codec,
+        kernels: Kernels,
     ) -> None:
         """Of `config`: the largest batch, and when a no-op is appended because nothing else was. `chance` decides where
-        replicas go, and draws topic ids; `codec` writes the records."""
+        replicas go, and draws topic ids; `kernels` write the records, and make what the image keeps."""
         self._settings = settings
         self.apis: Final[frozenset[ApiKey]] = CONTROLLER_APIS | (OLDER_APIS if settings.older_brokers else frozenset())
         """What it can be asked."""
@@ -104,7 +105,8 @@ class ControllerRole:
         self._idleness = Idleness(shell, config.idle_us_max)
         self._batch_bytes_max = config.batch_bytes_max
         self._chance = chance
-        self._codec = codec
+        self._codec = codec_of(kernels)
+        self._make = kernels.untracked
         self.replay = replay
         self.keeper = keeper
         self._registration = registration
@@ -283,6 +285,7 @@ class ControllerRole:
             now_us,
             node_id=raft.key.id,
             static_voters=() if kraft_version else raft.voters.ids,
+            make=self._make,
         )
         self._look_at_us = now_us + self._settings.session_timeout_us // SESSION_LOOKS
         self._looks = looks(self._settings, now_us)
@@ -295,6 +298,7 @@ class ControllerRole:
     def lose(self) -> None:
         """The lead is over, or its records' fate is open: whoever waits asks the next leader."""
         self._state = None
+        self.replay.foreseen.clear()
         self._channels.lose()
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
@@ -389,7 +393,9 @@ class ControllerRole:
         values = [encode_metadata_record(record, record_version(record, level), codec) for record in records]
         code, text = self._write(values, _Ticket(self, state.next_offset), now_us)
         if code is ErrorCode.NONE:
+            before = state.image
             state.applied(prepared)
+            self.replay.foreseen.add(Step(prepared.base_offset, before, values, prepared.editor, state.image))
         return code, text
 
     def _write(self, values: Sequence[bytes], ticket: _Ticket, now_us: Micros) -> tuple[ErrorCode, str]:

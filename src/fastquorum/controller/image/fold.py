@@ -107,6 +107,16 @@ class Fold:
         self._apply(offset, run)
         self._last = end_offset, epoch, timestamp_ms
 
+    def take_over(self, editor: ImageEditor, image: Image, end_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:
+        """`image` is what an editor has made of this fold's image and the records that come next, up to end_offset. No
+        transaction is open."""
+        assert self._editor is None, "it is another image that the editor began with"
+        assert self._pending is None, "a transaction is open"
+        if self._counts is not None:
+            self._counts.take(editor.partition_changes())
+        self._image, self._next_offset = image, end_offset
+        self._last = end_offset, epoch, timestamp_ms
+
     def skip(self, end_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:
         """Records of the quorum's own, up to end_offset: they say nothing of the metadata."""
         self._next_offset = end_offset

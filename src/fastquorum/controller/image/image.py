@@ -150,8 +150,11 @@ class ImageEditor:
         return self._topics.name_changes()
 
     def finish(self) -> Image:
-        """The image after all of them."""
-        return self._before._replace(topics=self._topics.finish(), **self._parts)
+        """The image after all of them; the very one before, if none of them changed it."""
+        topics = self._topics.finish()
+        if not self._parts and topics is self._before.topics:
+            return self._before
+        return self._before._replace(topics=topics, **self._parts)
 
     def _part(self, name: str) -> Any:
         return self._parts[name] if name in self._parts else getattr(self._before, name)
