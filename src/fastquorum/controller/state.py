@@ -147,8 +147,7 @@ class ControllerState:
         """These records are in the log, where they were prepared for."""
         base_offset, records, editor = prepared
         assert base_offset == self.next_offset, "something else was written meanwhile"
-        for topic_id, number, before, after in editor.partition_changes():
-            self.index.update(topic_id, number, before, after)
+        self.index.take(editor)
         self.alike.update(*editor.name_changes())
         self.image = editor.finish()
         self.next_offset = base_offset + len(records)

@@ -236,7 +236,7 @@ class ControllerRole:
             self._unfence_exempt(state, now_us)
         for look in self._looks:
             if look.at_us <= now_us and self._state is not None:
-                self._look(look, state, now_us)
+                self._append(state, look.find(state, now_us), now_us, is_atomic=False)
         if self._state is not None and self._idleness.is_due(now_us):
             self._append(state, [NoOpRecord()], now_us)
         self._channels.on_tick(now_us)
@@ -249,15 +249,6 @@ class ControllerRole:
         else:
             is_written = self._append(state, brokers.register_controller(state, request).records, now_us)
             heard(ControllerRegistrationResponse() if is_written else None)
-
-    def _look(self, look: Look, state: ControllerState, now_us: Micros) -> None:
-        records = look.find(state)
-        look.at_us = now_us + look.every_us
-        if (
-            self._append(state, records, now_us, is_atomic=False)
-            and len(records) >= state.settings.leader_imbalance_per_run_max
-        ):
-            look.at_us = now_us  # there may be more; whatever else waits comes first
 
     # --- the lead -----------------------------------------------------------------------------------------------------
 
@@ -298,6 +289,7 @@ class ControllerRole:
     def lose(self) -> None:
         """The lead is over, or its records' fate is open: whoever waits asks the next leader."""
         self._state = None
+        self._looks = []
         self.replay.foreseen.clear()
         self._channels.lose()
         waiting, self._waiting = self._waiting, deque()
@@ -383,7 +375,7 @@ class ControllerRole:
     def _look_again(self, now_us: Micros) -> None:
         """Something was cut off: leaders may be missing that could be elected."""
         for look in self._looks:
-            look.at_us = min(look.at_us, now_us + AGAIN_US)
+            look.begin_again(now_us + AGAIN_US)
 
     def _append_piece(
         self, state: ControllerState, records: Sequence[Message], now_us: Micros

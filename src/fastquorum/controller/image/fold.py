@@ -58,7 +58,7 @@ class Fold:
         """As of `place`: while a transaction is open, as before it."""
         if self._editor is not None:
             if self._counts is not None:
-                self._counts.take(self._editor.partition_changes())
+                self._counts.take(self._editor)
             self._image, self._editor = self._editor.finish(), None
         return self._image
 
@@ -113,7 +113,7 @@ class Fold:
         assert self._editor is None, "it is another image that the editor began with"
         assert self._pending is None, "a transaction is open"
         if self._counts is not None:
-            self._counts.take(editor.partition_changes())
+            self._counts.take(editor)
         self._image, self._next_offset = image, end_offset
         self._last = end_offset, epoch, timestamp_ms
 
