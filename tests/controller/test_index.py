@@ -160,3 +160,25 @@ def test_what_is_marked_is_told_one_by_one_and_as_it_is_then() -> None:
     kept.apply(PartitionChangeRecord(partition_id=0, topic_id=uuid(3), leader=NO_NODE))
     assert list(leaderless) == [PartitionKey(uuid(2), 0)]
     assert len(list(kept.index.leaderless())) == 3
+
+
+def test_keys_of_many_topics_do_not_meet_in_a_dict() -> None:
+    """It looks at the low bits of a number first, and one at a time at those of another that has the same."""
+    image = EMPTY.apply(record for number in range(1_000) for record in topic(number, 1))
+    index = PartitionIndex(lambda: image.topics, 1_000)
+    keys = [key for kept in index._led.values() for key in kept]
+    assert len(keys) == 1_000
+    assert len({key & 4_095 for key in keys}) > 800
+
+
+def test_the_largest_number_of_a_partition_stays_its_topics() -> None:
+    last = (1 << 31) - 1
+    kept = Kept(EMPTY.apply(record for number in range(40) for record in topic(number, 1)))
+    kept.index.advance()
+    for number in range(40):
+        kept.apply(
+            PartitionRecord(
+                partition_id=last, topic_id=uuid(number), replicas=[9], isr=[9], leader=9, directories=[home(9)]
+            )
+        )
+    assert set(kept.index.led(9)) == {PartitionKey(uuid(number), last) for number in range(40)}

@@ -22,7 +22,11 @@ PIECE_PARTITIONS: Final = 500
 """About a millisecond's."""
 _RESERVED: Final = frozenset({DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST})
 _NUMBER_BITS: Final = 32
-_NUMBER: Final = (1 << _NUMBER_BITS) - 1
+_SPREAD: Final = 0x9E3779B1
+"""Odd, of the golden ratio. A dict looks at the low bits of a number first: the keys of a million topics with one
+partition each must not all have the same ones."""
+_SPREAD_MASK: Final = (1 << _NUMBER_BITS - 1) - 1
+"""A partition's number has as many bits, so that the sum of both stays below the next topic's place."""
 M = TypeVar("M")
 
 
@@ -34,8 +38,8 @@ class PartitionKey(NamedTuple):
 
 
 _Keys = dict[int, None]
-"""Partitions, each as one number: its topic's place, and its own number. Numbers alone, since the garbage collector
-would look through millions of anything else."""
+"""Partitions, each as one number: its topic's place and its own number, added up. Numbers alone, since the garbage
+collector would look through millions of anything else."""
 
 
 class PartitionIndex:
@@ -45,10 +49,10 @@ class PartitionIndex:
         """Of the topics that there are now, about so many of their partitions at once; and of what `take` tells."""
         self._now = topics
         self._topics: dict[int, Uuid] = {}
-        """By place."""
+        """By their turn."""
         self._places: dict[Uuid, int] = {}
-        self._next_place = 0
-        """Places are not given out again: who goes through keys that were copied meets nobody else's."""
+        self._turns = 0
+        """Given out, and never again: who goes through keys that were copied meets nobody else's."""
         self._pending = dict.fromkeys(topic_id for _, topic_id in sorted(topics().ids.items(), reverse=True))
         """Topics whose partitions are not in here yet, the next one last."""
         self._in_sync: dict[NodeId, _Keys] = {}
@@ -74,7 +78,7 @@ class PartitionIndex:
             topic = topics.by_id[topic_id]
             place = self._place(topic_id)
             for number, partition in topic.partitions.items():
-                self._add(place | number, partition)
+                self._add(place + number, partition)
             partitions -= len(topic.partitions)
 
     def in_sync(self, broker: NodeId) -> tuple[PartitionKey, ...]:
@@ -120,7 +124,7 @@ class PartitionIndex:
         for topic_id, number, before, after in editor.partition_changes():
             if topic_id in pending:
                 continue  # it is looked at as it is by then
-            key = self._place(topic_id) | number
+            key = self._place(topic_id) + number
             if before is not None:
                 self._remove(key, before)
             self._add(key, after)
@@ -131,8 +135,8 @@ class PartitionIndex:
         if place is None:
             return
         for number, partition in topic.partitions.items():
-            self._remove(place | number, partition)
-        del self._topics[place]
+            self._remove(place + number, partition)
+        del self._topics[place >> _NUMBER_BITS]
 
     def _marked(self, keys: _Keys) -> Iterator[PartitionKey]:
         self._finish()
@@ -147,13 +151,15 @@ class PartitionIndex:
     def _place(self, topic_id: Uuid) -> int:
         place = self._places.get(topic_id)
         if place is None:
-            place = self._places[topic_id] = self._next_place
-            self._topics[place] = topic_id
-            self._next_place += 1 << _NUMBER_BITS
+            turn = self._turns
+            self._turns = turn + 1
+            self._topics[turn] = topic_id
+            place = self._places[topic_id] = (turn << _NUMBER_BITS) + (turn * _SPREAD & _SPREAD_MASK)
         return place
 
     def _key(self, key: int) -> PartitionKey:
-        return PartitionKey(self._topics[key & ~_NUMBER], key & _NUMBER)
+        topic_id = self._topics[key >> _NUMBER_BITS]
+        return PartitionKey(topic_id, key - self._places[topic_id])
 
     def _keys(self, table: dict[M, _Keys], member: M) -> tuple[PartitionKey, ...]:
         self._finish()

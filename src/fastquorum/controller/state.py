@@ -38,6 +38,16 @@ MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 _DEFAULTS: Final = Resource(ResourceType.BROKER, "")
 """Every broker's."""
+_HEEDED: Final[frozenset[type[Message]]] = frozenset(
+    {
+        RegisterBrokerRecord,
+        BrokerRegistrationChangeRecord,
+        FenceBrokerRecord,
+        UnfenceBrokerRecord,
+        UnregisterBrokerRecord,
+    }
+)
+"""Those that say something of a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +162,8 @@ class ControllerState:
         self.image = editor.finish()
         self.next_offset = base_offset + len(records)
         for offset, record in enumerate(records, base_offset):
-            self._heed(record, offset)
+            if record.__class__ in _HEEDED:  # most are others
+                self._heed(record, offset)
 
     def _heed(self, record: Message, offset: Offset) -> None:
         brokers, heartbeats = self.image.brokers, self.heartbeats
