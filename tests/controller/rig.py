@@ -286,7 +286,7 @@ def check(state: ControllerState, before: Image) -> None:
         ):
             assert set(of_broker(state.index, broker_id)) == set(of_broker(anew, broker_id)), of_broker.__name__
     for which in ("leaderless", "imbalanced", "moving"):
-        assert set(getattr(state.index, which)) == set(getattr(anew, which)), which
+        assert set(getattr(state.index, which)()) == set(getattr(anew, which)()), which
 
 
 def key(number: int = 0, topic_id: Uuid = TOPIC_ID) -> PartitionKey:

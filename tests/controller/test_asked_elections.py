@@ -1,5 +1,7 @@
 """Elections that somebody asks for, and those that the controller looks for itself. KIP-460, KIP-966; C9."""
 
+import pytest
+
 from fastquorum.controller import elections
 from fastquorum.controller.requests import refused
 from fastquorum.types import NO_NODE
@@ -7,7 +9,8 @@ from fastquorum.wire import decode, encode
 from fastquorum.wire.cluster_records import ConfigRecord
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.partitions import ElectLeadersRequest, ElectLeadersResponse
-from tests.controller.rig import Controller, refusal, uuid
+from fastquorum.wire.topic_records import RemoveTopicRecord
+from tests.controller.rig import TOPIC_ID, Controller, refusal, uuid
 
 PREFERRED, UNCLEAN = 0, 1
 Asked = ElectLeadersRequest.TopicPartitions
@@ -146,9 +149,9 @@ def test_leads_come_back_to_those_they_are_meant_for() -> None:
         bounce(controller, broker_id)
     controller.alter([2, 3], partition_index=1)
     assert leaders(controller) == [2, 3]
-    controller.write(*elections.balance(controller.state))
+    controller.write(*elections.balance(controller.state).elections(controller.state))
     assert leaders(controller) == [2, 2]  # the first replica of the other is not in sync
-    assert elections.balance(controller.state) == []
+    assert elections.balance(controller.state).elections(controller.state) == []
 
 
 def test_one_look_elects_for_so_many() -> None:
@@ -158,8 +161,9 @@ def test_one_look_elects_for_so_many() -> None:
     bounce(controller, 1)
     for number in range(5):
         controller.alter([1, 2], partition_index=number)
-    found = []
-    while records := elections.balance(controller.state):
+    found, walk = [], elections.balance(controller.state)
+    while not walk.is_over:
+        records = walk.elections(controller.state)
         found.append(len(records))
         controller.write(*records)
     assert found == [2, 2, 1]
@@ -177,8 +181,37 @@ def test_nobody_is_taken_who_is_not_in_sync_unless_the_topic_allows_it() -> None
         controller.write(
             ConfigRecord(resource_type=2, resource_name="t", name="unclean.leader.election.enable", value=allowed)
         )
-        records = elections.elect_missing(controller.state)
+        records = elections.elect_missing(controller.state).elections(controller.state)
         if records:
             controller.write(*records)
         assert controller.partition().leader == leader
-        assert elections.balance(controller.state) == []
+        assert elections.balance(controller.state).elections(controller.state) == []
+
+
+def test_many_partitions_that_cannot_be_helped_are_looked_at_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor do they keep anybody from those behind them."""
+    monkeypatch.setattr(elections, "PIECE_PARTITIONS", 2)
+    controller = Controller()
+    controller.start(1, 2)
+    controller.topic(*([[1, 2]] * 5))
+    bounce(controller, 1)
+    controller.alter([1, 2], partition_index=4)
+    walk = elections.balance(controller.state)
+    found = [len(walk.elections(controller.state)) for _ in range(2)]
+    assert (found, walk.is_over) == ([0, 0], False)
+    assert len(walk.elections(controller.state)) == 1
+    assert walk.is_over
+
+
+def test_what_has_a_leader_by_then_is_passed_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The walk goes on while others elect, and topics go."""
+    monkeypatch.setattr(elections, "PIECE_PARTITIONS", 1)
+    controller = three()
+    bounce(controller, 1)
+    bounce(controller, 2)
+    walk = elections.balance(controller.state)
+    assert walk.elections(controller.state) == []
+    assert not walk.is_over
+    controller.write(RemoveTopicRecord(topic_id=TOPIC_ID))
+    assert walk.elections(controller.state) == []
+    assert walk.is_over

@@ -50,8 +50,7 @@ class Kept:
         editor = ImageEditor(self.image)
         for record in records:
             editor.apply(record)
-        for change in editor.partition_changes():
-            self.index.update(*change)
+        self.index.take(editor)
         self.image = editor.finish()
 
 
@@ -63,7 +62,7 @@ def told(index: PartitionIndex) -> dict[str, Any]:
         for broker in BROKERS
     }
     by_directory = {f"in {broker}": set(index.in_directory(home(broker))) for broker in BROKERS}
-    marked = {name: set(getattr(index, name)) for name in ("leaderless", "imbalanced", "moving")}
+    marked = {name: set(getattr(index, name)()) for name in ("leaderless", "imbalanced", "moving")}
     return by_broker | by_directory | marked
 
 
@@ -130,3 +129,56 @@ def test_the_collector_has_nothing_to_look_through() -> None:
     index = PartitionIndex(lambda: image.topics)
     gc.collect()
     assert not any(gc.is_tracked(keys) for keys in index._in_sync.values())
+
+
+def test_of_a_topic_that_is_gone_nothing_is_kept() -> None:
+    kept = Kept(before())
+    kept.index.advance()
+    for number in TOPICS:
+        kept.apply(RemoveTopicRecord(topic_id=uuid(number)))
+    for _ in range(3):
+        kept.apply(*topic(7, 4))
+        kept.apply(RemoveTopicRecord(topic_id=uuid(7)))
+    assert told(kept.index) == told(PartitionIndex(lambda: EMPTY.topics))
+    assert (kept.index._topics, kept.index._places, kept.index._pending) == ({}, {}, {})
+
+
+def test_a_topic_that_is_made_anew_in_the_same_breath_is_another() -> None:
+    kept = Kept(before())
+    kept.index.advance()
+    kept.apply(RemoveTopicRecord(topic_id=uuid(5)), *topic(5, 2))
+    assert told(kept.index) == told(PartitionIndex(lambda: kept.image.topics))
+
+
+def test_what_is_marked_is_told_one_by_one_and_as_it_is_then() -> None:
+    kept = Kept(before())
+    for number in range(3):
+        kept.apply(PartitionChangeRecord(partition_id=0, topic_id=uuid(number), leader=NO_NODE))
+    leaderless = kept.index.leaderless()
+    assert next(leaderless) == PartitionKey(uuid(0), 0)
+    kept.apply(PartitionChangeRecord(partition_id=0, topic_id=uuid(1), leader=1))
+    kept.apply(PartitionChangeRecord(partition_id=0, topic_id=uuid(3), leader=NO_NODE))
+    assert list(leaderless) == [PartitionKey(uuid(2), 0)]
+    assert len(list(kept.index.leaderless())) == 3
+
+
+def test_keys_of_many_topics_do_not_meet_in_a_dict() -> None:
+    """It looks at the low bits of a number first, and one at a time at those of another that has the same."""
+    image = EMPTY.apply(record for number in range(1_000) for record in topic(number, 1))
+    index = PartitionIndex(lambda: image.topics, 1_000)
+    keys = [key for kept in index._led.values() for key in kept]
+    assert len(keys) == 1_000
+    assert len({key & 4_095 for key in keys}) > 800
+
+
+def test_the_largest_number_of_a_partition_stays_its_topics() -> None:
+    last = (1 << 31) - 1
+    kept = Kept(EMPTY.apply(record for number in range(40) for record in topic(number, 1)))
+    kept.index.advance()
+    for number in range(40):
+        kept.apply(
+            PartitionRecord(
+                partition_id=last, topic_id=uuid(number), replicas=[9], isr=[9], leader=9, directories=[home(9)]
+            )
+        )
+    assert set(kept.index.led(9)) == {PartitionKey(uuid(number), last) for number in range(40)}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastquorum.controller.placement import Candidates, PlacementError, Usable
+from fastquorum.controller.placement import Candidates, PlacementError, Placer, Usable
 
 BROKERS = st.lists(
     st.builds(
@@ -70,3 +70,12 @@ def test_a_fenced_broker_follows_where_there_is_nobody_else() -> None:
 def test_what_cannot_be_placed(brokers: list[Usable], replicas: int, why: str) -> None:
     with pytest.raises(PlacementError, match=why):
         Candidates(brokers).place(1, replicas, random.Random(1))
+
+
+def test_topics_of_one_request_take_turns() -> None:
+    """As the partitions of one topic do: each broker leads as many as any other."""
+    placer = Placer(Candidates([Usable(each, None, False) for each in range(6)]), random.Random(1))
+    placed = [replicas for _ in range(600) for replicas in placer.place(1, 3)]
+    assert set(Counter(each[0] for each in placed).values()) == {100}
+    assert set(Counter(each for one in placed for each in one).values()) == {300}
+    assert all(len(set(each)) == 3 for each in placed)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fastquorum.config import MS, QuorumConfig
+from fastquorum.controller import elections
 from fastquorum.controller.decisions import Decision
 from fastquorum.controller.state import ControllerSettings
 from fastquorum.errors import ImageFailed
@@ -493,8 +494,10 @@ def test_what_is_cut_off_is_made_good_when_it_is_asked_for_again(monkeypatch: py
     assert leads(rig) == [2] * 20
 
 
-def test_leaders_that_were_cut_off_are_elected_a_moment_later(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("piece", [3, elections.PIECE_PARTITIONS])
+def test_leaders_that_were_cut_off_are_elected_a_moment_later(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
     """The unfencing comes first: the broker is no longer asked about, so the controller looks itself."""
+    monkeypatch.setattr(elections, "PIECE_PARTITIONS", piece)
     monkeypatch.setattr(controller_role, "PIECE_RECORDS", 8)
     rig, epochs = many(20, append_queue_records_max=40)
     for broker_id in (1, 2):

@@ -7,10 +7,14 @@ from typing import Any
 from fastquorum.controller import brokers, fencing, isr, topics
 from fastquorum.controller.decisions import Decision
 from fastquorum.controller.heartbeats import Heartbeats
+from fastquorum.controller.image import Image
+from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.registrations import Brokers
 from fastquorum.controller.partition_change import PartitionChange
 from fastquorum.controller.state import ControllerState
 from fastquorum.node.controller_role import ControllerRole
+from fastquorum.node.folding import Foreseen, Step
+from fastquorum.node.replay import Replay
 from fastquorum.node.snapshot_keeper import SnapshotKeeper
 from fastquorum.raft import voter_updates
 from fastquorum.raft.core import Core
@@ -235,6 +239,28 @@ def _version_of_now(patcher: Patcher) -> None:
     patcher.setattr(Raft, "quorum_at", lambda raft, end_offset: (raft.voters, raft.describe().kraft_version))
 
 
+def _believes_itself(patcher: Patcher) -> None:
+    def as_many(foreseen: Foreseen, offset: Offset, values: list[Any], at: int, fold: Fold) -> Step | None:
+        steps = foreseen._steps
+        while steps and steps[0].base_offset < offset:
+            steps.popleft()
+        if not steps or steps[0].base_offset != offset or fold.image is not steps[0].before:
+            return None
+        step = steps.popleft()
+        return step if at + len(step.values) <= len(values) else None
+
+    patcher.setattr(Foreseen, "take", as_many)
+    patcher.setattr(Foreseen, "clear", lambda _: None)
+
+
+def _shows_early(patcher: Patcher) -> None:
+    def as_decided(replay: Replay) -> Image:
+        steps = replay.foreseen._steps
+        return steps[-1].after if steps else replay._fold.image
+
+    patcher.setattr(Replay, "image", property(as_decided))
+
+
 MUTANTS: dict[str, Mutant] = {
     "K50": Mutant("brokers that expire together are fenced on the same state", _k50),  # KAFKA-13173
     "K51": Mutant("a fenced replica joins an ISR", _k51),  # KAFKA-13916, KIP-841
@@ -251,6 +277,8 @@ MUTANTS: dict[str, Mutant] = {
     "C4-duplicate": Mutant("a second incarnation registers while the first is alive", _duplicate),
     "C6": Mutant("a request of a former epoch is served", _stale),
     "C8-failover": Mutant("a new controller takes all brokers for long silent", _no_grace),
+    "C16": Mutant("a controller that was replaced takes over what it had foreseen", _believes_itself),
+    "C16-early": Mutant("a controller shows what is not committed", _shows_early),
     "S14-controller": Mutant("a request is answered before it is committed", _answers_early),
     "V1-cut-off": Mutant("kraft.version stays raised when its record is cut off", _version_stays),  # KIP-853
     "V1-unheard": Mutant("kraft.version is raised though a voter was not heard", _version_unheard),

@@ -12,7 +12,7 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import PeerProtocolError, ProtocolFatal
 from fastquorum.kernels import Kernels
-from fastquorum.node.replay import fold_batches
+from fastquorum.node.folding import BatchFolder
 from fastquorum.types import UNKNOWN_OFFSET, Epoch, Offset, OffsetAndEpoch
 
 
@@ -29,6 +29,7 @@ class MetadataCopy:
 
     def __init__(self, kernels: Kernels) -> None:
         self._kernels = kernels
+        self._folder = BatchFolder(kernels)
         self._fold = Fold()
         self._folded = OffsetAndEpoch(0, 0)
         """Behind the last batch in the image, and that one's epoch."""
@@ -73,7 +74,7 @@ class MetadataCopy:
         held = self._held
         while held and held[0].last_offset < self.high_watermark:
             batch = held.popleft()
-            fold_batches(self._kernels, batch.data, self._fold)
+            self._folder.take(batch.data, self._fold)
             self._folded = OffsetAndEpoch(batch.last_offset + 1, batch.epoch)
 
     def _checked(self, records: bytes) -> list[_Held]:
@@ -111,7 +112,7 @@ class MetadataCopy:
         if size != len(data) or not data:
             raise PeerProtocolError(f"the snapshot {snapshot.offset}-{snapshot.epoch} is damaged at byte {size}")
         held = Fold()
-        fold_batches(self._kernels, data, held)
+        self._folder.take(data, held)
         self._fold = Fold(held.image, Place(snapshot.offset, snapshot.epoch))
         self._folded = snapshot
         self._held.clear()

@@ -4,6 +4,7 @@ Preferred: the first replica leads again, if it is in sync. Unclean: anybody ali
 was committed may be lost. Source: KIP-460, KIP-966; Kafka `ReplicationControlManager.electLeaders`.
 """
 
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from fastquorum.controller.decisions import Decision, Refused, brief
@@ -16,6 +17,8 @@ from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.partitions import ElectLeadersRequest, ElectLeadersResponse
 
+PIECE_PARTITIONS: Final = 500
+"""That are looked at in one piece: some milliseconds, if none of them can be helped."""
 _Results = ElectLeadersResponse.ReplicaElectionResult
 _Result = _Results.PartitionResult
 _ELECTIONS: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}
@@ -103,33 +106,55 @@ def _lacks(partition: Partition, election: Election) -> bool:
 # --- looked for -------------------------------------------------------------------------------------------------------
 
 
-def balance(state: ControllerState) -> list[Message]:
-    """Preferred leaders where they are good and do not lead; at most `leader_imbalance_per_run_max` of them."""
-    records: list[Message] = []
-    for key in state.index.imbalanced:
-        if len(records) >= state.settings.leader_imbalance_per_run_max:
-            break
-        partition = state.image.topics.partition(*key)
-        assert partition is not None
-        first = partition.preferred_leader
-        if first in (partition.isr or partition.elr) and state.is_active(first):
-            record = state.change(key, election=Election.PREFERRED).record()
+class Walk:
+    """Through all partitions that may need an election, a piece at a time: there may be a million, and nothing to be
+    done about them."""
+
+    def __init__(
+        self, partitions: Iterator[PartitionKey], find: Callable[[ControllerState, PartitionKey], Message | None]
+    ) -> None:
+        """`find`: the election of one that needs it now, and can have it."""
+        self._partitions = partitions
+        self._find = find
+        self.is_over = False
+
+    def elections(self, state: ControllerState) -> list[Message]:
+        """Of the next PIECE_PARTITIONS; at most `leader_imbalance_per_run_max`."""
+        records: list[Message] = []
+        for _ in range(PIECE_PARTITIONS):
+            key = next(self._partitions, None)
+            if key is None:
+                self.is_over = True
+                break
+            record = self._find(state, key)
             if record is not None:
                 records.append(record)
-    return records
+                if len(records) >= state.settings.leader_imbalance_per_run_max:
+                    break
+        return records
 
 
-def elect_missing(state: ControllerState) -> list[Message]:
-    """A leader for what nobody leads; from outside the ISR only in topics that allow it. At most
-    `leader_imbalance_per_run_max` of them.
+def balance(state: ControllerState) -> Walk:
+    """Preferred leaders where they are good and do not lead."""
+    return Walk(state.index.imbalanced(), _preferred)
+
+
+def elect_missing(state: ControllerState) -> Walk:
+    """A leader for what nobody leads; from outside the ISR only in topics that allow it.
 
     Who could lead was elected when it came, unless not all of that could be written then.
     """
-    records: list[Message] = []
-    for key in state.index.leaderless:
-        if len(records) >= state.settings.leader_imbalance_per_run_max:
-            break
-        record = state.change(key).record()
-        if record is not None:
-            records.append(record)
-    return records
+    return Walk(state.index.leaderless(), _any)
+
+
+def _preferred(state: ControllerState, key: PartitionKey) -> Message | None:
+    partition = state.image.topics.partition(*key)
+    assert partition is not None
+    first = partition.preferred_leader
+    if first not in (partition.isr or partition.elr) or not state.is_active(first):
+        return None
+    return state.change(key, election=Election.PREFERRED).record()
+
+
+def _any(state: ControllerState, key: PartitionKey) -> Message | None:
+    return state.change(key).record()

@@ -5,6 +5,7 @@ from typing import Final
 from fastquorum.controller.placement import Random
 from fastquorum.types import Uuid
 
+_RANDOM: Final = 1 << 64
 _DASH: Final = 62
 """The six bits that a text begins with `-` for (URL-safe base64)."""
 
@@ -12,7 +13,7 @@ _DASH: Final = 62
 def random_id(chance: Random) -> Uuid:
     """None that is reserved, or that looks like an option of a command."""
     while True:
-        drawn = bytearray(chance.randrange(1 << 64).to_bytes(8, "big") + chance.randrange(1 << 64).to_bytes(8, "big"))
-        drawn[6], drawn[8] = drawn[6] & 0x0F | 0x40, drawn[8] & 0x3F | 0x80
-        if drawn[0] >> 2 != _DASH:
-            return Uuid(bytes(drawn))
+        high, low = chance.randrange(_RANDOM), chance.randrange(_RANDOM)
+        if high >> 58 != _DASH:
+            drawn = (high & ~0xF000 | 0x4000) << 64 | low & (1 << 62) - 1 | 1 << 63
+            return Uuid(drawn.to_bytes(16, "big"))

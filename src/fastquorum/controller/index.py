@@ -5,23 +5,28 @@ lead begins without it: it is made a piece at a time, so that a million partitio
 when it is first asked. Dicts stand for sets, since their order is that of what happened, and the same in every run.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
+from fastquorum.controller.image.image import ImageEditor
 from fastquorum.controller.image.partition import (
     DIRECTORY_LOST,
     DIRECTORY_MIGRATING,
     DIRECTORY_UNASSIGNED,
     Partition,
 )
-from fastquorum.controller.image.topics import Topics
+from fastquorum.controller.image.topics import Topic, Topics
 from fastquorum.types import NO_NODE, NodeId, Uuid
 
 PIECE_PARTITIONS: Final = 500
 """About a millisecond's."""
 _RESERVED: Final = frozenset({DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST})
 _NUMBER_BITS: Final = 32
-_NUMBER: Final = (1 << _NUMBER_BITS) - 1
+_SPREAD: Final = 0x9E3779B1
+"""Odd, of the golden ratio. A dict looks at the low bits of a number first: the keys of a million topics with one
+partition each must not all have the same ones."""
+_SPREAD_MASK: Final = (1 << _NUMBER_BITS - 1) - 1
+"""A partition's number has as many bits, so that the sum of both stays below the next topic's place."""
 M = TypeVar("M")
 
 
@@ -33,18 +38,21 @@ class PartitionKey(NamedTuple):
 
 
 _Keys = dict[int, None]
-"""Partitions, each as one number: its topic's place in `PartitionIndex._topics`, and its own number. Numbers alone,
-since the garbage collector would look through millions of anything else."""
+"""Partitions, each as one number: its topic's place and its own number, added up. Numbers alone, since the garbage
+collector would look through millions of anything else."""
 
 
 class PartitionIndex:
     """Mutable; belongs to the active controller."""
 
     def __init__(self, topics: Callable[[], Topics], partitions: int = PIECE_PARTITIONS) -> None:
-        """Of the topics that there are now, about so many of their partitions at once; and of what `update` tells."""
+        """Of the topics that there are now, about so many of their partitions at once; and of what `take` tells."""
         self._now = topics
-        self._topics: list[Uuid] = []
+        self._topics: dict[int, Uuid] = {}
+        """By their turn."""
         self._places: dict[Uuid, int] = {}
+        self._turns = 0
+        """Given out, and never again: who goes through keys that were copied meets nobody else's."""
         self._pending = dict.fromkeys(topic_id for _, topic_id in sorted(topics().ids.items(), reverse=True))
         """Topics whose partitions are not in here yet, the next one last."""
         self._in_sync: dict[NodeId, _Keys] = {}
@@ -67,12 +75,10 @@ class PartitionIndex:
         topics = self._now()
         while self._pending and partitions > 0:
             topic_id, _ = self._pending.popitem()
-            topic = topics.by_id.get(topic_id)
-            if topic is None:  # removed meanwhile
-                continue
+            topic = topics.by_id[topic_id]
             place = self._place(topic_id)
             for number, partition in topic.partitions.items():
-                self._add(place | number, partition)
+                self._add(place + number, partition)
             partitions -= len(topic.partitions)
 
     def in_sync(self, broker: NodeId) -> tuple[PartitionKey, ...]:
@@ -94,36 +100,49 @@ class PartitionIndex:
         """With a replica in the directory."""
         return self._keys(self._in_directory, directory)
 
-    @property
-    def leaderless(self) -> tuple[PartitionKey, ...]:
-        self._finish()
-        return tuple(map(self._key, self._leaderless))
+    def leaderless(self) -> Iterator[PartitionKey]:
+        """Nobody leads them. As of the first step; those of which that is not so any more are left out on the way."""
+        return self._marked(self._leaderless)
 
     def leaderless_on(self, broker: NodeId) -> tuple[PartitionKey, ...]:
         """Nobody leads them, and the broker has a replica."""
         return self._keys(self._leaderless_on, broker)
 
-    @property
-    def imbalanced(self) -> tuple[PartitionKey, ...]:
-        """Not led by their first replica."""
-        self._finish()
-        return tuple(map(self._key, self._imbalanced))
+    def imbalanced(self) -> Iterator[PartitionKey]:
+        """Not led by their first replica. As `leaderless`."""
+        return self._marked(self._imbalanced)
 
-    @property
-    def moving(self) -> tuple[PartitionKey, ...]:
-        """With a reassignment under way."""
-        self._finish()
-        return tuple(map(self._key, self._moving))
+    def moving(self) -> Iterator[PartitionKey]:
+        """With a reassignment under way. As `leaderless`."""
+        return self._marked(self._moving)
 
-    def update(self, topic_id: Uuid, number: int, before: Partition | None, after: Partition | None) -> None:
-        """A partition was made (before is None), changed, or removed (after is None)."""
-        if topic_id in self._pending:
-            return  # it is looked at as it is by then
-        key = self._place(topic_id) | number
-        if before is not None:
-            self._remove(key, before)
-        if after is not None:
+    def take(self, editor: ImageEditor) -> None:
+        """What an editor, which began with the image that there was, has changed."""
+        for topic in editor.removed_topics():
+            self._forget(topic)
+        pending = self._pending
+        for topic_id, number, before, after in editor.partition_changes():
+            if topic_id in pending:
+                continue  # it is looked at as it is by then
+            key = self._place(topic_id) + number
+            if before is not None:
+                self._remove(key, before)
             self._add(key, after)
+
+    def _forget(self, topic: Topic) -> None:
+        self._pending.pop(topic.id, None)
+        place = self._places.pop(topic.id, None)
+        if place is None:
+            return
+        for number, partition in topic.partitions.items():
+            self._remove(place + number, partition)
+        del self._topics[place >> _NUMBER_BITS]
+
+    def _marked(self, keys: _Keys) -> Iterator[PartitionKey]:
+        self._finish()
+        for key in list(keys):  # while they change; numbers alone, and nothing is made of them before its turn
+            if key in keys:
+                yield self._key(key)
 
     def _finish(self) -> None:
         while self._pending:
@@ -132,12 +151,15 @@ class PartitionIndex:
     def _place(self, topic_id: Uuid) -> int:
         place = self._places.get(topic_id)
         if place is None:
-            place = self._places[topic_id] = len(self._topics) << _NUMBER_BITS
-            self._topics.append(topic_id)
+            turn = self._turns
+            self._turns = turn + 1
+            self._topics[turn] = topic_id
+            place = self._places[topic_id] = (turn << _NUMBER_BITS) + (turn * _SPREAD & _SPREAD_MASK)
         return place
 
     def _key(self, key: int) -> PartitionKey:
-        return PartitionKey(self._topics[key >> _NUMBER_BITS], key & _NUMBER)
+        topic_id = self._topics[key >> _NUMBER_BITS]
+        return PartitionKey(topic_id, key - self._places[topic_id])
 
     def _keys(self, table: dict[M, _Keys], member: M) -> tuple[PartitionKey, ...]:
         self._finish()
@@ -176,19 +198,19 @@ class PartitionIndex:
 
     def _remove(self, key: int, partition: Partition) -> None:
         """A broker that is named twice counts once."""
-        _forget(self._in_sync, partition.isr, key)
-        _forget(self._in_directory, [each for each in partition.directories if each not in _RESERVED], key)
+        _drop(self._in_sync, partition.isr, key)
+        _drop(self._in_directory, [each for each in partition.directories if each not in _RESERVED], key)
         if partition.elr:
-            _forget(self._eligible, partition.elr, key)
+            _drop(self._eligible, partition.elr, key)
         if partition.leader != NO_NODE:
-            _forget(self._led, (partition.leader,), key)
+            _drop(self._led, (partition.leader,), key)
         else:
-            _forget(self._leaderless_on, partition.replicas, key)
+            _drop(self._leaderless_on, partition.replicas, key)
         for marked in (self._leaderless, self._imbalanced, self._moving):
             marked.pop(key, None)
 
 
-def _forget(table: dict[M, _Keys], members: Sequence[M], key: int) -> None:
+def _drop(table: dict[M, _Keys], members: Sequence[M], key: int) -> None:
     for member in members if len(members) < 2 else dict.fromkeys(members):
         keys = table[member]
         del keys[key]

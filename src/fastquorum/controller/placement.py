@@ -130,17 +130,31 @@ class Candidates:
 
     def place(self, partition_count: int, replica_count: int, chance: Random) -> list[tuple[NodeId, ...]]:
         """The replicas of each partition, the first its preferred leader. PlacementError."""
+        return Placer(self, chance).place(partition_count, replica_count)
+
+
+class Placer:
+    """Of one request's topics: they take turns as the partitions of one topic do."""
+
+    def __init__(self, candidates: Candidates, chance: Random) -> None:
+        self._candidates = candidates
+        self._chance = chance
+        self._racks: _Racks | None = None
+
+    def place(self, partition_count: int, replica_count: int) -> list[tuple[NodeId, ...]]:
+        """As `Candidates.place`, of the next topic."""
+        candidates = self._candidates
         if replica_count <= 0:
             text = f"Invalid replication factor {replica_count}: the replication factor must be positive."
             raise PlacementError(text)
-        if not self.unfenced_count:
+        if not candidates.unfenced_count:
             raise PlacementError("All brokers are currently fenced, or have all their log directories cordoned.")
-        if replica_count > self.count:
+        if replica_count > candidates.count:
             raise PlacementError(
-                f"The target replication factor of {replica_count} cannot be reached because only {self.count} "
+                f"The target replication factor of {replica_count} cannot be reached because only {candidates.count} "
                 "broker(s) are registered or some brokers have all their log directories cordoned."
             )
-        racks = _Racks(self, chance)
+        racks = self._racks = self._racks or _Racks(candidates, self._chance)
         return [racks.place(replica_count) for _ in range(partition_count)]
 
 

@@ -136,7 +136,7 @@ def list_reassignments(state: ControllerState, request: ListPartitionReassignmen
     answer = ListPartitionReassignmentsResponse(error_message=None)
     if request.topics is None:
         numbers: dict[str, list[int]] = {}
-        for key in state.index.moving:
+        for key in state.index.moving():
             numbers.setdefault(topics.by_id[key.topic_id].name, []).append(key.partition_id)
     else:
         numbers = {each.name: each.partition_indexes for each in request.topics}

@@ -23,6 +23,7 @@ from fastquorum.controller.image.features import KRAFT_VERSION, Level
 from fastquorum.controller.image.image import ImageEditor
 from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.image.topics import Topic
+from fastquorum.controller.image.vector import Make
 from fastquorum.controller.index import PartitionIndex, PartitionKey
 from fastquorum.controller.partition_change import Election, PartitionChange, Rules
 from fastquorum.kernels import SteadyBeats
@@ -42,6 +43,17 @@ UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 _DEFAULTS: Final = Resource(ResourceType.BROKER, "")
 """Every broker's."""
 _NOTHING: Final[Map[str, str]] = Map()
+_HEEDED: Final[frozenset[type[Message]]] = frozenset(
+    {
+        RegisterBrokerRecord,
+        BrokerRegistrationChangeRecord,
+        FenceBrokerRecord,
+        UnfenceBrokerRecord,
+        UnregisterBrokerRecord,
+        FeatureLevelRecord,
+    }
+)
+"""Those that say something of a session, or of what a heartbeat comes to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +127,14 @@ class ControllerState:
         *,
         node_id: NodeId = NO_NODE,
         static_voters: Sequence[NodeId] = (),
+        make: Make = tuple,
         steady: SteadyBeats | None = None,
         fault_of_raising: Callable[[int], str] = lambda _: "there is no quorum to raise it",
     ) -> None:
         """The lead of node_id begins, and everything below next_offset is in the image. `static_voters`: of a quorum
         whose voters nobody can change; none of any other. `fault_of_raising`: why that cannot be raised to a
-        kraft.version; empty if it can. `steady`: what answers brokers that want nothing new, begun for this lead."""
+        kraft.version; empty if it can. `make`: as of `Vector.updated`. `steady`: what answers brokers that want
+        nothing new, begun for this lead."""
         self.settings: Final = settings
         self.node_id: Final = node_id
         self.static_voters = tuple(static_voters)
@@ -130,6 +144,7 @@ class ControllerState:
         self.image = image
         self.next_offset = next_offset
         """Of the next record that is appended."""
+        self._make: Final = make
         self.index: Final = PartitionIndex(lambda: self.image.topics)
         self.alike: Final = AlikeNames(lambda: self.image.topics)
         self.heartbeats: Final = Heartbeats(image.brokers, now_us, settings.session_timeout_us, next_offset - 1, steady)
@@ -157,7 +172,7 @@ class ControllerState:
     def prepare(self, records: Sequence[Message]) -> "Prepared":
         """What follows from records that would come next. ImageFailed if they do not fit: they must not be written,
         since no controller could read on behind them."""
-        editor = ImageEditor(self.image)
+        editor = ImageEditor(self.image, self._make)
         for offset, record in enumerate(records, self.next_offset):
             if not isinstance(record, AbortTransactionRecord):  # what it ends never came into the image
                 editor.apply(record, offset)
@@ -167,13 +182,13 @@ class ControllerState:
         """These records are in the log, where they were prepared for."""
         base_offset, records, editor = prepared
         assert base_offset == self.next_offset, "something else was written meanwhile"
-        for topic_id, number, before, after in editor.partition_changes():
-            self.index.update(topic_id, number, before, after)
+        self.index.take(editor)
         self.alike.update(*editor.name_changes())
         self.image = editor.finish()
         self.next_offset = base_offset + len(records)
         for offset, record in enumerate(records, base_offset):
-            self._heed(record, offset)
+            if record.__class__ in _HEEDED:  # most are others
+                self._heed(record, offset)
 
     def _heed(self, record: Message, offset: Offset) -> None:
         brokers, heartbeats = self.image.brokers, self.heartbeats

@@ -12,7 +12,7 @@ from fastquorum.controller.decisions import Decision, Refused
 from fastquorum.controller.ids import random_id
 from fastquorum.controller.image.partition import partition_record
 from fastquorum.controller.image.topics import Topic
-from fastquorum.controller.placement import PlacementError, Random
+from fastquorum.controller.placement import PlacementError, Placer, Random
 from fastquorum.controller.remote_storage import remote_storage_fault
 from fastquorum.controller.state import ControllerState
 from fastquorum.controller.topic_configs import config_fault, configs_conflict
@@ -107,6 +107,7 @@ class _Creation:
         self._with_elr = state.image.features.is_elr_enabled
         self._homes = state.homes
         self._effective = state.effective_configs
+        self._placer = Placer(self._homes.candidates, chance)
 
     def create(self, asked: _Asked) -> tuple[list[Message], _Created]:
         """Its records, and the answer. TopicFault."""
@@ -139,7 +140,7 @@ class _Creation:
         default, factor = self._state.settings.default_replication_factor, asked.replication_factor
         factor = default if factor == -1 else factor
         try:
-            return self._homes.candidates.place(_partition_count(self._state, asked), factor, self._chance)
+            return self._placer.place(_partition_count(self._state, asked), factor)
         except PlacementError as error:
             text = f"Unable to replicate the partition {factor} time(s): {error}"
             raise TopicFault(ErrorCode.INVALID_REPLICATION_FACTOR, text) from error

@@ -31,7 +31,6 @@ from fastquorum.storage.ports import StateStore
 from fastquorum.types import METADATA_TOPIC_ID, Endpoint, ReplicaKey, VoterSet
 from fastquorum.version import __version__
 from fastquorum.wire import frames_of
-from fastquorum.wire.codec import codec_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,15 +126,7 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
         request = registration_request(member.key.id, random_id(ports.random), member.listeners)
         registration = Registration(request, replay, ports.random, config.request_timeout_us)
         controller = ControllerRole(
-            member.controller,
-            shell,
-            replay,
-            keeper,
-            registration,
-            config,
-            ports.random,
-            codec_of(kernels),
-            kernels.SteadyBeats(),
+            member.controller, shell, replay, keeper, registration, config, ports.random, kernels
         )
     door = Door(
         member.key.id,

@@ -13,11 +13,27 @@ from fastquorum.wire import Message
 
 @dataclass(slots=True)
 class Look:
-    """For elections, every so often."""
+    """For elections, every so often: a walk through all partitions that may need one."""
 
-    find: Callable[[ControllerState], list[Message]]
+    begin: Callable[[ControllerState], elections.Walk]
     every_us: Micros
     at_us: Micros
+    """When it is next due."""
+    _walk: elections.Walk | None = None
+    """Under way."""
+
+    def find(self, state: ControllerState, now_us: Micros) -> list[Message]:
+        """Elections, on the next piece of the way. While there is more of it the look is due again at once, and
+        whatever else waits comes first."""
+        walk = self._walk or self.begin(state)
+        records = walk.elections(state)
+        self._walk, self.at_us = (None, now_us + self.every_us) if walk.is_over else (walk, now_us)
+        return records
+
+    def begin_again(self, at_us: Micros) -> None:
+        """Then, or sooner if it is due sooner: what was found could not be written."""
+        self.at_us = min(self.at_us, at_us) if self._walk is None else at_us
+        self._walk = None
 
 
 def looks(settings: ControllerSettings, now_us: Micros) -> list[Look]:

@@ -20,13 +20,14 @@ from fastquorum.controller.placement import Random
 from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
-from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, SteadyBeats
+from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Kernels
 from fastquorum.node.collector import CollectorAtRest
 from fastquorum.node.control_channels import ControlChannels
 from fastquorum.node.controller_door import CONTROLLER_APIS, OLDER_APIS, Asked, read
 from fastquorum.node.controller_looks import Look, looks
 from fastquorum.node.controller_metrics import ControllerTally
 from fastquorum.node.door_relays import Relays
+from fastquorum.node.folding import Step
 from fastquorum.node.inbound import Request
 from fastquorum.node.no_ops import Idleness
 from fastquorum.node.registration import Heard, Registration
@@ -43,7 +44,7 @@ from fastquorum.wire.brokers import (
     ControllerRegistrationResponse,
 )
 from fastquorum.wire.cluster_records import AbortTransactionRecord, NoOpRecord
-from fastquorum.wire.codec import Codec
+from fastquorum.wire.codec import codec_of
 from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest
 
@@ -95,11 +96,10 @@ class ControllerRole:
         registration: Registration,
         config: QuorumConfig,
         chance: Random,
-        codec: Codec,
-        beats: SteadyBeats,
+        kernels: Kernels,
     ) -> None:
         """Of `config`: the largest batch, and when a no-op is appended because nothing else was. `chance` decides where
-        replicas go, and draws topic ids; `codec` writes the records; `beats` answers brokers that want nothing new."""
+        replicas go, and draws topic ids; `kernels` write the records, and make what the image keeps."""
         self._settings = settings
         self.apis: Final[frozenset[ApiKey]] = CONTROLLER_APIS | (OLDER_APIS if settings.older_brokers else frozenset())
         """What it can be asked."""
@@ -107,9 +107,10 @@ class ControllerRole:
         self._idleness = Idleness(shell, config.idle_us_max)
         self._batch_bytes_max = config.batch_bytes_max
         self._chance = chance
-        self._codec = codec
-        self._beats = beats
-        shell.serve_beats(beats)
+        self._codec = codec_of(kernels)
+        self._make = kernels.untracked
+        self._beats = kernels.SteadyBeats()
+        shell.serve_beats(self._beats)
         self.replay = replay
         self.keeper = keeper
         self._registration = registration
@@ -239,7 +240,7 @@ class ControllerRole:
             self._unfence_exempt(state, now_us)
         for look in self._looks:
             if look.at_us <= now_us and self._state is not None:
-                self._look(look, state, now_us)
+                self._append(state, look.find(state, now_us), now_us, is_atomic=False)
         if self._state is not None and self._idleness.is_due(now_us):
             self._append(state, [NoOpRecord()], now_us)
         self._channels.on_tick(now_us)
@@ -252,15 +253,6 @@ class ControllerRole:
         else:
             is_written = self._append(state, brokers.register_controller(state, request).records, now_us)
             heard(ControllerRegistrationResponse() if is_written else None)
-
-    def _look(self, look: Look, state: ControllerState, now_us: Micros) -> None:
-        records = look.find(state)
-        look.at_us = now_us + look.every_us
-        if (
-            self._append(state, records, now_us, is_atomic=False)
-            and len(records) >= state.settings.leader_imbalance_per_run_max
-        ):
-            look.at_us = now_us  # there may be more; whatever else waits comes first
 
     # --- the lead -----------------------------------------------------------------------------------------------------
 
@@ -291,6 +283,7 @@ class ControllerRole:
             static_voters=() if kraft_version else raft.voters.ids,
             steady=self._beats,
             fault_of_raising=raft.fault_of_raising,
+            make=self._make,
         )
         self._look_at_us = now_us + self._settings.session_timeout_us // SESSION_LOOKS
         self._looks = looks(self._settings, now_us)
@@ -304,6 +297,8 @@ class ControllerRole:
         """The lead is over, or its records' fate is open: whoever waits asks the next leader."""
         self._state = None
         self._beats.forget_all()
+        self._looks = []
+        self.replay.foreseen.clear()
         self._channels.lose()
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
@@ -413,7 +408,7 @@ class ControllerRole:
     def _look_again(self, now_us: Micros) -> None:
         """Something was cut off: leaders may be missing that could be elected."""
         for look in self._looks:
-            look.at_us = min(look.at_us, now_us + AGAIN_US)
+            look.begin_again(now_us + AGAIN_US)
 
     def _append_piece(
         self, state: ControllerState, records: Sequence[Message], now_us: Micros
@@ -423,7 +418,9 @@ class ControllerRole:
         values = [encode_metadata_record(record, record_version(record, level), codec) for record in records]
         code, text = self._write(values, _Ticket(self, state.next_offset), now_us)
         if code is ErrorCode.NONE:
+            before = state.image
             state.applied(prepared)
+            self.replay.foreseen.add(Step(prepared.base_offset, before, values, prepared.editor, state.image))
         return code, text
 
     def _write(self, values: Sequence[bytes], ticket: _Ticket, now_us: Micros) -> tuple[ErrorCode, str]:

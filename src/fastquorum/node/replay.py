@@ -7,32 +7,25 @@ lose it for good (KAFKA-14275, KAFKA-14203). Source: Kafka `MetadataLoader`.
 """
 
 import struct
-from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.controller.image.fold import Fold, Place
-from fastquorum.controller.image.partition import Partition
-from fastquorum.errors import CorruptionError, ImageFailed, WireError
-from fastquorum.kernels import BatchFault, Kernels, PartitionRows
-from fastquorum.node.collector import CollectorAtRest
+from fastquorum.errors import CorruptionError
+from fastquorum.kernels import BatchFault, Kernels
+from fastquorum.node.folding import BatchFolder, Foreseen
 from fastquorum.node.log_reader import LogReader
 from fastquorum.node.shell import Shell
 from fastquorum.storage.names import checkpoint_name
 from fastquorum.types import Offset, OffsetAndEpoch
-from fastquorum.wire.codec import Codec, codec_of
-from fastquorum.wire.metadata_records import decode_metadata_record
 
 TURN_BYTES: Final = 256 * 1024
 """Most that is read in one turn, but for a batch that is larger: what else the thread has to do must not wait for
 more."""
 _LENGTH: Final = struct.Struct(">8xi")
 _LENGTH_END: Final = 12
-_ROWS: Final[dict[str, PartitionRows]] = {}
-"""By kernel set: the ids that one has seen are one object in every image."""
 
 
 @dataclass(slots=True)
@@ -56,6 +49,7 @@ class Replay:
         self.counts = PartitionCounts()
         """Of the image's partitions."""
         self._fold = Fold(counts=self.counts, make=kernels.untracked)
+        self._folder = BatchFolder(kernels)
         self._loading: _Loading | None = None
         self.taken_bytes = 0
         """Of the log, since this was made."""
@@ -63,6 +57,11 @@ class Replay:
     @property
     def image(self) -> Image:
         return self._fold.image
+
+    @property
+    def foreseen(self) -> Foreseen:
+        """Where a controller says what it has appended."""
+        return self._folder.foreseen
 
     @property
     def place(self) -> Place:
@@ -93,7 +92,7 @@ class Replay:
                 self._load(latest)
             return
         data = self._reader.read(self.next_offset, TURN_BYTES, self._shell.high_watermark)
-        fold_batches(self._kernels, data, self._fold)
+        self._folder.take(data, self._fold)
         self.taken_bytes += len(data)
         self._fold.image  # noqa: B018  # made now, piece by piece, and not all at once by whoever begins to lead
 
@@ -114,43 +113,10 @@ class Replay:
         if not scan.valid_bytes:
             fault = BatchFault.TRUNCATED if scan.fault is None else scan.fault.reason
             raise CorruptionError(fault, loading.position, path=f"{log.path}/{checkpoint_name(latest)}")
-        fold_batches(self._kernels, data[: scan.valid_bytes], loading.fold)
+        self._folder.take(data[: scan.valid_bytes], loading.fold)
         loading.position += scan.valid_bytes
         if loading.position == snapshots.size_bytes(latest):
             image, self.counts = loading.fold.image, loading.counts
             place = Place(latest.offset, latest.epoch, loading.timestamp_ms)
             self._fold = Fold(image, place, self.counts, self._kernels.untracked)
             self._loading = None
-
-
-def fold_batches(kernels: Kernels, data: bytes, fold: Fold) -> None:
-    """Take in what whole, checked batches hold from where the fold stands. ImageFailed, naming the record that does not
-    fit."""
-    codec = codec_of(kernels)
-    with CollectorAtRest():
-        _fold(kernels, data, fold, codec)
-
-
-def _fold(kernels: Kernels, data: bytes, fold: Fold, codec: Codec) -> None:
-    partitions = _ROWS.get(kernels.NAME) or _ROWS.setdefault(kernels.NAME, kernels.PartitionRows(Partition))
-    for info in kernels.batch_headers(data, verify_crc=False):
-        if info.is_control:
-            fold.skip(info.last_offset + 1, info.leader_epoch, info.max_timestamp_ms)
-            continue
-        values = kernels.decode_values(data, info.position, verify_crc=False)
-        offsets: Sequence[Offset] = range(info.base_offset, info.last_offset + 1)
-        if len(values) != len(offsets):  # as no controller writes them
-            offsets = [each.offset for each in kernels.decode_records(data, info.position, verify_crc=False)]
-        at, count = bisect_left(offsets, fold.next_offset), len(values)
-        while at < count:
-            run = partitions.read(values, at)
-            if run is not None:
-                fold.add_run(offsets[at], run, offsets[run.end - 1] + 1, info.leader_epoch, info.max_timestamp_ms)
-                at = run.end
-                continue
-            try:
-                message, _ = decode_metadata_record(values[at] or b"", codec)
-            except WireError as error:
-                raise ImageFailed(f"it is no metadata record: {error}", "record", offsets[at]) from error
-            fold.add(offsets[at], message, info.leader_epoch, info.max_timestamp_ms)
-            at += 1

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fastquorum.config import QuorumConfig
+from fastquorum.controller.image import EMPTY, Image
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, StorageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane
@@ -95,6 +96,8 @@ class Process:
         self.shell: LaneShell
         self.flusher: SimFlusher
         self._log: WatchedLog | None = None
+        self._shown: Image = EMPTY
+        """The image that was checked last."""
 
     @property
     def voters(self) -> tuple[NodeId, ...]:
@@ -224,6 +227,7 @@ class Process:
             self._exit(self._stopped[0])
             return
         self.observe()
+        self._look_at_image()
         state.check_settled(self.ghost, self.states.durable, self.replica)
         self.thread.plan_tick()
         self.thread.note_when_due()
@@ -349,6 +353,12 @@ class Process:
         controller = self.replica.controller
         assert controller is not None, "no controller"
         return controller.replay
+
+    def _look_at_image(self) -> None:
+        """Have every other image than the last one checked."""
+        if self.replica.controller is not None and self.replay.image is not self._shown:
+            self._shown = self.replay.image
+            self._world.shows(self)
 
     @property
     def is_registered(self) -> bool:

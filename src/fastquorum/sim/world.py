@@ -150,6 +150,15 @@ class World:
         else:
             self.herd.metadata.committed(new)
 
+    def shows(self, process: Process) -> None:
+        """C16: what a replica shows of the metadata now is what was committed, and so is what it has counted of it."""
+        assert self.herd is not None, "nobody shows an image"
+        replay = process.replay
+        if replay.image != self.herd.metadata.image_at(replay.place.end_offset):
+            raise Violation("C16", f"its image at {replay.place.end_offset} is another", process.node_id)
+        if replay.counts != PartitionCounts.of(replay.image.topics):
+            raise Violation("C16", f"it counts {replay.counts} of another image", process.node_id)
+
     def process_ended(self, process: Process) -> None:
         self.ledger.lost_with(process.node_id)
         if self._keeps_restarting and process in self._core:
@@ -279,7 +288,7 @@ class World:
             raise Violation("L4", f"a new leader without a reason: {sorted(set(self.ghost.leaders) - set(leaders))}")
         self.ledger.check_whole()
         if self.herd is not None:
-            self._check_images(self.herd)
+            self._check_versions(self.herd)
         chains = {process.ghost.chain_at(self.ghost.committed_end) for process in self._core}
         if chains != {self.ghost.committed_chains[self.ghost.committed_end]}:
             raise Violation("S10", "the mended nodes' logs differ from the committed one")
@@ -288,15 +297,11 @@ class World:
             process.die(power=True)
             self._recover(process)
 
-    def _check_images(self, herd: Herd) -> None:
-        """C16: what a replica shows of the metadata is what was committed."""
+    def _check_versions(self, herd: Herd) -> None:
+        """What a replica holds its voters for, and of which kraft.version, is what was committed."""
         for process in self._core:
-            quorum, replay = process.replica.raft.describe(), process.replay
+            quorum = process.replica.raft.describe()
             herd.metadata.quorum.check_node(process.node_id, quorum.kraft_version, quorum.voters)
-            if replay.image != herd.metadata.image_at(replay.place.end_offset):
-                raise Violation("C16", f"its image at {replay.place.end_offset} is another", process.node_id)
-            if replay.counts != PartitionCounts.of(replay.image.topics):
-                raise Violation("C16", f"it counts {replay.counts} of another image", process.node_id)
 
     def _recover(self, process: Process) -> None:
         """What is on the disk, seen by the real recovery."""

@@ -3,10 +3,9 @@
 Source: Kafka `ControllerMetricsChanges`.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from fastquorum.controller.image.image import ImageEditor
 from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.image.topics import Topics
 from fastquorum.types import NO_NODE
@@ -31,15 +30,17 @@ class PartitionCounts:
                 counts._count(partition, 1)
         return counts
 
-    def take(self, changes: Iterable[tuple[Any, int, Partition | None, Partition | None]]) -> None:
-        """As `TopicsEditor.partition_changes` yields them."""
-        for _, _, before, after in changes:
-            if before and after and before.leader == after.leader and before.replicas is after.replicas:
-                continue  # it counts as it did
+    def take(self, editor: ImageEditor) -> None:
+        """What an editor, which began with that image, has changed."""
+        for topic in editor.removed_topics():
+            for partition in topic.partitions:
+                self._count(partition, -1)
+        for _, _, before, after in editor.partition_changes():
             if before is not None:
+                if before.leader == after.leader and before.replicas is after.replicas:
+                    continue  # it counts as it did
                 self._count(before, -1)
-            if after is not None:
-                self._count(after, 1)
+            self._count(after, 1)
 
     def _count(self, partition: Partition, by: int) -> None:
         self.partitions += by

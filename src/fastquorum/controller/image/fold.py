@@ -58,7 +58,7 @@ class Fold:
         """As of `place`: while a transaction is open, as before it."""
         if self._editor is not None:
             if self._counts is not None:
-                self._counts.take(self._editor.partition_changes())
+                self._counts.take(self._editor)
             self._image, self._editor = self._editor.finish(), None
         return self._image
 
@@ -105,6 +105,16 @@ class Fold:
             self._pending.append((offset, run))
             return
         self._apply(offset, run)
+        self._last = end_offset, epoch, timestamp_ms
+
+    def take_over(self, editor: ImageEditor, image: Image, end_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:
+        """`image` is what an editor has made of this fold's image and the records that come next, up to end_offset. No
+        transaction is open."""
+        assert self._editor is None, "it is another image that the editor began with"
+        assert self._pending is None, "a transaction is open"
+        if self._counts is not None:
+            self._counts.take(editor)
+        self._image, self._next_offset = image, end_offset
         self._last = end_offset, epoch, timestamp_ms
 
     def skip(self, end_offset: Offset, epoch: Epoch, timestamp_ms: int) -> None:

@@ -17,7 +17,7 @@ from fastquorum.controller.image.features import Features, Level
 from fastquorum.controller.image.partition import Partition, partition_record
 from fastquorum.controller.image.quotas import Quotas
 from fastquorum.controller.image.registrations import Brokers, Controllers
-from fastquorum.controller.image.topics import Topics, TopicsEditor
+from fastquorum.controller.image.topics import Topic, Topics, TopicsEditor
 from fastquorum.controller.image.vector import Make
 from fastquorum.errors import ImageFailed
 from fastquorum.kernels.partitions import PartitionRun
@@ -141,7 +141,11 @@ class ImageEditor:
         except ValueError as error:
             raise ImageFailed(str(error), record_type_name(topic_records.PartitionRecord), offset) from error
 
-    def partition_changes(self) -> Iterator[tuple[Uuid, int, Partition | None, Partition | None]]:
+    def removed_topics(self) -> Iterator[Topic]:
+        """As `TopicsEditor.removed`."""
+        return self._topics.removed()
+
+    def partition_changes(self) -> Iterator[tuple[Uuid, int, Partition | None, Partition]]:
         """As `TopicsEditor.partition_changes`."""
         return self._topics.partition_changes()
 
@@ -150,8 +154,11 @@ class ImageEditor:
         return self._topics.name_changes()
 
     def finish(self) -> Image:
-        """The image after all of them."""
-        return self._before._replace(topics=self._topics.finish(), **self._parts)
+        """The image after all of them; the very one before, if none of them changed it."""
+        topics = self._topics.finish()
+        if not self._parts and topics is self._before.topics:
+            return self._before
+        return self._before._replace(topics=topics, **self._parts)
 
     def _part(self, name: str) -> Any:
         return self._parts[name] if name in self._parts else getattr(self._before, name)

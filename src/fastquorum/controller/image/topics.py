@@ -127,11 +127,13 @@ class TopicsEditor:
             if topic_id not in self._removed:
                 self._clear_elr(topic_id)
 
-    def partition_changes(self) -> Iterator[tuple[Uuid, int, Partition | None, Partition | None]]:
-        """Every partition that is not what it was: topic id, number, before (None: new) and after (None: gone)."""
-        for topic_id in self._removed:
-            for number, partition in self._before.by_id[topic_id].partitions.items():
-                yield topic_id, number, partition, None
+    def removed(self) -> Iterator[Topic]:
+        """The topics that are gone, as they were."""
+        return map(self._before.by_id.__getitem__, self._removed)
+
+    def partition_changes(self) -> Iterator[tuple[Uuid, int, Partition | None, Partition]]:
+        """Every partition that is there, and not what it was: topic id, number, before (None: new) and after. One that
+        is gone went with its topic; if one of that id is there again, its partitions are new."""
         for topic_id, changes in self._changed.items():
             before = changes.topic.partitions
             is_new = not before

@@ -54,9 +54,12 @@ class Vector(Generic[T]):
         """The vector with these items at these positions, each 0 or more."""
         if not changes:
             return self
+        new: Vector[T] = Vector()
+        if not self._count and len(changes) == 1 and 0 in changes:  # as most topics begin
+            new._root, new._count = make([changes[0]]), 1
+            return new
         assert min(changes) >= 0, f"position {min(changes)}"
         largest = max(changes)
-        new: Vector[T] = Vector()
         if not self._count and largest == len(changes) - 1:
             new._root, new._depth = _built([changes[at] for at in range(len(changes))], make)
             new._count = len(changes)
