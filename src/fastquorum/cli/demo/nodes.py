@@ -43,7 +43,7 @@ class Node(Program):
 
     def __init__(self, node_id: NodeId, directory: str, kernels_name: str, settings: str) -> None:
         command = [sys.executable, "-m", "fastquorum.cli", "run", "--data", directory]
-        command += ["--config", settings, "--kernels", kernels_name]
+        command += ["--config", settings, "--kernels", kernels_name, "--until-stdin-ends"]
         super().__init__(f"node {node_id}", command, f"{directory}.stderr")
         self.id = node_id
         self.directory = directory
