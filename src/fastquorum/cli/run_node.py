@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=True,
         help="be one of the cluster's controllers: brokers register here (a metadata log); process.roles=controller in "
-        "the file says the same",
+        "the file says the same (default: as the directory was formatted)",
     )
     parser.add_argument(
         "--metrics", metavar="HOST:PORT", help="serve /metrics (Prometheus), /healthz and /readyz there, by HTTP"
@@ -208,10 +208,10 @@ def _run(arguments: argparse.Namespace, log: NodeLog) -> int:
     signals = _Signals(watcher.over)
     if arguments.until_stdin_ends:
         when_stdin_ends(watcher.end)
-    if settings.controller:
-        spare_what_is_kept()
     node = start_node(settings, watcher)
     try:
+        if node.is_controller:
+            spare_what_is_kept()
         log.started(node, settings.path)
         watcher.wait()
         if signals.number:

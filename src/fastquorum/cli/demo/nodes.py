@@ -150,7 +150,7 @@ def _format(root: str, count: int, kernels: Kernels, session_timeout_ms: int | N
             voters,
             LogKind.METADATA,
             has_bootstrap=is_controller,  # a log that is played has feature levels of its own
-            has_default_features=is_controller,
+            is_controller=is_controller,
         )
         format_directory(disk, kernels, options, now_ms=wall_clock_ms())
         nodes.append(Node(key.id, directory, kernels.NAME, settings))
