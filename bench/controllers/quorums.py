@@ -79,7 +79,7 @@ def _ours() -> Callable[[Node, Settings], Commands]:
         data = ["--data", str(node.folder)]
         return Commands(
             [*program, "format", *data, *identity, "--controller"],
-            [*program, "run", *data, "--controller", "--config", str(node.config)],
+            [*program, "run", *data, "--controller", "--config", str(node.config), "--until-stdin-ends"],
         )
 
     return commands

@@ -88,7 +88,7 @@ def _nodes(running: ExitStack, directory: Path) -> dict[str, "subprocess.Popen[b
             exit_code = fastquorum_command(["format", "--data", data, *form])
         assert exit_code == 0, data
         log = directory / f"node-{number}.stderr"
-        started.append(running.enter_context(_process([*command, "run", "--data", data], log)))
+        started.append(running.enter_context(_process([*command, "run", "--data", data, "--until-stdin-ends"], log)))
     endpoints = [Endpoint(LISTENER_NAME, "127.0.0.1", port) for port in ports]
     leaders = {find_leader([endpoint], TOPIC, READY_S).node_id for endpoint in endpoints}
     return {

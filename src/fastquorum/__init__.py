@@ -5,12 +5,16 @@ reads a log offline; `sim` is the simulator; `trace` shows where a commit's time
 Everything is loaded when it is first used, so that importing this package costs next to nothing.
 """
 
+from __future__ import annotations
+
 import importlib
-from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.version import __version__ as __version__
 
-if TYPE_CHECKING:
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # not typing's own, whose import takes longer than all the rest here
+    from typing import Any, Final
+
     from fastquorum import broker as broker
     from fastquorum import log as log
     from fastquorum import sim as sim

@@ -160,3 +160,10 @@ def test_importing_the_package_loads_nothing_else() -> None:
             assert getattr(fastquorum, name) is not None
     with pytest.raises(AttributeError, match="nonsense"):
         fastquorum.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("module", ["fastquorum", "fastquorum.broker"])
+def test_what_is_loaded_when_it_is_used_is_listed_before(module: str) -> None:
+    code = f"import {module}; print(set({module}.__all__) - set(dir({module})))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    assert shown == "set()"

@@ -56,7 +56,11 @@ class RunningCommand:
         """`data` is None where a file says it."""
         named = () if data is None else ("--data", str(data))
         self.process = subprocess.Popen(
-            [*COMMAND, "run", *named, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*COMMAND, "run", *named, *words, "--until-stdin-ends"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert self.process.stdout is not None
         self.line = self.process.stdout.readline()
@@ -104,6 +108,19 @@ def files_of(directory: Path) -> dict[str, bytes]:
         for path in sorted(directory.rglob("*"))
         if path.is_file() and path.name != ".lock"
     }
+
+
+def running_with(directory: Path) -> list[int]:
+    """The processes that were started with this directory for their temporary files."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            variables = each.read_bytes().split(b"\0")
+        except OSError:  # it has ended, or is somebody else's
+            continue
+        if f"TMPDIR={directory}".encode() in variables:
+            found.append(int(each.parent.name))
+    return found
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:

@@ -83,6 +83,28 @@ def test_kafkas_own_file_formats_and_runs_a_controller(fastquorum: Run, running:
     assert node.end(signal.SIGTERM).code == 0
 
 
+def test_a_controllers_directory_remembers_that_it_is_one(fastquorum: Run, running: Start, tmp_path: Path) -> None:
+    data, port = tmp_path / "n1", free_port()
+    formatted(fastquorum, "--controller", "--data", data, "--node-id", 1, "--voters", f"1@127.0.0.1:{port}")
+    node = running(data)
+    assert node.line.endswith(f"data {data}, as a controller\n")
+    assert (
+        "the controller refuses: UNKNOWN_TOPIC_OR_PARTITION" in fastquorum("topic", "delete", "t", *Door(port).at).err
+    ), "it decides"
+    assert node.end(signal.SIGTERM).code == 0
+    told = tmp_path / "told.properties"
+    told.write_text("controller.enable=false\n")
+    assert running(data, "--config", str(told)).line.endswith(f"data {data}\n"), "it may be told otherwise"
+
+
+def test_a_directory_is_not_made_a_controllers_afterwards(fastquorum: Run, tmp_path: Path) -> None:
+    words = ("--data", tmp_path / "n1", "--node-id", 1, "--voters", "1@h:1", "--cluster-id", "c")
+    formatted(fastquorum, *words, "--log", "metadata")
+    ran = fastquorum("format", *words, "--controller")
+    assert ran.code == 2
+    assert "it is formatted already, with is_controller False, not True" in ran.err
+
+
 def test_static_voters_stand_in_the_file(fastquorum: Run, running: Start, tmp_path: Path) -> None:
     port = free_port()
     config = kafka_file(tmp_path, port, f"controller.quorum.voters=1@127.0.0.1:{port}")

@@ -22,7 +22,7 @@ from fastquorum.cli.demo.verdict import judge
 from fastquorum.data import carried_records
 from fastquorum.kernels import Kernels, load
 from tests.cli import packaged_log
-from tests.cli.conftest import COMMAND, Ran, environment, free_port
+from tests.cli.conftest import COMMAND, Ran, environment, free_port, running_with, wait_until
 from tests.wire.golden import CLUSTER
 
 pytestmark = pytest.mark.slow
@@ -246,6 +246,25 @@ def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path: Path, numbe
     assert os.listdir(tmp_path) == []
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, timeout=10).stdout
     assert str(tmp_path) not in listed
+
+
+@pytest.mark.parametrize(
+    ("words", "line", "processes"),
+    [(("--nodes", "3"), "leads epoch", 4), (("--brokers", "2"), "brokers are registered", 6)],
+)
+def test_a_demo_that_is_killed_takes_its_processes_with_it(
+    tmp_path: Path, words: tuple[str, ...], line: str, processes: int
+) -> None:
+    demo = subprocess.Popen(
+        [*COMMAND, "demo", *words], stdout=subprocess.PIPE, env=environment(TMPDIR=str(tmp_path)), text=True
+    )
+    assert demo.stdout is not None
+    while line not in demo.stdout.readline():
+        assert demo.poll() is None
+    assert len(running_with(tmp_path)) == processes
+    demo.kill()
+    demo.communicate(timeout=30)
+    wait_until(lambda: running_with(tmp_path) == [])
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

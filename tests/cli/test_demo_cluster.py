@@ -26,7 +26,7 @@ from fastquorum.wire.cluster_records import ConfigRecord
 from fastquorum.wire.message import Message
 from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.topic_records import PartitionChangeRecord
-from tests.cli.conftest import COMMAND, Ran, environment
+from tests.cli.conftest import COMMAND, Ran, environment, running_with
 
 pytestmark = pytest.mark.slow
 
@@ -326,19 +326,6 @@ def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path: Path, numbe
     assert (demo.returncode, err) == (code, "")
     assert os.listdir(tmp_path) == []
     assert running_with(tmp_path) == []
-
-
-def running_with(directory: Path) -> list[int]:
-    """The processes that were started with this directory for their temporary files."""
-    found = []
-    for each in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            variables = each.read_bytes().split(b"\0")
-        except OSError:  # it has ended, or is somebody else's
-            continue
-        if f"TMPDIR={directory}".encode() in variables:
-            found.append(int(each.parent.name))
-    return found
 
 
 def test_what_people_see(played: Played) -> None:

@@ -139,6 +139,43 @@ def test_an_interrupted_sweep_ends_at_once() -> None:
     assert (sweep.returncode, err) == (130, b"")
 
 
+@pytest.mark.parametrize("module", ["typing", "argparse", "fastquorum.errors", "fastquorum.cli.sim_run"])
+def test_an_interrupt_while_the_command_is_still_being_imported_is_quiet(module: str) -> None:
+    """As the installed script does it."""
+    code = f"""
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.modules.pop({module!r}, None)
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["fastquorum", "sim", "run", "--seed", "7"]
+from fastquorum.cli.__main__ import main
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+@pytest.mark.parametrize("ignored", [True, False])
+def test_an_interrupt_is_ignored_where_the_shell_says_so(ignored: bool) -> None:
+    """As one without job control does to what it starts in the background."""
+    code = f"""
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN if {ignored} else signal.default_int_handler)
+from fastquorum.cli import interrupts
+interrupts.end_at_once()
+interrupts.raise_again()
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0 if ignored else 7, b"")
+
+
 def test_what_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
     log = Path(__file__).parent / "golden" / "dumps" / "quota" / "00000000000000000000.log"
     done = subprocess.run(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -78,7 +79,8 @@ def test_what_changed(fastquorum: Callable[..., Ran]) -> None:
     [
         (("image", DIRECTORY, "--at", 9999), 2, "offset 9999 lies outside 0..3836"),
         (("image", "diff", DIRECTORY, "--from", 5, "--to", 4), 2, "offset 4 is below 5"),
-        (("image", DIRECTORY / "nowhere"), 2, "nowhere"),
+        (("image", DIRECTORY / "nowhere"), 2, "nowhere: there is no such directory\n"),
+        (("image", Path(__file__)), 2, "test_image.py: is not a directory\n"),
         (("image", DIRECTORY, "--at", "x"), 2, "'x' is not a whole number from 0"),
         (("image", "diff", DIRECTORY), 2, "--from"),
         (("image",), 2, "DIR"),

@@ -116,7 +116,7 @@ def test_damage_is_named_and_exits_4(fastquorum: Callable[..., Ran], case: str, 
     assert len(ran.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("path", ["nowhere", "."])
+@pytest.mark.parametrize("path", ["nowhere", ".", __file__])
 def test_what_is_no_log_is_named(
     fastquorum: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str
 ) -> None:

@@ -192,6 +192,27 @@ def test_a_verbose_node_that_advertises_tells_who_leads_and_where(data: Path) ->
             node.kill()
 
 
+@pytest.mark.parametrize("is_asked_before", [True, False])
+def test_a_node_may_be_told_to_stop_in_good_order_when_its_stdin_ends(data: Path, is_asked_before: bool) -> None:
+    words = [*COMMAND, "run", "--data", str(data), "--until-stdin-ends", "--log-format", "json"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as node:
+        try:
+            assert node.stdin is not None
+            assert node.stdout is not None
+            assert node.stderr is not None
+            node.stdin.write(b"is not looked at")
+            node.stdin.flush()
+            assert b"started" in node.stdout.readline()
+            if is_asked_before:
+                node.send_signal(signal.SIGTERM)
+                assert any(b'"stopping"' in line for line in node.stderr)
+            node.stdin.close()
+            assert b'"stopped"' in node.stderr.read()
+            assert node.wait(timeout=10) == 0
+        finally:
+            node.kill()
+
+
 def test_an_append_that_cannot_be_printed_says_that_it_is_committed(running: Start, data: Path) -> None:
     running(data)
     words = [*COMMAND, "append", "--bootstrap", address(data), "--value", "kept"]

@@ -261,7 +261,11 @@ def test_each_command_sees_the_image_as_it_is_then(capsys: pytest.CaptureFixture
         ((DIRECTORY, "--at", 3837, "ls"), "offset 3837 lies outside 0..3836"),
         ((SEGMENT, "--at", 3837, "ls"), "offset 3837 lies outside 0..3836"),
         ((CHECKPOINT, "--at", 3828, "ls"), "a snapshot holds one offset, 3829; name the log's directory to see others"),
-        ((DIRECTORY / "nowhere", "ls"), "there is no such file"),
+        (
+            (Path(__file__), "ls"),
+            "test_shell.py: holds no record batches; name a segment, a snapshot, or the directory",
+        ),
+        ((DIRECTORY / "nowhere", "ls"), "nowhere: there is no such directory or file\n"),
     ],
     ids=str,
 )

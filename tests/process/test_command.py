@@ -30,7 +30,18 @@ class Run:
 
     def __init__(self, data: Path, *words: str, prefix: list[str] | None = None) -> None:
         self.process = subprocess.Popen(
-            [*(prefix or []), sys.executable, "-m", "fastquorum.cli", "run", "--data", str(data), *words],
+            [
+                *(prefix or []),
+                sys.executable,
+                "-m",
+                "fastquorum.cli",
+                "run",
+                "--data",
+                str(data),
+                *words,
+                "--until-stdin-ends",
+            ],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

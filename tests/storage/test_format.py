@@ -66,7 +66,7 @@ def test_the_first_checkpoint_is_kafkas_byte_for_byte(kernels: Kernels) -> None:
 
 def test_the_bootstrap_checkpoint_is_kafkas_byte_for_byte(kernels: Kernels) -> None:
     golden, times = golden_batches(kernels, "bootstrap.checkpoint")
-    wanted = options(log_kind=LogKind.METADATA, has_default_features=True)
+    wanted = options(log_kind=LogKind.METADATA, is_controller=True)
     assert bootstrap_checkpoint(kernels, CheckpointTimes(*times), wanted) == golden
 
 

@@ -197,3 +197,10 @@ def test_what_is_no_log_is_refused(kernels: Kernels, tmp_path: Path) -> None:
         open_offline(str(tmp_path / "none"), kernels)
     with pytest.raises(DirectoryError, match="no such file"):
         read_file_batches(str(tmp_path / "none"), kernels)
+    for text in (b"short", b"long enough to have a magic byte"):
+        (tmp_path / "notes").write_bytes(text)
+        with pytest.raises(DirectoryError, match="holds no record batches"):
+            read_file_batches(str(tmp_path / "notes"), kernels)
+        (tmp_path / FIRST).write_bytes(text)
+        with pytest.raises(CorruptionError):
+            list(read_file_batches(str(tmp_path / FIRST), kernels))

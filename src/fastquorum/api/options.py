@@ -62,7 +62,7 @@ class OpenOptions(QuorumOptions, total=False):
     """What an empty directory is formatted for: the user's records (default), or Kafka's metadata records."""
     controller: bool | str | None
     """This node is one of the cluster's controllers: brokers register here. Its log is a metadata log that the
-    controller writes, and nobody else: appends are refused."""
+    controller writes, and nobody else: appends are refused. Not given: as the directory was formatted."""
     session_timeout_us: int | None
     """Of a controller: a broker that is silent for so long is fenced; 9 s by default."""
     older_brokers: bool | str | None

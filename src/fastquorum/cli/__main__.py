@@ -1,8 +1,20 @@
-"""`python -m fastquorum.cli`: the command, where no script is installed."""
+"""The command's entry point, installed as a script or as `python -m fastquorum.cli`."""
 
 import sys
 
-from fastquorum.cli.main import main
+
+def main() -> int:
+    """Run the command line; its exit code. Ctrl-C is quiet from here on, imports included."""
+    try:
+        from fastquorum.cli import interrupts
+
+        interrupts.end_at_once()
+    except KeyboardInterrupt:
+        return 130  # interrupts.EXIT_INTERRUPTED, which may not be there yet
+    from fastquorum.cli.main import main as run
+
+    return run()
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,14 +8,11 @@ from fastquorum.cli.arguments import (
     add_format,
     add_kernels,
     explain,
-    load_kernels,
     node_number,
-    parse_bootstrap,
 )
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.committed_image import committed_fold
+from fastquorum.cli.committed_image import committed_image
 from fastquorum.cli.image_tables import broker_state, listeners_text
-from fastquorum.cli.output import print_json, print_table, tell
+from fastquorum.cli.output import print_json, print_table
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.image.registrations import Broker
@@ -38,9 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    kernels = load_kernels(arguments.kernels)
-    with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
-        image = committed_fold(client, kernels, arguments.timeout).image
+    image = committed_image(arguments)
     broker = registered(image, arguments.id)
     if arguments.format == "json":
         print_json(_view(image, broker))

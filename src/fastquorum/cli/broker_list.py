@@ -2,11 +2,10 @@
 
 import argparse
 
-from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain, load_kernels, parse_bootstrap
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.committed_image import committed_fold
+from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain
+from fastquorum.cli.committed_image import committed_image
 from fastquorum.cli.image_tables import BROKER_HEADER, broker_row
-from fastquorum.cli.output import print_json, print_table, tell
+from fastquorum.cli.output import print_json, print_table
 from fastquorum.controller.image.view import broker_view
 
 
@@ -24,9 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    kernels = load_kernels(arguments.kernels)
-    with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
-        image = committed_fold(client, kernels, arguments.timeout).image
+    image = committed_image(arguments)
     brokers = [each for _, each in sorted(image.brokers.items())]
     if arguments.format == "json":
         for each in brokers:

@@ -5,6 +5,7 @@ replica, so that no leader counts it or waits for it; our nodes and Kafka's cont
 time. Source: KIP-595 (Fetch), KIP-630 (FetchSnapshot).
 """
 
+import argparse
 import os
 import tempfile
 import time
@@ -12,9 +13,11 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Final, NamedTuple
 
+from fastquorum.cli.arguments import load_kernels, parse_bootstrap
 from fastquorum.cli.client import FETCH_BYTES, LOOK_AGAIN_S, QuorumClient
 from fastquorum.cli.connection import Deadline, NoAnswer, NotSent
-from fastquorum.cli.output import progress
+from fastquorum.cli.output import progress, tell
+from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold
 from fastquorum.errors import CorruptionError, NotReady, OffsetOutOfRange, PeerProtocolError, UsageError
 from fastquorum.kernels import Kernels
@@ -60,6 +63,14 @@ class _Source(NamedTuple):
 
 class _Moved(Exception):
     """Who was read from does not serve it any more."""
+
+
+def committed_image(arguments: argparse.Namespace) -> Image:
+    """Of the quorum that a command was told of: see `arguments.add_bootstrap` and `add_kernels`. Raises as
+    `committed_fold`."""
+    kernels = load_kernels(arguments.kernels)
+    with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
+        return committed_fold(client, kernels, arguments.timeout).image
 
 
 def committed_fold(

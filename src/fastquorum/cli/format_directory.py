@@ -22,8 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Make a data directory for one node. With a directory id for every voter the quorum begins at kraft.version 1 "
         "(voters can change later), without any at 0.\nThe cluster id is required if there is more than one voter.\n"
         "--controller makes a metadata log that begins with the features of a Kafka 4.3 cluster, as kafka-storage "
-        "format does. A file of Kafka's own (process.roles=controller) says the same, and which node; where it has no "
-        "controller.quorum.voters, --voters stands for kafka-storage's --initial-controllers.",
+        "format does, and `run` then runs a controller. A file of Kafka's own (process.roles=controller) says the "
+        "same, and which node; where it has no controller.quorum.voters, --voters stands for kafka-storage's "
+        "--initial-controllers.",
         "fastquorum format --data n1 --node-id 1 --cluster-id $(fastquorum random-uuid) "
         "--voters 1@h1:9093,2@h2:9093,3@h3:9093",
         "fastquorum format --config controller.properties --cluster-id ID --voters 1@h1:9093:DIRID,2@h2:9093:DIRID",
@@ -80,7 +81,7 @@ def _missing(option: str, key: str) -> UsageError:
 
 
 def _options(arguments: argparse.Namespace, settings: NodeSettings) -> FormatOptions:
-    is_controller = arguments.controller or settings.controller
+    is_controller = arguments.controller or bool(settings.controller)
     kind = _log_kind(arguments, settings, is_controller)
     topic_name = arguments.topic_name if arguments.topic_name is not None else settings.topic
     if kind is LogKind.METADATA and topic_name is not None:
@@ -104,7 +105,7 @@ def _options(arguments: argparse.Namespace, settings: NodeSettings) -> FormatOpt
         listener_name=listener_name,
         is_observer=arguments.observer,
         has_bootstrap=not arguments.no_bootstrap,
-        has_default_features=is_controller,
+        is_controller=is_controller,
     )
 
 

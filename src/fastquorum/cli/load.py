@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from fastquorum.cli import machine
+from fastquorum.cli import interrupts, machine
 from fastquorum.cli.arguments import (
     add_format,
     add_kernels,
@@ -40,7 +40,6 @@ BATCH_OVERHEAD_BYTES: Final = 61
 NODES: Final = 3
 FREE_SHARE_MAX: Final = 0.9
 EXIT_NOTHING: Final = 1
-EXIT_INTERRUPTED: Final = 130
 _UNITS: Final = {"": 1.0, "k": 1e3, "m": 1e6}
 
 
@@ -167,7 +166,7 @@ def run(arguments: argparse.Namespace) -> int:
     for path in paths:
         tell(f"written: {path}")
     if result["interrupted"]:
-        return EXIT_INTERRUPTED
+        return interrupts.EXIT_INTERRUPTED
     steps = result.get("steps", [result])
     return 0 if any(step["acknowledged"] for step in steps) else EXIT_NOTHING
 

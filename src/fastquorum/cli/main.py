@@ -1,7 +1,7 @@
 """Entry point: finds the subcommand, runs it, and turns what it raises into one line and an exit code.
 
-Exit codes: 0 done, 1 the verdict is bad, 2 wrong usage, 3 try again, 4 corrupt bytes, 5 the replica must stop,
-130 interrupted. Errors bring theirs along (`FastQuorumError.exit_code`).
+Exit codes: 0 done, 1 the verdict is bad, 2 wrong usage, or a refusal that changed nothing, 3 try again, 4 corrupt
+bytes, 5 the replica must stop, 130 interrupted. Errors bring theirs along (`FastQuorumError.exit_code`).
 """
 
 import argparse
@@ -13,13 +13,13 @@ import traceback
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from fastquorum.cli import interrupts
 from fastquorum.errors import FastQuorumError
 
-EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
 EXIT_CODES: Final = (
-    "exit codes: 0 done, 1 a bad verdict or a failed command, 2 wrong usage, 3 try again later, 4 corrupt bytes, "
-    "5 the replica must stop, 130 interrupted"
+    "exit codes: 0 done, 1 a bad verdict or a failed command, 2 wrong usage, or a refusal that changed nothing, "
+    "3 try again later, 4 corrupt bytes, 5 the replica must stop, 130 interrupted"
 )
 
 
@@ -92,9 +92,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a record may hold what the terminal cannot show
     try:
-        return _run(_parse(list(sys.argv[1:] if argv is None else argv)))
+        arguments = _parse(list(sys.argv[1:] if argv is None else argv))
+        interrupts.raise_again()
+        return _run(arguments)
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        return interrupts.EXIT_INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -44,10 +44,11 @@ class NodeLog:
             "info",
             "started",
             f"fastquorum: node {identity.node_id} of cluster {identity.cluster_id} listens, reached at {reached}, "
-            f"data {data}" + (f", metrics at {url}" if url else ""),
+            f"data {data}{', as a controller' if node.is_controller else ''}" + (f", metrics at {url}" if url else ""),
             cluster=identity.cluster_id,
             endpoint=reached,
             data=data,
+            controller=node.is_controller,
             log_start=node.log.start_offset,
             log_end=node.log.end_offset,
             kernels=node.kernels.NAME,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from fastquorum.cli import load
+from fastquorum.cli import interrupts, load
 from fastquorum.cli.arguments import add_format, explain, positive, positive_seconds
 from fastquorum.cli.output import print_json, tell
 from fastquorum.errors import UsageError
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     for path in report["files"]:
         tell(f"written: {path}")
     if result["interrupted"]:
-        return load.EXIT_INTERRUPTED
+        return interrupts.EXIT_INTERRUPTED
     return 0 if profiler.has_python and profiler.stacks else EXIT_NO_STACKS
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from fastquorum.cli.arguments import explain, load_kernels
 from fastquorum.cli.node_log import FORMATS, NodeLog
 from fastquorum.cli.output import print_table
+from fastquorum.cli.stdin_end import when_stdin_ends
 from fastquorum.errors import DirectoryError, FastQuorumError, UsageError
 from fastquorum.node.io.directory import needs_format
 from fastquorum.node.io.running import Leadership
@@ -53,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=True,
         help="be one of the cluster's controllers: brokers register here (a metadata log); process.roles=controller in "
-        "the file says the same",
+        "the file says the same (default: as the directory was formatted)",
     )
     parser.add_argument(
         "--metrics", metavar="HOST:PORT", help="serve /metrics (Prometheus), /healthz and /readyz there, by HTTP"
@@ -71,6 +72,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=FORMATS,
         default="text",
         help="say what happens in words (default), or as JSON lines: time, level, node, epoch, event and its fields",
+    )
+    parser.add_argument(
+        "--until-stdin-ends",
+        action="store_true",
+        help="the end of stdin stops it, too, as SIGTERM does: for a program that holds the other end of a pipe, and "
+        "leaves no node behind however it ends",
     )
     parser.add_argument("--verbose", action="store_true", help="tell on stderr who leads (json always tells)")
     parser.add_argument("--settings", action=_ShowSettings, nargs=0, help="print every setting there is, and exit")
@@ -107,6 +114,11 @@ class _Watcher:
             self.say()
             os.read(self._wake_read_fd, 64)
 
+    def end(self) -> None:
+        """From any thread: it is to be over. Not counted among the signals, of which a second one is not waited for."""
+        self.over.set()
+        self._wake()
+
     def say(self) -> None:
         """In the main thread: what has happened so far."""
         while self._said:
@@ -129,8 +141,7 @@ class _Watcher:
 
     def on_stopped(self, error: FastQuorumError | None) -> None:
         self.error = error
-        self.over.set()
-        self._wake()
+        self.end()
 
     def _later(self, say: Callable[[], None]) -> None:
         self._said.append(say)
@@ -195,10 +206,12 @@ def _run(arguments: argparse.Namespace, log: NodeLog) -> int:
         raise DirectoryError("the directory is not formatted", "format it first: `fastquorum format`", settings.path)
     watcher = _Watcher(log)
     signals = _Signals(watcher.over)
-    if settings.controller:
-        spare_what_is_kept()
+    if arguments.until_stdin_ends:
+        when_stdin_ends(watcher.end)
     node = start_node(settings, watcher)
     try:
+        if node.is_controller:
+            spare_what_is_kept()
         log.started(node, settings.path)
         watcher.wait()
         if signals.number:

@@ -12,7 +12,7 @@ from fastquorum.cli.shell_nodes import Directory, tree_of
 from fastquorum.cli.shell_prompt import Prompt, Script
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Place
-from fastquorum.errors import UsageError
+from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.storage.images import fold_log
 from fastquorum.storage.io_open import fold_file, open_offline
 
@@ -57,6 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     with working(f"reading {path}"):
         if os.path.isdir(path):
             fold = fold_log(open_offline(path, kernels), kernels, arguments.at)
+        elif not os.path.exists(path):
+            raise DirectoryError("there is no such directory or file", path=path)
         else:
             fold = fold_file(path, kernels, arguments.at)
         seen = fold.image, fold.place

@@ -178,10 +178,7 @@ def _place_view(place: Place) -> dict[str, int]:
 
 def _config_name(resource: Resource) -> str:
     """`TOPIC:t`, `BROKER:1`; `BROKER` for the default of all."""
-    try:
-        kind = ResourceType(resource.type).name
-    except ValueError:
-        kind = ResourceType.UNKNOWN.name
+    kind = ResourceType(resource.type).name
     return f"{kind}:{resource.name}" if resource.name else kind
 
 

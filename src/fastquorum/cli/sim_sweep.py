@@ -94,4 +94,7 @@ def _simulate(sender: Connection, seeds: range, kernels: Kernels, controller: bo
     """A process's work."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
     for report in sim.sweep(seeds, kernels=kernels, controller=controller):
-        sender.send(report)
+        try:
+            sender.send(report)
+        except BrokenPipeError:
+            return  # the parent is gone, killed perhaps

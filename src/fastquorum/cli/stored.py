@@ -12,6 +12,7 @@ from fastquorum.errors import CorruptionError, DirectoryError, StorageFailed, Un
 from fastquorum.kernels import BatchFault, BatchInfo, Fault, Kernels, Record
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
+from fastquorum.storage.io_open import check_holds_batches
 from fastquorum.storage.properties import parse_properties
 from fastquorum.storage.reading import whole_batches
 from fastquorum.storage.scanning import nonzero_end
@@ -37,8 +38,6 @@ class Leftover(NamedTuple):
 
 def read_batches(path: str, kernels: Kernels) -> Iterator[ShownBatch | Leftover]:
     """Every whole batch, and in the end what is left over, if anything. CorruptionError at bytes that are no batch."""
-    if not os.path.isfile(path):
-        raise DirectoryError("there is no such file", path=path)
     try:
         file = kernels.SegmentFile(path, "read")
     except StorageFailed as error:
@@ -63,10 +62,9 @@ def read_batches(path: str, kernels: Kernels) -> Iterator[ShownBatch | Leftover]
 
 
 def files_of(path: str) -> list[str]:
-    """The file, or the segments of the data or log directory that `path` names, in order."""
-    if not os.path.exists(path):
-        raise DirectoryError("there is no such file", path=path)
+    """The file, or the segments of the data or log directory that `path` names, in order. DirectoryError."""
     if not os.path.isdir(path):
+        check_holds_batches(path)
         return [path]
     for directory in (os.path.join(path, names.LOG_DIRECTORY), path):
         if os.path.isdir(directory):

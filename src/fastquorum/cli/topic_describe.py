@@ -3,11 +3,10 @@
 import argparse
 from typing import Any
 
-from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain, load_kernels, parse_bootstrap
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.committed_image import committed_fold
+from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain
+from fastquorum.cli.committed_image import committed_image
 from fastquorum.cli.image_tables import PARTITION_HEADER, partition_rows
-from fastquorum.cli.output import print_json, print_table, tell
+from fastquorum.cli.output import print_json, print_table
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.image.topics import Topic
@@ -31,9 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    kernels = load_kernels(arguments.kernels)
-    with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
-        image = committed_fold(client, kernels, arguments.timeout).image
+    image = committed_image(arguments)
     topics = list(image.topics.sorted()) if arguments.name is None else [known_topic(image, arguments.name)]
     for number, topic in enumerate(topics):
         if arguments.format == "json":

@@ -2,11 +2,10 @@
 
 import argparse
 
-from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain, load_kernels, parse_bootstrap
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.committed_image import committed_fold
+from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain
+from fastquorum.cli.committed_image import committed_image
 from fastquorum.cli.image_tables import TOPIC_HEADER, topic_row
-from fastquorum.cli.output import print_json, print_table, tell
+from fastquorum.cli.output import print_json, print_table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,9 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    kernels = load_kernels(arguments.kernels)
-    with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
-        topics = committed_fold(client, kernels, arguments.timeout).image.topics
+    topics = committed_image(arguments).topics
     rows = [topic_row(topic) for topic in topics.sorted()]
     if arguments.format == "json":
         for name, topic_id, partitions, leaderless, behind in rows:

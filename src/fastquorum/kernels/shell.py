@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from fastquorum.kernels.native._beats import SteadyBeats as SteadyBeats
     from fastquorum.kernels.native._produce import ProduceDoor as ProduceDoor
     from fastquorum.kernels.native._shell import Shell as Shell
     from fastquorum.kernels.native._waiters import Mailbox as Mailbox

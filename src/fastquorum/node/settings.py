@@ -44,8 +44,8 @@ class NodeSettings:
     log: LogKind | None = None
     topic: str | None = None
     kernels: str = "native"
-    controller: bool = False
-    """The node is one of the cluster's controllers."""
+    controller: bool | None = None
+    """The node is one of the cluster's controllers; None: if its directory was formatted for one."""
     session_timeout_us: Micros | None = None
     """A controller's: brokers that are silent for so long are fenced."""
     older_brokers: bool = False
@@ -144,7 +144,8 @@ MEANINGS: Final = {
     "log": "user or metadata; checked against the directory",
     "topic": "how Kafka's clients see a user log",
     "kernels": "native or pure",
-    "controller": "true: brokers register here, and what they ask for is decided by the node that leads",
+    "controller": "true: brokers register here, and what they ask for is decided by the node that leads "
+    "(default: as the directory was formatted)",
     "session_timeout_us": "a controller fences a broker that is silent for this long",
     "older_brokers": "true: a controller also hears brokers of KIP-343 and KIP-380, and tells these what they lead",
     "num_partitions": "a controller's: partitions of a topic that is created without a number",
@@ -198,7 +199,6 @@ WITHOUT_EFFECT: Final = frozenset(
 )
 _PLAIN_DEFAULTS: Final = {
     "kernels": "native",
-    "controller": "false",
     "session_timeout_us": "9000",
     "older_brokers": "false",
     "num_partitions": "1",

@@ -67,8 +67,9 @@ class FormatOptions(NamedTuple):
     """The node is not among the voters, and is meant not to be."""
     has_bootstrap: bool = True
     """A metadata log begins with the feature levels that Kafka's nodes need, appended by its first leader."""
-    has_default_features: bool = False
-    """These are all that Kafka's own format gives a cluster by default, not metadata.version alone."""
+    is_controller: bool = False
+    """The node is one of a cluster's controllers: its log begins with all the feature levels that Kafka's own format
+    gives a cluster by default, not metadata.version alone."""
 
     @property
     def kraft_version(self) -> int:
@@ -136,7 +137,7 @@ def bootstrap_checkpoint(kernels: Kernels, times: CheckpointTimes, options: Form
     """What a first leader appends to an empty metadata log; nothing for a user log, which no controller reads."""
     values = []
     if options.log_kind is LogKind.METADATA and options.has_bootstrap:
-        features = DEFAULT_FEATURES if options.has_default_features else ()
+        features = DEFAULT_FEATURES if options.is_controller else ()
         for name, level in (("metadata.version", METADATA_VERSION), *features):
             values.append(encode_metadata_record(FeatureLevelRecord(name=name, feature_level=level), 0))
     return encode_checkpoint(kernels, times, values=values)
@@ -151,6 +152,7 @@ def _own_properties(identity: Identity) -> bytes:
             "listener.name": identity.listener_name,
             "kraft.version": str(identity.kraft_version),
             "voters": format_voters(identity.voters),
+            "controller": "true" if identity.is_controller else "false",
         },
         comment="What Apache Kafka has no file for. Written once, by format.",
     )
@@ -167,6 +169,7 @@ def _identity(options: FormatOptions) -> Identity:
         kraft_version=options.kraft_version,
         listener_name=options.listener_name,
         format_version=FORMAT_VERSION,
+        is_controller=options.is_controller,
     )
 
 

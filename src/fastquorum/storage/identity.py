@@ -44,6 +44,8 @@ class Identity(NamedTuple):
     listener_name: str
     format_version: int
     """0 if Kafka formatted the directory."""
+    is_controller: bool = False
+    """It was formatted for one of a cluster's controllers: the node is one, unless it is told otherwise."""
 
     @property
     def key(self) -> ReplicaKey:
@@ -105,6 +107,7 @@ def _parse(disk: Disk, meta: dict[str, str], own: dict[str, str]) -> Identity:
         kraft_version=int(own.get("kraft.version", "1" if disk.exists(ZERO_CHECKPOINT) else "0")),
         listener_name=listener_name,
         format_version=format_version,
+        is_controller=own.get("controller") == "true",
     )
 
 

@@ -33,7 +33,7 @@ class RealDisk:
         except OSError as error:
             raise DirectoryError(f"cannot be created: {error.strerror}", path=path) from error
         if not os.path.exists(path):
-            raise DirectoryError("there is no such directory", "format it first: `fastquorum format`", path)
+            raise DirectoryError("there is no such directory", path=path)
         if not os.path.isdir(path):
             raise DirectoryError("is not a directory", path=path)
         if writable and not os.access(path, os.W_OK | os.X_OK):

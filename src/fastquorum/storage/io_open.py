@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from typing import Final
 
 from fastquorum.controller.image.fold import Fold
 from fastquorum.errors import DirectoryError, UsageError
@@ -13,6 +14,10 @@ from fastquorum.storage.names import LOG_DIRECTORY, parse_checkpoint, parse_segm
 from fastquorum.storage.offline import OfflineLog, StoredBatch, Verification, segment_batches, trim_log
 from fastquorum.types import Offset
 
+_MAGIC_POSITION: Final = 16
+"""Of the byte in each batch, whatever its version, that says which version it is."""
+_MAGIC: Final = b"\x02"
+
 
 def open_offline(path: str, kernels: Kernels) -> OfflineLog:
     """The log at a data directory or a log directory. Nothing is changed. DirectoryError."""
@@ -22,17 +27,35 @@ def open_offline(path: str, kernels: Kernels) -> OfflineLog:
 
 def read_file_batches(path: str, kernels: Kernels) -> Iterator[StoredBatch]:
     """The batches of one `.log` or `.checkpoint` file."""
+    check_holds_batches(path)
     directory, name = os.path.split(os.path.abspath(path))
+    return segment_batches(RealDisk(directory, kernels), kernels, name, parse_segment(name) or 0)
+
+
+def check_holds_batches(path: str) -> None:
+    """DirectoryError if there is no such file, or neither its name nor its first bytes are of one that holds batches.
+
+    A segment or a snapshot is one even if it is damaged; of what has another name, as a copy has, nobody can know.
+    """
     if not os.path.isfile(path):
         raise DirectoryError("there is no such file", path=path)
-    return segment_batches(RealDisk(directory, kernels), kernels, name, parse_segment(name) or 0)
+    name = os.path.basename(path)
+    if parse_segment(name) is not None or parse_checkpoint(name) is not None:
+        return
+    try:
+        with open(path, "rb") as file:
+            start = file.read(_MAGIC_POSITION + 1)
+    except OSError as error:
+        raise DirectoryError(f"cannot be read: {error.strerror}", path=path) from error
+    if start and start[_MAGIC_POSITION:] != _MAGIC:
+        raise DirectoryError("holds no record batches", "name a segment, a snapshot, or the directory of a log", path)
 
 
 def fold_file(path: str, kernels: Kernels, end_offset: Offset | None = None) -> Fold:
     """What one `.log` or `.checkpoint` file holds below end_offset (None: all), folded; whatever lies beside it.
 
     Raises:
-        DirectoryError: there is no such file.
+        DirectoryError: there is no such file, or it is of another kind.
         UsageError: end_offset, for a snapshot that ends elsewhere.
         OffsetOutOfRange, ImageFailed, CorruptionError: as `storage.images.fold_log`; the first also for a segment that
             goes on with another.

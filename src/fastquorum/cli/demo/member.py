@@ -1,6 +1,7 @@
 """One of the demo's brokers: `python -m fastquorum.cli.demo.member OPTIONS`, which are those of `join`, as JSON.
 
-It holds no data, and says how it stands whenever that changes, as JSON lines. SIGTERM makes it go in good order.
+It holds no data, and says how it stands whenever that changes, as JSON lines. SIGTERM, or the end of stdin, makes it go
+in good order.
 """
 
 import json
@@ -10,10 +11,12 @@ import sys
 from fastquorum import sync
 from fastquorum.broker import View
 from fastquorum.broker.partitions import held_partitions
+from fastquorum.cli.stdin_end import terminate, when_stdin_ends
 
 
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    when_stdin_ends(terminate)
     membership = sync.join(**json.loads(sys.argv[1]))
     try:
         for view in membership.changes():

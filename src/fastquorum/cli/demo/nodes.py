@@ -43,7 +43,7 @@ class Node(Program):
 
     def __init__(self, node_id: NodeId, directory: str, kernels_name: str, settings: str) -> None:
         command = [sys.executable, "-m", "fastquorum.cli", "run", "--data", directory]
-        command += ["--config", settings, "--kernels", kernels_name]
+        command += ["--config", settings, "--kernels", kernels_name, "--until-stdin-ends"]
         super().__init__(f"node {node_id}", command, f"{directory}.stderr")
         self.id = node_id
         self.directory = directory
@@ -150,7 +150,7 @@ def _format(root: str, count: int, kernels: Kernels, session_timeout_ms: int | N
             voters,
             LogKind.METADATA,
             has_bootstrap=is_controller,  # a log that is played has feature levels of its own
-            has_default_features=is_controller,
+            is_controller=is_controller,
         )
         format_directory(disk, kernels, options, now_ms=wall_clock_ms())
         nodes.append(Node(key.id, directory, kernels.NAME, settings))

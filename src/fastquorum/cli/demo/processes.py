@@ -1,4 +1,6 @@
-"""The demo's processes: each says lines on stdout, is asked to go or killed, and may be started again."""
+"""The demo's processes: each says lines on stdout, is asked to go or killed, and may be started again.
+
+Each has a stdin that ends with the demo, which it watches: none is left when the demo is killed."""
 
 import os
 import select
@@ -40,7 +42,7 @@ class Program:
             # In a session of its own: Ctrl-C in the terminal is for the demo, which then stops its processes.
             self._process = subprocess.Popen(
                 self._command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 start_new_session=True,
@@ -83,11 +85,13 @@ class Program:
     def _reap(self, timeout_s: float | None) -> int | None:
         process = self._process
         assert process is not None
+        assert process.stdin is not None
         assert process.stdout is not None
         try:
             code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
+        process.stdin.close()
         process.stdout.close()
         self._process = None
         return code

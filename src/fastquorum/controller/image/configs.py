@@ -28,7 +28,8 @@ class ResourceType(IntEnum):
 
 
 class Resource(NamedTuple):
-    """Whose configuration it is; the name "" stands for every broker's default."""
+    """Whose configuration it is; the name "" stands for every broker's default. In an image `type` is a ResourceType:
+    a type that is not known has no configuration that is."""
 
     type: int
     name: str

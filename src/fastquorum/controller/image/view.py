@@ -120,10 +120,7 @@ def token_view(token: DelegationToken) -> View:
 
 def resource_name(resource: Resource) -> str:
     """`topic t`, `broker 1`, `broker default`."""
-    try:
-        kind = ResourceType(resource.type).name.lower().replace("_", "-")
-    except ValueError:
-        kind = f"resource type {resource.type}"
+    kind = ResourceType(resource.type).name.lower().replace("_", "-")
     return f"{kind} {resource.name or 'default'}"
 
 

@@ -241,4 +241,5 @@ def _format_options(settings: NodeSettings, listening: Endpoint) -> FormatOption
         voters=voters,
         log_kind=settings.log if settings.log is not None else LogKind.USER,
         topic_name=settings.topic if settings.topic is not None else USER_TOPIC_NAME,
+        is_controller=bool(settings.controller),
     )

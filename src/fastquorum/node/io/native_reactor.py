@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.arrivals import Arrival, Arrivals
+from fastquorum.node.io.arrivals import Arrival, Arrivals
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.injected import InjectedNativeTransport
 from fastquorum.node.io.native_flusher import NativeFlusher

@@ -42,8 +42,8 @@ from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset, Uuid
 from fastquorum.wire import frames_of
 
 if TYPE_CHECKING:
-    from fastquorum.kernels.native import _beats as native
     from fastquorum.kernels.shell import Mailbox, Shell
+    from fastquorum.kernels.shell import SteadyBeats as NativeBeats
 
 
 Event = tuple[int, Connection, bytes, int, int]
@@ -287,7 +287,7 @@ class NativeShell(NativeCallers):
         self._shell.serve_produce(door)
 
     def serve_beats(self, beats: SteadyBeats) -> None:
-        self._shell.serve_beats(cast("native.SteadyBeats", beats))
+        self._shell.serve_beats(cast("NativeBeats", beats))
 
     def answer_beat(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
         """The sockets' thread has seen to it already."""

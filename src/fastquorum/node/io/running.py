@@ -280,6 +280,11 @@ class RunningNode:
         )
 
     @property
+    def is_controller(self) -> bool:
+        """It is one of the cluster's controllers, which alone write its log."""
+        return self._is_controlled
+
+    @property
     def is_stopping(self) -> bool:
         """It was asked to stop, or is over."""
         return self._stopping.asked or self._stopping.over

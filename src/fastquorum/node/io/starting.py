@@ -78,7 +78,8 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
 
 def _member(opened: directories.OpenDirectory, advertised: Endpoint, settings: NodeSettings) -> Member:
     identity = opened.identity
-    controller = _controller(identity.cluster_id, settings) if settings.controller else None
+    is_controller = identity.is_controller if settings.controller is None else settings.controller
+    controller = _controller(identity.cluster_id, settings) if is_controller else None
     if controller is not None and identity.log_kind is not LogKind.METADATA:
         raise ConfigError(
             "a controller keeps Kafka's metadata", "format the directory with `--log metadata`", "controller"

@@ -1,5 +1,5 @@
-"""What keeps a quorum and its brokers' sessions alive is looked at before what may wait, and overtakes nothing on its own
-connection. KAFKA-15019."""
+"""What keeps a quorum and its brokers' sessions alive is looked at before what may wait, and overtakes nothing on its
+own connection. KAFKA-15019."""
 
 from collections import defaultdict
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastquorum.kernels.shell import EVENT_CONNECTED, EVENT_FRAME, EVENT_LOST, EVENT_SYNCED
-from fastquorum.node.arrivals import SLICE_BYTES, SLICE_FRAMES, Arrival, Arrivals
+from fastquorum.node.io.arrivals import SLICE_BYTES, SLICE_FRAMES, Arrival, Arrivals
 from fastquorum.wire import ApiKey
 
 OURS = 99
