@@ -114,7 +114,32 @@ class Process:
         self._popen.stdout.close()
 
 
-class Cluster:
+class Started:
+    """Processes that are up within a `with` block: what was started ends with it, if not all of it starts, too."""
+
+    def __enter__(self) -> Self:
+        try:
+            self._begin()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _begin(self) -> None:
+        """Start them, and return when they serve."""
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        """End those that were started."""
+        raise NotImplementedError
+
+
+class Cluster(Started):
     """A running contender; ends with its `with` block."""
 
     def __init__(self, name: str, plan: Plan, directory: Path, prefix: Callable[[int], Sequence[str]] | None = None):
@@ -125,22 +150,12 @@ class Cluster:
         self._client: Process | None = None
         self._leader: int | None = None
 
-    def __enter__(self) -> Self:
-        try:
-            for number, command in enumerate(self._plan.members):
-                self._members.append(self._start(f"node {number + 1}", [*self._prefix(number), *command]))
-            self._leader = self._await_leader()
-            if self._plan.client is not None:
-                self._client = self._start("client", self._plan.client(self._leader))
-        except BaseException:
-            self._end()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._end()
+    def _begin(self) -> None:
+        for number, command in enumerate(self._plan.members):
+            self._members.append(self._start(f"node {number + 1}", [*self._prefix(number), *command]))
+        self._leader = self._await_leader()
+        if self._plan.client is not None:
+            self._client = self._start("client", self._plan.client(self._leader))
 
     def _start(self, role: str, command: Sequence[str]) -> Process:
         log = self._directory / f"{role.replace(' ', '-')}.stderr"

@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from bench.compare import fetch
-from bench.compare.cluster import ROOT, ContenderFailed, Process
+from bench.compare.cluster import ROOT, ContenderFailed, Process, Started
 from bench.compare.contenders import JAVA
 from fastquorum.cli.client import QuorumClient
 from fastquorum.cli.committed_image import committed_fold
@@ -131,7 +130,7 @@ def servers(heap: str) -> tuple[Server, ...]:
     )
 
 
-class Quorum:
+class Quorum(Started):
     """Formatted and started on an empty directory; ends with its `with` block."""
 
     def __init__(
@@ -159,21 +158,11 @@ class Quorum:
         self._running: dict[NodeId, Process] = {}
         self._client = QuorumClient(list(self.endpoints.values()), load("native"))
 
-    def __enter__(self) -> Self:
-        try:
-            self._format()
-            for node_id in self._commands:
-                self.start(node_id)
-            self.active()
-        except BaseException:
-            self._end()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._end()
+    def _begin(self) -> None:
+        self._format()
+        for node_id in self._commands:
+            self.start(node_id)
+        self.active()
 
     def _format(self) -> None:
         """All at once."""

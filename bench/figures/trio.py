@@ -8,10 +8,9 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from bench.compare.cluster import ContenderFailed, Process
+from bench.compare.cluster import ContenderFailed, Process, Started
 from fastquorum.loopback import free_ports
 
 CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -58,7 +57,7 @@ class Node:
         self._process.stop(speaks=True)
 
 
-class Trio:
+class Trio(Started):
     """Three nodes, a leader elected. A context manager: they end with it."""
 
     def __init__(
@@ -72,28 +71,16 @@ class Trio:
         self._name = name
         self.endpoints = [f"127.0.0.1:{port}" for port in free_ports(3)]
         voters = ",".join(f"{number}@{endpoint}" for number, endpoint in enumerate(self.endpoints, 1))
-        shared = {"voters": voters, "cluster_id": CLUSTER_ID, "kernels": kernels, **options}
+        self._options = {"voters": voters, "cluster_id": CLUSTER_ID, "kernels": kernels, **options}
+        self._directory, self._api = directory, api
         self.nodes: list[Node] = []
-        try:
-            for number in (1, 2, 3):
-                own = {"path": str(directory / f"node-{number}"), "node_id": number, **shared}
-                self.nodes.append(Node(f"{name}, node {number}", api, own, directory / f"node-{number}.stderr"))
-        except BaseException:
-            self._end()
-            raise
 
-    def __enter__(self) -> Self:
-        try:
-            self.await_leader()
-        except BaseException:
-            self._end()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._end()
+    def _begin(self) -> None:
+        for number in (1, 2, 3):
+            own = {"path": str(self._directory / f"node-{number}"), "node_id": number, **self._options}
+            log = self._directory / f"node-{number}.stderr"
+            self.nodes.append(Node(f"{self._name}, node {number}", self._api, own, log))
+        self.await_leader()
 
     def await_leader(self, among: Sequence[Node] | None = None) -> Node:
         """The node that takes appends."""

@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # not typing's own, whose import takes longer than all the re
         RetriableError,
         UsageError,
     )
-    from fastquorum.node.io.running import Leadership
+    from fastquorum.node.io.observing import Leadership
     from fastquorum.node.metrics import NodeMetrics
 
 _EXPORTS: Final = {
@@ -58,7 +58,7 @@ _EXPORTS: Final = {
     "Progress": "api.committed",
     "SnapshotLoaded": "api.committed",
     "QuorumDescription": "api.description",
-    "Leadership": "node.io.running",
+    "Leadership": "node.io.observing",
     "NodeMetrics": "node.metrics",
     "Pending": "api.quorum",
     "Producer": "api.producer",

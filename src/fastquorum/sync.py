@@ -24,7 +24,8 @@ from fastquorum.api.values import Values, as_values, split
 from fastquorum.broker.io.blocking import Membership, join
 from fastquorum.errors import ClosedError, NotLeader, Overloaded
 from fastquorum.kernels import Buffer
-from fastquorum.node.io.running import Leadership, RunningNode
+from fastquorum.node.io.observing import Leadership
+from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
 from fastquorum.observe.starting import start_node
 from fastquorum.types import NodeId, Offset

@@ -15,7 +15,8 @@ from fastquorum.api.standing import append_timeout
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Outcome
 from fastquorum.kernels.shell import load_shell
-from fastquorum.node.io.running import Leadership, RunningNode
+from fastquorum.node.io.observing import Leadership
+from fastquorum.node.io.running import RunningNode
 from fastquorum.node.ports import SnapshotReport
 from fastquorum.types import Offset
 

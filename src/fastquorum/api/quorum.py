@@ -24,7 +24,8 @@ from fastquorum.api.standing import (
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.errors import AppendTimeout, ClosedError, NotReady, Overloaded, UsageError
 from fastquorum.kernels import Buffer, Outcome
-from fastquorum.node.io.running import Leadership, RunningNode
+from fastquorum.node.io.observing import Leadership
+from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
 from fastquorum.observe.starting import start_node
 from fastquorum.types import NodeId, Offset

@@ -8,7 +8,8 @@ from typing import Final
 
 from fastquorum.errors import AppendTimeout, NotLeader, NotReady
 from fastquorum.kernels.stages import StageHistogram
-from fastquorum.node.io.running import Leadership, RunningNode
+from fastquorum.node.io.observing import Leadership
+from fastquorum.node.io.running import RunningNode
 from fastquorum.trace.recording import CAPACITY, Recording, recording
 from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Final, TextIO
 
 from fastquorum.errors import FastQuorumError
-from fastquorum.node.io.running import Leadership, RunningNode
+from fastquorum.node.io.observing import Leadership
+from fastquorum.node.io.running import RunningNode
 from fastquorum.node.ports import SnapshotReport
 from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId
 

@@ -17,7 +17,7 @@ from fastquorum.cli.output import print_table
 from fastquorum.cli.stdin_end import when_stdin_ends
 from fastquorum.errors import DirectoryError, FastQuorumError, UsageError
 from fastquorum.node.io.directory import needs_format
-from fastquorum.node.io.running import Leadership
+from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.sources import read_settings
 from fastquorum.node.ports import SnapshotReport
 from fastquorum.node.settings import MEANINGS, SETTINGS, default_text, variable

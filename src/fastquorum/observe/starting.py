@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from fastquorum.node.io import starting
 from fastquorum.node.io.listening import bound_endpoint, listen
-from fastquorum.node.io.running import Companion, Observer, RunningNode
+from fastquorum.node.io.observing import Observer
+from fastquorum.node.io.running import Companion, RunningNode
 from fastquorum.node.settings import NodeSettings
 from fastquorum.types import Endpoint
 

@@ -9,32 +9,19 @@ kept here and the producers' books; the native side has its own.
 from __future__ import annotations
 
 import copy
-import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import (
-    CorruptionError,
-    FastQuorumError,
-    FatalError,
-    FsyncFailed,
-    NotLeader,
-    Overloaded,
-    RecordTooLarge,
-    StorageFailed,
-    UsageError,
-)
+from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooLarge, UsageError
 from fastquorum.kernels import BATCH_HEADER_BYTES, Buffer, Kernels
 from fastquorum.kernels import shell as native
-from fastquorum.kernels.lane import (
-    AppendVerdict,
-    LeaderTerms,
-)
+from fastquorum.kernels.lane import AppendVerdict, LeaderTerms
 from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.node.appends import RETRY_AFTER_S
 from fastquorum.node.io.native_appends import AppendQueue, Appends, Refused, each_append, one_append
+from fastquorum.node.io.native_errors import BARRIER_FAILED, ErrorNumbers, failure_of
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.shell import Terms
@@ -45,9 +32,6 @@ from fastquorum.types import Micros, Offset
 if TYPE_CHECKING:
     from fastquorum.kernels.shell import Mailbox, Shell, Slot
 
-BARRIER_FAILED: Final = -1000
-"""What a barrier that will never pass is told; appends that fail are told numbers below it, each with its error."""
-_ERRORS_KEPT: Final = 64
 _MAX_TIMESTAMP: Final = slice(35, 43)
 """Where a batch's header has it."""
 
@@ -84,10 +68,7 @@ class NativeCallers(Tallied):
         self._queue = AppendQueue()
         self._fates: list[tuple[Callable[[Any, FastQuorumError], None], Any, FastQuorumError]] = []
         """Of those that waited: who is to be told what, once the lock is free."""
-        self._errors: dict[int, FastQuorumError] = {}
-        self._forgotten: FastQuorumError | None = None
-        """Of the newest that is not kept: what was appended in a lead so long ago may be committed, too."""
-        self._error_codes = BARRIER_FAILED
+        self._numbers = ErrorNumbers()
         shell.set_barrier_failure(BARRIER_FAILED)
 
     @property
@@ -247,10 +228,7 @@ class NativeCallers(Tallied):
 
     def error_of(self, code: int) -> FastQuorumError:
         """What a negative result stands for."""
-        found = self._errors.get(code)
-        if found is None and code < BARRIER_FAILED:
-            found = self._forgotten
-        found = found or self.error or self.not_leader()
+        found = self._numbers.error(code) or self.error or self.not_leader()
         return copy.copy(found)  # an exception raised again and again gathers tracebacks
 
     def _raise_refused(self, verdict: int, appends: Appends) -> None:
@@ -355,19 +333,7 @@ class NativeCallers(Tallied):
     def collect_failure(self) -> None:
         """If the log cut the lane off: keep why. From any thread."""
         if self.error is None and self._shell.was_cut_off:
-            self.error = self._failure()
-
-    def _failure(self) -> FastQuorumError:
-        operation, code, offset = self._shell.failure()
-        path, detail = self.log.path, os.strerror(code)
-        if operation == "sync":
-            return FsyncFailed(detail=detail, operation="sync", path=path, errno_code=code)
-        if operation == "read":
-            try:
-                self.log.read_stored(offset)
-            except (CorruptionError, FatalError) as error:
-                return error
-        return StorageFailed(detail=detail, operation=operation or "use", path=path, errno_code=code)
+            self.error = failure_of(self._shell, self.log)
 
     # --- those that wait, on the replica's thread, lock held ----------------------------------------------------------
 
@@ -405,13 +371,7 @@ class NativeCallers(Tallied):
 
     def _fail_pending(self, error: FastQuorumError) -> None:
         """Everybody who waits for a commit is told this."""
-        self._error_codes -= 1
-        self._errors[self._error_codes] = error
-        if len(self._errors) > _ERRORS_KEPT:
-            oldest = max(self._errors)
-            self._forgotten = self._errors[oldest]  # before it goes: somebody may be looking
-            del self._errors[oldest]
-        self._shell.fail_pending(self._error_codes)
+        self._shell.fail_pending(self._numbers.number(error))
 
 
 def _fail_ticket(ticket: AppendTicket, error: FastQuorumError) -> None:

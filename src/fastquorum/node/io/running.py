@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import ClosedError, FastQuorumError, FatalError, UsageError
@@ -26,9 +26,10 @@ from fastquorum.node.io.clock import now_us, wall_clock_ms
 from fastquorum.node.io.describing import PeerDescription, peer_descriptions
 from fastquorum.node.io.machines import Machine
 from fastquorum.node.io.native_shell import NativeShell
+from fastquorum.node.io.observing import Leadership, Observer, Telling
 from fastquorum.node.io.snapshot_thread import SnapshotThread
 from fastquorum.node.metrics import NodeMetrics, Surroundings, measure
-from fastquorum.node.ports import AppendTicket, BarrierTicket, SnapshotReport
+from fastquorum.node.ports import AppendTicket, BarrierTicket
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Description
@@ -41,32 +42,6 @@ if TYPE_CHECKING:
 GRACE_S: Final = 3.5
 """What a graceful stop may take before the replica is halted; the whole stays under 5 s."""
 HALT_S: Final = 1.0
-
-
-class Leadership(NamedTuple):
-    """Who leads which epoch. `leader_id` is -1 while nobody is known to; `is_self`: appends are accepted here."""
-
-    epoch: Epoch
-    leader_id: NodeId
-    endpoint: Endpoint | None
-    is_self: bool
-
-
-class Observer(Protocol):
-    """Who is told what happens, on the replica's thread, without the lane lock. Must not block."""
-
-    def on_committed(self, high_watermark: Offset) -> None: ...
-    def on_leadership(self, leadership: Leadership) -> None: ...
-    def on_ready(self) -> None:
-        """`is_ready` became true."""
-
-    def on_disk_full(self, is_full: bool) -> None:
-        """There is no room for what is appended: this node does not lead meanwhile. Or there is again."""
-
-    def on_snapshot(self, report: SnapshotReport) -> None:
-        """A snapshot was taken, or could not be."""
-
-    def on_stopped(self, error: FastQuorumError | None) -> None: ...
 
 
 class Companion(Protocol):
@@ -107,13 +82,10 @@ class RunningNode:
         self.kernels = kernels
         self.identity: Identity = identity
         self.advertised = advertised
-        self.leadership = Leadership(-1, NO_NODE, None, False)
-        self.is_ready = False
         self.metrics_endpoint: Endpoint | None = None
         """Where its metrics are served, if they are."""
         self._companion: Companion | None = None
         self._opened = opened
-        self._observer: Observer | None = None
         self._lock = threading.Lock()
         self._stopping = _Stopping()
         self._is_forked = False
@@ -121,13 +93,15 @@ class RunningNode:
         self._refuses_appends = self._is_controlled
         self._listening = listening
         self._transport = machine.transport
-        self._ready_epoch: Epoch = -1
+        self._telling = Telling(
+            opened.log, self._lock, lambda: self.high_watermark, lambda error: self._reactor.on_stopped(error)
+        )
         self._snapshots = SnapshotThread(opened.disk, kernels, self._later)
         ports = Ports(
             transport=machine.transport,
             lock=self._lock,
             states=opened.states,
-            listener=self,
+            listener=self._telling,
             clock_ms=wall_clock_ms,
             random=random.Random(secrets.randbits(64)),
             snapshots=self._snapshots,
@@ -141,7 +115,7 @@ class RunningNode:
 
     def start(self, observer: Observer) -> None:
         """Set it going. Once."""
-        self._observer = observer
+        self._telling.begin(observer)
         handles.watch(self)
         self._reactor.start(self._replica)
 
@@ -208,6 +182,16 @@ class RunningNode:
         """Whole batches from `offset` on, below end_offset. OffsetOutOfRange, CorruptionError."""
         self.check_open()
         return self._replica.reader.read(offset, bytes_max, end_offset)
+
+    @property
+    def leadership(self) -> Leadership:
+        """Who leads, as far as is known here."""
+        return self._telling.leadership
+
+    @property
+    def is_ready(self) -> bool:
+        """A leader is known, and the high watermark is valid in its epoch."""
+        return self._telling.is_ready
 
     @property
     def high_watermark(self) -> Offset:
@@ -393,56 +377,6 @@ class RunningNode:
         if self._companion is not None:
             self._companion.abandon_in_child()
 
-    # --- the replica's listener, on its thread ------------------------------------------------------------------------
-
-    @property
-    def watches_commits(self) -> bool:
-        """Until this node is ready every commit may make it so; whoever waits for one says so by `watch_commit`."""
-        return self._ready_epoch != self.leadership.epoch
-
-    def on_committed(self, high_watermark: Offset) -> None:
-        observer = self._observer
-        assert observer is not None
-        if self._ready_epoch != self.leadership.epoch:
-            self._look_ready()
-        observer.on_committed(high_watermark)
-
-    def on_leadership(self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool) -> None:
-        observer = self._observer
-        assert observer is not None
-        self.leadership = Leadership(epoch, leader_id, endpoint, is_self)
-        self.is_ready = False
-        self._ready_epoch = -1
-        observer.on_leadership(self.leadership)
-        self._look_ready()
-
-    def on_disk_full(self, is_full: bool) -> None:
-        assert self._observer is not None
-        self._observer.on_disk_full(is_full)
-
-    def on_snapshot(self, report: SnapshotReport) -> None:
-        assert self._observer is not None
-        self._observer.on_snapshot(report)
-
-    def on_stopped(self, error: FastQuorumError | None) -> None:
-        """The observer hears of it when everything is closed."""
-        self._reactor.on_stopped(error)
-
-    def _look_ready(self) -> None:
-        """Ready: a leader is known, and the last committed record is of its epoch - so the high watermark is valid in
-        it.
-        """
-        high_watermark = self._shell.high_watermark
-        if self.leadership.leader_id == NO_NODE or high_watermark <= 0:
-            return
-        with self._lock:
-            epoch = self.log.epoch_for(high_watermark - 1)
-        if epoch == self.leadership.epoch:
-            self._ready_epoch = epoch
-            self.is_ready = True
-            assert self._observer is not None
-            self._observer.on_ready()
-
     def _on_end(self, error: FastQuorumError | None) -> None:
         """Nothing runs any more: close the directory, then tell."""
         self._stopping.error = error
@@ -455,5 +389,4 @@ class RunningNode:
             # Whatever happened: nobody may wait for ever.
             self._stopping.over = True
             handles.forget(self)
-            assert self._observer is not None
-            self._observer.on_stopped(self._stopping.error)
+            self._telling.observer.on_stopped(self._stopping.error)

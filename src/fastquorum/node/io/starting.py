@@ -13,7 +13,8 @@ from fastquorum.node.io import directory as directories
 from fastquorum.node.io.failpoints import failpoint
 from fastquorum.node.io.listening import bound_endpoint, listen
 from fastquorum.node.io.machines import machine_for
-from fastquorum.node.io.running import Observer, RunningNode
+from fastquorum.node.io.observing import Observer
+from fastquorum.node.io.running import RunningNode
 from fastquorum.node.settings import NodeSettings
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import LISTENER_NAME, Endpoint

@@ -1,0 +1,107 @@
+"""What a running node tells of itself, and to whom: who leads, whether it is ready, what happens."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from fastquorum.errors import FastQuorumError
+from fastquorum.node.ports import LaneLock, SnapshotReport
+from fastquorum.storage.log import Log
+from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId, Offset
+
+
+class Leadership(NamedTuple):
+    """Who leads which epoch. `leader_id` is -1 while nobody is known to; `is_self`: appends are accepted here."""
+
+    epoch: Epoch
+    leader_id: NodeId
+    endpoint: Endpoint | None
+    is_self: bool
+
+
+class Observer(Protocol):
+    """Who is told what happens, on the replica's thread, without the lane lock. Must not block."""
+
+    def on_committed(self, high_watermark: Offset) -> None: ...
+    def on_leadership(self, leadership: Leadership) -> None: ...
+    def on_ready(self) -> None:
+        """`is_ready` became true."""
+
+    def on_disk_full(self, is_full: bool) -> None:
+        """There is no room for what is appended: this node does not lead meanwhile. Or there is again."""
+
+    def on_snapshot(self, report: SnapshotReport) -> None:
+        """A snapshot was taken, or could not be."""
+
+    def on_stopped(self, error: FastQuorumError | None) -> None: ...
+
+
+class Telling:
+    """The replica's listener: keeps what was said last, and passes it on to an observer, which is there before anything
+    happens."""
+
+    def __init__(
+        self,
+        log: Log,
+        lock: LaneLock,
+        high_watermark: Callable[[], Offset],
+        on_stopped: Callable[[FastQuorumError | None], None],
+    ) -> None:
+        """`on_stopped` is told that the replica is over; the observer, when everything is closed, by whoever closes."""
+        self.leadership = Leadership(-1, NO_NODE, None, False)
+        self.is_ready = False
+        self._log = log
+        self._lock = lock
+        self._high_watermark = high_watermark
+        self._on_stopped = on_stopped
+        self._observer: Observer | None = None
+        self._ready_epoch: Epoch = -1
+
+    @property
+    def observer(self) -> Observer:
+        assert self._observer is not None
+        return self._observer
+
+    def begin(self, observer: Observer) -> None:
+        """Once, before the replica runs."""
+        self._observer = observer
+
+    @property
+    def watches_commits(self) -> bool:
+        """Until this node is ready every commit may make it so; whoever waits for one says so by `watch_commit`."""
+        return self._ready_epoch != self.leadership.epoch
+
+    def on_committed(self, high_watermark: Offset) -> None:
+        if self._ready_epoch != self.leadership.epoch:
+            self._look_ready()
+        self.observer.on_committed(high_watermark)
+
+    def on_leadership(self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool) -> None:
+        self.leadership = Leadership(epoch, leader_id, endpoint, is_self)
+        self.is_ready = False
+        self._ready_epoch = -1
+        self.observer.on_leadership(self.leadership)
+        self._look_ready()
+
+    def on_disk_full(self, is_full: bool) -> None:
+        self.observer.on_disk_full(is_full)
+
+    def on_snapshot(self, report: SnapshotReport) -> None:
+        self.observer.on_snapshot(report)
+
+    def on_stopped(self, error: FastQuorumError | None) -> None:
+        """The observer hears of it when everything is closed."""
+        self._on_stopped(error)
+
+    def _look_ready(self) -> None:
+        """Ready: a leader is known, and the last committed record is of its epoch - so the high watermark is valid in
+        it.
+        """
+        high_watermark = self._high_watermark()
+        if self.leadership.leader_id == NO_NODE or high_watermark <= 0:
+            return
+        with self._lock:
+            epoch = self._log.epoch_for(high_watermark - 1)
+        if epoch == self.leadership.epoch:
+            self._ready_epoch = epoch
+            self.is_ready = True
+            self.observer.on_ready()
