@@ -148,3 +148,16 @@ def test_every_controller_registers_and_a_restart_as_another_incarnation(tmp_pat
                 ),
             )
             assert after[node_id]._replace(incarnation_id=before[node_id].incarnation_id) == before[node_id]
+
+
+def test_the_directory_remembers_it_and_begins_with_the_features_of_a_formatted_one(tmp_path: Path) -> None:
+    with sync.open(tmp_path / "n", **options("native")) as quorum:  # type: ignore[arg-type]
+        quorum.wait_ready(WAIT_S)
+    assert len(fq.log.open(tmp_path / "n").image().features.by_name()) == 6
+    with sync.open(tmp_path / "n", **QUICK) as quorum:  # type: ignore[arg-type]
+        quorum.wait_ready(WAIT_S)
+        with pytest.raises(UsageError, match=NOBODY_ELSE):
+            quorum.append(b"x", timeout=WAIT_S)
+    with sync.open(tmp_path / "n", **QUICK, controller=False) as quorum:  # type: ignore[arg-type]
+        quorum.wait_ready(WAIT_S)
+        assert quorum.append(b"x", timeout=WAIT_S)

@@ -348,7 +348,7 @@ class RunningNode:
         if self._is_controlled and not (self._is_forked or self._stopping.asked or self._stopping.over):
             raise UsageError(
                 "the controller of this cluster writes this log, and nobody else may",
-                "ask the controller, as Kafka's tools do; or open the directory without controller=True",
+                "ask the controller, as Kafka's tools do; or open the directory with controller=False",
             )
         self._refuse()
 
