@@ -11,6 +11,7 @@ from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.index import PartitionIndex, PartitionKey
 from fastquorum.controller.state import ControllerSettings, ControllerState
+from fastquorum.kernels import SteadyBeats
 from fastquorum.types import NodeId, Uuid
 from fastquorum.wire.brokers import (
     BrokerHeartbeatRequest,
@@ -50,6 +51,7 @@ class Controller:
         elr: bool = False,
         static_voters: Sequence[NodeId] = (),
         fault_of_raising: Callable[[int], str] = lambda _: "there is no quorum",
+        steady: SteadyBeats | None = None,
         **settings: Any,
     ) -> None:
         """Controller 1; of some voters that nobody can change, if there are any."""
@@ -67,6 +69,7 @@ class Controller:
             node_id=1,
             static_voters=static_voters,
             fault_of_raising=fault_of_raising,
+            steady=steady,
         )
         self.write(FeatureLevelRecord(name="metadata.version", feature_level=level))
         if elr:

@@ -94,19 +94,16 @@ class Heartbeats:
     def changed(self, broker: Broker, offset: Offset) -> None:
         """Its registration was changed by the record at this offset. Who is fenced is no longer shutting down: it may
         go at its next heartbeat."""
-        self._forget_steady(broker.id)
         heard = self._brokers[broker.id]
         heard.fenced, heard.changed_at = broker.fenced, offset
         if broker.fenced:
             heard.shutdown_offset = NO_OFFSET
 
     def unregistered(self, broker_id: NodeId) -> None:
-        self._forget_steady(broker_id)
         self._brokers.pop(broker_id, None)
 
     def exempt(self, broker_id: NodeId) -> None:
         """This incarnation need not beat."""
-        self._forget_steady(broker_id)
         heard = self._brokers[broker_id]
         heard.is_exempt, heard.contact_us = True, None
 
@@ -127,11 +124,12 @@ class Heartbeats:
         return self._brokers[broker_id].registered_at
 
     def forget_steady(self) -> None:
-        """What a heartbeat comes to has changed, for all of them."""
+        """What a heartbeat comes to changes, for all of them."""
         if self._steady is not None:
             self._steady.forget_all()
 
-    def _forget_steady(self, broker_id: NodeId) -> None:
+    def forget_steady_of(self, broker_id: NodeId) -> None:
+        """What its heartbeat comes to changes: from now on it is answered by whoever decides that."""
         if self._steady is not None:
             self._steady.forget(broker_id)
 
@@ -166,9 +164,7 @@ class Heartbeats:
 
     def has_session(self, broker_id: NodeId, now_us: Micros) -> bool:
         """It was heard within the session timeout."""
-        self._hear_steady()
-        heard = self._brokers.get(broker_id)
-        return heard is not None and heard.contact_us is not None and not self._is_over(heard.contact_us, now_us)
+        return self._is_heard(broker_id, now_us) or self._is_heard_yet(broker_id, now_us)
 
     def next_expired(self, now_us: Micros) -> NodeId | None:
         """An unfenced broker whose session is over, the one silent longest; None if there is none.
@@ -181,7 +177,7 @@ class Heartbeats:
             for broker_id, heard in self._brokers.items()
             if not heard.fenced and heard.contact_us is not None and self._is_over(heard.contact_us, now_us)
         ]
-        return min(over)[1] if over else None
+        return next((broker_id for _, broker_id in sorted(over) if not self._is_heard_yet(broker_id, now_us)), None)
 
     def next_end_us(self) -> Micros | None:
         """When the first session of an unfenced broker is over, unless that is heard again; None if there is none."""
@@ -192,6 +188,17 @@ class Heartbeats:
             if not heard.fenced and heard.contact_us is not None
         ]
         return min(ends, default=None)
+
+    def _is_heard(self, broker_id: NodeId, now_us: Micros) -> bool:
+        heard = self._brokers.get(broker_id)
+        return heard is not None and heard.contact_us is not None and not self._is_over(heard.contact_us, now_us)
+
+    def _is_heard_yet(self, broker_id: NodeId, now_us: Micros) -> bool:
+        """Who seems to be silent may be answered this very moment, and be told that it is unfenced: so nobody answers
+        it any more but whoever decides here, and then it is silent only if it was not answered until now."""
+        self.forget_steady_of(broker_id)
+        self._hear_steady()
+        return self._is_heard(broker_id, now_us)
 
     def _is_over(self, contact_us: Micros, now_us: Micros) -> bool:
         return contact_us + self._timeout_us < now_us
@@ -231,7 +238,7 @@ class Heartbeats:
 
     def shutting_down(self, broker_id: NodeId, last_offset: Offset) -> None:
         """The last of the records that move its leaders away. Later ones do not move that."""
-        self._forget_steady(broker_id)
+        self.forget_steady_of(broker_id)
         heard = self._brokers[broker_id]
         assert not heard.fenced, f"broker {broker_id} is fenced"
         if heard.shutdown_offset == NO_OFFSET:

@@ -170,12 +170,15 @@ class ControllerState:
         return self.image.features.by_name() | {KRAFT_VERSION: self.kraft_version}
 
     def prepare(self, records: Sequence[Message]) -> "Prepared":
-        """What follows from records that would come next. ImageFailed if they do not fit: they must not be written,
-        since no controller could read on behind them."""
+        """What follows from records that would come next; heartbeats that they concern are no longer answered where
+        they arrive. ImageFailed if they do not fit: they must not be written, since no controller could read on behind
+        them."""
         editor = ImageEditor(self.image, self._make)
         for offset, record in enumerate(records, self.next_offset):
             if not isinstance(record, AbortTransactionRecord):  # what it ends never came into the image
                 editor.apply(record, offset)
+            if record.__class__ in _HEEDED:
+                self._announce(record)
         return Prepared(self.next_offset, records, editor)
 
     def applied(self, prepared: "Prepared") -> None:
@@ -190,6 +193,19 @@ class ControllerState:
             if record.__class__ in _HEEDED:  # most are others
                 self._heed(record, offset)
 
+    def _announce(self, record: Message) -> None:
+        """It may be committed as soon as it is written, before it is heeded: nobody is to be answered meanwhile as if
+        it were not there."""
+        match record:
+            case RegisterBrokerRecord(broker_id=broker_id) | BrokerRegistrationChangeRecord(broker_id=broker_id):
+                self.heartbeats.forget_steady_of(broker_id)
+            case FenceBrokerRecord(id=broker_id) | UnfenceBrokerRecord(id=broker_id):
+                self.heartbeats.forget_steady_of(broker_id)
+            case UnregisterBrokerRecord(broker_id=broker_id):
+                self.heartbeats.forget_steady_of(broker_id)
+            case FeatureLevelRecord():
+                self.heartbeats.forget_steady()
+
     def _heed(self, record: Message, offset: Offset) -> None:
         brokers, heartbeats = self.image.brokers, self.heartbeats
         match record:
@@ -203,8 +219,6 @@ class ControllerState:
                 heartbeats.changed(brokers[broker_id], offset)
             case UnregisterBrokerRecord(broker_id=broker_id):
                 heartbeats.unregistered(broker_id)
-            case FeatureLevelRecord():
-                heartbeats.forget_steady()
 
     def kraft_version_raised(self, kraft_version: int, next_offset: Offset) -> None:
         """The quorum has appended that; its voters are static no more."""
