@@ -924,7 +924,7 @@ class Engine final : private lane::Outputs {
     // A heartbeat that needs no Python, unless something that came before it on its connection is to be answered first.
     bool answer_beat(Channel &channel, Span frame, Micros at_us) {
         if (!beats_ || lane_.mode() != lane::Mode::leader || lane_.is_frozen() || !may_send()) return false;
-        if (!channel.accepted || channel.is_pythons() || channel.unanswered > 0) return false;
+        if (!channel.accepted || channel.is_pythons() || channel.unanswered > 0 || lane_.serves(channel.number)) return false;
         BeatAnswer answer;
         if (!beats_->answer(frame, lane_.epoch(), at_us, &answer)) return false;
         transmit(channel.number, Frame{{Span{answer.bytes, answer.size}, {}, {}}});
