@@ -3,13 +3,8 @@
 from typing import NamedTuple
 
 import pytest
-from hypothesis import settings
 
 from fastquorum.kernels import Kernels, load
-
-# No test is timed: a busy machine is no fault of the code.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
 
 
 class Twins(NamedTuple):
