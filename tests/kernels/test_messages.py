@@ -248,13 +248,17 @@ def test_nothing_leaks() -> None:
             for size in (1, 7, len(raw) - 60, len(raw) - 1):
                 outcome(lambda s=size: native.decode(raw[:s]))
 
-    go()
-    gc.collect()
-    before = sys.getallocatedblocks()
-    for _ in range(5):
+    def grown() -> int:
+        """By so many blocks in 200 turns."""
+        gc.collect()
+        before = sys.getallocatedblocks()
         go()
-    gc.collect()
-    assert sys.getallocatedblocks() - before < 200  # a leak of one object a round would be 1,000
+        gc.collect()
+        return sys.getallocatedblocks() - before
+
+    go()
+    # Other threads of this process may make something meanwhile; a leak is there every time, 200 blocks or more.
+    assert min(grown() for _ in range(5)) < 100
 
 
 class Bare:
