@@ -14,9 +14,9 @@ from typing import Any, Self
 
 from bench.compare.workload import BadAnswer, Figures, Workload, parse
 
-_SCHEDULERS_CLOCK = 2
-
 ROOT = Path(__file__).parent.parent.parent
+SCHEDULERS_CLOCK = 2
+"""Of a process's clocks: CPUCLOCK_SCHED."""
 LEADER_S = 90.0
 """Until somebody leads, JVMs and elections included."""
 GRACE_S = 60.0
@@ -96,7 +96,7 @@ class Process:
     def cpu_us(self) -> float:
         """User and system time so far; all threads, those that ended included. By the scheduler's clock of another
         process (clock_getcpuclockid(3)): /proc counts in ticks of 10 ms, which hundreds of heartbeats do not take."""
-        return time.clock_gettime(~self.pid << 3 | _SCHEDULERS_CLOCK) * 1e6
+        return time.clock_gettime(~self.pid << 3 | SCHEDULERS_CLOCK) * 1e6
 
     def ask_to_end(self) -> None:
         assert self._popen.stdin is not None

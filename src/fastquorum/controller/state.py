@@ -197,11 +197,13 @@ class ControllerState:
         """It may be committed as soon as it is written, before it is heeded: nobody is to be answered meanwhile as if
         it were not there."""
         match record:
-            case RegisterBrokerRecord(broker_id=broker_id) | BrokerRegistrationChangeRecord(broker_id=broker_id):
-                self.heartbeats.forget_steady_of(broker_id)
-            case FenceBrokerRecord(id=broker_id) | UnfenceBrokerRecord(id=broker_id):
-                self.heartbeats.forget_steady_of(broker_id)
-            case UnregisterBrokerRecord(broker_id=broker_id):
+            case (
+                RegisterBrokerRecord(broker_id=broker_id)
+                | BrokerRegistrationChangeRecord(broker_id=broker_id)
+                | UnregisterBrokerRecord(broker_id=broker_id)
+                | FenceBrokerRecord(id=broker_id)
+                | UnfenceBrokerRecord(id=broker_id)
+            ):
                 self.heartbeats.forget_steady_of(broker_id)
             case FeatureLevelRecord():
                 self.heartbeats.forget_steady()

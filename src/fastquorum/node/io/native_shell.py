@@ -32,6 +32,7 @@ from fastquorum.kernels.lane import (
 )
 from fastquorum.kernels.loan import LoanState, Zeros
 from fastquorum.kernels.shell import load_shell
+from fastquorum.node.io.arrivals import Arrival
 from fastquorum.node.io.native_callers import NativeCallers
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import LaneLock
@@ -44,9 +45,6 @@ from fastquorum.wire import frames_of
 if TYPE_CHECKING:
     from fastquorum.kernels.shell import Mailbox, Shell
     from fastquorum.kernels.shell import SteadyBeats as NativeBeats
-
-
-Event = tuple[int, Connection, bytes, int, int]
 
 
 class Borrowing:
@@ -103,7 +101,7 @@ class NativeShell(NativeCallers):
         self.handed_up: deque[HandUp] = deque()
         self.unparked: list[Unparked] = []
         self._handed_up_sizes: list[tuple[Connection, int]] = []
-        self.events: list[Event] = []
+        self.events: list[Arrival] = []
         """For the replica's loop: kind, connection, frame, a sync's token and errno (see `kernels.shell`)."""
         self.watches_commits: Callable[[], bool] = bool
         self._borrowing = Borrowing(shell, unwrapped)
@@ -314,7 +312,7 @@ class NativeShell(NativeCallers):
         self.events += events
         self.unparked += [Unparked(*each) for each in unparked]
 
-    def take_events(self) -> list[Event]:
+    def take_events(self) -> list[Arrival]:
         """Those that were collected, for the loop to see to."""
         events, self.events = self.events, []
         return events
