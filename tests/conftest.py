@@ -1,5 +1,6 @@
 """What every test relies on: the code under test is this checkout's, or a package installed to be tested by it."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,11 @@ import fastquorum
 # No example is timed: a busy machine is no fault of the code.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+# Whoever starts this in the background of a script has it ignore SIGINT, and with it every process that it starts:
+# those whose Ctrl-C is tested too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 _INSTALLED = frozenset({"site-packages", "dist-packages"})

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from bench.compare.workload import BadAnswer, Figures, Workload, parse
+from fastquorum.observe.process import cpu_s_of
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEDULERS_CLOCK = 2
@@ -94,9 +95,8 @@ class Process:
         return ContenderFailed(f"{self.name} {what}{said}")
 
     def cpu_us(self) -> float:
-        """User and system time so far; all threads, those that ended included. By the scheduler's clock of another
-        process (clock_getcpuclockid(3)): /proc counts in ticks of 10 ms, which hundreds of heartbeats do not take."""
-        return time.clock_gettime(~self.pid << 3 | SCHEDULERS_CLOCK) * 1e6
+        """User and system time so far."""
+        return cpu_s_of(self.pid) * 1e6
 
     def ask_to_end(self) -> None:
         assert self._popen.stdin is not None

@@ -898,10 +898,15 @@ class Engine final : private lane::Outputs {
         return true;
     }
 
+    // Of a leader that goes on, and of a client that asks it alone: what a replica asks is answered in its own order.
+    bool may_answer(const Channel &channel) const noexcept {
+        if (lane_.mode() != lane::Mode::leader || lane_.is_frozen()) return false;
+        return channel.accepted && !channel.is_pythons() && !lane_.serves(channel.number);
+    }
+
     // A Produce that needs no Python. False: nothing has changed.
     bool take_produce(Channel &channel, Span frame, Micros at_us) {
-        if (!produce_.is_open() || lane_.mode() != lane::Mode::leader || lane_.is_frozen()) return false;
-        if (!channel.accepted || channel.is_pythons() || channel.unanswered >= produce_.unanswered_max) return false;
+        if (!produce_.is_open() || !may_answer(channel) || channel.unanswered >= produce_.unanswered_max) return false;
         ProduceFields fields;
         BatchHeader batch;
         if (!produce_.parse(frame, &fields) || (fields.acks != -1 && fields.acks != 1) || !produce_.takes(fields.records, &batch)) return false;
@@ -923,8 +928,7 @@ class Engine final : private lane::Outputs {
 
     // A heartbeat that needs no Python, unless something that came before it on its connection is to be answered first.
     bool answer_beat(Channel &channel, Span frame, Micros at_us) {
-        if (!beats_ || lane_.mode() != lane::Mode::leader || lane_.is_frozen() || !may_send()) return false;
-        if (!channel.accepted || channel.is_pythons() || channel.unanswered > 0 || lane_.serves(channel.number)) return false;
+        if (!beats_ || !may_answer(channel) || channel.unanswered > 0 || !may_send()) return false;
         BeatAnswer answer;
         if (!beats_->answer(frame, lane_.epoch(), at_us, &answer)) return false;
         transmit(channel.number, Frame{{Span{answer.bytes, answer.size}, {}, {}}});

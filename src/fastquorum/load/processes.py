@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import json
-import os
 import queue
 import signal
 import subprocess
@@ -15,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastquorum.load.worker import Options
+from fastquorum.observe.process import cpu_s_of
 
 CLOSE_S: Final = 8.0
-_CLOCK_TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PIPE_BYTES: Final = 1 << 20
 _F_SETPIPE_SZ: Final = 1031
 _NONE: Final = np.zeros(0, np.int64)
@@ -78,11 +77,9 @@ class WorkerProcess:
     def cpu_s(self) -> float:
         """Processor time so far; 0 if it has ended."""
         try:
-            with open(f"/proc/{self._process.pid}/stat", encoding="ascii") as file:
-                fields = file.read().rpartition(")")[2].split()
+            return cpu_s_of(self._process.pid)
         except OSError:
             return 0.0
-        return (int(fields[11]) + int(fields[12])) / _CLOCK_TICKS
 
     def resident_bytes_max(self) -> int:
         """The most memory it ever had resident; 0 if it has ended."""
