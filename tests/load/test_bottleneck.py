@@ -115,7 +115,7 @@ def test_a_generator_made_slow_is_the_bottleneck(tmp_path: Path) -> None:
 
 def test_a_slow_disk_is_not_blamed_on_the_generator(tmp_path: Path) -> None:
     disk = SlowDisk(tmp_path / "disk", compiled(SHIM, "slow_disk", tmp_path))
-    disk.slow_down(0.05)
+    disk.slow_down(0.15)  # so much that a busy machine's own pauses are little beside it
     said = loaded(tmp_path, dict(disk.environment))
-    assert said["latency_us"]["p50"] > 50_000
+    assert said["latency_us"]["p50"] > 150_000
     assert not said["generator_was_bottleneck"], said["generator"]

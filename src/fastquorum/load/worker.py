@@ -137,6 +137,7 @@ class Worker:
         """Carry out every command; return when there will be none any more."""
         while (command := self.ears.next())["do"] != "quit":
             if command["do"] == "prepare":
+                ready()  # else the first arrivals of the schedule would wait for it, and be late
                 self.prepare()
                 continue
             if self.observed(command):
@@ -222,6 +223,7 @@ async def serve_asyncio(worker: Worker, node: dict[str, Any]) -> None:
         watching = asyncio.create_task(watch())
         while (command := await loop.run_in_executor(None, worker.ears.next))["do"] != "quit":
             if command["do"] == "prepare":
+                await quorum.wait_ready(READY_S)
                 await loop.run_in_executor(None, worker.prepare)
                 continue
             if worker.observed(command):
