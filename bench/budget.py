@@ -29,8 +29,6 @@ APPENDS: Final = {1: 1_500, 64: 30_000}
 TRACED: Final = {1: 400, 64: 6_400}
 QUICK_APPENDS: Final = {1: 100, 64: 1_280}
 """With --quick, traced or not."""
-_TICK_US: Final = 10_000
-"""A clock tick of /proc/PID/stat, the usual hundredth of a second."""
 _LINE: Final = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$")
 SHOWN: Final = ("pwrite64", "fdatasync", "sendmsg", "recvfrom", "epoll_wait", "futex", "read", "write", "epoll_ctl")
 
@@ -93,10 +91,10 @@ def _threads(pid: int) -> dict[str, dict[str, float]]:
     """By a thread's name: processor time, and how often it gave way or had to."""
     found: dict[str, dict[str, float]] = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
-        fields = (task / "stat").read_text().rpartition(")")[2].split()
+        running_ns = int((task / "schedstat").read_text().split()[0])  # `stat` counts in ticks of 10 ms
         name = (task / "comm").read_text().strip()
         each = found.setdefault(name, {"cpu_us": 0.0, "switches": 0.0})
-        each["cpu_us"] += (int(fields[11]) + int(fields[12])) * _TICK_US
+        each["cpu_us"] += running_ns / 1000
         status = (task / "status").read_text()
         each["switches"] += sum(map(int, re.findall(r"ctxt_switches:\s+(\d+)", status)))
     return found

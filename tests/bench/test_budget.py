@@ -31,15 +31,13 @@ def budget() -> list[dict[str, Any]]:
 def test_a_commits_budget_has_every_nodes_processor_time_and_switches(budget: list[dict[str, Any]]) -> None:
     measured = [(each["api"], each["in_flight"]) for each in budget]
     assert measured == [(api, in_flight) for api in ("asyncio", "blocking") for in_flight in IN_FLIGHT]
-    cpu_us = 0.0
     for each in budget:
         assert list(each["nodes"]) == ROLES
         for node in each["nodes"].values():
             assert node["cpu_us"].keys() == node["switches"].keys()
             assert len(node["switches"]) > 1, "by thread"
             assert sum(node["switches"].values()) > 0
-            cpu_us += sum(node["cpu_us"].values())
-    assert cpu_us > 0  # so short a run is a few ticks of the clock that counts it, not in every node
+            assert sum(node["cpu_us"].values()) > 0
 
 
 @pytest.mark.slow
