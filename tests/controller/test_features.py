@@ -14,7 +14,7 @@ from fastquorum.wire import decode, encode
 from fastquorum.wire.broker_records import RegisterControllerRecord
 from fastquorum.wire.brokers import BrokerRegistrationRequest, ControllerRegistrationRequest
 from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
-from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord, NoOpRecord
+from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord
 from fastquorum.wire.error_codes import ErrorCode
 from tests.controller.rig import Controller, refusal, uuid
 from tests.controller.test_configs import BROKER, alter, held, of
@@ -211,12 +211,12 @@ def test_the_krafts_version_is_never_lowered(present: int, level: int, kind: int
     assert refusal(lambda: update(controller, (KRAFT, level, kind))) == ErrorCode.INVALID_UPDATE_VERSION
 
 
-def test_the_krafts_version_is_raised_by_the_quorum_and_the_answer_waits_for_a_no_op() -> None:
+def test_the_krafts_version_is_raised_by_the_quorum() -> None:
     controller = with_broker(static_voters=(1,), fault_of_raising=lambda _: "")
     asked = [Update(feature=KRAFT, max_version_level=1, upgrade_type=UPGRADE)]
     decision = features.update_features(controller.state, UpdateFeaturesRequest(feature_updates=asked), 2)
     assert decision.kraft_version == 1
-    assert decision.records == [NoOpRecord()]
+    assert decision.records == []
     checked = UpdateFeaturesRequest(feature_updates=asked, validate_only=True)
     decision = features.update_features(controller.state, checked, 2)
     assert (decision.kraft_version, decision.records) == (None, [])

@@ -272,6 +272,17 @@ def test_what_cannot_be_deleted() -> None:
     assert len(controller.records) == count
 
 
+@pytest.mark.parametrize(("version", "code"), [(6, 73), (4, 73), (2, 42)])
+def test_where_deletion_is_disabled_nothing_is_even_looked_at(version: int, code: int) -> None:
+    controller = three(delete_topics=False)
+    controller.topic([1])
+    count = len(controller.records)
+    asked = [DeleteTopicsRequest.DeleteTopicState(name="t", topic_id=ZERO_UUID)]
+    request = DeleteTopicsRequest(topic_names=["t"]) if version < 6 else DeleteTopicsRequest(topics=asked)
+    assert [(each.name, each.error_code) for each in ask(controller, request, version).responses] == [("t", code)]
+    assert len(controller.records) == count
+
+
 # --- more partitions --------------------------------------------------------------------------------------------------
 
 

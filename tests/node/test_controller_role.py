@@ -25,7 +25,12 @@ from fastquorum.wire.brokers import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from fastquorum.wire.cluster_records import AbortTransactionRecord, BeginTransactionRecord, ProducerIdsRecord
+from fastquorum.wire.cluster_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    NoOpRecord,
+    ProducerIdsRecord,
+)
 from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.partitions import AlterPartitionRequest, AlterPartitionResponse
@@ -529,6 +534,35 @@ def test_what_the_image_cannot_take_is_not_written(monkeypatch: pytest.MonkeyPat
     assert measured(rig).errors == 1
     monkeypatch.undo()
     assert register(rig) == end
+
+
+def test_nor_is_what_it_decides_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next controller would decide the same: were it fatal, a quorum would stop for one fault in deciding."""
+    rig = leader()
+    register(rig)
+    impossible = [RemoveTopicRecord(topic_id=Uuid(b"t" * 16))]
+    monkeypatch.setattr(controller_role.brokers, "fence_expired", lambda state, now_us: impossible)
+    before = measured(rig).errors
+    rig.pass_time(20_000_000)
+    assert not rig.replica.stopped
+    assert encode_metadata_record(impossible[0], 0) not in stored(rig)
+    assert measured(rig).errors > before
+    monkeypatch.undo()
+    end = rig.log.end_offset
+    assert register(rig, broker_id=2) == end
+
+
+def test_of_a_decision_in_pieces_the_good_ones_are_kept_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = leader()
+    end = rig.log.end_offset
+    pieces: list[Message] = [NoOpRecord(), RemoveTopicRecord(topic_id=Uuid(b"t" * 16))]
+    monkeypatch.setattr(controller_role, "PIECE_RECORDS", 1)
+    decision = Decision(UnregisterBrokerResponse(), pieces, is_atomic=False)
+    monkeypatch.setattr(controller_role, "decide", lambda *_, **__: decision)
+    answer = rig.answer_to(UnregisterBrokerResponse, UnregisterBrokerRequest(broker_id=1), 0)
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert rig.log.end_offset == end + 1
+    assert not rig.replica.stopped
 
 
 def test_a_controller_whose_records_lie_elsewhere_than_decided_stops() -> None:

@@ -2,7 +2,7 @@
 
 from fastquorum.node.first_records import first_values, is_without_records
 from fastquorum.storage.identity import LogKind
-from fastquorum.wire.cluster_records import FeatureLevelRecord
+from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord
 from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
 from tests.lane.builders import value_batch
 from tests.node.rig import Rig
@@ -37,6 +37,26 @@ def test_they_stand_in_a_transaction_as_kafka_s_controller_writes_them() -> None
     ]
     assert kinds(first_values((*LEVELS, ELR)))[-2:] == ["ConfigRecord", "EndTransactionRecord"]
     assert first_values(()) == ()
+
+
+def test_software_that_knows_no_transactions_is_given_none() -> None:
+    """metadata.version 13 (3.6-IV1) is the first that has them."""
+    old, first = (
+        encode_metadata_record(FeatureLevelRecord(name="metadata.version", feature_level=level), 0)
+        for level in (12, 13)
+    )
+    assert first_values((old,)) == (old,)
+    assert kinds(first_values((first,)))[0] == "BeginTransactionRecord"
+
+
+def test_the_least_isr_of_the_cluster_is_the_controllers_own() -> None:
+    """Kafka's brokers take it over their own, so that nothing else may stand there."""
+    (config,) = (
+        record
+        for value in first_values((*LEVELS, ELR), 2)
+        if isinstance(record := decode_metadata_record(value)[0], ConfigRecord)
+    )
+    assert (config.name, config.value) == ("min.insync.replicas", "2")
 
 
 def test_the_first_leader_appends_them_before_anything_else() -> None:

@@ -1,11 +1,13 @@
 """Kafka's own file for a controller: what it means here, what it does not, and what is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fastquorum.errors import ConfigError
 from fastquorum.node.io.sources import read_settings
+from fastquorum.node.io.starting import controller_settings
 from fastquorum.node.settings import NodeSettings
 from fastquorum.types import Endpoint
 
@@ -96,6 +98,21 @@ def test_what_holds_for_topics_is_read_as_kafkas_controllers_read_it(tmp_path: P
     assert ignored == []
 
 
+def test_what_a_controller_looks_after_is_read_too(tmp_path: Path) -> None:
+    settings, ignored = read(
+        tmp_path,
+        "process.roles=controller\nauto.leader.rebalance.enable=false\nleader.imbalance.check.interval.seconds=60\n"
+        "unclean.leader.election.interval.ms=5000\ndelete.topic.enable=false\n",
+    )
+    assert (settings.preferred_leaders, settings.delete_topics) == (False, False)
+    assert (settings.imbalance_check_us, settings.unclean_check_us) == (60_000_000, 5_000_000)
+    assert ignored == []
+    told = controller_settings("c", settings)
+    assert (told.leader_imbalance_check_us, told.unclean_election_check_us) == (0, 5_000_000)
+    assert not told.delete_topics
+    assert controller_settings("c", replace(settings, preferred_leaders=None)).leader_imbalance_check_us == 60_000_000
+
+
 def test_whoever_does_not_listen_is_told_by_an_error(tmp_path: Path) -> None:
     file = tmp_path / "controller.properties"
     file.write_text("process.roles=controller\ncontroller.quorum.fetch.timeout=5\n")
@@ -138,6 +155,16 @@ def test_the_metadata_has_one_directory(tmp_path: Path, text: str, path: str | N
             "process.roles=controller\nauthorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "authorizer.class.name",
             "nobody is authorized here",
+        ),
+        (
+            "process.roles=controller\ncreate.topic.policy.class.name=com.example.Policy",
+            "create.topic.policy.class.name",
+            "no policy can be asked here: every topic is made",
+        ),
+        (
+            "process.roles=controller\nalter.config.policy.class.name=com.example.Policy",
+            "alter.config.policy.class.name",
+            "no policy can be asked here: every configuration is taken",
         ),
         (
             "process.roles=controller\nlistener.security.protocol.map=CONTROLLER:SASL_SSL",

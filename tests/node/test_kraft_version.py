@@ -3,7 +3,10 @@ nothing of the controller's was to stand. KIP-853."""
 
 from typing import Any
 
+import pytest
+
 from fastquorum.config import QuorumConfig
+from fastquorum.errors import Overloaded
 from fastquorum.node import control
 from fastquorum.node.replica import ROOM_LOOK_US
 from fastquorum.types import VoterSet
@@ -120,3 +123,28 @@ def test_where_the_file_system_has_no_room_nothing_is_appended_and_the_node_live
     rig.pass_time(4 * ROOM_LOOK_US)
     rig.lead()
     assert raised(rig).error_code == ErrorCode.NONE
+
+
+def test_what_is_asked_for_with_it_is_written_first_and_if_it_cannot_be_nothing_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = leader()
+    end = rig.log.end_offset
+    group = UpdateFeaturesRequest.FeatureUpdateKey(feature="group.version", max_version_level=0, upgrade_type=2)
+    request = raise_it()
+    request.feature_updates.append(group)
+
+    def takes_nothing(*_: object) -> None:
+        raise Overloaded
+
+    shell = rig.replica.shell
+    monkeypatch.setattr(type(shell), "append", takes_nothing)
+    answer = rig.answer_to(UpdateFeaturesResponse, request, 2)
+    assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert rig.log.end_offset == end
+    monkeypatch.undo()
+    connection = rig.accept()
+    rig.ask(connection, request, 2)
+    rig.sync()
+    assert [each.error_code for each in rig.answers(connection)] == [ErrorCode.NONE]
+    assert control_records(rig)[1:] == [(end + 1, KRaftVersionRecord), (end + 2, VotersRecord)]

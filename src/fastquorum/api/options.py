@@ -73,6 +73,13 @@ class OpenOptions(QuorumOptions, total=False):
     min_insync_replicas: int | None
     unclean_leader_election: bool | str | None
     """Of a controller: what holds for topics that have no configuration of that name; 1 and False."""
+    preferred_leaders: bool | str | None
+    """Of a controller: it sees to it that the replicas named first lead; True."""
+    imbalance_check_us: int | None
+    unclean_check_us: int | None
+    """Of a controller: how often it looks for these, and for partitions that nobody leads; 300 s each."""
+    delete_topics: bool | str | None
+    """Of a controller: topics may be deleted; True."""
     remote_storage: bool | str | None
     """Of a controller: brokers have remote storage, so that topics may keep their logs there; False."""
     topic: str | None

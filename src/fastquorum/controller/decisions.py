@@ -23,7 +23,7 @@ class Decision:
     """All in one batch, or refused. Else, if there are many, in several: should only the first of them get into the
     log, what they say is true, and whoever asks again gets the rest."""
     kraft_version: int | None = None
-    """To be raised to this one by the quorum, before the records are appended; None: it stays as it is."""
+    """To be raised to this one by the quorum, behind the records; None: it stays as it is."""
 
 
 class Refused(Exception):

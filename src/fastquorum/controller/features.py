@@ -20,7 +20,7 @@ from fastquorum.controller.image.features import (
 from fastquorum.controller.image.registrations import Feature
 from fastquorum.controller.state import MIN_INSYNC_REPLICAS, ControllerState
 from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
-from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord, NoOpRecord
+from fastquorum.wire.cluster_records import ConfigRecord, FeatureLevelRecord
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.topic_records import PartitionChangeRecord
@@ -85,10 +85,8 @@ def _records(state: ControllerState, wanted: Mapping[str, int]) -> Iterator[Mess
         yield from _least_isr_of_the_cluster(state)
         yield from _no_longer_eligible(state)
     for name, level in wanted.items():
-        if name != KRAFT_VERSION:
+        if name != KRAFT_VERSION:  # whose level is the quorum's to write
             yield FeatureLevelRecord(name=name, feature_level=level)
-        elif level != state.kraft_version:
-            yield NoOpRecord()  # the level is the quorum's to write; the answer waits for this one
 
 
 def _least_isr_of_the_cluster(state: ControllerState) -> Iterator[ConfigRecord]:

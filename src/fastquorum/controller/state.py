@@ -74,6 +74,8 @@ class ControllerSettings:
     """`unclean.leader.election.interval.ms`: how often leaders are looked for where nobody leads."""
     leader_imbalance_per_run_max: int = 1000
     """Elections that one look for imbalanced or leaderless partitions makes at most."""
+    delete_topics: bool = True
+    """`delete.topic.enable`"""
     remote_storage: bool = False
     """`remote.log.storage.system.enable`: brokers have remote storage, so that topics may use it."""
     older_brokers: bool = False

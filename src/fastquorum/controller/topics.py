@@ -29,6 +29,8 @@ RECORDS_MAX: Final = 10_000
 """That one request may write: a topic's, those of its configurations, and one for each partition."""
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC: Final = 2
+_DELETION_DISABLED_SINCE: Final = 3
+"""The version of DeleteTopics that has an error of its own for it."""
 _Asked = CreateTopicsRequest.CreatableTopic
 _Created = CreateTopicsResponse.CreatableTopicResult
 _Deleted = DeleteTopicsResponse.DeletableTopicResult
@@ -199,6 +201,8 @@ def new_topic_id(state: ControllerState, chance: Random) -> Uuid:
 
 def delete_topics(state: ControllerState, request: DeleteTopicsRequest, version: int) -> Decision:
     """DeleteTopics: each topic is answered for itself. What is named more than once is answered once, and stays."""
+    if not state.settings.delete_topics:
+        return Decision(_all_stay(request, version))
     topics, responses = state.image.topics, list[_Deleted]()
     names = Counter(request.topic_names if version < 6 else [])
     ids = Counter[Uuid]()
@@ -239,6 +243,17 @@ def delete_topics(state: ControllerState, request: DeleteTopicsRequest, version:
     responses += [_Deleted(name=topic.name, topic_id=topic.id) for topic in found.values()]
     answer = DeleteTopicsResponse(responses=responses)
     return Decision(answer, [RemoveTopicRecord(topic_id=topic_id) for topic_id in found])
+
+
+def _all_stay(request: DeleteTopicsRequest, version: int) -> DeleteTopicsResponse:
+    """As it is answered where `delete.topic.enable` is false, before anything is looked at."""
+    is_known = version >= _DELETION_DISABLED_SINCE
+    code = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
+    if version < 6:
+        return DeleteTopicsResponse(responses=[_Deleted(name=name, error_code=code) for name in request.topic_names])
+    return DeleteTopicsResponse(
+        responses=[_Deleted(name=each.name, topic_id=each.topic_id, error_code=code) for each in request.topics]
+    )
 
 
 def _not_deleted(name: str | None, topic_id: Uuid, code: ErrorCode, text: str) -> _Deleted:

@@ -151,7 +151,9 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
         transport=ports.transport,
         listener=ports.listener,
         clock_ms=ports.clock_ms,
-        first_values=first_values(member.first_records),
+        first_values=first_values(
+            member.first_records, 1 if member.controller is None else member.controller.min_insync_replicas
+        ),
         no_ops=NoOps(shell, kernels, config.idle_us_max) if writes_no_ops else None,
         controller=controller,
     )

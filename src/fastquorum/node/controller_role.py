@@ -15,7 +15,6 @@ from fastquorum.config import QuorumConfig
 from fastquorum.controller import brokers
 from fastquorum.controller.decisions import Refused, brief, record_version
 from fastquorum.controller.disabled import answered_anywhere
-from fastquorum.controller.features import ALL_FAILED
 from fastquorum.controller.placement import Random
 from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state import ControllerSettings, ControllerState
@@ -335,14 +334,9 @@ class ControllerRole:
         except Refused as refused:
             asked.refuse(refused.code, refused.text)
             return
-        if decision.kraft_version is not None and not self._raise(state, decision.kraft_version, asked, now_us):
+        if not self._append(state, decision.records, now_us, asked, is_atomic=decision.is_atomic):
             return
-        try:
-            if not self._append(state, decision.records, now_us, asked, is_atomic=decision.is_atomic):
-                return
-        except (ImageFailed, WireError) as error:  # a fault of ours; nothing was written, and nothing follows from it
-            self.tally.errors += 1
-            asked.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, brief(f"the controller has decided what cannot be: {error}"))
+        if decision.kraft_version is not None and not self._raise(state, decision.kraft_version, asked, now_us):
             return
         done(state, message)
         if isinstance(message, BrokerHeartbeatRequest) and not decision.records:
@@ -363,15 +357,14 @@ class ControllerRole:
             self._beats.keep(steady_beat(self._codec, request, version, offset_min, answer))
 
     def _raise(self, state: ControllerState, kraft_version: int, asked: Asked, now_us: Micros) -> bool:
-        """Have the quorum raise it, behind all that was decided before. False: whoever asked is told why not."""
+        """Have the quorum raise it, behind all that was decided before and with it. False: whoever asked is told that
+        nobody knows what comes of it, as the rest of it is written."""
         next_offset = self._replica.raise_kraft_version(kraft_version, state.next_offset, now_us)
         if next_offset == UNKNOWN_OFFSET:
-            fault = state.fault_of_raising(kraft_version)
-            code = ErrorCode.INVALID_UPDATE_VERSION if fault else ErrorCode.REQUEST_TIMED_OUT
-            asked.refuse(code, ALL_FAILED + fault if fault else "the quorum's log takes nothing now")
+            asked.refuse(ErrorCode.REQUEST_TIMED_OUT, "the quorum's log takes nothing now: ask again")
             return False
         state.kraft_version_raised(kraft_version, next_offset)
-        return True
+        return self._append(state, [NoOpRecord()], now_us, asked)  # which the answer waits for
 
     def _unfence_exempt(self, state: ControllerState, now_us: Micros) -> None:
         """Whoever counts as active without heartbeats is unfenced at once."""
@@ -388,10 +381,8 @@ class ControllerRole:
         *,
         is_atomic: bool = True,
     ) -> bool:
-        """Written, and the state after it. False if not all of it can be now: whoever asked is told why.
-
-        Raises ImageFailed, with nothing of the batch written, if the records do not fit the image.
-        """
+        """Written, and the state after it. False if not all of it can be: whoever asked is told why. Of a piece that
+        does not fit the image, which is a fault of ours, nothing is written, and nothing follows from it."""
         piece = max(len(records), 1) if is_atomic else PIECE_RECORDS
         for start in range(0, len(records), piece):
             code, text = self._append_piece(state, records[start : start + piece], now_us)
@@ -413,9 +404,13 @@ class ControllerRole:
     def _append_piece(
         self, state: ControllerState, records: Sequence[Message], now_us: Micros
     ) -> tuple[ErrorCode, str]:
-        prepared = state.prepare(records)
         level, codec = state.level, self._codec
-        values = [encode_metadata_record(record, record_version(record, level), codec) for record in records]
+        try:
+            prepared = state.prepare(records)
+            values = [encode_metadata_record(record, record_version(record, level), codec) for record in records]
+        except (ImageFailed, WireError) as error:
+            self.tally.errors += 1
+            return ErrorCode.UNKNOWN_SERVER_ERROR, brief(f"the controller has decided what cannot be: {error}")
         code, text = self._write(values, _Ticket(self, state.next_offset), now_us)
         if code is ErrorCode.NONE:
             before = state.image

@@ -7,6 +7,7 @@ Source: Kafka `ActivationRecordsGenerator`; KIP-778 (metadata.version), KIP-868 
 from collections.abc import Sequence
 from typing import Final
 
+from fastquorum.controller.image.features import METADATA_VERSION, METADATA_VERSION_MIN, Level
 from fastquorum.kernels import Kernels
 from fastquorum.storage.log import Log
 from fastquorum.wire.cluster_records import (
@@ -23,17 +24,23 @@ _NODES: Final = 4
 _LOOK_BYTES: Final = 64 * 1024
 
 
-def first_values(bootstrap: Sequence[bytes]) -> tuple[bytes, ...]:
-    """What a first leader appends, in one batch, for the records of a bootstrap checkpoint; nothing if it has none."""
+def first_values(bootstrap: Sequence[bytes], min_insync_replicas: int = 1) -> tuple[bytes, ...]:
+    """What a first leader appends, in one batch, for the records of a bootstrap checkpoint; nothing if it has none.
+    `min_insync_replicas`: what its controller was started with."""
     if not bootstrap:
         return ()
-    levels = [decode_metadata_record(value)[0] for value in bootstrap]
-    records = [encode_metadata_record(BeginTransactionRecord(name="Bootstrap records"), 0), *bootstrap]
-    if any(isinstance(each, FeatureLevelRecord) and each.name == _ELR and each.feature_level > 0 for each in levels):
+    decoded = [decode_metadata_record(value)[0] for value in bootstrap]
+    levels = {each.name: each.feature_level for each in decoded if isinstance(each, FeatureLevelRecord)}
+    records = list(bootstrap)
+    if levels.get(_ELR, 0) > 0:
         # With eligible leader replicas the minimum has to be known for the whole cluster (KIP-966).
-        default = ConfigRecord(resource_type=_NODES, resource_name="", name="min.insync.replicas", value="1")
+        value = str(min_insync_replicas)
+        default = ConfigRecord(resource_type=_NODES, resource_name="", name="min.insync.replicas", value=value)
         records.append(encode_metadata_record(default, 0))
-    return (*records, encode_metadata_record(EndTransactionRecord(), 0))
+    if not Level(levels.get(METADATA_VERSION, METADATA_VERSION_MIN)).has_transactions:
+        return tuple(records)  # one batch is all or nothing by itself
+    begin = encode_metadata_record(BeginTransactionRecord(name="Bootstrap records"), 0)
+    return (begin, *records, encode_metadata_record(EndTransactionRecord(), 0))
 
 
 def is_without_records(kernels: Kernels, log: Log) -> bool:

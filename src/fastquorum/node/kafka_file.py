@@ -17,7 +17,12 @@ _CONTROLLER: Final = "controller"
 _LISTENER_NAMES: Final = "controller.listener.names"
 _PROTOCOLS: Final = "listener.security.protocol.map"
 _PLAINTEXT: Final = "PLAINTEXT"
-_AUTHORIZER: Final = "authorizer.class.name"
+_REFUSED: Final = {
+    "authorizer.class.name": "nobody is authorized here: every request is believed",
+    "create.topic.policy.class.name": "no policy can be asked here: every topic is made",
+    "alter.config.policy.class.name": "no policy can be asked here: every configuration is taken",
+}
+"""Whoever says these relies on being heeded."""
 _DIRECTORIES: Final = ("metadata.log.dir", "log.dirs", "log.dir")
 """The first that is there says where the metadata is."""
 _HEEDED: Final = frozenset((_LISTENER_NAMES, _PROTOCOLS))
@@ -61,8 +66,9 @@ def translated(source: Source, on_ignored: Ignored | None = None) -> Source:
     _check_roles(source.name, str(values.pop(_ROLES)))
     if str(values.setdefault("controller.enable", "true")).strip().lower() == "false":
         raise ConfigError(f"contradicts {_ROLES}", "keep one of the two", "controller.enable", source.name)
-    if str(values.get(_AUTHORIZER, "")).strip():
-        raise ConfigError("nobody is authorized here: every request is believed", "", _AUTHORIZER, source.name)
+    for key, why in _REFUSED.items():
+        if str(values.get(key, "")).strip():
+            raise ConfigError(why, "", key, source.name)
     name = _listener_name(values)
     _check_protocol(source.name, values, name)
     _choose_listeners(source.name, values, name)

@@ -69,6 +69,10 @@ def milliseconds(value: object) -> int:
     return positive(value) * MS
 
 
+def seconds(value: object) -> int:
+    return positive(value) * 1000 * MS
+
+
 def milliseconds_or_never(value: object) -> int:
     return not_negative(value) * MS
 
@@ -85,6 +89,7 @@ def milliseconds_or_all(value: object) -> int:
 
 IN_MICROSECONDS: Final[Mapping[Parse, Parse]] = {
     milliseconds: positive,
+    seconds: positive,
     milliseconds_or_never: not_negative,
     milliseconds_or_all: bytes_or_all,
 }

@@ -56,6 +56,13 @@ class NodeSettings:
     min_insync_replicas: int | None = None
     unclean_leader_election: bool | None = None
     """A controller's, with min_insync_replicas: of topics that have no configuration of that name."""
+    preferred_leaders: bool | None = None
+    imbalance_check_us: Micros | None = None
+    """A controller's: how often it looks for preferred leaders; not at all if preferred_leaders is False."""
+    unclean_check_us: Micros | None = None
+    """A controller's: how often it looks for partitions without a leader."""
+    delete_topics: bool | None = None
+    """A controller's: topics may be deleted."""
     remote_storage: bool | None = None
     """A controller's: topics may keep their logs in the brokers' remote storage."""
     metrics: Endpoint | None = None
@@ -100,6 +107,10 @@ SETTINGS: Final = (
     Setting("default_replication_factor", ("default.replication.factor",), reading.replication_factor),
     Setting("min_insync_replicas", ("min.insync.replicas",), reading.positive),
     Setting("unclean_leader_election", ("unclean.leader.election.enable",), reading.flag),
+    Setting("preferred_leaders", ("auto.leader.rebalance.enable",), reading.flag),
+    Setting("imbalance_check_us", ("leader.imbalance.check.interval.seconds",), reading.seconds),
+    Setting("unclean_check_us", ("unclean.leader.election.interval.ms",), reading.milliseconds),
+    Setting("delete_topics", ("delete.topic.enable",), reading.flag),
     Setting("remote_storage", ("remote.log.storage.system.enable",), reading.flag),
     Setting("metrics", ("metrics.listener",), reading.endpoint),
     Setting("otel", ("otel.endpoint",), reading.url),
@@ -152,6 +163,10 @@ MEANINGS: Final = {
     "default_replication_factor": "a controller's: replicas of a topic that is created without a number",
     "min_insync_replicas": "a controller's: for topics and brokers that have none configured",
     "unclean_leader_election": "a controller's: true: replicas out of the ISR may lead, where a topic does not say",
+    "preferred_leaders": "a controller's: false: it does not see to it that preferred replicas lead",
+    "imbalance_check_us": "a controller looks this often for preferred replicas that do not lead",
+    "unclean_check_us": "a controller looks this often for partitions that nobody leads",
+    "delete_topics": "a controller's: false: topics cannot be deleted",
     "remote_storage": "a controller's: true: brokers have remote storage, and topics may use it",
     "metrics": "HOST:PORT that serves /metrics, /healthz and /readyz by HTTP (default: nowhere)",
     "otel": "URL that metrics are pushed to by OTLP; empty: where OTEL_EXPORTER_OTLP_ENDPOINT says (default: nowhere)",
@@ -205,6 +220,10 @@ _PLAIN_DEFAULTS: Final = {
     "default_replication_factor": "1",
     "min_insync_replicas": "1",
     "unclean_leader_election": "false",
+    "preferred_leaders": "true",
+    "imbalance_check_us": "300",
+    "unclean_check_us": "300000",
+    "delete_topics": "true",
     "remote_storage": "false",
 }
 _AS_ARGUMENT: Final[Mapping[Parse, Parse]] = {**reading.IN_MICROSECONDS, reading.directory: reading.plain_text}

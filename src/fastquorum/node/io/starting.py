@@ -80,7 +80,7 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
 def _member(opened: directories.OpenDirectory, advertised: Endpoint, settings: NodeSettings) -> Member:
     identity = opened.identity
     is_controller = identity.is_controller if settings.controller is None else settings.controller
-    controller = _controller(identity.cluster_id, settings) if is_controller else None
+    controller = controller_settings(identity.cluster_id, settings) if is_controller else None
     if controller is not None and identity.log_kind is not LogKind.METADATA:
         raise ConfigError(
             "a controller keeps Kafka's metadata", "format the directory with `--log metadata`", "controller"
@@ -99,7 +99,7 @@ def _member(opened: directories.OpenDirectory, advertised: Endpoint, settings: N
     )
 
 
-def _controller(cluster_id: str, settings: NodeSettings) -> ControllerSettings:
+def controller_settings(cluster_id: str, settings: NodeSettings) -> ControllerSettings:
     """What it was told; its defaults are Kafka's."""
     names = (
         "session_timeout_us",
@@ -108,9 +108,12 @@ def _controller(cluster_id: str, settings: NodeSettings) -> ControllerSettings:
         "default_replication_factor",
         "min_insync_replicas",
         "unclean_leader_election",
+        "delete_topics",
         "remote_storage",
     )
     told = {name: getattr(settings, name) for name in names}
+    told["leader_imbalance_check_us"] = 0 if settings.preferred_leaders is False else settings.imbalance_check_us
+    told["unclean_election_check_us"] = settings.unclean_check_us
     given = {name: value for name, value in told.items() if value is not None}
     return replace(ControllerSettings(cluster_id), **given)
 
