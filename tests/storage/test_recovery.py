@@ -8,6 +8,7 @@ from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import BatchFault, Kernels
 from fastquorum.storage.mark import encode_mark, read_mark
 from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY
+from fastquorum.storage.offline import OfflineLog
 from fastquorum.storage.recovery import recover
 from fastquorum.types import OffsetAndEpoch
 
@@ -130,6 +131,25 @@ def test_without_a_mark_a_bad_batch_before_a_good_one_is_corruption(kernels: Ker
         rig.reopen(disk)
     assert caught.value.position == ends[1]
     assert disk.contents() == before
+
+
+@pytest.mark.parametrize("zeros", [0, 500], ids=["closed", "with zeros laid ahead"])
+def test_without_a_mark_one_good_batch_behind_is_enough(kernels: Kernels, zeros: int) -> None:
+    """Even if it ends in a zero, as batches without record headers do, and more zeros follow."""
+    rig = Rig(kernels)
+    for value in (b"a", b"b", b"c"):
+        rig.append(1, value)
+    rig.log.close()
+    disk = unmarked(rig.disk)
+    data = bytearray(disk.read_file(FIRST))
+    assert data[-1] == 0
+    second = kernels.batch_headers(bytes(data))[1].position
+    data[second + 30] ^= 1
+    disk.write_file(FIRST, bytes(data) + bytes(zeros))
+    assert not OfflineLog(disk, kernels).verify().is_sound
+    with pytest.raises(CorruptionError) as caught:
+        rig.reopen(disk)
+    assert caught.value.position == second
 
 
 def test_without_a_mark_a_bad_last_batch_is_a_torn_tail(kernels: Kernels) -> None:

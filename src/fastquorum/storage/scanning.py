@@ -125,18 +125,22 @@ def nonzero_end(file: SegmentFile, start: int, end: int) -> int:
 
 
 def find_batch(kernels: Kernels, file: SegmentFile, start: int, end: int) -> Fault | None:
-    """The first whole batch with a good checksum at any byte of [start, end).
+    """The first whole batch with a good checksum at any byte of [start, end), behind which the file has only zeros.
 
-    As a Fault (reason OFFSET) naming where it lies: it is there, but does not continue the log.
+    As a Fault (reason OFFSET) naming where it lies: it is there, but does not continue the log. Its own last bytes may
+    be zeros that lie behind `end`.
     """
     data = file.read(start, end - start)
+    left = file.size_bytes - start
     at = data.find(b"\x02", _MAGIC_AT)
     while at >= 0:
         candidate = at - _MAGIC_AT
         (length,) = _LENGTH.unpack_from(data, candidate + _LENGTH_AT)
         size = _LENGTH_END + length
-        if BATCH_HEADER_BYTES <= size <= len(data) - candidate:
-            scan = kernels.scan(memoryview(data)[candidate : candidate + size])
+        if BATCH_HEADER_BYTES <= size <= left - candidate:
+            zeros = bytes(max(0, candidate + size - len(data)))
+            batch = data[candidate:] + zeros if zeros else memoryview(data)[candidate : candidate + size]
+            scan = kernels.scan(batch)
             if scan.batch_count:
                 return Fault(BatchFault.OFFSET, start + candidate, scan.first_offset, -1, -1)
         at = data.find(b"\x02", at + 1)
