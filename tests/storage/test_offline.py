@@ -3,12 +3,13 @@
 import gzip
 import shutil
 from pathlib import Path
+from typing import Any, ClassVar, cast
 
 import pytest
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, DirectoryError
-from fastquorum.kernels import Kernels
+from fastquorum.kernels import Kernels, SegmentFile
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_lock import DirectoryLock
@@ -16,6 +17,7 @@ from fastquorum.storage.io_open import open_offline, read_file_batches, trim_dir
 from fastquorum.storage.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.storage.offline import OfflineLog, Severity, segment_batches, trim_log
+from fastquorum.storage.ports import FileMode
 
 from .fake_disk import FakeFlusher
 from .logs import Rig, every_flip
@@ -204,3 +206,41 @@ def test_what_is_no_log_is_refused(kernels: Kernels, tmp_path: Path) -> None:
         (tmp_path / FIRST).write_bytes(text)
         with pytest.raises(CorruptionError):
             list(read_file_batches(str(tmp_path / FIRST), kernels))
+
+
+class Running(RealDisk):
+    """A directory whose node appends what is left of a batch whenever somebody has read: a part, then the rest."""
+
+    parts: ClassVar[list[tuple[int, bytes]]] = []
+
+    def open(self, name: str, mode: FileMode = "open") -> SegmentFile:
+        file = super().open(name, mode)
+        path, parts, read = file.path, self.parts, file.read
+
+        class Appending:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(file, name)
+
+            def read(self, position: int, size_bytes: int) -> bytes:
+                data = read(position, size_bytes)
+                if parts:
+                    at, part = parts.pop(0)
+                    with open(path, "r+b") as written:
+                        written.seek(at)
+                        written.write(part)
+                return data
+
+        return cast(SegmentFile, cast(Any, Appending()))
+
+
+def test_what_a_running_node_appends_meanwhile_is_no_damage(kernels: Kernels, tmp_path: Path) -> None:
+    first = kernels.encode_values([b"a" * 50], base_offset=0, leader_epoch=1, timestamp_ms=1)
+    second = kernels.encode_values([b"b" * 50], base_offset=1, leader_epoch=1, timestamp_ms=1)
+    (tmp_path / LOG_DIRECTORY).mkdir()
+    (tmp_path / LOG_DIRECTORY / FIRST).write_bytes(first + bytes(5000))
+    at = len(first)
+    for cut in (len(second), 30, 70):
+        Running.parts[:] = [(at, second[:cut]), (at, second)]
+        log = OfflineLog(Running(str(tmp_path), kernels), kernels)
+        assert [batch.info.base_offset for batch in log.batches()] in ([0], [0, 1])
+        (tmp_path / LOG_DIRECTORY / FIRST).write_bytes(first + bytes(5000))

@@ -36,8 +36,11 @@ class RealDisk:
             raise DirectoryError("there is no such directory", path=path)
         if not os.path.isdir(path):
             raise DirectoryError("is not a directory", path=path)
+        if not os.access(path, os.R_OK | os.X_OK):
+            raise DirectoryError("may not be read by this user", "look at its owner and mode", path)
         if writable and not os.access(path, os.W_OK | os.X_OK):
-            raise DirectoryError("is read-only here", "make it writable, or mount its file system read-write", path)
+            hint = "look at its owner and mode, and whether its file system is mounted read-write"
+            raise DirectoryError("is read-only here", hint, path)
         return cls(path, kernels)
 
     @property

@@ -7,7 +7,7 @@ end for the moment. Only `trim_log` writes.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
 from fastquorum.kernels import BATCH_HEADER_BYTES, BatchFault, BatchInfo, Fault, Kernels
@@ -25,6 +25,9 @@ from fastquorum.storage.scanning import find_batch, last_offset_at, nonzero_end,
 from fastquorum.storage.segment import write_index
 from fastquorum.storage.snapshots import FoundSnapshots, supersedes
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
+
+_LOOK_BYTES: Final = 1 << 20
+"""Of what is no good batch, to see whether somebody is still writing it."""
 
 
 class StoredBatch(NamedTuple):
@@ -162,19 +165,28 @@ class OfflineLog:
 
 
 def segment_batches(disk: Disk, kernels: Kernels, name: str, segment_base: Offset = 0) -> Iterator[StoredBatch]:
-    """The batches of one segment or checkpoint file, up to its end or its zero tail. CorruptionError otherwise."""
+    """The batches of one segment or checkpoint file, up to its end or its zero tail. CorruptionError otherwise.
+
+    A node may be writing where they end: what stands there is looked at until it no longer changes.
+    """
     file = disk.open(name, "read")
     try:
-        end = file.size_bytes
-        position = 0
-        for info, data in whole_batches(kernels, file, end):
-            if not info.crc_valid:
-                raise _corruption(kernels.scan(data).fault, info.position, f"{disk.root}/{name}")
-            yield StoredBatch(segment_base, info, data)
-            position = info.position + info.size_bytes
-        if nonzero_end(file, position, end) > position:
-            scan = scan_segment(kernels, file, position, end, expected_offset=-1, epoch_min=0)
-            raise _corruption(scan.fault, scan.end_position, f"{disk.root}/{name}")
+        end, position = file.size_bytes, 0
+        seen: tuple[int, bytes] | None = None
+        while True:
+            for info, data in whole_batches(kernels, file, end, position):
+                if not info.crc_valid:
+                    break
+                yield StoredBatch(segment_base, info, data)
+                position = info.position + info.size_bytes
+            dirty_end = nonzero_end(file, position, end)
+            if dirty_end == position:
+                return
+            left = dirty_end, file.read(position, _LOOK_BYTES)
+            if left == seen:
+                scan = scan_segment(kernels, file, position, end, expected_offset=-1, epoch_min=0)
+                raise _corruption(scan.fault, scan.end_position, f"{disk.root}/{name}")
+            seen = left
     finally:
         file.close()
 

@@ -64,12 +64,12 @@ def walk(
         size = window_bytes
 
 
-def whole_batches(kernels: Kernels, file: SegmentFile, end: int) -> Iterator[tuple[BatchInfo, bytes]]:
-    """Every batch from the file's beginning to `end`, or to the first bytes that are no whole batch.
+def whole_batches(kernels: Kernels, file: SegmentFile, end: int, start: int = 0) -> Iterator[tuple[BatchInfo, bytes]]:
+    """Every batch from `start` to `end`, or to the first bytes that are no whole batch.
 
     `position` is the file's. The CRC was looked at, but what is wrong is the caller's to judge.
     """
-    for window in walk(kernels, file, 0, end, verify_crc=True):
+    for window in walk(kernels, file, start, end, verify_crc=True):
         for info in window.batches:
             data = window.data[info.position : info.position + info.size_bytes]
             yield info._replace(position=window.position + info.position), data
