@@ -2,6 +2,7 @@
 that nothing else would show."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from fastquorum.controller import brokers, fencing, isr, topics
@@ -9,9 +10,12 @@ from fastquorum.controller.decisions import Decision
 from fastquorum.controller.heartbeats import Heartbeats
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold
+from fastquorum.controller.image.image import ImageEditor
 from fastquorum.controller.image.registrations import Brokers
 from fastquorum.controller.partition_change import PartitionChange
-from fastquorum.controller.state import ControllerState
+from fastquorum.controller.state import ControllerState, Prepared
+from fastquorum.errors import ImageFailed
+from fastquorum.node import controller_role
 from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.folding import Foreseen, Step
 from fastquorum.node.replay import Replay
@@ -66,8 +70,12 @@ def _k52(patcher: Patcher) -> None:
 
 def _k53(patcher: Patcher) -> None:
     """Who waits for its answer is not heard."""
-    touch, answer = Heartbeats.touch, ControllerRole._answer_committed
+    touch, answer, heard = Heartbeats.touch, ControllerRole._answer_committed, controller_role.heard
     last: dict[int, Micros] = {}
+
+    def not_yet(state: ControllerState, message: Message, now_us: Micros) -> None:
+        if not isinstance(message, BrokerHeartbeatRequest):
+            heard(state, message, now_us)
 
     def when_answered(role: ControllerRole) -> None:
         before = deque(role._waiting)
@@ -84,7 +92,7 @@ def _k53(patcher: Patcher) -> None:
         last[id(role)] = now_us
         on_tick(role, now_us)
 
-    patcher.setattr(Heartbeats, "touch", lambda *_: None)
+    patcher.setattr(controller_role, "heard", not_yet)
     patcher.setattr(ControllerRole, "_answer_committed", when_answered)
     patcher.setattr(ControllerRole, "on_tick", tick)
 
@@ -127,7 +135,7 @@ def _k56(patcher: Patcher) -> None:
 
 def _k57(patcher: Patcher) -> None:
     """A record that no replay takes, written without a look at what it does."""
-    fence = fencing.fence
+    fence, prepare = fencing.fence, ControllerState.prepare
 
     def of_another_epoch(state: ControllerState, broker: Any) -> list[Message]:
         *rest, change = fence(state, broker)
@@ -135,7 +143,14 @@ def _k57(patcher: Patcher) -> None:
         change.broker_epoch += 1
         return [*rest, change]
 
+    def whatever_it_is(state: ControllerState, records: Sequence[Message]) -> Prepared:
+        try:
+            return prepare(state, records)
+        except ImageFailed:
+            return Prepared(state.next_offset, records, ImageEditor(state.image, state._make))
+
     patcher.setattr(fencing, "fence", of_another_epoch)
+    patcher.setattr(ControllerState, "prepare", whatever_it_is)
 
 
 def _k58(patcher: Patcher) -> None:
@@ -168,9 +183,9 @@ def _no_grace(patcher: Patcher) -> None:
     begin = Heartbeats.__init__
 
     def as_if_long_silent(
-        self: Heartbeats, known: Brokers, now_us: Micros, session_timeout_us: Micros, last_offset: Offset
+        self: Heartbeats, known: Brokers, now_us: Micros, session_timeout_us: Micros, *rest: Any
     ) -> None:
-        begin(self, known, now_us - session_timeout_us, session_timeout_us, last_offset)
+        begin(self, known, now_us - session_timeout_us, session_timeout_us, *rest)
 
     patcher.setattr(Heartbeats, "__init__", as_if_long_silent)
 
@@ -270,7 +285,7 @@ MUTANTS: dict[str, Mutant] = {
     "K54": Mutant("a broker has to have read everything to be unfenced", _k54),  # KAFKA-13959
     "K55": Mutant("the same incarnation gets a new epoch", _k55),  # KAFKA-16952
     "K56": Mutant("a broker of another cluster registers", _k56),  # KAFKA-13528
-    "K57": Mutant("a fencing names another epoch", _k57),  # bitnami/containers #80381
+    "K57": Mutant("a fencing names another epoch, and is written unlooked at", _k57),  # bitnami/containers #80381
     "K58": Mutant("a move is over before all that are added are in sync", _k58),  # KAFKA-15665
     "K59": Mutant("the last known leader is elected though it is fenced", _k59),  # KAFKA-19522
     "K62": Mutant("a user creates the metadata topic", _k62),  # KAFKA-14358

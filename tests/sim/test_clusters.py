@@ -1,5 +1,5 @@
 """Seeds of simulated clusters: brokers and an administrator on the real controllers, faults of both, and no promise
-broken; C1 to C16, S24, L8, L9."""
+broken; C1 to C10, C15, C16, S24, L8, L9."""
 
 import os
 from collections import Counter
