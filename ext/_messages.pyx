@@ -8,47 +8,14 @@ Python objects.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libcpp cimport bool as cbool
-from libcpp.memory cimport make_unique, unique_ptr
-from libcpp.vector cimport vector
+from libc.stdint cimport int64_t
 
 cimport cython
 
-from fastquorum.kernels.messages import ANY_NUMBER, Fresh
+from fastquorum.kernels.native._layouts cimport CppStructLayout, fill_struct
+
+from fastquorum.kernels.messages import ANY_NUMBER
 from fastquorum.types import Uuid
-
-
-cdef extern from "message_layout.h" namespace "fastquorum" nogil:
-    cdef enum ValueKind "fastquorum::ValueKind":
-        pass
-
-    cppclass CppValueLayout "fastquorum::ValueLayout":
-        ValueKind kind
-        cbool nullable
-        cbool compact
-        int64_t bytes_min
-        unique_ptr[CppValueLayout] element
-        unique_ptr[CppStructLayout] structure
-
-    cppclass CppFieldLayout "fastquorum::FieldLayout":
-        CppValueLayout value
-        Py_ssize_t slot
-        uint32_t tag
-        cbool ignorable
-        PyObject *initial
-
-    cppclass CppStructLayout "fastquorum::StructLayout":
-        PyTypeObject *type
-        Py_ssize_t tags_slot
-        cbool flexible
-        vector[CppFieldLayout] plain
-        vector[CppFieldLayout] tagged
-        vector[CppFieldLayout] absent
-        vector[uint32_t] foreign_tags
-
-    const size_t tagged_max
-    Py_ssize_t slot_of(PyTypeObject *type, PyObject *name)
 
 
 cdef extern from "message_decode.h" namespace "fastquorum":
@@ -73,7 +40,6 @@ cdef extern from "Python.h":
 
 cdef tuple _no_tags = ()
 cdef int64_t _ANY_NUMBER = ANY_NUMBER
-cdef object _FRESH = Fresh.FRESH
 cdef PyTypeObject *_uuid = <PyTypeObject *>Uuid
 
 
@@ -88,64 +54,6 @@ cdef void _raise_pending() except *:
     """Raise what C++ left set, if anything (memory was short)."""
 
 
-cdef Py_ssize_t _slot(object cls, str name) except -1:
-    cdef Py_ssize_t offset = slot_of(<PyTypeObject *>cls, <PyObject *>name)
-    if offset < 0:
-        raise TypeError(f"{cls.__qualname__}.{name} is no slot")
-    return offset
-
-
-cdef int _fill_struct(CppStructLayout *to, object layout) except -1:
-    cls = layout.cls
-    if not isinstance(cls, type):
-        raise TypeError(f"{cls!r} is no class")
-    to.type = <PyTypeObject *>cls
-    to.tags_slot = _slot(cls, "unknown_tags")
-    to.flexible = layout.flexible
-    if len(layout.tagged) > tagged_max:
-        raise TypeError(f"{cls.__qualname__} has more than {tagged_max} tagged fields")
-    _fill_fields(&to.plain, cls, layout.plain)
-    _fill_fields(&to.tagged, cls, layout.tagged)
-    _fill_fields(&to.absent, cls, layout.absent)
-    for tag in layout.foreign_tags:
-        to.foreign_tags.push_back(<uint32_t>tag)
-    return 0
-
-
-cdef int _fill_fields(vector[CppFieldLayout] *to, object cls, tuple fields) except -1:
-    cdef CppFieldLayout *into
-    to.resize(<size_t>len(fields))
-    cdef size_t number = 0
-    for field in fields:
-        into = &to[0][number]
-        into.slot = _slot(cls, field.name)
-        into.tag = <uint32_t>max(field.tag, 0)
-        into.ignorable = field.ignorable
-        default = field.default
-        if default is not _FRESH:
-            into.initial = <PyObject *>default
-        _fill_value(&into.value, field.value)
-        number += 1
-    return 0
-
-
-cdef int _fill_value(CppValueLayout *to, object layout) except -1:
-    cdef int kind = layout.kind
-    to.kind = <ValueKind>kind
-    to.nullable = layout.nullable
-    to.compact = layout.compact
-    to.bytes_min = layout.bytes_min
-    if to.bytes_min < 1:
-        raise ValueError("every value takes a byte")
-    if layout.element is not None:
-        to.element = make_unique[CppValueLayout]()
-        _fill_value(to.element.get(), layout.element)
-    if layout.struct is not None:
-        to.structure = make_unique[CppStructLayout]()
-        _fill_struct(to.structure.get(), layout.struct)
-    return 0
-
-
 @cython.final
 cdef class MessageCodec:
     """One message in one version."""
@@ -157,7 +65,7 @@ cdef class MessageCodec:
     def __cinit__(self, layout, twin):
         self._layout = layout
         self._twin = twin
-        _fill_struct(&self._root, layout)
+        fill_struct(&self._root, layout)
 
     def encode(self, message):
         """The bytes of `message`."""

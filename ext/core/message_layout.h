@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace fastquorum {
@@ -45,6 +46,8 @@ struct FieldLayout {
     std::uint32_t tag = 0;
     bool ignorable = false;
     PyObject *initial = nullptr;  // the default; none: a fresh empty list, or a struct of defaults
+    std::string json_name;     // in quotes, with the colon behind it
+    std::string default_json;  // tagged: the default's JSON text
 };
 
 struct StructLayout {

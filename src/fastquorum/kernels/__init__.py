@@ -40,6 +40,7 @@ from fastquorum.kernels.messages import MessageCodec, StructLayout
 from fastquorum.kernels.outcomes import Outcome, Turn
 from fastquorum.kernels.partitions import PartitionRows
 from fastquorum.kernels.producers import Producers
+from fastquorum.kernels.rows import RowReader
 
 __all__ = [
     "BATCH_BYTES_MAX",
@@ -68,6 +69,7 @@ __all__ = [
     "Outcome",
     "PartitionRows",
     "Producers",
+    "RowReader",
     "SegmentFile",
     "SteadyBeats",
     "Turn",
@@ -191,6 +193,7 @@ class Kernels(Protocol):
     Outcome: type[Outcome]
     PartitionRows: type[PartitionRows]
     Producers: type[Producers]
+    RowReader: type[RowReader]
     SegmentFile: type[SegmentFile]
     SteadyBeats: type[SteadyBeats]
     Turn: type[Turn]

@@ -54,6 +54,7 @@ class FieldLayout(NamedTuple):
     """A field of a struct."""
 
     name: str
+    json_name: str
     value: ValueLayout
     tag: int
     """-1 outside tag sections."""

@@ -39,6 +39,7 @@ def struct_layout(cls: type[Struct], version: int, flexible: bool) -> StructLayo
 def _field_layout(each: Field, version: int, flexible: bool) -> FieldLayout:
     return FieldLayout(
         name=each.name,
+        json_name=each.json_name,
         value=_value_layout(each.type, each.is_nullable(version), version, flexible, flexible and each.flexible),
         tag=each.tag if each.is_tagged(version) else -1,
         default=Fresh.FRESH if each.default is IMPLIED else each.default,

@@ -15,6 +15,7 @@ from fastquorum.kernels.native._messages import MessageCodec as _MessageCodec
 from fastquorum.kernels.native._outcomes import Outcome, settle_all
 from fastquorum.kernels.native._partitions import PartitionRows, untracked
 from fastquorum.kernels.native._producers import Producers
+from fastquorum.kernels.native._rows import RowReader
 from fastquorum.kernels.native._scan import batch_headers, scan, slice_batches, stamp_batch
 from fastquorum.kernels.native._segment import Flusher, SegmentFile
 from fastquorum.kernels.native._turn import Turn
@@ -29,6 +30,7 @@ __all__ = [
     "Outcome",
     "PartitionRows",
     "Producers",
+    "RowReader",
     "SegmentFile",
     "SteadyBeats",
     "Turn",

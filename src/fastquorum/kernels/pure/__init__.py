@@ -22,6 +22,7 @@ from fastquorum.kernels.pure.offset_index import OffsetIndex
 from fastquorum.kernels.pure.outcomes import Outcome, Turn, settle_all
 from fastquorum.kernels.pure.partitions import PartitionRows
 from fastquorum.kernels.pure.producers import Producers
+from fastquorum.kernels.pure.rows import RowReader
 from fastquorum.kernels.pure.scan import batch_headers, scan, slice_batches, stamp_batch
 from fastquorum.kernels.pure.segment import SegmentFile
 from fastquorum.kernels.pure.watermark import high_watermark
@@ -36,6 +37,7 @@ __all__ = [
     "Outcome",
     "PartitionRows",
     "Producers",
+    "RowReader",
     "SegmentFile",
     "SteadyBeats",
     "Turn",

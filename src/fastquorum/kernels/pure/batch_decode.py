@@ -22,14 +22,7 @@ from fastquorum.kernels import (
     Record,
 )
 from fastquorum.kernels.compression import decompress
-from fastquorum.kernels.pure.batch_header import (
-    corruption,
-    fault_at,
-    framing_fault,
-    header_fault,
-    read_header,
-    view_from,
-)
+from fastquorum.kernels.pure.batch_header import checked_header, view_from
 from fastquorum.kernels.pure.varint import VarintError, read_varint
 
 _RECORD_BYTES_MIN: Final = 7
@@ -128,13 +121,7 @@ def decode_values(
 def _open(buffer: Buffer, position: int, verify_crc: bool, decompressed_bytes_max: int) -> _Section:
     """Check the batch's header and find, or decompress, its records section."""
     view = view_from(buffer, position)
-    reason = framing_fault(view, position)
-    if reason is not None:
-        raise corruption(fault_at(view, position, reason))
-    info, computed = read_header(view, position, verify_crc=verify_crc)
-    reason = header_fault(info)
-    if reason is not None:
-        raise corruption(fault_at(view, position, reason, computed))
+    info = checked_header(view, position, verify_crc=verify_crc)
     start, end = position + BATCH_HEADER_BYTES, position + info.size_bytes
     if not info.compression:
         return _Section(info, buffer, view, start, end)

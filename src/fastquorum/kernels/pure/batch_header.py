@@ -194,3 +194,15 @@ def seal(
         crc = crc32c(section, crc)
     header[MAGIC_POSITION + 1 : CRC_START] = crc.to_bytes(4, "big")
     return b"".join((header, *sections))
+
+
+def checked_header(view: memoryview, position: int, *, verify_crc: bool) -> BatchInfo:
+    """The header of the good batch at position. CorruptionError."""
+    reason = framing_fault(view, position)
+    if reason is not None:
+        raise corruption(fault_at(view, position, reason))
+    info, computed = read_header(view, position, verify_crc=verify_crc)
+    reason = header_fault(info)
+    if reason is not None:
+        raise corruption(fault_at(view, position, reason, computed))
+    return info

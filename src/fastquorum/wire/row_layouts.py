@@ -1,0 +1,38 @@
+"""What a table of records needs to know of every type of record: how it lies in each version, and its name.
+
+A row's type is a metadata record's key, or a negative number for a control record (`kernels.rows`).
+"""
+
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from fastquorum.kernels.rows import TextLayout, control_row_type
+from fastquorum.wire.codec import GENERATED, is_flexible
+from fastquorum.wire.codec_layout import struct_layout
+from fastquorum.wire.control_records import CONTROL_MESSAGES, VERSION, ControlRecordType
+from fastquorum.wire.message import Message
+from fastquorum.wire.metadata_records import METADATA_RECORDS, record_type_name
+
+ROW_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
+    {key: record_type_name(cls) for key, cls in METADATA_RECORDS.items()}
+    | {control_row_type(kind): kind.name for kind in ControlRecordType}
+)
+"""As Kafka's tools print them: PARTITION_RECORD, LEADER_CHANGE."""
+
+
+@functools.cache
+def record_layouts() -> tuple[TextLayout, ...]:
+    """Of every metadata record in every version, and of the control records of KRaft."""
+    metadata = [
+        _layout(key, cls, version)
+        for key, cls in METADATA_RECORDS.items()
+        for version in range(cls.__wire__.versions.first, cls.__wire__.versions.last + 1)
+    ]
+    return (*metadata, *(_layout(control_row_type(kind), cls, VERSION) for kind, cls in CONTROL_MESSAGES.items()))
+
+
+def _layout(number: int, cls: type[Message], version: int) -> TextLayout:
+    layout = struct_layout(cls, version, is_flexible(cls, version))
+    return TextLayout(number, version, layout, GENERATED.of(cls, version))
