@@ -75,6 +75,7 @@ cdef extern from "rows.h" namespace "fastquorum" nogil:
         CppRowFilter filter
         int want
         cbool is_metadata
+        int64_t next_offset
         void add_layout(int16_t type, int16_t version, const CppStructLayout *layout) except +
 
     cppclass RowsRead:
@@ -169,6 +170,15 @@ cdef class RowReader:
 
     def __len__(self):
         return self._builder.columns.size()
+
+    @property
+    def next_offset(self):
+        """What the next batch must begin with."""
+        return self._builder.next_offset
+
+    @next_offset.setter
+    def next_offset(self, int64_t offset):
+        self._builder.next_offset = offset
 
     def read(
         self, buffer, position=0, *, bint verify_crc=True, int64_t rows_max=ROWS_MAX, int64_t bytes_max=ROWS_BYTES_MAX

@@ -76,6 +76,7 @@ public:
     RowFilter filter;
     int want = 0;
     bool is_metadata = true;  // else values mean what users mean by them
+    std::int64_t next_offset = -1;  // what the next batch must begin with; -1: anything
 
     // The layout is the caller's to keep.
     void add_layout(std::int16_t type, std::int16_t version, const StructLayout *layout) {
@@ -240,7 +241,8 @@ inline RowsRead read_rows(RowBuilder *builder, const std::uint8_t *data, std::in
     try {
         while (read.position < size && builder->columns.size() < rows_max && builder->columns.bytes() < bytes_max) {
             BatchHeader &header = read.header;
-            read.status = check_batch(data, size, read.position, verify_crc, batch_size_max, Expectation{}, &header);
+            const Expectation expected{.offset = builder->next_offset};
+            read.status = check_batch(data, size, read.position, verify_crc, batch_size_max, expected, &header);
             if (read.status.fault != Fault::none) return read;
             if (!builder->skips(header)) {
                 if ((header.attributes & compression_mask) != 0) {
@@ -255,6 +257,7 @@ inline RowsRead read_rows(RowBuilder *builder, const std::uint8_t *data, std::in
                 }
             }
             read.position += header.size_bytes;
+            builder->next_offset = header.base_offset + header.last_offset_delta + 1;
         }
     } catch (const std::bad_alloc &) {
         read.no_memory = true;
@@ -270,6 +273,7 @@ inline RowsRead add_section(RowBuilder *builder, const RowsRead &at, const std::
         added.status.fault = builder->add(at.header, section, section, section + size);
         added.status.position = at.position;
         added.status.offset = at.header.base_offset;
+        if (added.status.fault == Fault::none) builder->next_offset = at.header.base_offset + at.header.last_offset_delta + 1;
     } catch (const std::bad_alloc &) {
         added.no_memory = true;
     }

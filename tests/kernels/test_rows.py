@@ -117,7 +117,7 @@ def test_what_is_no_record_is_told_and_kept(twins: Twins, value: bytes) -> None:
 
 @settings(max_examples=200)
 @given(
-    data=st.lists(st.one_of(batches(), logs()), min_size=1, max_size=3).map(b"".join),
+    data=st.one_of(batches(), logs()),
     want=st.integers(0, 15),
     wanted=st.just(RowFilter()) | FILTERS,
     is_metadata=st.booleans(),
@@ -162,6 +162,19 @@ def test_what_stands_behind_good_batches_is_the_next_calls_error(kernels: Kernel
         reader.read(good + bad, len(good))
     assert (caught.value.position, caught.value.offset) == (len(good), 1)
     assert reader.take().offsets.tolist() == [0]
+
+
+def test_a_batch_must_begin_where_the_last_one_ended(kernels: Kernels) -> None:
+    first, gap = batch_of(kernels, [b"a", b"b"]), batch_of(kernels, [b"c"], base_offset=3)
+    reader = kernels.RowReader((), is_metadata=False)
+    assert reader.next_offset == -1
+    assert reader.read(first + gap) == len(first)
+    assert reader.next_offset == 2
+    with pytest.raises(CorruptionError, match="offset"):
+        reader.read(first + gap, len(first))
+    reader.next_offset = -1
+    assert reader.read(first + gap, len(first)) == len(first + gap)
+    assert reader.next_offset == 4
 
 
 def test_a_compressed_batch_that_grows_too_large_is_refused_where_it_stands(kernels: Kernels) -> None:

@@ -117,6 +117,9 @@ class RowReader(Protocol):
     def __len__(self) -> int:
         """Rows since the last `take`."""
 
+    next_offset: int
+    """What the next batch must begin with; -1: anything. It moves on with every batch that is read."""
+
     def read(
         self,
         buffer: Buffer,

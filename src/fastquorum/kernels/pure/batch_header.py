@@ -196,13 +196,13 @@ def seal(
     return b"".join((header, *sections))
 
 
-def checked_header(view: memoryview, position: int, *, verify_crc: bool) -> BatchInfo:
+def checked_header(view: memoryview, position: int, *, verify_crc: bool, expected_offset: int = -1) -> BatchInfo:
     """The header of the good batch at position. CorruptionError."""
     reason = framing_fault(view, position)
     if reason is not None:
         raise corruption(fault_at(view, position, reason))
     info, computed = read_header(view, position, verify_crc=verify_crc)
-    reason = header_fault(info)
+    reason = header_fault(info, expected_offset=expected_offset)
     if reason is not None:
         raise corruption(fault_at(view, position, reason, computed))
     return info

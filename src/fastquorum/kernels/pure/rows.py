@@ -80,6 +80,7 @@ class RowReader:
         self._filter = row_filter
         self._is_metadata = is_metadata
         self._decompressed_bytes_max = decompressed_bytes_max
+        self.next_offset = -1
         self._rows: list[_Row] = []
         self._bytes = 0
 
@@ -134,12 +135,13 @@ class RowReader:
 
     def _read_batch(self, view: memoryview, at: int, verify_crc: bool) -> int:
         """The position behind it. CorruptionError, DecompressedTooLarge."""
-        info = checked_header(view, at, verify_crc=verify_crc)
+        info = checked_header(view, at, verify_crc=verify_crc, expected_offset=self.next_offset)
         if not self._skips(info):
             limit = self._decompressed_bytes_max
             columns = decode_batch(view, at, verify_crc=False, decompressed_bytes_max=limit)
             for record in _records(columns):
                 self._add(info, record)
+        self.next_offset = info.last_offset + 1
         return at + info.size_bytes
 
     def _skips(self, info: BatchInfo) -> bool:

@@ -1,0 +1,86 @@
+"""Columns in Arrow from what kernels give: no Python object for a row."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastquorum.kernels import Int64Array
+from fastquorum.kernels.rows import NO_TYPE, Packed, Rows
+from fastquorum.wire.row_layouts import ROW_TYPE_NAMES
+
+TIMESTAMP: Final = pa.timestamp("us", "UTC")
+HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_TIMESTAMP_MS_MIN: Final = -62_135_596_800_000
+"""0001-01-01, the first that Spark has."""
+_TIMESTAMP_MS_MAX: Final = 253_402_300_799_999
+"""The end of 9999."""
+_NO_TIMESTAMP: Final = -1
+_NAMES: Final = np.array([ROW_TYPE_NAMES.get(number) for number in range(NO_TYPE, -NO_TYPE)], dtype=object)
+
+
+def same(value: Any, kind: pa.DataType, count: int) -> pa.Array:
+    """One value, over and over."""
+    return pa.repeat(pa.scalar(value, kind), count)
+
+
+def numbers(values: npt.NDArray[Any], kind: pa.DataType, *, null: int | None = None) -> pa.Array:
+    """Of one width; `null` is what stands for none."""
+    return pa.array(values, kind, mask=None if null is None else values == null)
+
+
+def timestamps(values_ms: Int64Array) -> pa.Array:
+    """Milliseconds since 1970. Null: none (-1), or a time that Spark does not have, as clients may claim any."""
+    is_none = (values_ms == _NO_TIMESTAMP) | (values_ms < _TIMESTAMP_MS_MIN) | (values_ms > _TIMESTAMP_MS_MAX)
+    micros = np.where(is_none, 0, values_ms) * 1000
+    return pa.array(micros, pa.int64(), mask=is_none).cast(TIMESTAMP)
+
+
+def type_names(types: npt.NDArray[np.int16]) -> pa.Array:
+    """As Kafka's tools print them; null where nobody knows."""
+    names = pa.array(_NAMES, pa.string())
+    return names.take(pa.array(types.astype(np.int32) - NO_TYPE))
+
+
+def strings(packed: Packed) -> pa.Array:
+    """What is UTF-8 by its making."""
+    return _of(packed, pa.string())
+
+
+def binaries(packed: Packed) -> pa.Array:
+    return _of(packed, pa.binary())
+
+
+def headers(rows: Rows) -> pa.Array:
+    """A list for each record. Names are text, with a mark in place of what is none, as Kafka's clients have it."""
+    assert rows.header_ends is not None
+    assert rows.header_keys is not None
+    assert rows.header_values is not None
+    keys = binaries(rows.header_keys)
+    try:
+        names = keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        names = pa.array([each.as_py().decode("utf-8", "replace") for each in keys], pa.string())
+    pairs = pa.StructArray.from_arrays([names, binaries(rows.header_values)], fields=list(HEADERS.value_type))
+    return pa.ListArray.from_arrays(pa.array(rows.header_ends), pairs)
+
+
+def _of(packed: Packed, kind: pa.DataType) -> pa.Array:
+    count = len(packed.valid)
+    whole = bool(packed.valid.all())
+    validity = None if whole else pa.py_buffer(np.packbits(packed.valid, bitorder="little"))
+    buffers = [validity, pa.py_buffer(packed.ends), pa.py_buffer(packed.data)]
+    return pa.Array.from_buffers(kind, count, buffers)
+
+
+def batch_of(schema: pa.Schema, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+    """Few rows, as dictionaries: for tables that have one for each file, broker or topic."""
+    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def pruned(schema: pa.Schema, columns: Iterable[str]) -> pa.Schema:
+    """Only these columns, in their order."""
+    return pa.schema([schema.field(name) for name in columns])

@@ -1,0 +1,164 @@
+"""What a read is told: option names as Spark's users write them, each read once and checked.
+
+An unknown option or value is refused with the known ones, since Spark itself takes any.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, TypeVar
+
+from fastquorum.errors import UsageError
+from fastquorum.kernels.rows import RowFilter
+from fastquorum.spark.reading import Mode, mode_of
+from fastquorum.spark.splits import SPLIT_BYTES
+from fastquorum.wire.row_layouts import ROW_TYPE_NAMES
+
+T = TypeVar("T")
+_TYPES: Final = {name: number for number, name in ROW_TYPE_NAMES.items()}
+_YES: Final = {"true": True, "false": False}
+TABLE: Final = "records"
+"""Where no table is named."""
+
+
+class Options(NamedTuple):
+    """Of one read."""
+
+    path: str
+    table: str
+    columns: tuple[str, ...] | None
+    """None: all."""
+    types: tuple[str, ...] | None
+    topic: str | None
+    from_offset: int
+    to_offset: int | None
+    """Exclusive, as the other two."""
+    from_epoch: int | None
+    to_epoch: int | None
+    from_timestamp_ms: int | None
+    to_timestamp_ms: int | None
+    as_of_offset: int | None
+    """Below it; None: all there is."""
+    as_of_timestamp_ms: int | None
+    diff_from: int | None
+    mode: Mode
+    split_bytes: int
+    pushdown: bool
+
+    @property
+    def row_filter(self) -> RowFilter:
+        """Of rows, before anything is made of them."""
+        bounds = {
+            "offset_min": self.from_offset,
+            "offset_max": self.to_offset,
+            "epoch_min": self.from_epoch,
+            "epoch_max": self.to_epoch,
+            "timestamp_ms_min": self.from_timestamp_ms,
+            "timestamp_ms_max": self.to_timestamp_ms,
+        }
+        given: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
+        return RowFilter(types=self.numbers_of_types, **given)
+
+    @property
+    def numbers_of_types(self) -> frozenset[int] | None:
+        return None if self.types is None else frozenset(_TYPES[name] for name in self.types)
+
+
+def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
+    """UsageError: an unknown option or table, or a value that does not fit its option."""
+    known = {name.lower(): name for name in _READERS}
+    said: dict[str, str] = {}
+    for name, value in given.items():
+        if name.lower() not in known:
+            raise UsageError(f"there is no option {name!r}", f"the options are {', '.join(sorted(_READERS))}")
+        said[known[name.lower()]] = str(value)
+    values = {field: read(said, name) for name, (field, read) in _READERS.items()}
+    if values["table"] not in tables:
+        raise UsageError(f"there is no table {values['table']!r}", f"the tables are {', '.join(sorted(tables))}")
+    if not values["path"]:
+        raise UsageError("no path is given", 'spark.read.format("fastquorum").load("/var/lib/fastquorum/n1")')
+    return Options(**values)
+
+
+# --- one reader for each kind of value ---------------------------------------------------------------------------------
+
+Reader = Callable[[Mapping[str, str], str], Any]
+
+
+def _text(default: str) -> Reader:
+    return lambda said, name: said.get(name, default).strip()
+
+
+def _or_none(read: Callable[[str, str], T]) -> Reader:
+    return lambda said, name: read(name, said[name].strip()) if said.get(name, "").strip() else None
+
+
+def _or(default: T, read: Callable[[str, str], T]) -> Reader:
+    return lambda said, name: read(name, said[name].strip()) if name in said else default
+
+
+def _natural(name: str, value: str) -> int:
+    if not (value.isascii() and value.isdigit()):
+        raise UsageError(f"option {name} is {value!r}", "it is a whole number from 0 on")
+    return int(value)
+
+
+def _size(name: str, value: str) -> int:
+    size = _natural(name, value)
+    if size == 0:
+        raise UsageError(f"option {name} is 0", "it is a number of bytes")
+    return size
+
+
+def _names(name: str, value: str) -> tuple[str, ...]:
+    names = tuple(each.strip() for each in value.split(","))
+    if not all(names):
+        raise UsageError(f"option {name} is {value!r}", "names with commas between them")
+    return names
+
+
+def _type_names(name: str, value: str) -> tuple[str, ...]:
+    types = tuple(each.upper() for each in _names(name, value))
+    for each in types:
+        if each not in _TYPES:
+            raise UsageError(f"there is no type {each!r}", f"the types are {', '.join(sorted(_TYPES))}")
+    return types
+
+
+def _timestamp(name: str, value: str) -> int:
+    """Milliseconds since 1970, or a date and time in ISO form (UTC if no zone is named)."""
+    if value.removeprefix("-").isdigit() and value.isascii():
+        return int(value)
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError as error:
+        hint = "milliseconds since 1970, or a time like 2026-11-24T12:00:00Z"
+        raise UsageError(f"option {name} is {value!r}", hint) from error
+    zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return round(zoned.timestamp() * 1000)
+
+
+def _flag(name: str, value: str) -> bool:
+    if value.lower() not in _YES:
+        raise UsageError(f"option {name} is {value!r}", "it is true or false")
+    return _YES[value.lower()]
+
+
+_READERS: Final[Mapping[str, tuple[str, Reader]]] = {
+    "path": ("path", _text("")),
+    "table": ("table", _text(TABLE)),
+    "columns": ("columns", _or_none(_names)),
+    "types": ("types", _or_none(_type_names)),
+    "topic": ("topic", _or_none(lambda _, value: value)),
+    "fromOffset": ("from_offset", _or(0, _natural)),
+    "toOffset": ("to_offset", _or_none(_natural)),
+    "fromEpoch": ("from_epoch", _or_none(_natural)),
+    "toEpoch": ("to_epoch", _or_none(_natural)),
+    "fromTimestamp": ("from_timestamp_ms", _or_none(_timestamp)),
+    "toTimestamp": ("to_timestamp_ms", _or_none(_timestamp)),
+    "asOfOffset": ("as_of_offset", _or_none(_natural)),
+    "asOfTimestamp": ("as_of_timestamp_ms", _or_none(_timestamp)),
+    "diffFrom": ("diff_from", _or_none(_natural)),
+    "mode": ("mode", _or(Mode.FAIL, lambda _, value: mode_of(value))),
+    "splitBytes": ("split_bytes", _or(SPLIT_BYTES, _size)),
+    "pushdown": ("pushdown", _or(False, _flag)),
+}

@@ -1,0 +1,181 @@
+"""Pieces of logs to rows, and what is damaged in them: fail, set aside, or leave out, but never unnoticed.
+
+Must not know which columns a table has, nor who asked.
+"""
+
+import enum
+import warnings
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, UsageError
+from fastquorum.kernels import BatchFault, Buffer, Kernels, RowReader
+from fastquorum.kernels.rows import Rows
+from fastquorum.spark.splits import Piece
+from fastquorum.spark.stores import Store, store_of
+from fastquorum.storage.scanning import bytes_needed
+
+WINDOW_BYTES: Final = 8 << 20
+_LENGTH_END: Final = 12
+_MAGIC_AT: Final = 16
+_MAGIC: Final = b"\x02"
+
+
+class Mode(enum.StrEnum):
+    """What becomes of input that is damaged."""
+
+    FAIL = "fail"
+    """An error that names file, position and offset."""
+    QUARANTINE = "quarantine"
+    """A row with the error in its column `error`, and the bytes in `value` where the table has that."""
+    DROP = "drop"
+    """Left out, with a warning."""
+
+
+class Damage(NamedTuple):
+    """Bytes that are no good batch, up to the next one or the piece's end."""
+
+    piece: Piece
+    position: int
+    """In the file."""
+    offset: int
+    """That they claim; -1 if that cannot be told."""
+    data: bytes
+    error: str
+
+
+def rows_of(piece: Piece, kernels: Kernels, reader: RowReader, mode: Mode) -> Iterator[Rows | Damage]:
+    """All rows of a piece, some at a time, and what is damaged. CorruptionError and DirectoryError in mode FAIL."""
+    walk = _Walk(piece, kernels, store_of(piece.path))
+    reader.next_offset = piece.base_offset if piece.start == 0 and piece.is_segment else -1
+    while True:
+        try:
+            at = reader.read(walk.window, walk.at)
+        except CorruptionError as error:
+            if walk.refill(error):
+                continue
+            yield from _taken(reader)
+            if walk.is_blank_from_here():
+                return
+            damage = walk.damaged(error)
+            yield from told(damage, error, mode)
+            reader.next_offset = -1
+            continue
+        is_over = walk.move_to(at)
+        yield from _taken(reader)
+        if is_over:
+            yield from _missing(piece, reader.next_offset, mode)
+            return
+
+
+def _missing(piece: Piece, next_offset: int, mode: Mode) -> Iterator[Damage]:
+    """The next segment must go on where this one ends. DirectoryError."""
+    if piece.end_offset < 0 or next_offset in (-1, piece.end_offset):
+        return
+    text = f"ends at offset {next_offset}, and the next segment begins at {piece.end_offset}: one is missing"
+    error = DirectoryError(text, path=piece.path)
+    yield from told(Damage(piece, piece.end, next_offset, b"", str(error)), error, mode)
+
+
+def _taken(reader: RowReader) -> Iterator[Rows]:
+    if len(reader) > 0:
+        yield reader.take()
+
+
+def told(damage: Damage, error: FastQuorumError, mode: Mode) -> Iterator[Damage]:
+    """As the mode has it. Raises the error, if it is to fail."""
+    if mode is Mode.FAIL:
+        raise error
+    if mode is Mode.QUARANTINE:
+        yield damage
+    else:
+        text = f"{damage.error}: {len(damage.data)} bytes are left out"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+class _Walk:
+    """Where in a piece the reader is, with a window on its bytes."""
+
+    def __init__(self, piece: Piece, kernels: Kernels, store: Store) -> None:
+        self._piece = piece
+        self._kernels = kernels
+        self._store = store
+        self._base = piece.start
+        """The window's place in the file."""
+        self.window: bytes = b""
+        self.at = 0
+        self._read(WINDOW_BYTES)
+
+    @property
+    def position(self) -> int:
+        """In the file."""
+        return self._base + self.at
+
+    def move_to(self, at: int) -> bool:
+        """Everything before `at` is read; whether that was all."""
+        self.at = at
+        if at == len(self.window) and self.position < self._piece.end:
+            self._read(WINDOW_BYTES)
+        return self.position >= self._piece.end
+
+    def refill(self, error: CorruptionError) -> bool:
+        """Whether there is more to see where the window ended inside a batch."""
+        if error.reason != BatchFault.TRUNCATED or self._base + len(self.window) >= self._piece.end:
+            return False
+        needed = bytes_needed(self.window[self.at : self.at + _LENGTH_END])
+        before = len(self.window) - self.at
+        if self.at == 0 and before >= min(needed, self._piece.end - self._base):
+            return False
+        self._read(max(needed, WINDOW_BYTES))
+        return len(self.window) > before
+
+    def is_blank_from_here(self) -> bool:
+        """Only zeros follow, which were laid ahead of use: the end of the log."""
+        if not self._piece.is_tail:
+            return False
+        position, end = self.position, self._piece.end
+        while position < end:
+            part = self._store.read(self._piece.path, position, min(WINDOW_BYTES, end - position))
+            if not part:
+                return True  # it was trimmed meanwhile
+            if part.strip(b"\0"):
+                return False
+            position += len(part)
+        return True
+
+    def damaged(self, error: CorruptionError) -> Damage:
+        """The error gets its place in the file; the walk goes on behind the damage."""
+        error.path, error.position = self._piece.path, self.position
+        rest = self._store.read(self._piece.path, self.position, self._piece.end - self.position)
+        found = next_batch(self._kernels, rest)
+        damage = Damage(self._piece, self.position, error.offset, rest[:found], str(error))
+        self._base, self.window, self.at = self.position + found, rest[found:], 0
+        return damage
+
+    def _read(self, size_bytes: int) -> None:
+        self._base, self.at = self.position, 0
+        self.window = self._store.read(self._piece.path, self._base, min(size_bytes, self._piece.end - self._base))
+        if not self.window and self._base < self._piece.end:
+            # Cut off meanwhile: what was to be read there was never committed, or somebody else's doing.
+            raise CorruptionError(BatchFault.TRUNCATED, self._base, path=self._piece.path)
+
+
+def next_batch(kernels: Kernels, data: Buffer) -> int:
+    """Where the next good batch begins behind the first byte of `data`; its length if there is none."""
+    view = memoryview(data)
+    whole = bytes(data)
+    at = whole.find(_MAGIC, _MAGIC_AT + 1)
+    while at >= 0:
+        candidate = at - _MAGIC_AT
+        if kernels.scan(view[candidate : candidate + bytes_needed(view[candidate:])]).batch_count:
+            return candidate
+        at = whole.find(_MAGIC, at + 1)
+    return len(whole)
+
+
+def mode_of(text: str) -> Mode:
+    """UsageError if there is no such mode."""
+    try:
+        return Mode(text.lower())
+    except ValueError as error:
+        raise UsageError(f"mode is {text!r}", f"it is one of {', '.join(Mode)}") from error

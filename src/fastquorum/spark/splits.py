@@ -1,0 +1,146 @@
+"""How the bytes of many logs are shared out among tasks: large segments are cut, small ones packed together.
+
+A cut lies where the segment's index file says that a batch begins. The index is derived data, so nothing depends on its
+being right: whoever reads a piece must find that its last batch ends exactly with it (`spark.reading`).
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from fastquorum.errors import CorruptionError, DirectoryError
+from fastquorum.kernels import BATCH_HEADER_BYTES, Kernels, load
+from fastquorum.spark.logs import FoundLog, Segment
+from fastquorum.spark.stores import Store, store_of
+from fastquorum.storage import names
+from fastquorum.storage.identity import LogKind
+from fastquorum.storage.index import decode_index
+from fastquorum.types import Offset
+
+SPLIT_BYTES: Final = 64 << 20
+_SCAN_BYTES: Final = 8 << 20
+_REMOTE: Final = "://"
+
+
+class Piece(NamedTuple):
+    """A range of one file, from where a batch begins to where one ends. Travels to executors."""
+
+    cluster_id: str | None
+    node_id: int | None
+    directory: str
+    kind: LogKind
+    path: str
+    base_offset: Offset
+    """Of the segment, or the end of the checkpoint."""
+    start: int
+    end: int
+    """Position behind it: of a file's last piece, the file's size when it was found."""
+    is_tail: bool = False
+    """It ends where the log ended: what an interrupted write left may stand there."""
+    end_offset: Offset = -1
+    """Of its last batch, exclusive, where another segment follows; -1: nothing says it."""
+
+    @property
+    def size_bytes(self) -> int:
+        return self.end - self.start
+
+    @property
+    def is_segment(self) -> bool:
+        """Else it is of a checkpoint, whose offsets count its own records."""
+        return self.path.endswith(".log")
+
+
+def log_pieces(
+    log: FoundLog, offset_min: Offset = 0, offset_max: Offset | None = None, split_bytes: int = SPLIT_BYTES
+) -> list[Piece]:
+    """Of the segments that may hold offsets in [offset_min, offset_max)."""
+    pieces: list[Piece] = []
+    segments = sorted(log.segments)
+    for at, segment in enumerate(segments):
+        is_last = at + 1 == len(segments)
+        is_before = not is_last and segments[at + 1].base_offset <= offset_min
+        is_behind = offset_max is not None and segment.base_offset >= offset_max
+        if is_before or is_behind or segment.size_bytes == 0:
+            continue
+        cuts = [0, *cuts_of(log, segment, split_bytes), segment.size_bytes]
+        for start, end in zip(cuts, cuts[1:], strict=False):
+            place = Piece(
+                log.cluster_id, log.node_id, log.directory, log.kind, segment.path, segment.base_offset, start, end
+            )
+            if end == segment.size_bytes:
+                place = place._replace(is_tail=is_last, end_offset=-1 if is_last else segments[at + 1].base_offset)
+            pieces.append(place)
+    return pieces
+
+
+def checkpoint_pieces(log: FoundLog) -> list[Piece]:
+    """Of each finished snapshot, whole: its records count only together."""
+    return [
+        Piece(
+            log.cluster_id, log.node_id, log.directory, LogKind.METADATA, each.path, each.id.offset, 0, each.size_bytes
+        )
+        for each in sorted(log.checkpoints)
+    ]
+
+
+def packed(pieces: Iterable[Piece], split_bytes: int = SPLIT_BYTES) -> list[list[Piece]]:
+    """Tasks of about so many bytes, in the order of the pieces."""
+    tasks: list[list[Piece]] = []
+    room = 0
+    for piece in pieces:
+        if not tasks or piece.size_bytes > room:
+            tasks.append([])
+            room = split_bytes
+        tasks[-1].append(piece)
+        room -= piece.size_bytes
+    return tasks
+
+
+def cuts_of(log: FoundLog, segment: Segment, split_bytes: int) -> list[int]:
+    """Positions inside a segment at which batches begin, about `split_bytes` from one another."""
+    if segment.size_bytes <= split_bytes + split_bytes // 2:
+        return []
+    store = store_of(segment.path)
+    positions = _indexed(store, log, segment)
+    if positions is None:
+        if _REMOTE in segment.path:
+            return []  # to look for batches is to read it all, over the network
+        positions = _scanned(store, segment)
+    cuts: list[int] = []
+    wanted = split_bytes
+    for position in positions:
+        if position >= wanted and segment.size_bytes - position > split_bytes // 2:
+            cuts.append(position)
+            wanted = position + split_bytes
+    return [cut for cut in cuts if _is_batch_at(store, segment, cut)]
+
+
+def _indexed(store: Store, log: FoundLog, segment: Segment) -> list[int] | None:
+    """What the index file says; None if there is none that can be read."""
+    name = names.index_name(segment.base_offset)
+    path = next((each.path for each in log.files if each.name == name), None)
+    if path is None:
+        return None
+    try:
+        return [position for _, position in decode_index(store.read(path), path)]
+    except (CorruptionError, DirectoryError):
+        return None  # a closed log's is checked by `files`; here it would only have saved time
+
+
+def _scanned(store: Store, segment: Segment) -> Iterator[int]:
+    """Where batches begin, one every few megabytes: a walk over all headers, checksums aside."""
+    kernels: Kernels = load("native")
+    position = 0
+    while position < segment.size_bytes:
+        window = store.read(segment.path, position, _SCAN_BYTES)
+        valid = kernels.scan(window, verify_crc=False).valid_bytes
+        if valid == 0:
+            return
+        position += valid
+        yield position
+
+
+def _is_batch_at(store: Store, segment: Segment, position: int) -> bool:
+    """Does it look as if one began there? It is read with all checks later."""
+    header = store.read(segment.path, position, BATCH_HEADER_BYTES)
+    offset, magic = int.from_bytes(header[:8], "big", signed=True), header[16:17]
+    return len(header) == BATCH_HEADER_BYTES and magic == b"\x02" and offset >= segment.base_offset

@@ -1,0 +1,66 @@
+"""A store as the disk that `storage` reads from: what verifies and folds logs reads them wherever they lie."""
+
+from typing import Any, cast
+
+from fastquorum.errors import DirectoryError
+from fastquorum.kernels import SegmentFile
+from fastquorum.spark.logs import FoundLog
+from fastquorum.spark.stores import Store, store_of
+from fastquorum.storage.ports import Disk
+
+
+class StoreFile:
+    """One file, as long as it is now."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store = store
+        self.path = path
+        self.size_bytes = store.size(path)
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        return self._store.read(self.path, position, size_bytes)
+
+    def read_into(self, position: int, buffer: bytearray | memoryview) -> int:
+        data = self.read(position, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class StoreDisk:
+    """A data directory, or a log directory, of a store."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._store = store_of(root)
+
+    def open(self, name: str, mode: str = "read") -> StoreFile:
+        assert mode == "read", "nothing is written here"
+        return StoreFile(self._store, f"{self.root}/{name}")
+
+    def exists(self, name: str) -> bool:
+        directory, _, last = name.rpartition("/")
+        return last in self.list(directory)
+
+    def list(self, directory: str = "") -> list[str]:
+        try:
+            found = self._store.entries(f"{self.root}/{directory}" if directory else self.root)
+        except DirectoryError:
+            return []
+        return [each.name for each in found]
+
+    def read_file(self, name: str) -> bytes:
+        return self._store.read(f"{self.root}/{name}")
+
+
+def disk_of(log: FoundLog) -> tuple[Disk, str]:
+    """The disk of a log's directory, and the log's directory on it."""
+    inside = log.log_directory.removeprefix(log.directory).strip("/")
+    # It lacks what writes, which no reader asks for.
+    return cast(Disk, cast(Any, StoreDisk(log.directory))), inside
+
+
+def file_of(path: str) -> SegmentFile:
+    return cast(SegmentFile, cast(Any, StoreFile(store_of(path), path)))

@@ -1,0 +1,138 @@
+"""Where logs lie: directories of this machine, or any object store that fsspec knows. Read only.
+
+A store is found anew from a path wherever one is needed, on the driver and on each executor: nothing open travels.
+"""
+
+import glob
+import os
+from typing import Any, Final, NamedTuple, Protocol
+
+from fastquorum.errors import DirectoryError, UsageError
+
+_SCHEME: Final = "://"
+_LOCAL: Final = "file://"
+
+
+class Entry(NamedTuple):
+    """Something in a directory."""
+
+    name: str
+    path: str
+    size_bytes: int
+    is_directory: bool
+
+
+class Store(Protocol):
+    """Reads by path. Every failure is a DirectoryError that names it."""
+
+    def expand(self, pattern: str) -> list[str]:
+        """The paths that a glob fits, sorted."""
+
+    def entries(self, path: str) -> list[Entry]:
+        """Of a directory, by name. DirectoryError if there is none."""
+
+    def size(self, path: str) -> int:
+        """Of a file, in bytes, now."""
+
+    def read(self, path: str, start: int = 0, size_bytes: int = -1) -> bytes:
+        """Up to `size_bytes` bytes of a file from `start` on, fewer only at its end; -1: all that follow."""
+
+
+def store_of(path: str) -> Store:
+    """The store that a path belongs to. UsageError if nothing reads it."""
+    if _SCHEME not in path or path.startswith(_LOCAL):
+        return LocalStore()
+    return RemoteStore(path)
+
+
+class LocalStore:
+    """Directories of this machine."""
+
+    def expand(self, pattern: str) -> list[str]:
+        return sorted(glob.glob(pattern.removeprefix(_LOCAL)))
+
+    def entries(self, path: str) -> list[Entry]:
+        try:
+            with os.scandir(path) as found:
+                entries = [self._entry(each) for each in found]
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        return sorted(each for each in entries if each is not None)
+
+    def _entry(self, found: "os.DirEntry[str]") -> Entry | None:
+        """None if it was removed meanwhile, as a running node removes what it no longer needs."""
+        try:
+            return Entry(found.name, found.path, found.stat().st_size, found.is_dir())
+        except FileNotFoundError:
+            return None
+
+    def size(self, path: str) -> int:
+        try:
+            return os.stat(path).st_size
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+    def read(self, path: str, start: int = 0, size_bytes: int = -1) -> bytes:
+        try:
+            with open(path, "rb", buffering=0) as file:
+                file.seek(start)
+                return file.read(size_bytes) if size_bytes >= 0 else file.readall()
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+
+class RemoteStore:
+    """What fsspec reads: s3://, gs://, memory://, ..."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            import fsspec
+        except ImportError as error:
+            raise UsageError(f"{path} needs fsspec", "pip install 'fastquorum[spark]'") from error
+        scheme = path.partition(_SCHEME)[0]
+        try:
+            self._files: Any = fsspec.filesystem(scheme)
+        except (ValueError, ImportError) as error:
+            raise UsageError(f"nothing here reads {scheme}{_SCHEME}", str(error)) from error
+        self._scheme = scheme
+
+    def expand(self, pattern: str) -> list[str]:
+        try:
+            found = self._files.glob(pattern)
+        except (OSError, ValueError) as error:
+            raise _unreadable(pattern, error) from error
+        return sorted(self._whole(each) for each in found)
+
+    def entries(self, path: str) -> list[Entry]:
+        try:
+            found = self._files.ls(path, detail=True)
+        except (OSError, ValueError) as error:
+            raise _unreadable(path, error) from error
+        whole = [(self._whole(each["name"].rstrip("/")), each) for each in found]
+        return sorted(
+            Entry(name.rpartition("/")[2], name, each["size"] or 0, each["type"] == "directory")
+            for name, each in whole
+            if name != path.rstrip("/")
+        )
+
+    def size(self, path: str) -> int:
+        try:
+            return int(self._files.size(path))
+        except (OSError, ValueError) as error:
+            raise _unreadable(path, error) from error
+
+    def read(self, path: str, start: int = 0, size_bytes: int = -1) -> bytes:
+        try:
+            end = None if size_bytes < 0 else start + size_bytes
+            return bytes(self._files.cat_file(path, start=start, end=end))
+        except (OSError, ValueError) as error:
+            raise _unreadable(path, error) from error
+
+    def _whole(self, name: str) -> str:
+        return name if _SCHEME in name else f"{self._scheme}{_SCHEME}{name}"
+
+
+def _unreadable(path: str, error: Exception) -> DirectoryError:
+    if isinstance(error, FileNotFoundError):
+        return DirectoryError("is not there", "was it removed, by retention or by somebody, meanwhile?", path)
+    return DirectoryError(f"cannot be read: {error}", path=path)

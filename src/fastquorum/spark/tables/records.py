@@ -1,0 +1,234 @@
+"""`records` and `control`: every record of every log, with metadata as JSON and user records as key, value and headers.
+
+The JSON has the fields in wire order; Spark's parse_json makes a VARIANT of it. Of records whose type or version nobody
+here knows there is the value as it is, and `error` names them.
+"""
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.errors import CorruptionError
+from fastquorum.kernels import Kernels, load
+from fastquorum.kernels.rows import Packed, RowFault, RowFilter, Rows, Want
+from fastquorum.spark import arrow
+from fastquorum.spark.logs import FoundLog
+from fastquorum.spark.options import Options
+from fastquorum.spark.reading import Damage, Mode, rows_of
+from fastquorum.spark.splits import Piece, log_pieces, packed
+from fastquorum.spark.tables.table import WHOSE, Task
+from fastquorum.storage.identity import LogKind
+from fastquorum.wire.row_layouts import ROW_TYPE_NAMES, record_layouts
+
+SCHEMA: Final = pa.schema(
+    [
+        *WHOSE,
+        pa.field("segment", pa.int64(), nullable=False),
+        pa.field("offset", pa.int64()),
+        pa.field("epoch", pa.int32()),
+        pa.field("timestamp", arrow.TIMESTAMP),
+        pa.field("is_control", pa.bool_()),
+        pa.field("type", pa.string()),
+        pa.field("version", pa.int16()),
+        pa.field("data", pa.string()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", arrow.HEADERS),
+        pa.field("error", pa.string()),
+    ]
+)
+CONTROL_TYPES: Final = frozenset(number for number in ROW_TYPE_NAMES if number < 0)
+_WANTS: Final = {
+    "data": Want.TEXTS,
+    "value": Want.VALUES,
+    "key": Want.KEYS,
+    "headers": Want.HEADERS,
+    "error": Want.TEXTS,
+}
+_TOPIC_RECORD: Final = "TOPIC_RECORD"
+_CONFIG_RECORD: Final = "CONFIG_RECORD"
+_NO_VERSION: Final = -1
+
+
+class _Seen(NamedTuple):
+    """Some rows of a piece, with their texts in Arrow."""
+
+    piece: Piece
+    rows: Rows
+    types: pa.Array
+    texts: pa.Array | None
+
+
+_Column = Callable[[_Seen], pa.Array]
+
+
+class RecordsTable:
+    """Of segments; `only`: the types that this table is of."""
+
+    schema = SCHEMA
+
+    def __init__(self, name: str, only: frozenset[int] | None = None) -> None:
+        self.name = name
+        self._only = only
+
+    def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
+        wanted = self._filter(options)
+        ids = () if options.topic is None else tuple(sorted(topic_ids(logs, options.topic)))
+        pieces = [
+            piece
+            for log in logs
+            for piece in log_pieces(log, wanted.offset_min, wanted.offset_max, options.split_bytes)
+        ]
+        return [Task(tuple(task), ids=ids) for task in packed(pieces, options.split_bytes)]
+
+    def read(self, task: Task, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        kernels = load("native")
+        for piece in task.pieces:
+            yield from self._read(piece, task, options, columns, kernels)
+
+    def _filter(self, options: Options) -> RowFilter:
+        wanted = options.row_filter
+        if options.as_of_offset is not None:
+            wanted = wanted._replace(offset_max=min(wanted.offset_max, options.as_of_offset))
+        if options.as_of_timestamp_ms is not None:
+            wanted = wanted._replace(timestamp_ms_max=min(wanted.timestamp_ms_max, options.as_of_timestamp_ms + 1))
+        if options.diff_from is not None:
+            wanted = wanted._replace(offset_min=max(wanted.offset_min, options.diff_from))
+        if self._only is not None:
+            wanted = wanted._replace(types=self._only if wanted.types is None else wanted.types & self._only)
+        return wanted
+
+    def _read(
+        self, piece: Piece, task: Task, options: Options, columns: Sequence[str], kernels: Kernels
+    ) -> Iterator[pa.RecordBatch]:
+        want = Want(0)
+        for column in columns:
+            want |= _WANTS.get(column, Want(0))
+        if options.topic is not None:
+            want |= Want.TEXTS
+        is_metadata = piece.kind is LogKind.METADATA
+        reader = kernels.RowReader(record_layouts(), want, self._filter(options), is_metadata=is_metadata)
+        schema = arrow.pruned(SCHEMA, columns)
+        for found in rows_of(piece, kernels, reader, options.mode):
+            if isinstance(found, Damage):
+                yield _damaged(schema, found)
+                continue
+            texts = None if found.texts is None else arrow.strings(found.texts)
+            seen = _Seen(piece, found, arrow.type_names(found.types), texts)
+            batch = pa.RecordBatch.from_arrays([_COLUMNS[name](seen) for name in columns], schema=schema)
+            kept = _kept(seen, options, task)
+            yield batch if kept is None else batch.filter(kept)
+
+
+def topic_ids(logs: Sequence[FoundLog], name: str) -> set[str]:
+    """Every id that a topic of this name has had in any of these logs."""
+    kernels = load("native")
+    ids: set[str] = set()
+    number = next(key for key, each in ROW_TYPE_NAMES.items() if each == _TOPIC_RECORD)
+    for log in logs:
+        if log.kind is not LogKind.METADATA:
+            continue
+        reader = kernels.RowReader(record_layouts(), Want.TEXTS, RowFilter(types=frozenset({number})))
+        for piece in log_pieces(log):
+            for rows in rows_of(piece, kernels, reader, Mode.QUARANTINE):
+                if isinstance(rows, Rows) and rows.texts is not None:
+                    said = [json.loads(each.as_py()) for each in arrow.strings(rows.texts) if each.is_valid]
+                    ids |= {each["topicId"] for each in said if each["name"] == name}
+    return ids
+
+
+def _kept(seen: _Seen, options: Options, task: Task) -> pa.Array | None:
+    """Which rows are; None: all."""
+    kept: pa.Array | None = None
+    if options.topic is not None:
+        kept = _of_topic(seen, options.topic, task.ids)
+    faults = seen.rows.faults == RowFault.MALFORMED
+    if not faults.any() or options.mode is Mode.QUARANTINE:
+        return kept
+    offset = int(seen.rows.offsets[faults.argmax()])
+    error = CorruptionError("record", offset=offset, path=seen.piece.path)
+    if options.mode is Mode.FAIL:
+        raise error
+    warnings.warn(f"{error}: {int(faults.sum())} records are left out", RuntimeWarning, stacklevel=2)
+    good = pa.array(~faults)
+    return good if kept is None else pc.and_(kept, good)
+
+
+def _of_topic(seen: _Seen, topic: str, ids: Sequence[str]) -> pa.Array:
+    """Rows that name it, by its name or an id of it."""
+    assert seen.texts is not None
+    texts = pc.fill_null(seen.texts, "")
+    quoted = json.dumps(topic, ensure_ascii=False)
+    by_name = pc.is_in(seen.types, pa.array([_TOPIC_RECORD, _CONFIG_RECORD]))
+    kept = pc.and_(by_name, pc.match_substring(texts, f'ame":{quoted}'))
+    for each in ids:
+        kept = pc.or_(kept, pc.match_substring(texts, f'"{each}"'))
+    return kept
+
+
+def _damaged(schema: pa.Schema, damage: Damage) -> pa.RecordBatch:
+    piece = damage.piece
+    row = {
+        "cluster_id": piece.cluster_id,
+        "node_id": piece.node_id,
+        "directory": piece.directory,
+        "segment": piece.base_offset,
+        "offset": damage.offset if damage.offset >= 0 else None,
+        "value": damage.data,
+        "error": damage.error,
+    }
+    return arrow.batch_of(schema, [row])
+
+
+def _errors(seen: _Seen) -> pa.Array:
+    rows = seen.rows
+    if not rows.faults.any():
+        return pa.nulls(len(rows.offsets), pa.string())
+    told: list[str | None] = [None] * len(rows.offsets)
+    for at in np.flatnonzero(rows.faults).tolist():
+        number, version = int(rows.types[at]), int(rows.versions[at])
+        name = ROW_TYPE_NAMES.get(number, f"type {number}")
+        match RowFault(int(rows.faults[at])):
+            case RowFault.UNKNOWN_TYPE:
+                told[at] = f"{name} is unknown"
+            case RowFault.UNKNOWN_VERSION:
+                told[at] = f"version {version} of {name} is unknown"
+            case _:
+                told[at] = "malformed"
+    return pa.array(told, pa.string())
+
+
+def _packed(column: Packed | None) -> Packed:
+    assert column is not None, "it was not wanted"
+    return column
+
+
+def _texts(seen: _Seen) -> pa.Array:
+    assert seen.texts is not None
+    return seen.texts
+
+
+_COLUMNS: Final[dict[str, _Column]] = {
+    "cluster_id": lambda seen: arrow.same(seen.piece.cluster_id, pa.string(), len(seen.rows.offsets)),
+    "node_id": lambda seen: arrow.same(seen.piece.node_id, pa.int32(), len(seen.rows.offsets)),
+    "directory": lambda seen: arrow.same(seen.piece.directory, pa.string(), len(seen.rows.offsets)),
+    "segment": lambda seen: arrow.same(seen.piece.base_offset, pa.int64(), len(seen.rows.offsets)),
+    "offset": lambda seen: arrow.numbers(seen.rows.offsets, pa.int64()),
+    "epoch": lambda seen: arrow.numbers(seen.rows.epochs, pa.int32()),
+    "timestamp": lambda seen: arrow.timestamps(seen.rows.timestamps_ms),
+    "is_control": lambda seen: pa.array(np.isin(seen.rows.types, list(CONTROL_TYPES))),
+    "type": lambda seen: seen.types,
+    "version": lambda seen: arrow.numbers(seen.rows.versions, pa.int16(), null=_NO_VERSION),
+    "data": _texts,
+    "key": lambda seen: arrow.binaries(_packed(seen.rows.keys)),
+    "value": lambda seen: arrow.binaries(_packed(seen.rows.values)),
+    "headers": lambda seen: arrow.headers(seen.rows),
+    "error": _errors,
+}
+RECORDS: Final = RecordsTable("records")
+CONTROL: Final = RecordsTable("control", CONTROL_TYPES)
