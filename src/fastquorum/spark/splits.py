@@ -5,6 +5,7 @@ being right: whoever reads a piece must find that its last batch ends exactly wi
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError, DirectoryError
@@ -62,7 +63,7 @@ def log_pieces(
         if is_before or is_behind or segment.size_bytes == 0:
             continue
         cuts = [0, *cuts_of(log, segment, split_bytes), segment.size_bytes]
-        for start, end in zip(cuts, cuts[1:], strict=False):
+        for start, end in pairwise(cuts):
             place = Piece(
                 log.cluster_id, log.node_id, log.directory, log.kind, segment.path, segment.base_offset, start, end
             )
