@@ -1,0 +1,189 @@
+"""Whose bytes differ, by the majority; and what is only a tail that nobody else got."""
+
+import itertools
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastquorum.spark.pipelines.audit_replicas import Verdict, as_report, audit_cluster
+
+BATCHES = pa.schema(
+    [
+        ("cluster_id", pa.string()),
+        ("node_id", pa.int32()),
+        ("directory", pa.string()),
+        ("base_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("epoch", pa.int32()),
+        ("crc", pa.int64()),
+        ("size_bytes", pa.int32()),
+        ("error", pa.string()),
+    ]
+)
+VOTERS = pa.schema(
+    [("cluster_id", pa.string()), ("directory", pa.string()), ("offset", pa.int64()), ("voter_id", pa.int32())]
+)
+NONE_SAID = VOTERS.empty_table()
+Log = dict[int, str | None]
+"""What a replica has at each base offset, in letters; None: damaged. Each batch has ten records and a hundred bytes."""
+
+
+def rows_of(node_id: int, log: Log) -> list[dict[str, Any]]:
+    return [
+        {
+            "cluster_id": "c",
+            "node_id": node_id,
+            "directory": f"/n{node_id}",
+            "base_offset": base,
+            "last_offset": base + 9,
+            "epoch": 1,
+            "crc": 0 if letter is None else ord(letter),
+            "size_bytes": 100,
+            "error": "corrupt: crc" if letter is None else None,
+        }
+        for base, letter in log.items()
+    ]
+
+
+def audit(*logs: Log | str, voters: pa.Table = NONE_SAID) -> dict[int, dict[str, Any]]:
+    """By node id, which counts from 1. A log as a text has a batch every ten offsets from 0 on."""
+    whole = [dict(zip(itertools.count(0, 10), log)) if isinstance(log, str) else log for log in logs]
+    rows = [row for node_id, log in enumerate(whole, 1) for row in rows_of(node_id, log)]
+    audited = audit_cluster(pa.Table.from_pylist(rows, BATCHES), voters)
+    return {row["node_id"]: row for row in audited.to_pylist()}
+
+
+def voting(*ids: int, offset: int = 0) -> pa.Table:
+    return pa.Table.from_pylist([{"offset": offset, "voter_id": each, "directory": "/n1"} for each in ids], VOTERS)
+
+
+def verdicts(found: dict[int, dict[str, Any]]) -> list[str]:
+    return [found[node_id]["verdict"] for node_id in sorted(found)]
+
+
+def test_equal_logs_are_the_same_to_their_end() -> None:
+    found = audit("abc", "abc", "abc")
+    assert verdicts(found) == [Verdict.SAME] * 3
+    assert {row["committed_end"] for row in found.values()} == {30}
+
+
+def test_what_one_has_beyond_the_majority_is_a_tail_and_no_divergence() -> None:
+    found = audit("abc", "abcde", "abc")
+    assert verdicts(found) == [Verdict.SAME, Verdict.TAIL, Verdict.SAME]
+    assert (found[2]["offset"], found[2]["bytes"], found[2]["committed_end"]) == (30, 200, 30)
+
+
+def test_two_different_tails_are_two_tails() -> None:
+    assert verdicts(audit("abx", "aby", "ab")) == [Verdict.TAIL, Verdict.TAIL, Verdict.SAME]
+
+
+def test_who_differs_below_the_committed_end_is_named_with_the_first_offset() -> None:
+    found = audit("abcd", "aXcd", "abcd")
+    assert verdicts(found) == [Verdict.SAME, Verdict.DIVERGENT, Verdict.SAME]
+    assert (found[2]["offset"], found[2]["bytes"], found[2]["why"]) == (10, 300, "it has another batch there")
+
+
+def test_who_has_diverged_no_longer_votes() -> None:
+    """2 agrees with 3 later on, about what follows something that is not the log."""
+    found = audit("abc", "aXQ", "abQ", "abc", "abc")
+    assert verdicts(found) == [Verdict.SAME, Verdict.DIVERGENT, Verdict.DIVERGENT, Verdict.SAME, Verdict.SAME]
+
+
+def test_a_hole_is_a_divergence() -> None:
+    found = audit("abc", {0: "a", 20: "c"}, "abc")
+    assert (found[2]["verdict"], found[2]["offset"], found[2]["why"]) == (
+        Verdict.DIVERGENT,
+        10,
+        "it has no batch there",
+    )
+
+
+def test_damaged_bytes_below_the_committed_end_are_a_divergence() -> None:
+    found = audit("abc", {0: "a", 10: None, 20: "c"}, "abc")
+    assert (found[2]["verdict"], found[2]["offset"], found[2]["why"]) == (
+        Verdict.DIVERGENT,
+        10,
+        "its bytes are damaged",
+    )
+
+
+def test_who_is_behind_is_the_same_so_far() -> None:
+    found = audit("abc", "a", "abc")
+    assert verdicts(found) == [Verdict.SAME, Verdict.BEHIND, Verdict.SAME]
+    assert found[2]["offset"] is None
+
+
+def test_a_log_that_begins_later_agrees_with_what_its_snapshot_covers() -> None:
+    found = audit("abcd", {20: "c", 30: "d"}, {20: "c", 30: "d"})
+    assert verdicts(found) == [Verdict.SAME] * 3
+
+
+def test_observers_are_judged_and_do_not_count() -> None:
+    found = audit("abc", "abc", "abX", "abX", "abX", voters=voting(1, 2, 3))
+    assert [found[each]["verdict"] for each in (3, 4, 5)] == [Verdict.DIVERGENT] * 3
+    assert [found[each]["is_voter"] for each in (1, 4)] == [True, False]
+
+
+def test_the_last_set_of_voters_counts() -> None:
+    both = pa.concat_tables([voting(1, 2, 3, 4, 5), voting(1, 2, 3, offset=20)])
+    assert verdicts(audit("abc", "abc", voters=both)) == [Verdict.SAME] * 2
+
+
+def test_without_a_majority_of_directories_nobody_is_accused() -> None:
+    found = audit("abc", "aXc", voters=voting(1, 2, 3, 4, 5))
+    assert verdicts(found) == [Verdict.UNDECIDED] * 2
+
+
+def test_of_two_that_differ_from_the_beginning_nobody_knows_whose_fault_it_is() -> None:
+    assert verdicts(audit("abc", "Xbc")) == [Verdict.UNDECIDED] * 2
+
+
+def test_the_report_has_what_programs_ask_for() -> None:
+    rows = [
+        row
+        for node_id, log in ((1, "ab"), (2, "abc"), (3, "ab"))
+        for row in rows_of(node_id, dict(zip((0, 10, 20), log)))
+    ]
+    report = as_report(audit_cluster(pa.Table.from_pylist(rows, BATCHES), NONE_SAID))
+    assert report["divergent"] == []
+    (tail,) = report["uncommitted_tails"]
+    assert (tail["replica"], tail["offset"], tail["bytes"]) == (2, 20, 100)
+
+
+def test_no_batches_no_rows() -> None:
+    assert audit_cluster(BATCHES.empty_table(), NONE_SAID).num_rows == 0
+
+
+@settings(max_examples=300)
+@given(
+    length=st.integers(1, 12),
+    cut=st.lists(st.integers(0, 12), min_size=2, max_size=4),
+    extra=st.lists(st.integers(0, 3), min_size=2, max_size=4),
+)
+def test_prefixes_of_one_log_never_diverge(length: int, cut: list[int], extra: list[int]) -> None:
+    """The committed end is the highest that a majority reaches."""
+    whole = "abcdefghijklmnop"
+    logs = [whole[: min(max(length - each, 1), length)] for each in cut]
+    logs = [
+        log + "XYZ"[:more] if len(log) == length else log
+        for log, more in itertools.zip_longest(logs, extra[: len(logs)], fillvalue=0)
+    ]
+    found = audit(*logs)
+    assert Verdict.DIVERGENT not in verdicts(found)
+    ends = sorted((row["end_offset"] for row in found.values()), reverse=True)
+    (committed,) = {row["committed_end"] for row in found.values()}
+    assert committed == ends[len(logs) // 2]
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_one_flipped_batch_is_found_wherever_it_is(data: st.DataObject) -> None:
+    length, count = data.draw(st.integers(1, 12)), data.draw(st.sampled_from([3, 5]))
+    odd, at = data.draw(st.integers(1, count)), data.draw(st.integers(0, length - 1))
+    whole = "abcdefghijkl"[:length]
+    logs = [whole[:at] + "X" + whole[at + 1 :] if node_id == odd else whole for node_id in range(1, count + 1)]
+    found = audit(*logs)
+    assert {node_id for node_id, row in found.items() if row["verdict"] == Verdict.DIVERGENT} == {odd}
+    assert found[odd]["offset"] == 10 * at
