@@ -39,6 +39,7 @@ GROUPS: Final = {
     "metrics": "what a node tells of itself to Prometheus and others",
     "wire": "Kafka's frames: as JSON, on their way, again, and what is in them",
     "sim": "whole quorums in simulated time, by seed",
+    "spark": "questions about many logs, answered by Spark",
 }
 COMMANDS: Final = tuple(
     Command(tuple(words.split()), f"fastquorum.cli.{module}", summary)
@@ -80,6 +81,7 @@ COMMANDS: Final = tuple(
         ("sim run", "sim_run", "simulate one seed"),
         ("sim sweep", "sim_sweep", "simulate many seeds"),
         ("sim replay", "sim_replay", "simulate a seed again, with its trace"),
+        ("spark audit-replicas", "spark_audit_replicas", "do the replicas of each cluster hold the same bytes?"),
         ("doctor", "doctor", "what is installed here, how fast it syncs, what is wrong"),
     )
 )

@@ -79,7 +79,7 @@ def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
     return Options(**values)
 
 
-# --- one reader for each kind of value ---------------------------------------------------------------------------------
+# --- one reader for each kind of value --------------------------------------------------------------------------------
 
 Reader = Callable[[Mapping[str, str], str], Any]
 

@@ -144,7 +144,7 @@ def test_the_report_has_what_programs_ask_for() -> None:
     rows = [
         row
         for node_id, log in ((1, "ab"), (2, "abc"), (3, "ab"))
-        for row in rows_of(node_id, dict(zip((0, 10, 20), log)))
+        for row in rows_of(node_id, dict(zip((0, 10, 20), log, strict=False)))
     ]
     report = as_report(audit_cluster(pa.Table.from_pylist(rows, BATCHES), NONE_SAID))
     assert report["divergent"] == []

@@ -47,7 +47,7 @@ SCHEMA: Final = pa.schema(
         pa.field("why", pa.string()),
     ]
 )
-"""One row for each replica. `offset` and `bytes`: where it differs or its tail begins, and how much follows from there."""
+"""One row for each replica. `offset`, `bytes`: where it differs or its tail begins, and how much follows from there."""
 _NOTHING: Final = -1
 _ANYTHING: Final = -2
 """In place of a batch that a replica no longer has: what a snapshot covers was committed."""
@@ -118,7 +118,7 @@ def as_report(audited: pa.Table) -> dict[str, Any]:
     }
 
 
-# --- whose batches are where -------------------------------------------------------------------------------------------
+# --- whose batches are where ------------------------------------------------------------------------------------------
 
 
 def _latest_voters(voters: pa.Table) -> frozenset[int]:
@@ -171,7 +171,7 @@ def _numbers(table: pa.Table, name: str) -> _Ids:
     return np.asarray(table[name].fill_null(-1).cast(pa.int64()), np.int64)
 
 
-# --- what a majority agrees on -----------------------------------------------------------------------------------------
+# --- what a majority agrees on ----------------------------------------------------------------------------------------
 
 
 def _walk(offsets: _Ids, replicas: Sequence[_Replica], majority: int) -> int | None:
@@ -233,7 +233,7 @@ def _why(replica: _Replica, position: int) -> str:
     return "it has no batch there" if replica.ids[position] == _NOTHING else "it has another batch there"
 
 
-# --- what becomes of each ----------------------------------------------------------------------------------------------
+# --- what becomes of each ---------------------------------------------------------------------------------------------
 
 
 def _judge(replica: _Replica, offsets: _Ids, committed: int | None) -> None:

@@ -1,0 +1,54 @@
+"""`fastquorum spark audit-replicas`: do the replicas of each cluster hold the same bytes?"""
+
+import argparse
+from typing import Any
+
+from fastquorum.cli import spark_output
+from fastquorum.cli.output import print_json, print_table
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    spark_output.configure(
+        parser,
+        "Compare the replicas of each cluster batch by batch. Who differs from the majority of the voters' directories is "
+        "named, with the first offset; what one alone has beyond what a majority has was never acknowledged, and is a tail."
+        "\nExits 1 if a replica is divergent, or nobody can tell.",
+        "fastquorum spark audit-replicas '/backup/*/controller-*' --out audit.json",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    spark_output.check_out(arguments.out)
+    with spark_output.running(arguments.master) as spark:
+        from fastquorum.spark.jobs import audit_replicas
+        from fastquorum.spark.pipelines.audit_replicas import as_report
+
+        audited = audit_replicas(spark, arguments.path).toArrow()
+    report = as_report(audited)
+    spark_output.write(arguments.out, audited, report)
+    if arguments.format == "json":
+        print_json(report)
+    else:
+        show(report)
+    return 1 if report["divergent"] or report["undecided"] else 0
+
+
+def show(report: dict[str, Any]) -> None:
+    """For people."""
+    rows = [
+        (row["cluster_id"], row["node_id"], row["directory"], row["end_offset"], row["committed_end"], _said(row))
+        for row in report["replicas"]
+    ]
+    print_table(("CLUSTER", "NODE", "DIRECTORY", "END", "COMMITTED", "VERDICT"), rows)
+    counts = {name: len(report[name]) for name in ("divergent", "uncommitted_tails", "undecided")}
+    print(
+        f"\n{len(rows)} replicas: {counts['divergent']} divergent, {counts['uncommitted_tails']} with an uncommitted "
+        f"tail, {counts['undecided']} undecided"
+    )
+
+
+def _said(row: dict[str, Any]) -> str:
+    text = str(row["verdict"])
+    if row["offset"] is not None:
+        text += f" from offset {row['offset']} on, {row['bytes']:,} bytes"
+    return f"{text}: {row['why']}" if row["why"] else text
