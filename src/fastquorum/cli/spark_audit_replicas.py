@@ -10,8 +10,8 @@ from fastquorum.cli.output import print_json, print_table
 def configure(parser: argparse.ArgumentParser) -> None:
     spark_output.configure(
         parser,
-        "Compare the replicas of each cluster batch by batch. Who differs from the majority of the voters' directories is "
-        "named, with the first offset; what one alone has beyond what a majority has was never acknowledged, and is a tail."
+        "Compare the replicas of each cluster batch by batch. Who differs from the majority of the voters' directories "
+        "is named, with the first offset; what one has beyond a majority was never acknowledged, and is a tail."
         "\nExits 1 if a replica is divergent, or nobody can tell.",
         "fastquorum spark audit-replicas '/backup/*/controller-*' --out audit.json",
     )

@@ -23,8 +23,8 @@ _OURS: Final = re.compile(r"^\s*fastquorum\.errors\.\w+: (.+)$", re.MULTILINE)
 def configure(parser: argparse.ArgumentParser, what: str, example: str) -> None:
     explain(
         parser,
-        f"{what}\nIN is a data directory, a log directory, a directory with such below it, a glob, or several with commas "
-        "between; also s3:// and whatever else fsspec reads. Needs pip install 'fastquorum[spark]', and no Java.",
+        f"{what}\nIN is a data directory, a log directory, a directory with such below it, a glob, or several with "
+        "commas between; also s3:// and whatever else fsspec reads. Needs pip install 'fastquorum[spark]', no Java.",
         example,
     )
     parser.add_argument("path", metavar="IN")

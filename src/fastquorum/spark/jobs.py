@@ -25,8 +25,8 @@ def table(spark: "SparkSession", path: str, name: str, columns: Sequence[str] = 
 
 
 def audit_replicas(spark: "SparkSession", path: str) -> "DataFrame":
-    """One row for each replica: the same, behind, with an uncommitted tail, or divergent. Shuffles a header of each batch,
-    by cluster."""
+    """One row for each replica: the same, behind, with an uncommitted tail, or divergent. Shuffled, by cluster, is a
+    header of each batch."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")

@@ -84,7 +84,11 @@ def _below(store: Store, root: str, depth: int, *, is_named: bool) -> Iterator[F
     if inner is not None:
         yield _log(store, root, inner.path, entries, store.entries(inner.path))
     elif any(names.parse_segment(each.name) is not None for each in entries):
-        yield _log(store, root, root, (), entries)
+        around, _, name = root.rpartition("/")
+        if name == names.LOG_DIRECTORY and around:  # what it is, the data directory around it knows
+            yield _log(store, around, root, store.entries(around), entries)
+        else:
+            yield _log(store, root, root, (), entries)
     elif depth > 0:
         for each in entries:
             if each.is_directory:

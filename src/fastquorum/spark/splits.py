@@ -105,7 +105,7 @@ def cuts_of(log: FoundLog, segment: Segment, split_bytes: int) -> list[int]:
     if positions is None:
         if _REMOTE in segment.path:
             return []  # to look for batches is to read it all, over the network
-        positions = _scanned(store, segment)
+        positions = _scanned(store, segment, max(1, min(split_bytes // 4, _SCAN_BYTES)))
     cuts: list[int] = []
     wanted = split_bytes
     for position in positions:
@@ -127,17 +127,19 @@ def _indexed(store: Store, log: FoundLog, segment: Segment) -> list[int] | None:
         return None  # a closed log's is checked by `files`; here it would only have saved time
 
 
-def _scanned(store: Store, segment: Segment) -> Iterator[int]:
-    """Where batches begin, one every few megabytes: a walk over all headers, checksums aside."""
+def _scanned(store: Store, segment: Segment, window_bytes: int) -> Iterator[int]:
+    """Where batches begin, one in every window: a walk over all headers, checksums aside."""
     kernels: Kernels = load("native")
-    position = 0
+    position, size = 0, window_bytes
     while position < segment.size_bytes:
-        window = store.read(segment.path, position, _SCAN_BYTES)
-        valid = kernels.scan(window, verify_crc=False).valid_bytes
-        if valid == 0:
+        valid = kernels.scan(store.read(segment.path, position, size), verify_crc=False).valid_bytes
+        if valid > 0:
+            position, size = position + valid, window_bytes
+            yield position
+        elif position + size < segment.size_bytes:
+            size *= 2  # a batch is longer than the window
+        else:
             return
-        position += valid
-        yield position
 
 
 def _is_batch_at(store: Store, segment: Segment, position: int) -> bool:
