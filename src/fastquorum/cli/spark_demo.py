@@ -1,0 +1,59 @@
+"""`fastquorum spark demo`: a real Kafka cluster's directories, audited and told as a story, without a system Java."""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from fastquorum.cli import spark_audit_replicas, spark_output
+from fastquorum.cli.arguments import add_format, explain
+from fastquorum.cli.output import print_json, tell, working
+from fastquorum.data import unpack_cluster
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Read what three controllers of Apache Kafka 4.3.0 left on disk, in a Spark of this machine: which replica has "
+        "what the others have not, and what happened to the cluster. Exits 1 if anything but one uncommitted tail is "
+        "found, which would be wrong.",
+        "fastquorum spark demo",
+    )
+    parser.add_argument("--master", metavar="URL", default="local[2]", help="of the Spark cluster (default: local[2])")
+    add_format(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="fastquorum-spark-") as directory:
+        replicas = unpack_cluster(Path(directory))
+        if arguments.format == "table":
+            tell(f"the directories of {len(replicas)} real controllers, unpacked into {directory}")
+        said = _look(arguments.master, directory)
+    said["seconds"] = round(time.monotonic() - began, 1)
+    said["ok"] = not said["audit"]["divergent"] and len(said["audit"]["uncommitted_tails"]) == 1
+    if arguments.format == "json":
+        print_json(said)
+    else:
+        _show(said)
+    return 0 if said["ok"] else 1
+
+
+def _look(master: str, directory: str) -> dict[str, Any]:
+    with working("starting Spark"), spark_output.running(master) as spark:
+        from fastquorum.spark import jobs
+        from fastquorum.spark.pipelines import audit_replicas
+
+        audited = jobs.audit_replicas(spark, directory).toArrow()
+        events = jobs.timeline_events(spark, directory).toArrow()
+    return {"audit": audit_replicas.as_report(audited), "events": events.to_pylist()}
+
+
+def _show(said: dict[str, Any]) -> None:
+    print("Do the replicas hold the same bytes?\n")
+    spark_audit_replicas.show(said["audit"])
+    print("\nWhat happened?\n")
+    for event in said["events"]:
+        print(f"{event['timestamp']:%H:%M:%S}  {event['offset']:>6}  {event['text']}")
+    print(f"\n{'GREEN' if said['ok'] else 'RED'}, {said['seconds']} s")
