@@ -11,7 +11,8 @@ from fastquorum.controller.image.diff import Difference, differences
 from fastquorum.kernels import Kernels, load
 from fastquorum.storage.images import fold_log, two_images
 from fastquorum.storage.io_open import open_offline
-from fastquorum.storage.offline import Finding, OfflineLog, Severity, StoredBatch, Verification
+from fastquorum.storage.offline import OfflineLog, StoredBatch
+from fastquorum.storage.verifying import Finding, Severity, Verification
 from fastquorum.types import Offset
 
 __all__ = ["Difference", "Finding", "Image", "Log", "Severity", "StoredBatch", "Verification", "open"]

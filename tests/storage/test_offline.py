@@ -16,8 +16,9 @@ from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.io_open import open_offline, read_file_batches, trim_directory
 from fastquorum.storage.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY
-from fastquorum.storage.offline import OfflineLog, Severity, segment_batches, trim_log
+from fastquorum.storage.offline import OfflineLog, segment_batches, trim_log
 from fastquorum.storage.ports import FileMode
+from fastquorum.storage.verifying import Severity
 
 from .fake_disk import FakeFlusher
 from .logs import Rig, every_flip

@@ -20,9 +20,10 @@ from fastquorum.storage.checkpoint import CheckpointState, CheckpointTimes, chec
 from fastquorum.storage.identity import Identity, LogKind
 from fastquorum.storage.mark import ANEW, LogPosition, write_mark
 from fastquorum.storage.names import LOG_DIRECTORY, ZERO_CHECKPOINT, parse_checkpoint, part_name, segment_name
-from fastquorum.storage.offline import Finding, OfflineLog, Severity
+from fastquorum.storage.offline import OfflineLog
 from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.storage.startup import first_voters
+from fastquorum.storage.verifying import Finding, Severity
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
 
 from .fake_disk import FakeFile

@@ -22,7 +22,7 @@ from fastquorum.kernels import (
 from fastquorum.raft.messages import kraft_version_record, voters_record
 from fastquorum.storage import names
 from fastquorum.storage.ports import Disk
-from fastquorum.storage.scanning import EPOCH_MAX, scan_segment
+from fastquorum.storage.scanning import EPOCH_MAX, SegmentScan, scan_segment
 from fastquorum.types import Endpoint, Epoch, Offset, ReplicaKey, Voter, VoterSet
 from fastquorum.wire import Message
 from fastquorum.wire.control_messages import (
@@ -166,6 +166,13 @@ def check_checkpoint(kernels: Kernels, file: SegmentFile, epoch: Epoch | None = 
 
     CorruptionError, also if it does not begin with its header and end with its footer; StorageFailed.
     """
+    return scan_checkpoint(kernels, file, epoch)[0]
+
+
+def scan_checkpoint(
+    kernels: Kernels, file: SegmentFile, epoch: Epoch | None = None
+) -> tuple[CheckpointState, SegmentScan]:
+    """The same, and what there is in it."""
     end = file.size_bytes
     reader = _ControlReader(kernels, file.path)
     low, high = (0, EPOCH_MAX) if epoch is None else (epoch, epoch)
@@ -176,7 +183,7 @@ def check_checkpoint(kernels: Kernels, file: SegmentFile, epoch: Epoch | None = 
         raise CorruptionError("checkpoint_header", 0, path=file.path)
     if reader.footer_offset != scan.next_offset - 1:
         raise CorruptionError("checkpoint_footer", path=file.path)
-    return reader.state
+    return reader.state, scan
 
 
 def header_of(kernels: Kernels, file: SegmentFile) -> SnapshotHeaderRecord:

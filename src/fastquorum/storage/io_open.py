@@ -11,7 +11,8 @@ from fastquorum.storage.images import fold_first_segment, fold_snapshot
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.names import LOG_DIRECTORY, parse_checkpoint, parse_segment
-from fastquorum.storage.offline import OfflineLog, StoredBatch, Verification, segment_batches, trim_log
+from fastquorum.storage.offline import OfflineLog, StoredBatch, segment_batches, trim_log
+from fastquorum.storage.verifying import Verification
 from fastquorum.types import Offset
 
 _MAGIC_POSITION: Final = 16

@@ -18,13 +18,12 @@ from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.io_disk import sync_directory
 from fastquorum.storage.names import QUORUM_STATE
-from fastquorum.storage.state_value import StateOwner, decode_state, encode_state
+from fastquorum.storage.state_value import STATE_KEY, StateOwner, decode_state, encode_state
 
 MAP_BYTES: Final = 4 * 1024 * 1024
 """The value has about 100 bytes: a full map is a bug."""
 RESERVE_BYTES: Final = 64 * 1024
 _TEMPORARY: Final = ".tmp"
-_KEY: Final = b"election"
 _RESERVE: Final = b"reserve"
 
 _open_stores: "dict[str, LmdbStateStore]" = {}
@@ -90,7 +89,7 @@ class LmdbStateStore:
         env = self._usable()
         try:
             with env.begin() as transaction:
-                value = transaction.get(_KEY)
+                value = transaction.get(STATE_KEY)
         except (lmdb.CorruptedError, lmdb.PageNotFoundError) as error:
             raise CorruptionError("state_file", path=self._path) from error
         except lmdb.Error as error:
@@ -103,7 +102,7 @@ class LmdbStateStore:
         env = self._usable()
         try:
             with env.begin(write=True) as transaction:
-                transaction.put(_KEY, encode_state(self._kernels, self._owner, state))
+                transaction.put(STATE_KEY, encode_state(self._kernels, self._owner, state))
         except lmdb.Error as error:
             raise self._latch("save", error) from error
 

@@ -14,6 +14,8 @@ from fastquorum.types import NO_NODE, NodeId, ReplicaKey, Uuid
 
 MAGIC: Final = b"FQSTATE\n"
 VERSION: Final = 1
+STATE_KEY: Final = b"election"
+"""Of the value, where it is one of several."""
 _HEAD: Final = struct.Struct(">8sHH")
 """Magic, version, length of the cluster id."""
 _BODY: Final = struct.Struct(">i16siibi16s")
