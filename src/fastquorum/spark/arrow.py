@@ -1,6 +1,6 @@
 """Columns in Arrow from what kernels give: no Python object for a row."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +36,13 @@ def timestamps(values_ms: Int64Array) -> pa.Array:
     is_none = (values_ms == _NO_TIMESTAMP) | (values_ms < _TIMESTAMP_MS_MIN) | (values_ms > _TIMESTAMP_MS_MAX)
     micros = np.where(is_none, 0, values_ms) * 1000
     return pa.array(micros, pa.int64(), mask=is_none).cast(TIMESTAMP)
+
+
+def moment(value_ms: int) -> int | None:
+    """One of them, as `batch_of` takes it for a column of TIMESTAMP."""
+    return (
+        None if value_ms == _NO_TIMESTAMP or not _TIMESTAMP_MS_MIN <= value_ms <= _TIMESTAMP_MS_MAX else value_ms * 1000
+    )
 
 
 def type_names(types: npt.NDArray[np.int16]) -> pa.Array:
@@ -75,7 +82,7 @@ def _of(packed: Packed, kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, count, buffers)
 
 
-def batch_of(schema: pa.Schema, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+def batch_of(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
     """Few rows, as dictionaries: for tables that have one for each file, broker or topic."""
     columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -49,6 +49,10 @@ class FoundLog(NamedTuple):
     files: tuple[Entry, ...]
     """All of both directories, foreign ones too."""
 
+    def entry(self, name: str) -> Entry | None:
+        """The file of that name in the log directory."""
+        return next((each for each in self.files if each.path == f"{self.log_directory}/{name}"), None)
+
 
 def find_logs(path: str) -> list[FoundLog]:
     """Every log that `path` means, by directory. UsageError if it means none; DirectoryError."""

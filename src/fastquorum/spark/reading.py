@@ -6,7 +6,7 @@ Must not know which columns a table has, nor who asked.
 import enum
 import warnings
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, UsageError
 from fastquorum.kernels import BatchFault, Buffer, Kernels, RowReader
@@ -15,6 +15,8 @@ from fastquorum.spark.splits import Piece
 from fastquorum.spark.stores import Store, store_of
 from fastquorum.storage.scanning import bytes_needed
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 WINDOW_BYTES: Final = 8 << 20
 _LENGTH_END: Final = 12
 _MAGIC_AT: Final = 16
@@ -44,9 +46,24 @@ class Damage(NamedTuple):
     error: str
 
 
+class Collector(Protocol[T_co]):
+    """Takes in batches, as `kernels.RowReader` does: the same words mean the same."""
+
+    next_offset: int
+
+    def __len__(self) -> int: ...
+    def read(self, buffer: bytes, position: int = 0) -> int: ...
+    def take(self) -> T_co: ...
+
+
 def rows_of(piece: Piece, kernels: Kernels, reader: RowReader, mode: Mode) -> Iterator[Rows | Damage]:
     """All rows of a piece, some at a time, and what is damaged. CorruptionError and DirectoryError in mode FAIL."""
-    walk = _Walk(piece, kernels, store_of(piece.path))
+    return collected(Walk(piece, kernels), reader, mode)
+
+
+def collected(walk: "Walk", reader: Collector[T], mode: Mode) -> Iterator[T | Damage]:
+    """All that the reader makes of a piece, some at a time, and what is damaged. Errors as of `rows_of`."""
+    piece = walk.piece
     reader.next_offset = piece.base_offset if piece.start == 0 and piece.is_segment else -1
     while True:
         try:
@@ -77,7 +94,7 @@ def _missing(piece: Piece, next_offset: int, mode: Mode) -> Iterator[Damage]:
     yield from told(Damage(piece, piece.end, next_offset, b"", str(error)), error, mode)
 
 
-def _taken(reader: RowReader) -> Iterator[Rows]:
+def _taken(reader: Collector[T]) -> Iterator[T]:
     if len(reader) > 0:
         yield reader.take()
 
@@ -93,13 +110,13 @@ def told(damage: Damage, error: FastQuorumError, mode: Mode) -> Iterator[Damage]
         warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-class _Walk:
+class Walk:
     """Where in a piece the reader is, with a window on its bytes."""
 
-    def __init__(self, piece: Piece, kernels: Kernels, store: Store) -> None:
-        self._piece = piece
+    def __init__(self, piece: Piece, kernels: Kernels) -> None:
+        self.piece = piece
         self._kernels = kernels
-        self._store = store
+        self._store: Store = store_of(piece.path)
         self._base = piece.start
         """The window's place in the file."""
         self.window: bytes = b""
@@ -114,28 +131,28 @@ class _Walk:
     def move_to(self, at: int) -> bool:
         """Everything before `at` is read; whether that was all."""
         self.at = at
-        if at == len(self.window) and self.position < self._piece.end:
+        if at == len(self.window) and self.position < self.piece.end:
             self._read(WINDOW_BYTES)
-        return self.position >= self._piece.end
+        return self.position >= self.piece.end
 
     def refill(self, error: CorruptionError) -> bool:
         """Whether there is more to see where the window ended inside a batch."""
-        if error.reason != BatchFault.TRUNCATED or self._base + len(self.window) >= self._piece.end:
+        if error.reason != BatchFault.TRUNCATED or self._base + len(self.window) >= self.piece.end:
             return False
         needed = bytes_needed(self.window[self.at : self.at + _LENGTH_END])
         before = len(self.window) - self.at
-        if self.at == 0 and before >= min(needed, self._piece.end - self._base):
+        if self.at == 0 and before >= min(needed, self.piece.end - self._base):
             return False
         self._read(max(needed, WINDOW_BYTES))
         return len(self.window) > before
 
     def is_blank_from_here(self) -> bool:
         """Only zeros follow, which were laid ahead of use: the end of the log."""
-        if not self._piece.is_tail:
+        if not self.piece.is_tail:
             return False
-        position, end = self.position, self._piece.end
+        position, end = self.position, self.piece.end
         while position < end:
-            part = self._store.read(self._piece.path, position, min(WINDOW_BYTES, end - position))
+            part = self._store.read(self.piece.path, position, min(WINDOW_BYTES, end - position))
             if not part:
                 return True  # it was trimmed meanwhile
             if part.strip(b"\0"):
@@ -145,19 +162,19 @@ class _Walk:
 
     def damaged(self, error: CorruptionError) -> Damage:
         """The error gets its place in the file; the walk goes on behind the damage."""
-        error.path, error.position = self._piece.path, self.position
-        rest = self._store.read(self._piece.path, self.position, self._piece.end - self.position)
+        error.path, error.position = self.piece.path, self.position
+        rest = self._store.read(self.piece.path, self.position, self.piece.end - self.position)
         found = next_batch(self._kernels, rest)
-        damage = Damage(self._piece, self.position, error.offset, rest[:found], str(error))
+        damage = Damage(self.piece, self.position, error.offset, rest[:found], str(error))
         self._base, self.window, self.at = self.position + found, rest[found:], 0
         return damage
 
     def _read(self, size_bytes: int) -> None:
         self._base, self.at = self.position, 0
-        self.window = self._store.read(self._piece.path, self._base, min(size_bytes, self._piece.end - self._base))
-        if not self.window and self._base < self._piece.end:
+        self.window = self._store.read(self.piece.path, self._base, min(size_bytes, self.piece.end - self._base))
+        if not self.window and self._base < self.piece.end:
             # Cut off meanwhile: what was to be read there was never committed, or somebody else's doing.
-            raise CorruptionError(BatchFault.TRUNCATED, self._base, path=self._piece.path)
+            raise CorruptionError(BatchFault.TRUNCATED, self._base, path=self.piece.path)
 
 
 def next_batch(kernels: Kernels, data: Buffer) -> int:

@@ -60,8 +60,8 @@ def log_pieces(
         is_last = at + 1 == len(segments)
         is_before = not is_last and segments[at + 1].base_offset <= offset_min
         is_behind = offset_max is not None and segment.base_offset >= offset_max
-        if is_before or is_behind or segment.size_bytes == 0:
-            continue
+        if is_before or is_behind or (is_last and segment.size_bytes == 0):
+            continue  # one that is empty before the last lacks what lay in it, and whoever reads it finds that
         cuts = [0, *cuts_of(log, segment, split_bytes), segment.size_bytes]
         for start, end in pairwise(cuts):
             place = Piece(
@@ -101,7 +101,7 @@ def cuts_of(log: FoundLog, segment: Segment, split_bytes: int) -> list[int]:
     if segment.size_bytes <= split_bytes + split_bytes // 2:
         return []
     store = store_of(segment.path)
-    positions = _indexed(store, log, segment)
+    positions: Iterable[int] | None = _indexed(store, log, segment)
     if positions is None:
         if _REMOTE in segment.path:
             return []  # to look for batches is to read it all, over the network

@@ -41,6 +41,8 @@ class StoreDisk:
         return StoreFile(self._store, f"{self.root}/{name}")
 
     def exists(self, name: str) -> bool:
+        if not name:
+            return bool(self.list())  # an object store has no empty directories
         directory, _, last = name.rpartition("/")
         return last in self.list(directory)
 

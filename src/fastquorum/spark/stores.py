@@ -108,11 +108,13 @@ class RemoteStore:
             found = self._files.ls(path, detail=True)
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
-        whole = [(self._whole(each["name"].rstrip("/")), each) for each in found]
+        # Paths go on from the one that was asked for: stores spell their own differently.
+        root, itself = path.rstrip("/"), str(self._files._strip_protocol(path)).strip("/")
+        named = [(each["name"].strip("/"), each) for each in found]
         return sorted(
-            Entry(name.rpartition("/")[2], name, each["size"] or 0, each["type"] == "directory")
-            for name, each in whole
-            if name != path.rstrip("/")
+            Entry(_last(name), f"{root}/{_last(name)}", each["size"] or 0, each["type"] == "directory")
+            for name, each in named
+            if name != itself
         )
 
     def size(self, path: str) -> int:
@@ -130,6 +132,10 @@ class RemoteStore:
 
     def _whole(self, name: str) -> str:
         return name if _SCHEME in name else f"{self._scheme}{_SCHEME}{name}"
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _unreadable(path: str, error: Exception) -> DirectoryError:

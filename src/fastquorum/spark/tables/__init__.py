@@ -4,10 +4,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from fastquorum.spark.tables.batches import BATCHES
+from fastquorum.spark.tables.checkpoints import CHECKPOINTS
+from fastquorum.spark.tables.epochs import EPOCHS
+from fastquorum.spark.tables.files import FILES
+from fastquorum.spark.tables.quorum_state import QUORUM_STATE
 from fastquorum.spark.tables.records import CONTROL, RECORDS
 from fastquorum.spark.tables.table import Table, Task
+from fastquorum.spark.tables.voters import VOTERS
 
 __all__ = ["TABLES", "Table", "Task"]
 
-_ALL: Final[tuple[Table, ...]] = (RECORDS, CONTROL)
+_ALL: Final[tuple[Table, ...]] = (RECORDS, CONTROL, BATCHES, EPOCHS, VOTERS, QUORUM_STATE, CHECKPOINTS, FILES)
 TABLES: Final[Mapping[str, Table]] = MappingProxyType({table.name: table for table in _ALL})

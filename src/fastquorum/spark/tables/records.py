@@ -21,7 +21,7 @@ from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
 from fastquorum.spark.reading import Damage, Mode, rows_of
 from fastquorum.spark.splits import Piece, log_pieces, packed
-from fastquorum.spark.tables.table import WHOSE, Task
+from fastquorum.spark.tables.table import WHOSE, Task, bounds_of
 from fastquorum.storage.identity import LogKind
 from fastquorum.wire.row_layouts import ROW_TYPE_NAMES, record_layouts
 
@@ -92,13 +92,7 @@ class RecordsTable:
             yield from self._read(piece, task, options, columns, kernels)
 
     def _filter(self, options: Options) -> RowFilter:
-        wanted = options.row_filter
-        if options.as_of_offset is not None:
-            wanted = wanted._replace(offset_max=min(wanted.offset_max, options.as_of_offset))
-        if options.as_of_timestamp_ms is not None:
-            wanted = wanted._replace(timestamp_ms_max=min(wanted.timestamp_ms_max, options.as_of_timestamp_ms + 1))
-        if options.diff_from is not None:
-            wanted = wanted._replace(offset_min=max(wanted.offset_min, options.diff_from))
+        wanted = bounds_of(options)
         if self._only is not None:
             wanted = wanted._replace(types=self._only if wanted.types is None else wanted.types & self._only)
         return wanted

@@ -3,11 +3,15 @@
 A task is data and travels; nothing else does. Every row names its log: cluster, node, directory.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from fastquorum.errors import UsageError
+from fastquorum.kernels.rows import EVERY_ROW, RowFilter
+from fastquorum.spark import arrow
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
 from fastquorum.spark.splits import Piece
@@ -17,6 +21,23 @@ WHOSE: Final = (
     pa.field("node_id", pa.int32()),
     pa.field("directory", pa.string(), nullable=False),
 )
+_NARROWING: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "types": "types",
+        "topic": "topic",
+        "fromOffset": "from_offset",
+        "toOffset": "to_offset",
+        "fromEpoch": "from_epoch",
+        "toEpoch": "to_epoch",
+        "fromTimestamp": "from_timestamp_ms",
+        "toTimestamp": "to_timestamp_ms",
+        "asOfOffset": "as_of_offset",
+        "asOfTimestamp": "as_of_timestamp_ms",
+        "diffFrom": "diff_from",
+    }
+)
+"""Options that leave rows out, and their fields."""
+BOUNDS: Final = frozenset(_NARROWING) - {"types", "topic"}
 
 
 class Task(NamedTuple):
@@ -41,6 +62,77 @@ class Table(Protocol):
         """On an executor: only these columns, in their order."""
 
 
+Row = Mapping[str, Any]
+"""By column; what is missing is null."""
+
+
+class LogTable:
+    """A table with few rows for each log, which has to be seen whole for them."""
+
+    def __init__(
+        self,
+        name: str,
+        fields: Iterable[pa.Field],
+        rows: Callable[[FoundLog, Options], Iterable[Row]],
+        takes: Iterable[str] = (),
+    ) -> None:
+        """`takes`: which of the options that leave rows out `rows` honours; the others are refused."""
+        self.name = name
+        self.schema = pa.schema([*WHOSE, *fields])
+        self._rows = rows
+        self._takes = frozenset(takes)
+
+    def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
+        refuse_others(self.name, options, self._takes)
+        return whole_logs(logs, options.split_bytes)
+
+    def read(self, task: Task, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        schema = arrow.pruned(self.schema, columns)
+        for log in task.logs:
+            yield arrow.batch_of(schema, [{**whose(log), **row} for row in self._rows(log, options)])
+
+
+class Extent(NamedTuple):
+    """What a row stands for, where that is more than one record. End and times: -1 if there is none."""
+
+    start_offset: int
+    end_offset: int
+    """Exclusive."""
+    epoch: int
+    first_ms: int
+    last_ms: int
+
+    def is_in(self, wanted: RowFilter) -> bool:
+        """Whether records of it may be."""
+        return wanted == EVERY_ROW or (
+            (self.end_offset < 0 or self.end_offset > wanted.offset_min)
+            and self.start_offset < wanted.offset_max
+            and wanted.epoch_min <= self.epoch < wanted.epoch_max
+            and (self.last_ms < 0 or self.last_ms >= wanted.timestamp_ms_min)
+            and (self.first_ms < 0 or self.first_ms < wanted.timestamp_ms_max)
+        )
+
+
+def bounds_of(options: Options) -> RowFilter:
+    """Of records, whichever options say it."""
+    wanted = options.row_filter
+    if options.as_of_offset is not None:
+        wanted = wanted._replace(offset_max=min(wanted.offset_max, options.as_of_offset))
+    if options.as_of_timestamp_ms is not None:
+        wanted = wanted._replace(timestamp_ms_max=min(wanted.timestamp_ms_max, options.as_of_timestamp_ms + 1))
+    if options.diff_from is not None:
+        wanted = wanted._replace(offset_min=max(wanted.offset_min, options.diff_from))
+    return wanted
+
+
+def refuse_others(table: str, options: Options, takes: Iterable[str]) -> None:
+    """UsageError if an option asks for fewer rows and the table has no means to leave them out."""
+    for name, field in _NARROWING.items():
+        if name not in takes and getattr(options, field) not in (None, 0):
+            fitting = f"it takes {', '.join(sorted(takes))}" if takes else "it is always read whole"
+            raise UsageError(f"option {name} means nothing to table {table!r}", fitting)
+
+
 def whose(log: FoundLog) -> dict[str, Any]:
     """The columns of WHOSE."""
     return {"cluster_id": log.cluster_id, "node_id": log.node_id, "directory": log.directory}
@@ -49,3 +141,17 @@ def whose(log: FoundLog) -> dict[str, Any]:
 def one_task_each(logs: Sequence[FoundLog]) -> list[Task]:
     """For tables that need a log whole."""
     return [Task(logs=(log,)) for log in logs]
+
+
+def whole_logs(logs: Sequence[FoundLog], split_bytes: int) -> list[Task]:
+    """For tables that need a log whole: many small ones a task, a large one by itself."""
+    tasks: list[list[FoundLog]] = []
+    room = 0
+    for log in logs:
+        size_bytes = sum(each.size_bytes for each in log.files)
+        if not tasks or size_bytes > room:
+            tasks.append([])
+            room = split_bytes
+        tasks[-1].append(log)
+        room -= size_bytes
+    return [Task(logs=tuple(task)) for task in tasks]

@@ -1,0 +1,164 @@
+"""`batches`: every batch of every segment, as its header has it; the records inside are not looked at.
+
+A bound on records leaves out the batches that hold none within it; those that stay are whole.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastquorum.kernels import Attribute, Compression, Kernels, load
+from fastquorum.kernels.rows import EVERY_ROW, RowFilter
+from fastquorum.spark import arrow
+from fastquorum.spark.headers import HeaderReader, Headers
+from fastquorum.spark.logs import FoundLog
+from fastquorum.spark.options import Options
+from fastquorum.spark.reading import Damage, Walk, collected
+from fastquorum.spark.splits import Piece, log_pieces, packed
+from fastquorum.spark.tables.table import BOUNDS, WHOSE, Row, Task, bounds_of, refuse_others
+
+SCHEMA: Final = pa.schema(
+    [
+        *WHOSE,
+        pa.field("segment", pa.int64(), nullable=False),
+        pa.field("position", pa.int64()),
+        pa.field("size_bytes", pa.int32()),
+        pa.field("base_offset", pa.int64()),
+        pa.field("last_offset", pa.int64()),
+        pa.field("epoch", pa.int32()),
+        pa.field("records", pa.int32()),
+        pa.field("base_timestamp", arrow.TIMESTAMP),
+        pa.field("max_timestamp", arrow.TIMESTAMP),
+        pa.field("is_control", pa.bool_()),
+        pa.field("is_transactional", pa.bool_()),
+        pa.field("compression", pa.string()),
+        pa.field("producer_id", pa.int64()),
+        pa.field("producer_epoch", pa.int16()),
+        pa.field("base_sequence", pa.int32()),
+        pa.field("crc", pa.int64()),
+        pa.field("error", pa.string()),
+    ]
+)
+_COMPRESSIONS: Final = pa.array([each.name.lower() for each in Compression])
+_COMPRESSION_BITS: Final = 7
+_LENGTH_END: Final = 12
+_NONE: Final = -1
+
+
+class _Seen(NamedTuple):
+    """Some batches of a piece."""
+
+    piece: Piece
+    headers: Headers
+
+
+class BatchesTable:
+    """Of segments."""
+
+    name = "batches"
+    schema = SCHEMA
+
+    def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
+        refuse_others(self.name, options, BOUNDS)
+        wanted = bounds_of(options)
+        pieces = [
+            piece
+            for log in logs
+            for piece in log_pieces(log, wanted.offset_min, wanted.offset_max, options.split_bytes)
+        ]
+        return [Task(tuple(task)) for task in packed(pieces, options.split_bytes)]
+
+    def read(self, task: Task, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        kernels = load("native")
+        schema = arrow.pruned(SCHEMA, columns)
+        for piece in task.pieces:
+            yield from _read(piece, options, schema, kernels)
+
+
+def _read(piece: Piece, options: Options, schema: pa.Schema, kernels: Kernels) -> Iterator[pa.RecordBatch]:
+    wanted = bounds_of(options)
+    walk = Walk(piece, kernels)
+    for found in collected(walk, HeaderReader(kernels, walk), options.mode):
+        if isinstance(found, Damage):
+            yield arrow.batch_of(schema, [_damaged(found)])
+            continue
+        seen = _Seen(piece, _within(found, wanted))
+        yield pa.RecordBatch.from_arrays([_COLUMNS[name](seen) for name in schema.names], schema=schema)
+
+
+def _within(headers: Headers, wanted: RowFilter) -> Headers:
+    """Those that may hold records within the bounds."""
+    if wanted == EVERY_ROW:
+        return headers
+    epochs, latest = headers.of("epoch"), headers.of("max_timestamp_ms")
+    # A record's timestamp may lie below its batch's first one, so that only the latest says something.
+    kept = (
+        (headers.last_offsets >= wanted.offset_min)
+        & (headers.of("base_offset") < wanted.offset_max)
+        & (epochs >= wanted.epoch_min)
+        & (epochs < wanted.epoch_max)
+        & (latest >= wanted.timestamp_ms_min)
+        & (headers.of("base_timestamp_ms") < wanted.timestamp_ms_max)
+    )
+    return Headers(headers.positions[kept], headers.fields[kept])
+
+
+def _damaged(damage: Damage) -> Row:
+    piece = damage.piece
+    return {
+        "cluster_id": piece.cluster_id,
+        "node_id": piece.node_id,
+        "directory": piece.directory,
+        "segment": piece.base_offset,
+        "position": damage.position,
+        "size_bytes": len(damage.data),
+        "base_offset": damage.offset if damage.offset >= 0 else None,
+        "error": damage.error,
+    }
+
+
+_Column = Callable[[_Seen], pa.Array]
+
+
+def _same(value: Callable[[Piece], Any], kind: pa.DataType) -> _Column:
+    return lambda seen: arrow.same(value(seen.piece), kind, len(seen.headers.positions))
+
+
+def _number(name: str, kind: pa.DataType, null: int | None = None) -> _Column:
+    return lambda seen: arrow.numbers(seen.headers.of(name), kind, null=null)
+
+
+def _flag(attribute: Attribute) -> _Column:
+    return lambda seen: pa.array(_attributes(seen) & attribute != 0)
+
+
+def _attributes(seen: _Seen) -> npt.NDArray[np.int16]:
+    return seen.headers.of("attributes")
+
+
+_COLUMNS: Final[dict[str, _Column]] = {
+    "cluster_id": _same(lambda piece: piece.cluster_id, pa.string()),
+    "node_id": _same(lambda piece: piece.node_id, pa.int32()),
+    "directory": _same(lambda piece: piece.directory, pa.string()),
+    "segment": _same(lambda piece: piece.base_offset, pa.int64()),
+    "position": lambda seen: arrow.numbers(seen.headers.positions, pa.int64()),
+    "size_bytes": lambda seen: arrow.numbers(seen.headers.of("length") + _LENGTH_END, pa.int32()),
+    "base_offset": _number("base_offset", pa.int64()),
+    "last_offset": lambda seen: arrow.numbers(seen.headers.last_offsets, pa.int64()),
+    "epoch": _number("epoch", pa.int32()),
+    "records": _number("records", pa.int32()),
+    "base_timestamp": lambda seen: arrow.timestamps(seen.headers.of("base_timestamp_ms")),
+    "max_timestamp": lambda seen: arrow.timestamps(seen.headers.of("max_timestamp_ms")),
+    "is_control": _flag(Attribute.CONTROL),
+    "is_transactional": _flag(Attribute.TRANSACTIONAL),
+    "compression": lambda seen: _COMPRESSIONS.take(pa.array(_attributes(seen) & _COMPRESSION_BITS)),
+    "producer_id": _number("producer_id", pa.int64(), _NONE),
+    "producer_epoch": _number("producer_epoch", pa.int16(), _NONE),
+    "base_sequence": _number("base_sequence", pa.int32(), _NONE),
+    "crc": lambda seen: arrow.numbers(seen.headers.of("crc").astype(np.int64), pa.int64()),
+    "error": lambda seen: pa.nulls(len(seen.headers.positions), pa.string()),
+}
+BATCHES: Final = BatchesTable()

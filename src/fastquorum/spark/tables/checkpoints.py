@@ -1,0 +1,63 @@
+"""`checkpoints`: every finished snapshot, with every byte of it checked.
+
+Whether one is good is what this table is about: a damaged one is a row in every mode. One that ends at offset N stands
+for the records below N, so that bounds take in both N itself and what ends there. Source: KIP-630, KIP-853.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+
+from fastquorum.errors import FastQuorumError
+from fastquorum.kernels import Kernels, load
+from fastquorum.spark import arrow
+from fastquorum.spark.logs import Checkpoint, FoundLog
+from fastquorum.spark.options import Options
+from fastquorum.spark.store_disk import file_of
+from fastquorum.spark.tables.table import LogTable, Row, bounds_of
+from fastquorum.storage.checkpoint import scan_checkpoint
+
+FIELDS: Final = (
+    pa.field("offset", pa.int64(), nullable=False),
+    pa.field("epoch", pa.int32(), nullable=False),
+    pa.field("size_bytes", pa.int64(), nullable=False),
+    pa.field("records", pa.int64()),
+    pa.field("last_contained_timestamp", arrow.TIMESTAMP),
+    pa.field("kraft_version", pa.int16()),
+    pa.field("voters", pa.list_(pa.int32())),
+    pa.field("is_good", pa.bool_(), nullable=False),
+    pa.field("error", pa.string()),
+)
+_TAKES: Final = frozenset({"fromOffset", "toOffset", "asOfOffset", "diffFrom", "fromEpoch", "toEpoch"})
+
+
+def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+    kernels = load("native")
+    wanted = bounds_of(options)
+    for each in sorted(log.checkpoints):
+        is_within = wanted.offset_min <= each.id.offset <= wanted.offset_max
+        if is_within and wanted.epoch_min <= each.id.epoch < wanted.epoch_max:
+            yield {
+                "offset": each.id.offset,
+                "epoch": each.id.epoch,
+                "size_bytes": each.size_bytes,
+                **_said(each, kernels),
+            }
+
+
+def _said(checkpoint: Checkpoint, kernels: Kernels) -> Row:
+    try:
+        state, scan = scan_checkpoint(kernels, file_of(checkpoint.path), checkpoint.id.epoch)
+    except FastQuorumError as error:
+        return {"is_good": False, "error": str(error)}
+    return {
+        "records": scan.record_count,
+        "last_contained_timestamp": arrow.moment(state.last_contained_ms),
+        "kraft_version": state.kraft_version,
+        "voters": None if state.voters is None else list(state.voters.ids),
+        "is_good": True,
+    }
+
+
+CHECKPOINTS: Final = LogTable("checkpoints", FIELDS, _rows, _TAKES)

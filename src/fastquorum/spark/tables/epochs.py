@@ -1,0 +1,180 @@
+"""`epochs`: who led when. A row for each run of batches of one epoch, and for each entry of `leader-epoch-checkpoint`
+that no batch of the log bears out.
+
+Bounds leave out epochs that hold no record within them; those that stay are whole. Source: KIP-101, KIP-595.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from fastquorum.errors import CorruptionError, WireError
+from fastquorum.kernels import BatchFault, BatchInfo, Kernels, load
+from fastquorum.spark import arrow
+from fastquorum.spark.headers import good_prefix
+from fastquorum.spark.logs import FoundLog
+from fastquorum.spark.options import Options
+from fastquorum.spark.reading import Damage, Walk, collected
+from fastquorum.spark.splits import log_pieces
+from fastquorum.spark.store_disk import disk_of
+from fastquorum.spark.tables.table import BOUNDS, Extent, LogTable, Row, bounds_of
+from fastquorum.storage import names
+from fastquorum.storage.epochs import parse_epochs
+from fastquorum.storage.scanning import bytes_needed
+from fastquorum.wire.control_messages import LeaderChangeMessage
+from fastquorum.wire.control_records import decode_control_record
+
+FIELDS: Final = (
+    pa.field("epoch", pa.int32()),
+    pa.field("start_offset", pa.int64()),
+    pa.field("end_offset", pa.int64()),
+    pa.field("records", pa.int64()),
+    pa.field("first_timestamp", arrow.TIMESTAMP),
+    pa.field("last_timestamp", arrow.TIMESTAMP),
+    pa.field("leader_id", pa.int32()),
+    pa.field("checkpoint_start_offset", pa.int64()),
+    pa.field("checkpoint_agrees", pa.bool_()),
+    pa.field("error", pa.string()),
+)
+
+
+class _Span(NamedTuple):
+    """Batches of one epoch, one after another."""
+
+    epoch: int
+    start_offset: int
+    end_offset: int
+    records: int
+    first_ms: int
+    last_ms: int
+    leader_id: int | None
+    """As the first record says; None if that is no LEADER_CHANGE."""
+
+    def with_more(self, other: "_Span") -> "_Span":
+        return self._replace(
+            end_offset=other.end_offset,
+            records=self.records + other.records,
+            last_ms=max(self.last_ms, other.last_ms),
+        )
+
+    @property
+    def extent(self) -> Extent:
+        return Extent(self.start_offset, self.end_offset, self.epoch, self.first_ms, self.last_ms)
+
+
+class _SpanReader:
+    """Collects spans. A log of one epoch is only scanned: no Python object for a batch."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self.next_offset = -1
+        self._kernels = kernels
+        self._spans: list[_Span] = []
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    def read(self, buffer: bytes, position: int = 0) -> int:
+        """As RowReader's: the position behind what was taken in. CorruptionError for what stands at `position`."""
+        if position == len(buffer):
+            return position
+        view = memoryview(buffer)[position:]
+        scan = good_prefix(self._kernels, view, self.next_offset)
+        good = view[: scan.valid_bytes]
+        starts = [self._kernels.slice_batches(good, offset, 1)[0] for _, offset in scan.epoch_starts]
+        for start, end in pairwise([*starts, len(good)]):
+            try:
+                span = self._span(good[start:end])
+            except CorruptionError:
+                if start == 0:
+                    raise
+                return position + start
+            self._spans.append(span)
+            self.next_offset = span.end_offset
+        return position + len(good)
+
+    def take(self) -> list[_Span]:
+        """What was collected; there is nothing then."""
+        spans, self._spans = self._spans, []
+        return spans
+
+    def _span(self, batches: memoryview) -> _Span:
+        scan = self._kernels.scan(batches, verify_crc=False)
+        first = self._kernels.batch_headers(batches[: bytes_needed(batches)], verify_crc=False)[0]
+        return _Span(
+            first.leader_epoch,
+            first.base_offset,
+            scan.next_offset,
+            scan.record_count,
+            first.base_timestamp_ms,
+            scan.max_timestamp_ms,
+            self._leader(batches, first),
+        )
+
+    def _leader(self, batches: memoryview, first: BatchInfo) -> int | None:
+        if not first.is_control:
+            return None
+        record = self._kernels.decode_records(batches, verify_crc=False)[0]
+        try:
+            message = decode_control_record(record.key or b"", record.value or b"")[1]
+        except WireError as error:
+            raise CorruptionError(BatchFault.RECORD, offset=first.base_offset) from error
+        return message.leader_id if isinstance(message, LeaderChangeMessage) else None
+
+
+def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+    wanted = bounds_of(options)
+    spans: list[_Span] = []
+    for found in _found(log, options):
+        if isinstance(found, Damage):
+            yield {"start_offset": found.offset if found.offset >= 0 else None, "error": found.error}
+        elif spans and spans[-1].epoch == found.epoch:
+            spans[-1] = spans[-1].with_more(found)
+        else:
+            spans.append(found)
+    said, error = _said(log)
+    for span in spans:
+        if span.extent.is_in(wanted):
+            yield _row(span, said, error)
+    known = {span.epoch for span in spans}
+    for epoch, start_offset in (said or {}).items():
+        if epoch not in known and Extent(start_offset, -1, epoch, -1, -1).is_in(wanted):
+            yield {"epoch": epoch, "checkpoint_start_offset": start_offset, "checkpoint_agrees": False}
+
+
+def _found(log: FoundLog, options: Options) -> Iterator[_Span | Damage]:
+    kernels = load("native")
+    for piece in log_pieces(log):
+        for found in collected(Walk(piece, kernels), _SpanReader(kernels), options.mode):
+            yield from [found] if isinstance(found, Damage) else found
+
+
+def _said(log: FoundLog) -> tuple[dict[int, int] | None, str | None]:
+    """What `leader-epoch-checkpoint` has, None if there is no such file; and why it cannot be read."""
+    entry = log.entry(names.EPOCH_CHECKPOINT)
+    if entry is None:
+        return None, None
+    disk, inside = disk_of(log)
+    try:
+        return dict(parse_epochs(disk.read_file(names.join(inside, names.EPOCH_CHECKPOINT)), entry.path)), None
+    except CorruptionError as error:
+        return {}, str(error)
+
+
+def _row(span: _Span, said: dict[int, int] | None, error: str | None) -> Row:
+    return {
+        "epoch": span.epoch,
+        "start_offset": span.start_offset,
+        "end_offset": span.end_offset,
+        "records": span.records,
+        "first_timestamp": arrow.moment(span.first_ms),
+        "last_timestamp": arrow.moment(span.last_ms),
+        "leader_id": span.leader_id,
+        "checkpoint_start_offset": None if said is None else said.get(span.epoch),
+        "checkpoint_agrees": None if said is None else said.get(span.epoch) == span.start_offset,
+        "error": error,
+    }
+
+
+EPOCHS: Final = LogTable("epochs", FIELDS, _rows, BOUNDS)

@@ -1,0 +1,82 @@
+"""`quorum_state`: epoch and vote of each directory, as Kafka's `quorum-state` has them, or our LMDB file.
+
+A row for each of them that is there, one in all if none is. What cannot be read says so in `error`, in every mode.
+Nothing is opened for writing, mapped or locked. Source: KIP-595 (quorum state), KIP-853 (directory ids).
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+
+from fastquorum.errors import FastQuorumError
+from fastquorum.kernels import load
+from fastquorum.raft.election import ElectionState
+from fastquorum.spark.file_kinds import FileKind, kind_of
+from fastquorum.spark.lmdb_file import value_in
+from fastquorum.spark.logs import FoundLog
+from fastquorum.spark.options import Options
+from fastquorum.spark.store_disk import disk_of
+from fastquorum.spark.stores import Entry, store_of
+from fastquorum.spark.tables.table import LogTable, Row
+from fastquorum.storage import names
+from fastquorum.storage.identity import read_identity
+from fastquorum.storage.kafka_state import decode_kafka_state
+from fastquorum.storage.state_value import STATE_KEY, decode_state
+from fastquorum.types import ZERO_UUID
+
+FIELDS: Final = (
+    pa.field("epoch", pa.int32()),
+    pa.field("leader_id", pa.int32()),
+    pa.field("voted_id", pa.int32()),
+    pa.field("voted_directory_id", pa.string()),
+    pa.field("format", pa.string()),
+    pa.field("error", pa.string()),
+)
+
+
+def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+    found = [each for each in log.files if kind_of(each.name) is FileKind.STATE]
+    if not found:
+        yield {"error": "there is no quorum state"}
+    both = {"error": f"there are {' and '.join(each.name for each in found)}"} if len(found) > 1 else {}
+    for each in found:
+        form = "fastquorum" if each.name == names.QUORUM_STATE else "kafka"
+        try:
+            yield {"format": form, **both, **_said(_state(log, each))}
+        except FastQuorumError as error:
+            yield {"format": form, "error": str(error)}
+
+
+def state_error(log: FoundLog, entry: Entry) -> str | None:
+    """Why a file of the quorum state cannot be read; None if it can."""
+    try:
+        _state(log, entry)
+    except FastQuorumError as error:
+        return str(error)
+    return None
+
+
+def _state(log: FoundLog, entry: Entry) -> ElectionState | None:
+    """None if nothing was ever saved. CorruptionError, DirectoryError."""
+    data = store_of(entry.path).read(entry.path)
+    if entry.name != names.QUORUM_STATE:
+        return decode_kafka_state(data, entry.path)
+    owner = read_identity(disk_of(log)[0]).owner
+    value = value_in(data, STATE_KEY, entry.path)
+    return None if value is None else decode_state(load("native"), owner, value, entry.path)
+
+
+def _said(state: ElectionState | None) -> Row:
+    if state is None:
+        return {}
+    voted = state.voted_key
+    return {
+        "epoch": state.epoch,
+        "leader_id": state.leader_id if state.leader_id >= 0 else None,
+        "voted_id": None if voted is None else voted.id,
+        "voted_directory_id": None if voted is None or voted.directory_id == ZERO_UUID else str(voted.directory_id),
+    }
+
+
+QUORUM_STATE: Final = LogTable("quorum_state", FIELDS, _rows)
