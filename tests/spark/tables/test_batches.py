@@ -11,7 +11,7 @@ import pytest
 
 from fastquorum.errors import CorruptionError, DirectoryError, UsageError
 from fastquorum.kernels import Attribute, Compression
-from fastquorum.spark.scan import read_table
+from fastquorum.spark.scan import Scan, read_table
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 
 from .directories import GOLDEN, batch, flip, rows, write_log
@@ -212,6 +212,15 @@ def test_a_log_without_a_batch_has_no_row(tmp_path: Path) -> None:
     assert rows(tmp_path, "batches") == []
     write_log(tmp_path, {0: []})
     assert rows(tmp_path, "batches") == []
+
+
+def test_a_segment_that_goes_while_it_is_read_is_missed(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: SMALL})
+    scan = Scan.of({"path": str(tmp_path), "table": "batches"})
+    (task,) = scan.tasks()
+    (log / segment_name(0)).unlink()
+    with pytest.raises(DirectoryError, match="is not there"):
+        list(scan.read(task))
 
 
 def test_foreign_files_are_passed_by(tmp_path: Path) -> None:

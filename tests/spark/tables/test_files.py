@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastquorum.errors import UsageError
-from fastquorum.spark.scan import read_table
+from fastquorum.spark.scan import Scan, read_table
 from fastquorum.storage.epochs import format_epochs
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.io_open import open_offline
@@ -111,6 +111,25 @@ def test_a_flipped_bit_in_the_middle_is_corrupt_and_what_follows_is_judged_by_it
         row = found[segment_name(base)]
         assert (row["first_offset"], row["records"]) == (base, records)
         assert row["text"] == "by itself; the log ends before it, in damage"
+
+
+def test_an_index_behind_damage_is_not_judged(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    (log / "00000000000000000006.index").write_bytes(b"")
+    assert statuses(tmp_path) == {}
+    flip(log / segment_name(0), len(LOG[0][0]) + 70)
+    assert statuses(tmp_path) == {segment_name(0): "corrupt", "00000000000000000006.index": "unchecked"}
+
+
+def test_what_goes_while_it_is_read_cannot_be_read(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    scan = Scan.of({"path": str(tmp_path), "table": "files"})
+    (task,) = scan.tasks()
+    (log / segment_name(9)).unlink()
+    found = [row for batch in scan.read(task) for row in batch.to_pylist()]
+    gone = [row for row in found if row["status"] != "good"]
+    assert [(row["name"], row["status"]) for row in gone] == [(f"{LOG_DIRECTORY}/{segment_name(9)}", "unreadable")]
+    assert "is not there" in gone[0]["text"]
 
 
 def test_every_damaged_segment_is_found(tmp_path: Path) -> None:

@@ -160,6 +160,8 @@ def _judged(seen: _Seen, entry: Entry, kind: FileKind) -> _Judged:
             return _or_corrupt(_properties_error(seen))
         case FileKind.INDEX if names.parse_index(entry.name) not in _bases(seen.log):
             return _Judged(Status.LEFT_OVER, text)
+        case FileKind.INDEX if names.parse_index(entry.name) not in seen.verification.segments and not findings:
+            return _Judged(Status.UNCHECKED, "the log ends before its segment, in damage")
         case FileKind.MARK if seen.verification.mark is not None:
             return _Judged(Status.GOOD, text)
     if kind in _DERIVED and findings:
