@@ -72,7 +72,7 @@ def collected(walk: "Walk", reader: Collector[T], mode: Mode) -> Iterator[T | Da
             if walk.refill(error):
                 continue
             yield from _taken(reader)
-            if walk.is_blank_from_here():
+            if walk.is_blank_from_here(reader.next_offset):
                 return
             damage = walk.damaged(error)
             yield from told(damage, error, mode)
@@ -146,9 +146,10 @@ class Walk:
         self._read(max(needed, WINDOW_BYTES))
         return len(self.window) > before
 
-    def is_blank_from_here(self) -> bool:
-        """Only zeros follow, which were laid ahead of use: the end of the log."""
-        if not self.piece.is_tail:
+    def is_blank_from_here(self, next_offset: int) -> bool:
+        """Only zeros follow, which were laid ahead of use: the end of the log, or of a segment that another goes on."""
+        is_whole = 0 <= next_offset == self.piece.end_offset
+        if not self.piece.is_tail and not is_whole:
             return False
         position, end = self.position, self.piece.end
         while position < end:

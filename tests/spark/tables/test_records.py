@@ -225,10 +225,13 @@ def test_zeros_laid_ahead_of_use_are_the_end(tmp_path: Path) -> None:
     assert read_table(str(root)).num_rows == 40
 
 
-def test_zeros_in_the_middle_are_damage(tmp_path: Path) -> None:
-    root = make_log(tmp_path / "n1", roll=5)
-    with segments(root)[0].open("ab") as file:
+def test_zeros_in_the_middle_are_damage_unless_the_next_segment_goes_on(tmp_path: Path) -> None:
+    root = make_log(tmp_path / "n1", 15, roll=5)
+    first, second, _ = segments(root)
+    with first.open("ab") as file:
         file.write(bytes(100))
+    assert read_table(str(root)).num_rows == 60
+    second.unlink()
     with pytest.raises(CorruptionError, match="zeroed"):
         read_table(str(root))
 
