@@ -74,6 +74,8 @@ def collected(walk: "Walk", reader: Collector[T], mode: Mode) -> Iterator[T | Da
             yield from _taken(reader)
             if walk.is_blank_from_here(reader.next_offset):
                 return
+            if walk.has_changed():
+                continue
             damage = walk.damaged(error)
             yield from told(damage, error, mode)
             reader.next_offset = -1
@@ -159,6 +161,17 @@ class Walk:
             if part.strip(b"\0"):
                 return False
             position += len(part)
+        return True
+
+    def has_changed(self) -> bool:
+        """A node may be writing where its log ends: does something else stand there by now?"""
+        if not self.piece.is_tail:
+            return False
+        seen = self.window[self.at :]
+        now = self._store.read(self.piece.path, self.position, len(seen))
+        if now == seen:
+            return False
+        self._base, self.at, self.window = self.position, 0, now
         return True
 
     def damaged(self, error: CorruptionError) -> Damage:

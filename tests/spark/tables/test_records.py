@@ -15,6 +15,7 @@ import pytest
 from fastquorum.errors import CorruptionError, DirectoryError, UsageError
 from fastquorum.kernels import Compression, Header, Record, load
 from fastquorum.spark.scan import Scan, read_table
+from fastquorum.spark.stores import LocalStore
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from fastquorum.types import Uuid
 from fastquorum.wire.metadata_records import encode_metadata_record
@@ -268,6 +269,25 @@ def test_a_segment_that_goes_before_it_is_read_is_named(tmp_path: Path) -> None:
     segments(root)[0].unlink()
     with pytest.raises(DirectoryError, match=r"00000000000000000000\.log: is not there"):
         list(itertools.chain.from_iterable(scan.read(task) for task in tasks))
+
+
+def test_what_a_running_node_writes_meanwhile_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Laid zeros were seen, and a batch, in two parts, by the time that somebody looks again."""
+    root = make_log(tmp_path / "n1", 4)
+    (path,) = segments(root)
+    whole = path.read_bytes()
+    at = 3 * len(whole) // 4
+    read, parts = LocalStore.read, [whole[:at], whole[: at + 30], whole]
+
+    def reads(self: LocalStore, path_: str, start: int = 0, size_bytes: int = -1) -> bytes:
+        if path_ == str(path) and parts:
+            part = parts.pop(0)
+            path.write_bytes(part + bytes(5000 - len(part)))
+        return read(self, path_, start, size_bytes)
+
+    path.write_bytes(whole[:at] + bytes(5000 - at))
+    monkeypatch.setattr(LocalStore, "read", reads)
+    assert read_table(str(root)).num_rows == 16
 
 
 def test_what_is_appended_meanwhile_is_not_read(tmp_path: Path) -> None:
