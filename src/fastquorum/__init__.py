@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # not typing's own, whose import takes longer than all the re
         RecordTooLarge,
         RegistrationRefused,
         RetriableError,
+        SparkEnvironmentError,
         UsageError,
     )
     from fastquorum.node.io.observing import Leadership
@@ -82,6 +83,7 @@ _EXPORTS: Final = {
     "RecordTooLarge": "errors",
     "RegistrationRefused": "errors",
     "RetriableError": "errors",
+    "SparkEnvironmentError": "errors",
     "UsageError": "errors",
 }
 _MODULES: Final = ("broker", "errors", "log", "sim", "sync", "trace")
@@ -117,6 +119,7 @@ __all__ = [
     "RegistrationRefused",
     "RetriableError",
     "SnapshotLoaded",
+    "SparkEnvironmentError",
     "UsageError",
     "broker",
     "build_info",

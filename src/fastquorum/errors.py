@@ -166,6 +166,11 @@ class RegistrationRefused(UsageError):
         return self.detail or f"the controllers do not register broker {self.broker_id}: {self.error}"
 
 
+@dataclass(eq=False)
+class SparkEnvironmentError(UsageError):
+    """Spark cannot run here as things are: no Java, a package is missing, or versions do not fit."""
+
+
 # --- right, but not now -----------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,32 @@
+"""Metadata logs as a data source of Spark, through PySpark. Needs the extra: `pip install 'fastquorum[spark]'`.
+
+`session` starts a Spark that needs no Java of the system's, `register` makes the data source known to a session that is
+there; a session whose Pythons have fastquorum installed knows it by itself (`pyspark_fastquorum`).
+Everything is loaded when it is first used: this package can be imported where there is no PySpark.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from fastquorum.spark.environment import Environment, prepare
+    from fastquorum.spark.opening import register, session
+
+_MODULES: Final = {
+    "Environment": "environment",
+    "prepare": "environment",
+    "register": "opening",
+    "session": "opening",
+}
+
+__all__ = ["session", "register", "prepare", "Environment"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
