@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fastquorum.cli import spark_audit_replicas, spark_output
+from fastquorum.cli import spark_audit_replicas, spark_output, spark_timeline
 from fastquorum.cli.arguments import add_format, explain
 from fastquorum.cli.output import print_json, tell, working
 from fastquorum.data import unpack_cluster
@@ -46,14 +46,15 @@ def _look(master: str, directory: str) -> dict[str, Any]:
         from fastquorum.spark.pipelines import audit_replicas
 
         audited = jobs.audit_replicas(spark, directory).toArrow()
-        events = jobs.timeline_events(spark, directory).toArrow()
-    return {"audit": audit_replicas.as_report(audited), "events": events.to_pylist()}
+        happened = jobs.timeline(spark, directory).toArrow()
+        summaries = jobs.timeline(spark, directory, "summary").toArrow()
+    told = spark_timeline.as_report(happened.to_pylist(), summaries.to_pylist())
+    return {"audit": audit_replicas.as_report(audited), "timeline": told}
 
 
 def _show(said: dict[str, Any]) -> None:
     print("Do the replicas hold the same bytes?\n")
     spark_audit_replicas.show(said["audit"])
     print("\nWhat happened?\n")
-    for event in said["events"]:
-        print(f"{event['timestamp']:%H:%M:%S}  {event['offset']:>6}  {event['text']}")
-    print(f"\n{'GREEN' if said['ok'] else 'RED'}, {said['seconds']} s")
+    spark_timeline.show(said["timeline"])
+    print(f"{'GREEN' if said['ok'] else 'RED'}, {said['seconds']} s")

@@ -1,0 +1,173 @@
+"""The lives of brokers: registered, fenced, in controlled shutdown, active, gone; what happened, and for how long each.
+
+The log says that a broker was fenced, and never why: its session may have run out, or it may have asked to be. What it
+says is whether a controlled shutdown had begun before. Source: KIP-500, KIP-631.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from fastquorum.errors import ImageFailed
+from fastquorum.spark.pipelines.timeline.history import History
+from fastquorum.types import NodeId
+
+_FIELDS: Final = pa.schema(
+    [
+        ("brokerId", pa.int32()),
+        ("id", pa.int32()),
+        ("brokerEpoch", pa.int64()),
+        ("incarnationId", pa.string()),
+        ("rack", pa.string()),
+    ]
+)
+_REGISTRATION: Final = pa.schema(
+    [*_FIELDS, pa.field("fenced", pa.bool_()), pa.field("inControlledShutdown", pa.bool_())]
+)
+_CHANGE: Final = pa.schema([*_FIELDS, pa.field("fenced", pa.int8()), pa.field("inControlledShutdown", pa.int8())])
+_REGISTER: Final = "REGISTER_BROKER_RECORD"
+_UNREGISTER: Final = "UNREGISTER_BROKER_RECORD"
+_RECORDS: Final = {
+    _REGISTER: _REGISTRATION,
+    _UNREGISTER: _FIELDS,
+    "BROKER_REGISTRATION_CHANGE_RECORD": _CHANGE,
+    "FENCE_BROKER_RECORD": _FIELDS,
+    "UNFENCE_BROKER_RECORD": _FIELDS,
+}
+_SAID_BY_TYPE: Final = {"FENCE_BROKER_RECORD": 1, "UNFENCE_BROKER_RECORD": -1}
+"""What older records say by being there, as newer ones have it in `fenced`."""
+
+
+class Event(StrEnum):
+    """What kinds of happenings there are."""
+
+    LEADER = "quorum leader"
+    VOTERS = "voters"
+    """The first set that the log tells of."""
+    VOTER_ADDED = "voter added"
+    VOTER_REMOVED = "voter removed"
+    REGISTERED = "registered"
+    FENCED = "fenced"
+    UNFENCED = "unfenced"
+    SHUTTING_DOWN = "controlled shutdown"
+    UNREGISTERED = "unregistered"
+
+
+class Happening(NamedTuple):
+    """One event. `why`: as far as the log tells."""
+
+    row: int
+    event: Event
+    node_id: NodeId | None
+    text: str
+    why: str | None = None
+
+
+class State(StrEnum):
+    """What a broker is; one at a time."""
+
+    GONE = "unregistered"
+    FENCED = "fenced"
+    SHUTTING_DOWN = "in controlled shutdown"
+    ACTIVE = "active"
+
+
+@dataclass(slots=True)
+class Life:
+    """One broker's, over all its incarnations."""
+
+    id: NodeId
+    state: State = State.GONE
+    since_ms: int = 0
+    incarnation: str | None = None
+    was_shutting_down: bool = False
+    """Since it registered last, fenced or not."""
+    bounces: int = 0
+    """How often it registered as another incarnation than before."""
+    fences: int = 0
+    is_known: bool = False
+    """Else only its absence is spoken of."""
+    lasted_ms: dict[State, int] = field(default_factory=lambda: dict.fromkeys(State, 0))
+
+    def become(self, state: State, now_ms: int) -> None:
+        self.lasted_ms[self.state] += now_ms - self.since_ms
+        self.state, self.since_ms = state, now_ms
+        self.is_known |= state is not State.GONE
+
+
+def lives_of(history: History) -> tuple[list[Happening], dict[NodeId, Life]]:
+    """What happened, in order, and each broker's life to the end. Brokers are few, and they change seldom.
+
+    ImageFailed: a change of a broker that is not registered, in a history of which all is known.
+    """
+    records = [
+        (int(row), kind, record)
+        for kind, fields in _RECORDS.items()
+        for rows, said in [history.said(kind, fields)]
+        for row, record in zip(rows, said.to_pylist(), strict=True)
+    ]
+    happened: list[Happening] = []
+    lives: dict[NodeId, Life] = {}
+    for row, kind, record in sorted(records, key=lambda each: each[0]):
+        broker_id = record["id"] if kind in _SAID_BY_TYPE else record["brokerId"]
+        now_ms = int(history.times_ms[row])
+        life = lives.setdefault(broker_id, Life(broker_id, since_ms=now_ms))
+        if kind == _REGISTER:
+            happened.append(_registered(life, row, record, now_ms))
+        elif kind == _UNREGISTER:
+            if life.state is not State.GONE:
+                life.become(State.GONE, now_ms)
+            happened.append(Happening(row, Event.UNREGISTERED, broker_id, f"broker {broker_id} was unregistered"))
+        else:
+            if life.state is State.GONE and history.is_whole:
+                raise ImageFailed(f"broker {broker_id} is not registered", kind, int(history.offsets[row]))
+            fenced = _SAID_BY_TYPE.get(kind) or record.get("fenced") or 0
+            happened += _changed(life, row, fenced, bool(record.get("inControlledShutdown")), now_ms)
+    for life in lives.values():
+        life.become(life.state, history.end_ms)
+    return happened, {each: life for each, life in lives.items() if life.is_known}
+
+
+def _registered(life: Life, row: int, record: dict[str, Any], now_ms: int) -> Happening:
+    former, before = life.incarnation, life.state
+    life.incarnation = record["incarnationId"]
+    fenced, life.was_shutting_down = record["fenced"] is not False, bool(record["inControlledShutdown"])
+    is_same = former == life.incarnation and before is not State.GONE
+    life.bounces += former is not None and former != life.incarnation
+    life.become(_state(fenced=fenced, is_shutting_down=life.was_shutting_down), now_ms)
+    rack = f" (rack {record['rack']})" if record["rack"] else ""
+    how = "amended its registration" if is_same else "registered" if former is None else "registered anew"
+    why = None
+    if not is_same and before in (State.ACTIVE, State.SHUTTING_DOWN):
+        why = f"its former incarnation was {before} still"
+    text = f"broker {life.id}{rack} {how}, with epoch {record['brokerEpoch']}; it is {life.state}"
+    return Happening(row, Event.REGISTERED, life.id, text if why is None else f"{text}; {why}", why)
+
+
+def _changed(life: Life, row: int, fenced: int, is_shutting_down: bool, now_ms: int) -> list[Happening]:
+    """`fenced`: -1 unfenced, 0 unchanged, 1 fenced."""
+    if fenced == 0 and not is_shutting_down:
+        return []
+    before = life.state
+    happened = []
+    if is_shutting_down and not life.was_shutting_down:
+        life.was_shutting_down = True
+        happened.append(Happening(row, Event.SHUTTING_DOWN, life.id, f"broker {life.id} began a controlled shutdown"))
+    is_fenced = before is State.FENCED if fenced == 0 else fenced > 0
+    life.become(_state(fenced=is_fenced, is_shutting_down=life.was_shutting_down), now_ms)
+    if is_fenced and before is not State.FENCED:
+        life.fences += 1
+        why = "a controlled shutdown had begun" if life.was_shutting_down else None
+        hint = why or "the log does not say whether its session ran out or it asked"
+        happened.append(Happening(row, Event.FENCED, life.id, f"broker {life.id} was fenced; {hint}", why))
+    elif fenced < 0 and before in (State.FENCED, State.GONE):
+        happened.append(Happening(row, Event.UNFENCED, life.id, f"broker {life.id} was unfenced"))
+    return happened
+
+
+def _state(*, fenced: bool, is_shutting_down: bool) -> State:
+    if fenced:
+        return State.FENCED
+    return State.SHUTTING_DOWN if is_shutting_down else State.ACTIVE

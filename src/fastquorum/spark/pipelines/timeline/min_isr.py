@@ -1,0 +1,100 @@
+"""The least ISR that writes need, per partition and over time, from the configurations in the log.
+
+As a broker finds it (KIP-226): the topic's own min.insync.replicas, else that of the broker that leads, else every
+broker's default, which the log has from KIP-966 on; else 1. Never more than the partition has replicas, as in Kafka's
+metric UnderMinIsrPartitionCount. What brokers have in their properties files no log tells.
+"""
+
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.controller.config_checks import is_whole, trimmed
+from fastquorum.controller.image.configs import ResourceType
+from fastquorum.controller.state import MIN_INSYNC_REPLICAS
+from fastquorum.spark.pipelines.timeline.history import History, Ints
+
+CONFIG_FIELDS: Final = pa.schema(
+    [
+        ("resourceType", pa.int32()),
+        ("resourceName", pa.string()),
+        ("name", pa.string()),
+        ("value", pa.string()),
+    ]
+)
+LEAST: Final = 1
+_UNSET: Final = 0
+
+
+class Settings(NamedTuple):
+    """What one value was over time, of many owners: sorted by owner, then row."""
+
+    owners: Ints
+    rows: Ints
+    values: Ints
+
+    @classmethod
+    def of(cls, owners: Ints, rows: Ints, values: Ints) -> Self:
+        order = np.lexsort((rows, owners))
+        return cls(owners[order], rows[order], values[order])
+
+    def at(self, owners: Ints, rows: Ints) -> Ints:
+        """The value of each owner as of each row; _UNSET if it has none. Owners are 0 or more, and rows too."""
+        if len(self.owners) == 0:
+            return np.full(len(owners), _UNSET, np.int64)
+        span = int(max(self.rows.max(), rows.max(initial=0))) + 1
+        found = np.searchsorted(self.owners * span + self.rows, owners * span + rows, side="right") - 1
+        is_its = (found >= 0) & (self.owners[found] == owners)
+        return np.where(is_its, self.values[found], _UNSET)
+
+
+class MinIsr(NamedTuple):
+    """Who set it when. Topics by the numbers that the caller gave their names."""
+
+    topics: Settings
+    brokers: Settings
+    defaults: Settings
+    """Of one owner, 0."""
+
+    @classmethod
+    def of(cls, history: History, names: pa.Array, removed: tuple[Ints, Ints]) -> Self:
+        """`names`: of topics, each once. `removed`: names' numbers and the rows at which such a topic was removed, and
+        its configuration with it."""
+        rows, said = history.said("CONFIG_RECORD", CONFIG_FIELDS)
+        is_it = np.asarray(said["name"].combine_chunks().fill_null("")) == MIN_INSYNC_REPLICAS
+        rows, said = rows[is_it], said.filter(pa.array(is_it))
+        kinds = np.asarray(said["resourceType"].fill_null(0))
+        values, owners = _values(said["value"]), said["resourceName"].combine_chunks()
+        numbers = np.asarray(pc.index_in(owners, names).fill_null(-1), np.int64)
+        of_topics = (kinds == ResourceType.TOPIC) & (numbers >= 0)
+        topics = Settings.of(
+            np.concatenate([numbers[of_topics], removed[0]]),
+            np.concatenate([rows[of_topics], removed[1]]),
+            np.concatenate([values[of_topics], np.full(len(removed[0]), _UNSET)]),
+        )
+        names_said = np.asarray(owners.fill_null("?"))
+        ids = np.array([int(each) if each.isdigit() else -1 for each in names_said], np.int64)
+        of_brokers = (kinds == ResourceType.BROKER) & (ids >= 0)
+        of_all = (kinds == ResourceType.BROKER) & (names_said == "")
+        return cls(
+            topics,
+            Settings.of(ids[of_brokers], rows[of_brokers], values[of_brokers]),
+            Settings.of(np.zeros(int(of_all.sum()), np.int64), rows[of_all], values[of_all]),
+        )
+
+    def at(self, topics: Ints, leaders: Ints, replicas: Ints, rows: Ints) -> Ints:
+        """The least ISR of partitions of these topics, with these leaders and so many replicas, as of these rows."""
+        found = self.topics.at(topics, rows)
+        for more in (self.brokers.at(leaders, rows), self.defaults.at(np.zeros_like(rows), rows)):
+            found = np.where(found == _UNSET, more, found)
+        return np.minimum(np.where(found == _UNSET, LEAST, found), replicas)
+
+
+def _values(said: pa.ChunkedArray) -> Ints:
+    """As numbers; what is none was written by somebody else, and stands for the least."""
+    values = said.dictionary_encode().combine_chunks()
+    known = [int(trimmed(each)) if is_whole(each) else LEAST for each in values.dictionary.to_pylist()]
+    found: Ints = np.array([*known, _UNSET], np.int64)[np.asarray(values.indices.fill_null(len(known)))]
+    return found

@@ -1,0 +1,104 @@
+"""Where it was worst: for people and for programs."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.spark.pipelines.timeline.history import History
+from fastquorum.spark.pipelines.timeline.lives import Event
+from fastquorum.spark.pipelines.timeline.partitions import CONDITIONS
+from fastquorum.spark.pipelines.timeline.states import States
+
+WORST: Final = 10
+_MINUTE_MS: Final = 60_000
+_TIES: Final = [("topic", "ascending"), ("topic_id", "ascending"), ("partition", "ascending")]
+
+
+def summary(
+    history: History, states: States, happened: pa.Table, partitions: pa.Table, brokers: pa.Table, worst: int = WORST
+) -> dict[str, Any]:
+    """For JSON. Of each condition the `worst` partitions, longest first, and of brokers those fenced longest; none
+    that never were. `unknown_partitions` and `unreadable_records`: what the sums do not have in them."""
+    return {
+        **history.replica._asdict(),
+        "begin": _when(history.begin_ms),
+        "end": _when(history.end_ms),
+        "lasted_ms": history.end_ms - history.begin_ms,
+        "end_offset": history.end_offset,
+        "is_whole": history.is_whole,
+        "clock_back_ms": history.clock_back_ms,
+        "unknown_partitions": states.unknown_count,
+        "unreadable_records": history.unreadable_count,
+        "events": {each.value: _count(happened, each) for each in Event if _count(happened, each)},
+        "partitions": _sums(partitions),
+        "worst_partitions": {each: _worst(partitions, f"{each}_ms", worst, _TIES) for each in CONDITIONS},
+        "brokers": brokers.num_rows,
+        "worst_brokers": _worst(brokers, "fenced_ms", worst, [("broker_id", "ascending")]),
+    }
+
+
+def as_text(said: dict[str, Any]) -> Iterator[str]:
+    """A summary, line by line."""
+    yield (
+        f"cluster {said['cluster_id']}, as node {said['node_id']} has it: {said['begin']} to {said['end']}, "
+        f"{_minutes(said['lasted_ms'])}, up to offset {said['end_offset']}"
+    )
+    yield from _doubts(said)
+    yield "; ".join(f"{name}: {count}" for name, count in said["events"].items()) or "nothing happened to any node"
+    partitions = said["partitions"]
+    yield f"{partitions['count']} partitions, {partitions['at_end']['count']} of them at the end"
+    for each in CONDITIONS:
+        name = each.replace("_", "-")
+        yield f"{name}: {_minutes(partitions[f'{each}_ms'])} in sum, {partitions['at_end'][each]} at the end"
+        for row in said["worst_partitions"][each]:
+            longest = _minutes(row[f"longest_{each}_ms"])
+            yield f"  {row['topic']}-{row['partition']}: {_minutes(row[f'{each}_ms'])}, {longest} at a stretch"
+    for row in said["worst_brokers"]:
+        yield f"broker {row['broker_id']}: fenced for {_minutes(row['fenced_ms'])}, {row['bounces']} bounces"
+
+
+def _doubts(said: dict[str, Any]) -> Iterator[str]:
+    if not said["is_whole"]:
+        unknown = said["unknown_partitions"]
+        yield f"what was before the log is not known; {unknown} partitions changed before it says what they were"
+    if said["unreadable_records"]:
+        yield f"{said['unreadable_records']} records are of a type or version that is not known here"
+    if said["clock_back_ms"]:
+        yield f"the clock went back, by {said['clock_back_ms']} ms at most; it stands still for as long"
+
+
+def _sums(partitions: pa.Table) -> dict[str, Any]:
+    names = ["existed_ms", *(f"{each}_ms" for each in CONDITIONS), "leader_changes"]
+    return {
+        "count": partitions.num_rows,
+        **{name: _sum(partitions[name]) for name in names},
+        "at_end": {
+            "count": _sum(partitions["is_there"]),
+            **{each: _sum(partitions[f"is_{each}"]) for each in CONDITIONS},
+        },
+    }
+
+
+def _worst(table: pa.Table, by: str, count: int, ties: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    bad = table.filter(pc.greater(table[by], 0))
+    rows: list[dict[str, Any]] = bad.take(pc.select_k_unstable(bad, count, [(by, "descending"), *ties])).to_pylist()
+    return rows
+
+
+def _count(happened: pa.Table, event: Event) -> int:
+    return _sum(pc.equal(happened["event"], event.value))
+
+
+def _sum(column: pa.ChunkedArray) -> int:
+    return int(pc.sum(column).as_py() or 0)
+
+
+def _when(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _minutes(time_ms: int) -> str:
+    return f"{time_ms / _MINUTE_MS:.2f} min"
