@@ -14,6 +14,8 @@ import fastquorum.spark
 from fastquorum.spark.environment import look
 from fastquorum.spark.python_packages import DRIVER, WORKERS
 
+from tests.wire.golden import CLUSTER
+
 from .programs import path_without_java
 
 if TYPE_CHECKING:
@@ -75,12 +77,7 @@ def run(program: str, directory: Path, environment: Mapping[str, str], complaint
 
 
 def test_the_session_knows_the_source(spark: "SparkSession") -> None:
-    from pyspark.errors import AnalysisException
-
-    try:
-        spark.read.format("fastquorum").load()
-    except AnalysisException as error:
-        assert error.getCondition() != "DATA_SOURCE_NOT_FOUND"
+    assert spark.read.format("fastquorum").load(str(CLUSTER / "c1")).count() == 3836
 
 
 def test_asked_again_it_is_the_same_session_and_settings_are_applied(spark: "SparkSession") -> None:
