@@ -70,7 +70,7 @@ def test_a_tiny_session_is_tried_and_everything_is_said(
     assert said["problems"] == []
     assert ran.code == 0
     assert said["registers"] is True
-    assert 0 < said["session_s"]
+    assert said["session_s"] > 0
     assert said["worker_python"] == said["PYSPARK_PYTHON"]
     assert said["worker_fastquorum"] == said["version"]
     assert {"java", "java_version", "java_chosen", "pyspark", "pyarrow", "pandas", "numpy"} <= said.keys()

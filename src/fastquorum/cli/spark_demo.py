@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fastquorum.cli import spark_audit_replicas, spark_output, spark_timeline
+from fastquorum.cli import spark_audit_replicas, spark_timeline
 from fastquorum.cli.arguments import add_format, explain
 from fastquorum.cli.output import print_json, tell, working
 from fastquorum.data import unpack_cluster
@@ -41,7 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _look(master: str, directory: str) -> dict[str, Any]:
-    with working("starting Spark"), spark_output.running(master) as spark:
+    from fastquorum.spark.running import running
+
+    with working("looking at it with Spark"), running(master) as spark:
         from fastquorum.spark import jobs
         from fastquorum.spark.pipelines import audit_replicas
 

@@ -20,7 +20,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out)
-    with spark_output.running(arguments.master) as spark:
+    from fastquorum.spark.running import running
+
+    with running(arguments.master) as spark:
         from fastquorum.spark.jobs import timeline
 
         happened = timeline(spark, arguments.path).toArrow()

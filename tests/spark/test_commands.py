@@ -1,0 +1,78 @@
+"""`fastquorum spark`: by real processes, on a real cluster and on one with something wrong."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.damage import change
+from tests.spark.programs import without_java
+from tests.wire.golden import CLUSTER
+
+RUN_S = 240
+SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
+
+
+def fastquorum(*words: object, environment: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "fastquorum.cli", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, env=environment or os.environ)
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """The real cluster, one byte of c3 flipped in the batch at 3829."""
+    for replica in ("c1", "c2", "c3"):
+        shutil.copytree(CLUSTER / replica, tmp_path / "cluster" / replica)
+    path = tmp_path / "cluster" / "c3" / SEGMENT
+    change(path, path.stat().st_size - 200, b"\xff\x00\xff")
+    return tmp_path / "cluster"
+
+
+def test_the_demo_tells_what_happened_without_a_java_of_the_systems(tmp_path: Path) -> None:
+    done = fastquorum("spark", "demo", "--format", "json", environment=without_java(tmp_path))
+    assert done.returncode == 0, done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    assert said["audit"]["divergent"] == []
+    (tail,) = said["audit"]["uncommitted_tails"]
+    assert (tail["replica"], tail["offset"], tail["bytes"]) == (2, 3836, 28_538)
+    events = [(each["event"], each["node_id"], each["epoch"]) for each in said["timeline"]["events"]]
+    assert ("fenced", 13, 1) in events
+    assert ("controlled shutdown", 12, 1) in events
+    assert ("quorum leader", 2, 3) in events
+    assert said["seconds"] > 0
+
+
+def test_who_differs_is_named_and_the_exit_code_says_it(broken: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    done = fastquorum("spark", "audit-replicas", broken, "--out", report)
+    assert done.returncode == 1, done.stderr
+    assert "divergent from offset" in done.stdout
+    assert "its bytes are damaged" in done.stdout
+    (odd,) = json.loads(report.read_text())["divergent"]
+    assert (odd["replica"], odd["directory"]) == (3, str(broken / "c3"))
+    again = fastquorum("spark", "audit-replicas", broken, "--out", report)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert f"{report} is there already; name another --out, or remove it" in again.stderr
+
+
+def test_a_timeline_is_written_as_parquet(tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    out = tmp_path / "events"
+    done = fastquorum("spark", "timeline", CLUSTER / "c1", "--out", out, "--master", "local[1]")
+    assert done.returncode == 0, done.stderr
+    assert "broker 13 was fenced" in done.stdout
+    assert pyarrow.parquet.read_table(out).num_rows == 18
+
+
+def test_what_is_wrong_with_the_input_is_one_line(tmp_path: Path) -> None:
+    done = fastquorum("spark", "timeline", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(f"fastquorum spark timeline: there is no log at {tmp_path};")
+    assert "Traceback" not in done.stderr
