@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
-
-from fastquorum.spark.scan import Scan
-from fastquorum.spark.tables import Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from fastquorum.spark.scan import Scan
+    from fastquorum.spark.tables import Task
 
 
 class FastQuorumSource(DataSource):
@@ -25,28 +24,37 @@ class FastQuorumSource(DataSource):
         return "fastquorum"
 
     def schema(self) -> StructType:
-        return from_arrow_schema(Scan.of(dict(self.options)).schema)
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return from_arrow_schema(self._scan().schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Of the columns that `schema` names: a read's own `.schema(...)` may leave some out."""
-        return Reader(Scan.of(dict(self.options)).pruned(schema.names))
+        return Reader(self._scan().pruned(schema.names))
+
+    def _scan(self) -> "Scan":
+        """UsageError, as `Scan.of`. Imported here: every session imports this module to learn that there is such a
+        source."""
+        from fastquorum.spark.scan import Scan
+
+        return Scan.of(dict(self.options))
 
 
 class Split(InputPartition):
     """What one Spark task reads."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: "Task") -> None:
         super().__init__(task)
 
 
 class Reader(DataSourceReader):
     """A batch read."""
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: "Scan") -> None:
         self._scan = scan
 
     def partitions(self) -> Sequence[InputPartition]:
         return [Split(task) for task in self._scan.tasks()]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        return self._scan.read(cast(Task, partition.value))
+        return self._scan.read(cast("Task", partition.value))

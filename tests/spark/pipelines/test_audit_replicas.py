@@ -131,6 +131,12 @@ def test_the_last_set_of_voters_counts() -> None:
     assert verdicts(audit("abc", "abc", voters=both)) == [Verdict.SAME] * 2
 
 
+def test_a_row_that_tells_of_damage_is_no_set_of_voters() -> None:
+    damaged = pa.Table.from_pylist([{"offset": 25, "voter_id": None, "directory": "/n3"}], VOTERS)
+    found = audit("abc", "abc", {0: "a", 10: None}, voters=pa.concat_tables([voting(1, 2, 3), damaged]))
+    assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.DIVERGENT]
+
+
 def test_without_a_majority_of_directories_nobody_is_accused() -> None:
     found = audit("abc", "aXc", voters=voting(1, 2, 3, 4, 5))
     assert verdicts(found) == [Verdict.UNDECIDED] * 2

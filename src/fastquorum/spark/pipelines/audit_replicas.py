@@ -123,9 +123,9 @@ def as_report(audited: pa.Table) -> dict[str, Any]:
 
 def _latest_voters(voters: pa.Table) -> frozenset[int]:
     """The ids of the set that begins last, in whatever replica knows it."""
-    if voters.num_rows == 0:
+    rows = [row for row in voters.to_pylist() if row["voter_id"] is not None]  # else it tells of damage
+    if not rows:
         return frozenset()
-    rows = voters.to_pylist()
     last = max(row["offset"] for row in rows)
     return frozenset(row["voter_id"] for row in rows if row["offset"] == last)
 
