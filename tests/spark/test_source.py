@@ -1,6 +1,7 @@
 """The data source in a real session: the same rows as without Spark, and errors that say what there is."""
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from fastquorum.spark.scan import read_table
 from fastquorum.spark.tables import TABLES
+from tests.conftest import ROOT
 from tests.spark.tables.test_records import dumped
 from tests.wire.golden import CLUSTER
 
@@ -64,3 +66,10 @@ def test_what_nobody_knows_is_refused_with_what_there_is(
 
     with pytest.raises(AnalysisException, match=said):
         read(spark, **options)
+
+
+def test_the_readmes_example_runs(spark: "SparkSession", capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(from fastquorum\.spark import session\n.*?)```", text, re.DOTALL)
+    exec(example.replace("/var/lib/controllers/*", f"{CLUSTER}/*"), {})
+    assert f"{CLUSTER}/c1"[:20] in capsys.readouterr().out
