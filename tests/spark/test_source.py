@@ -72,4 +72,4 @@ def test_the_readmes_example_runs(spark: "SparkSession", capsys: pytest.CaptureF
     text = (ROOT / "README.md").read_text()
     (example,) = re.findall(r"```python\n(from fastquorum\.spark import session\n.*?)```", text, re.DOTALL)
     exec(example.replace("/var/lib/controllers/*", f"{CLUSTER}/*"), {})
-    assert f"{CLUSTER}/c1"[:20] in capsys.readouterr().out
+    assert "|    1| 2440|" in capsys.readouterr().out
