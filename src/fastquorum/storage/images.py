@@ -126,13 +126,19 @@ def _records(kernels: Kernels, batch: StoredBatch) -> Iterator[tuple[Offset, byt
 
 
 def two_images(log: OfflineLog, kernels: Kernels, start: Offset, end: Offset | None) -> tuple[Image, Image]:
-    """The images at two offsets, which share what did not change. Errors as `fold_log`; UsageError if they are in the
-    wrong order."""
+    """The images at two offsets, which share what did not change. Errors as `fold_on`."""
+    before, fold = fold_on(log, kernels, start, end)
+    return before, fold.image
+
+
+def fold_on(log: OfflineLog, kernels: Kernels, start: Offset, end: Offset | None) -> tuple[Image, Fold]:
+    """The image at one offset, and the fold at another. Errors as `fold_log`; UsageError if they are in the wrong
+    order."""
     if end is not None and end < start:
         raise UsageError(f"offset {end} is below {start}", "give the earlier one first")
     fold = fold_log(log, kernels, start)
     before = fold.image
-    return before, fold_log(log, kernels, end, after=fold).image
+    return before, fold_log(log, kernels, end, after=fold)
 
 
 def snapshot_batches(

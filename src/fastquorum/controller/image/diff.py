@@ -5,12 +5,17 @@ look at each topic.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from fastquorum.controller.image import view
 from fastquorum.controller.image.image import Image
-from fastquorum.controller.image.topics import Topics
+from fastquorum.controller.image.partition import Partition
+from fastquorum.controller.image.topics import Topic, Topics
+from fastquorum.controller.image.vector import Vector
 from fastquorum.controller.image.view import View
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Difference(NamedTuple):
@@ -75,39 +80,70 @@ def differences(before: Image, after: Image) -> Iterator[Difference]:
     yield from _of_maps("delegation token", before.tokens, after.tokens, str, view.token_view)
 
 
-def _of_maps(
-    kind: str,
-    before: Mapping[Any, Any],
-    after: Mapping[Any, Any],
-    name: Callable[[Any], str],
-    show: Callable[[Any], View],
-) -> Iterator[Difference]:
+# --- the same as values -----------------------------------------------------------------------------------------------
+
+
+def map_changes(
+    before: Mapping[K, V], after: Mapping[K, V], name: Callable[[K], str] = str
+) -> Iterator[tuple[K, V | None, V | None]]:
+    """Each key whose value differs, with what it was and is; None: it was not, or is not there."""
     if before is after:
         return
     names = {key: name(key) for key in {*before, *after}}
     for key in sorted(names, key=lambda each: (_order(each), names[each])):
         was, now = before.get(key), after.get(key)
         if was is not now and was != now:
-            yield Difference(kind, names[key], None if was is None else show(was), None if now is None else show(now))
+            yield key, was, now
 
 
-def _of_topics(before: Topics, after: Topics) -> Iterator[Difference]:
-    """A topic that was made anew under its name is gone first, then created."""
+def topic_changes(before: Topics, after: Topics) -> Iterator[tuple[Topic | None, Topic | None]]:
+    """Topics that came, went or have partitions that did not stay what they were. A topic that was made anew under its
+    name is gone first, then created."""
     if before is after:
         return
     for name in sorted({*before.ids, *after.ids}):
         was, now = before.named(name), after.named(name)
         if was is now:
             continue
-        if was is None or now is None or was.id != now.id:
-            if was is not None:
-                yield Difference("topic", name, view.topic_view(was), None)
-            if now is not None:
-                yield Difference("topic", name, None, view.topic_view(now))
+        if was is not None and now is not None and was.id != now.id:
+            yield was, None
+            yield None, now
+        else:
+            yield was, now
+
+
+def partition_changes(before: Topics, after: Topics) -> Iterator[tuple[Topic, int, Partition | None, Partition | None]]:
+    """Partitions likewise, also those of topics that came or went: the topic, the number, before and after."""
+    for was, now in topic_changes(before, after):
+        there = now or was
+        assert there is not None
+        old, new = (Vector[Partition]() if each is None else each.partitions for each in (was, now))
+        for number, had, has in old.changes_to(new):
+            yield there, number, had, has
+
+
+def _of_maps(
+    kind: str,
+    before: Mapping[K, V],
+    after: Mapping[K, V],
+    name: Callable[[K], str],
+    show: Callable[[V], View],
+) -> Iterator[Difference]:
+    for key, was, now in map_changes(before, after, name):
+        yield Difference(kind, name(key), None if was is None else show(was), None if now is None else show(now))
+
+
+def _of_topics(before: Topics, after: Topics) -> Iterator[Difference]:
+    for was, now in topic_changes(before, after):
+        if now is None or was is None:
+            gone, made = (None if each is None else view.topic_view(each) for each in (was, now))
+            there = now or was
+            assert there is not None
+            yield Difference("topic", there.name, gone, made)
             continue
         for number, *pair in was.partitions.changes_to(now.partitions):
             old, new = (None if each is None else view.partition_view(each) for each in pair)
-            yield Difference("partition", f"{name}-{number}", old, new)
+            yield Difference("partition", f"{now.name}-{number}", old, new)
 
 
 def _order(key: Any) -> int:

@@ -18,18 +18,23 @@ SCRAM_MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 def image_view(image: Image) -> View:
     """The whole image: a section for each kind of thing, sorted."""
-    return {
-        "features": features_view(image.features),
-        "brokers": {str(key): broker_view(each) for key, each in sorted(image.brokers.items())},
-        "controllers": {str(key): controller_view(each) for key, each in sorted(image.controllers.items())},
-        "topics": {topic.name: topic_view(topic) for topic in image.topics.sorted()},
-        "configs": {resource_name(key): configs_view(image, key) for key in sorted(image.configs)},
-        "clientQuotas": {entity_name(key): dict(sorted(each.items())) for key, each in sorted_quotas(image)},
-        "nextProducerId": None if image.next_producer_id == NO_PRODUCER_ID else image.next_producer_id,
-        "acls": {str(key): acl_view(each) for key, each in sorted(image.acls.items())},
-        "scram": {scram_name(key): scram_view(each) for key, each in sorted(image.scram.items())},
-        "delegationTokens": {key: token_view(each) for key, each in sorted(image.tokens.items())},
-    }
+    sections: dict[str, Any] = {name: dict(things) for name, things in sections_view(image)}
+    sections["nextProducerId"] = sections["nextProducerId"].get("")
+    return sections
+
+
+def sections_view(image: Image) -> Iterator[tuple[str, Iterator[tuple[str, Any]]]]:
+    """Section by section: its things by name, each shown as it is asked for. What has no name goes by ""."""
+    yield "features", iter(features_view(image.features).items())
+    yield "brokers", ((str(key), broker_view(each)) for key, each in sorted(image.brokers.items()))
+    yield "controllers", ((str(key), controller_view(each)) for key, each in sorted(image.controllers.items()))
+    yield "topics", ((topic.name, topic_view(topic)) for topic in image.topics.sorted())
+    yield "configs", ((resource_name(key), configs_view(image, key)) for key in sorted(image.configs))
+    yield "clientQuotas", ((entity_name(key), dict(sorted(each.items()))) for key, each in sorted_quotas(image))
+    yield "nextProducerId", (("", each) for each in (image.next_producer_id,) if each != NO_PRODUCER_ID)
+    yield "acls", ((str(key), acl_view(each)) for key, each in sorted(image.acls.items()))
+    yield "scram", ((scram_name(key), scram_view(each)) for key, each in sorted(image.scram.items()))
+    yield "delegationTokens", ((key, token_view(each)) for key, each in sorted(image.tokens.items()))
 
 
 def features_view(features: Features) -> View:
@@ -120,8 +125,12 @@ def token_view(token: DelegationToken) -> View:
 
 def resource_name(resource: Resource) -> str:
     """`topic t`, `broker 1`, `broker default`."""
-    kind = ResourceType(resource.type).name.lower().replace("_", "-")
-    return f"{kind} {resource.name or 'default'}"
+    return f"{resource_kind(resource)} {resource.name or 'default'}"
+
+
+def resource_kind(resource: Resource) -> str:
+    """`topic`, `client-metrics`."""
+    return ResourceType(resource.type).name.lower().replace("_", "-")
 
 
 def entity_name(entity: Entity) -> str:
