@@ -5,9 +5,12 @@ from types import MappingProxyType
 from typing import Final
 
 from fastquorum.spark.tables.batches import BATCHES
+from fastquorum.spark.tables.brokers import BROKERS, CONFIGS
 from fastquorum.spark.tables.checkpoints import CHECKPOINTS
 from fastquorum.spark.tables.epochs import EPOCHS
 from fastquorum.spark.tables.files import FILES
+from fastquorum.spark.tables.image import IMAGE
+from fastquorum.spark.tables.partitions import PARTITIONS, TOPICS
 from fastquorum.spark.tables.quorum_state import QUORUM_STATE
 from fastquorum.spark.tables.records import CONTROL, RECORDS
 from fastquorum.spark.tables.table import Table, Task
@@ -15,5 +18,19 @@ from fastquorum.spark.tables.voters import VOTERS
 
 __all__ = ["TABLES", "Table", "Task"]
 
-_ALL: Final[tuple[Table, ...]] = (RECORDS, CONTROL, BATCHES, EPOCHS, VOTERS, QUORUM_STATE, CHECKPOINTS, FILES)
+_ALL: Final[tuple[Table, ...]] = (
+    RECORDS,
+    CONTROL,
+    BATCHES,
+    EPOCHS,
+    VOTERS,
+    QUORUM_STATE,
+    CHECKPOINTS,
+    FILES,
+    IMAGE,
+    BROKERS,
+    TOPICS,
+    PARTITIONS,
+    CONFIGS,
+)
 TABLES: Final[Mapping[str, Table]] = MappingProxyType({table.name: table for table in _ALL})

@@ -138,11 +138,6 @@ def whose(log: FoundLog) -> dict[str, Any]:
     return {"cluster_id": log.cluster_id, "node_id": log.node_id, "directory": log.directory}
 
 
-def one_task_each(logs: Sequence[FoundLog]) -> list[Task]:
-    """For tables that need a log whole."""
-    return [Task(logs=(log,)) for log in logs]
-
-
 def whole_logs(logs: Sequence[FoundLog], split_bytes: int) -> list[Task]:
     """For tables that need a log whole: many small ones a task, a large one by itself."""
     tasks: list[list[FoundLog]] = []

@@ -1,0 +1,122 @@
+"""A log folded: the image at an offset or a time, two of them for a diff, and what becomes of a log that does not fold.
+
+A single directory does not say what of its end was committed, so the image of all there is may hold records that never
+were: `asOfOffset` with the high watermark leaves them out.
+"""
+
+import dataclasses
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from fastquorum.controller.image import Image
+from fastquorum.controller.image.fold import Fold, Place
+from fastquorum.errors import FastQuorumError, ImageFailed, OffsetOutOfRange, UsageError
+from fastquorum.kernels import Kernels, load
+from fastquorum.spark import arrow
+from fastquorum.spark.logs import FoundLog
+from fastquorum.spark.options import Options
+from fastquorum.spark.reading import Mode
+from fastquorum.spark.store_disk import disk_of
+from fastquorum.spark.tables.table import Task, refuse_others, whole_logs, whose
+from fastquorum.storage.identity import LogKind
+from fastquorum.storage.images import fold_log, fold_on
+from fastquorum.storage.offline import OfflineLog
+from fastquorum.types import Offset
+
+_TAKES: Final = frozenset({"asOfOffset", "asOfTimestamp", "diffFrom"})
+
+
+class Folded(NamedTuple):
+    """What an image's tables are made of."""
+
+    before: Image | None
+    """At `diffFrom`, if a diff is asked for."""
+    image: Image
+    place: Place
+
+
+def metadata_tasks(logs: Sequence[FoundLog], options: Options, *, table: str, has_topics: bool = True) -> list[Task]:
+    """Of the logs of metadata. UsageError if there is none, or an option means nothing to the table."""
+    refuse_others(table, options, _TAKES | {"topic"} if has_topics else _TAKES)
+    metadata = [log for log in logs if log.kind is LogKind.METADATA]
+    if not metadata:
+        raise UsageError(f"{options.path} holds user records", f"table {table!r} is made of metadata logs")
+    return whole_logs(metadata, options.split_bytes)
+
+
+def offline(log: FoundLog) -> tuple[OfflineLog, Kernels]:
+    kernels = load("native")
+    disk, directory = disk_of(log)
+    return OfflineLog(disk, kernels, directory), kernels
+
+
+def folded(log: FoundLog, options: Options) -> Folded:
+    """As the options have it. OffsetOutOfRange, ImageFailed, CorruptionError, DirectoryError, UsageError."""
+    stored, kernels = offline(log)
+    end = end_offset(stored, options)
+    if options.diff_from is None:
+        before, fold = None, fold_log(stored, kernels, end)
+    else:
+        before, fold = fold_on(stored, kernels, options.diff_from, end)
+    _check_time(stored, fold, options)
+    return Folded(before, fold.image, fold.place)
+
+
+def end_offset(stored: OfflineLog, options: Options) -> Offset | None:
+    """Behind the last record that counts: the lower of `asOfOffset` and what `asOfTimestamp` comes to; None: all."""
+    ends = [options.as_of_offset]
+    if options.as_of_timestamp_ms is not None:
+        ends.append(_end_at(stored, options.as_of_timestamp_ms))
+    return min((each for each in ends if each is not None), default=None)
+
+
+def told(
+    log: FoundLog, options: Options, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The batches of one log; where it cannot be read any further, what the mode has for that: its error, a row with
+    it, or a warning. What was read before stands."""
+    try:
+        yield from batches
+    except FastQuorumError as error:
+        named = _named(error, log)
+        if options.mode is Mode.FAIL:
+            raise named from error
+        if options.mode is Mode.QUARANTINE:
+            yield arrow.batch_of(schema, [{**whose(log), "error": str(named)}])
+        else:
+            warnings.warn(f"{named}: the rest of its rows is left out", RuntimeWarning, stacklevel=2)
+
+
+def _end_at(stored: OfflineLog, timestamp_ms: int) -> Offset | None:
+    """Where the first batch that is later begins: what precedes it is a whole prefix, though clocks may differ."""
+    for batch in stored.batches():
+        if batch.info.max_timestamp_ms > timestamp_ms:
+            return batch.info.base_offset
+    return None
+
+
+def _check_time(stored: OfflineLog, fold: Fold, options: Options) -> None:
+    """A log that begins with a snapshot does not know what was before. OffsetOutOfRange."""
+    wanted = options.as_of_timestamp_ms
+    place = fold.place
+    if wanted is None or place.timestamp_ms <= wanted or options.as_of_offset == place.end_offset:
+        return
+    bases = stored.segment_bases
+    raise OffsetOutOfRange(
+        f"it begins at offset {place.end_offset}, with a snapshot as of {place.timestamp_ms} ms: nothing is known of "
+        f"{wanted} ms",
+        offset=place.end_offset,
+        start_offset=bases[0] if bases else place.end_offset,
+    )
+
+
+def _named(error: FastQuorumError, log: FoundLog) -> FastQuorumError:
+    """With the log that it is about: the others name a path already."""
+    if isinstance(error, OffsetOutOfRange):
+        return dataclasses.replace(error, detail=f"{log.directory}: {error}")
+    if isinstance(error, ImageFailed):
+        return dataclasses.replace(error, detail=f"{error.detail} ({log.directory})")
+    return error
