@@ -2,7 +2,7 @@
 
 It says what happens as JSON lines, and on the line `act` it does what a holder does: it checks, and says under which
 epoch it acts, or why it may not; on `held`, which partitions it leads and which it follows. `told`: it is told that by
-control requests. SIGTERM makes it leave its block, and so go in good order.
+control requests. SIGTERM and SIGINT make it leave its block, and so go in good order.
 """
 
 import json
@@ -49,7 +49,8 @@ def act(membership: sync.Membership, epoch: int) -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: sys.exit(0))
     is_told = "told" in sys.argv[3:]
     with join(sys.argv[1], int(sys.argv[2]), **(TOLD if is_told else {})) as membership:
         threading.Thread(target=tell, args=(membership,)).start()

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.api.nodes import WAIT_S
 from tests.broker.clusters import is_fenced, join, one_controller, seen
 from tests.process.processes import NodeProcess
@@ -62,14 +64,15 @@ def test_a_program_stopped_for_longer_than_its_session_is_fenced_by_the_controll
         assert watcher.image.brokers[7].epoch == epoch, "nobody was registered in its place"
 
 
-def test_told_to_go_it_goes_in_good_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_go_it_goes_in_good_order(tmp_path: Path, told: signal.Signals) -> None:
     with (
         one_controller(tmp_path) as bootstrap,
         join(bootstrap, 8) as watcher,
         program(tmp_path, bootstrap) as process,
     ):
         active(process)
-        process.signal(signal.SIGTERM)
+        process.signal(told)
         assert process.ended() == 0
         last = process.said("state")[-1]
         assert (last["state"], last["reason"]) == ("gone", "let go by the controller")

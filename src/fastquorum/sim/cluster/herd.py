@@ -13,7 +13,19 @@ from fastquorum.types import Micros, NodeId
 if TYPE_CHECKING:
     from fastquorum.sim.world import World
 
-KINDS: Final = ("crash", "crash", "bounce", "mute", "slow", "cut_off", "half", "shut_down", "impostor", "hear_again")
+KINDS: Final = (
+    "crash",
+    "crash",
+    "bounce",
+    "mute",
+    "flap",
+    "slow",
+    "cut_off",
+    "half",
+    "shut_down",
+    "impostor",
+    "hear_again",
+)
 SETTLE_SESSIONS: Final = 12
 """Within so many session timeouts all is well again."""
 
@@ -122,6 +134,19 @@ class Herd:
             broker.is_mute = False
 
         broker.later(self._duration(), speak)
+
+    def _flap(self, broker: SimBroker) -> None:
+        """Silent and back, time and again, each about as long as a session lasts."""
+        left = 2 * self._prng.between(2, 5)
+
+        def turn() -> None:
+            nonlocal left
+            left -= 1
+            broker.is_mute = self.is_active and left > 0 and not broker.is_mute
+            if self.is_active and left > 0:
+                broker.later(self._prng.between(self.session_us // 2, 3 * self.session_us // 2), turn)
+
+        turn()
 
     def _slow(self, broker: SimBroker) -> None:
         broker.is_slow = not broker.is_slow
