@@ -129,15 +129,21 @@ def test_a_listener_of_another_name_is_the_voters_own(fastquorum: Run, tmp_path:
 
 def test_what_means_nothing_here_is_named(fastquorum: Run, running: Start, tmp_path: Path) -> None:
     port = free_port()
-    config = kafka_file(tmp_path, port, "delete.topic.enable=true", f"controller.quorum.voters=1@127.0.0.1:{port}")
+    config = kafka_file(
+        tmp_path, port, "auto.create.topics.enable=true", f"controller.quorum.voters=1@127.0.0.1:{port}"
+    )
     ran = fastquorum("format", "--config", config, "--cluster-id", CLUSTER_ID)
-    assert (ran.code, ran.err) == (0, f"{config}: without effect here: delete.topic.enable\n")
+    assert (ran.code, ran.err) == (0, f"{config}: without effect here: auto.create.topics.enable\n")
     node = running(None, "--config", str(config))
     ended = node.end(signal.SIGTERM)
-    assert ended.err == f"fastquorum: {config}: without effect here: delete.topic.enable\n"
+    assert ended.err == f"fastquorum: {config}: without effect here: auto.create.topics.enable\n"
     as_json = running(None, "--config", str(config), "--log-format", "json").end(signal.SIGTERM).err
     first = json.loads(as_json.splitlines()[0])
-    assert (first["event"], first["level"], first["keys"]) == ("settings_ignored", "warning", ["delete.topic.enable"])
+    assert (first["event"], first["level"], first["keys"]) == (
+        "settings_ignored",
+        "warning",
+        ["auto.create.topics.enable"],
+    )
 
 
 def test_an_unformatted_controller_is_not_made_up(fastquorum: Run, tmp_path: Path) -> None:

@@ -69,9 +69,12 @@ def let_lead(made: Cluster, wanted: Member) -> None:
 
 
 def is_told(made: Cluster) -> bool:
-    """One of Kafka's that has just started serves no tools before it knows the metadata.version."""
-    said = made.tools.call(FEATURES, "--bootstrap-controller", made.bootstrap_controllers, "describe")
-    return said.code == 0 or UNREAD not in said.out + said.err
+    """One of Kafka's that has just started serves no tools before it knows the metadata.version: each is asked."""
+    asked = (
+        made.tools.call(FEATURES, "--bootstrap-controller", f"127.0.0.1:{member.port}", "describe")
+        for member in made.controllers.values()
+    )
+    return all(said.code == 0 or UNREAD not in said.out + said.err for said in asked)
 
 
 def test_static_voters_are_given_the_directories_that_they_have(made: Cluster) -> None:

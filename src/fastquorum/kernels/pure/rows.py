@@ -62,6 +62,8 @@ class _Kind(NamedTuple):
 class RowReader:
     """Collects rows, batch by batch."""
 
+    next_offset = -1
+
     def __init__(
         self,
         layouts: Sequence[TextLayout],
@@ -80,7 +82,6 @@ class RowReader:
         self._filter = row_filter
         self._is_metadata = is_metadata
         self._decompressed_bytes_max = decompressed_bytes_max
-        self.next_offset = -1
         self._rows: list[_Row] = []
         self._bytes = 0
 
