@@ -62,8 +62,6 @@ class _Kind(NamedTuple):
 class RowReader:
     """Collects rows, batch by batch."""
 
-    next_offset = -1
-
     def __init__(
         self,
         layouts: Sequence[TextLayout],
@@ -82,11 +80,21 @@ class RowReader:
         self._filter = row_filter
         self._is_metadata = is_metadata
         self._decompressed_bytes_max = decompressed_bytes_max
+        self._next_offset = -1
         self._rows: list[_Row] = []
         self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @property
+    def next_offset(self) -> int:
+        """What the next batch must begin with."""
+        return self._next_offset
+
+    @next_offset.setter
+    def next_offset(self, offset: int) -> None:
+        self._next_offset = offset
 
     def read(
         self,
@@ -136,13 +144,13 @@ class RowReader:
 
     def _read_batch(self, view: memoryview, at: int, verify_crc: bool) -> int:
         """The position behind it. CorruptionError, DecompressedTooLarge."""
-        info = checked_header(view, at, verify_crc=verify_crc, expected_offset=self.next_offset)
+        info = checked_header(view, at, verify_crc=verify_crc, expected_offset=self._next_offset)
         if not self._skips(info):
             limit = self._decompressed_bytes_max
             columns = decode_batch(view, at, verify_crc=False, decompressed_bytes_max=limit)
             for record in _records(columns):
                 self._add(info, record)
-        self.next_offset = info.last_offset + 1
+        self._next_offset = info.last_offset + 1
         return at + info.size_bytes
 
     def _skips(self, info: BatchInfo) -> bool:

@@ -19,6 +19,7 @@ LISTENERS: Final = pa.list_(
 FEATURES: Final = pa.list_(
     pa.struct([("name", pa.string()), ("min_supported_level", pa.int16()), ("max_supported_level", pa.int16())])
 )
+_FEATURE_FIELDS: Final[tuple[str, ...]] = tuple(field.name for field in FEATURES.value_type)
 _BROKER: Final[Columns] = {
     "broker_epoch": number(pa.int64(), "epoch"),
     "incarnation_id": plain(pa.string(), lambda broker: str(broker.incarnation_id)),
@@ -33,7 +34,6 @@ _BROKER: Final[Columns] = {
     "cordoned_log_dirs": uuids("cordoned_directories"),
 }
 """`cordoned_log_dirs` is null until the broker has said."""
-_FEATURE_FIELDS: Final = tuple(field.name for field in FEATURES.value_type)
 _ConfigKey = tuple[Resource, str]
 
 
