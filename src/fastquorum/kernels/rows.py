@@ -117,8 +117,12 @@ class RowReader(Protocol):
     def __len__(self) -> int:
         """Rows since the last `take`."""
 
-    next_offset: int
-    """What the next batch must begin with; -1: anything. It moves on with every batch that is read."""
+    @property
+    def next_offset(self) -> int:
+        """What the next batch must begin with; -1: anything. It moves on with every batch that is read."""
+
+    @next_offset.setter
+    def next_offset(self, offset: int) -> None: ...
 
     def read(
         self,
