@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from bench.compare import fetch
 from bench.compare.cluster import ROOT, ContenderFailed, Process, Started
 from bench.compare.contenders import JAVA
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.committed_image import committed_fold
-from fastquorum.cli.connection import Deadline
-from fastquorum.cli.contacts import Voters
+from fastquorum.client.committed import committed_fold
+from fastquorum.client.connection import Deadline
+from fastquorum.client.contacts import Voters
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.controller.image import Image
 from fastquorum.errors import NotReady
 from fastquorum.kernels import load
@@ -237,4 +237,4 @@ class Quorum(Started):
 
     def image(self) -> Image:
         """All that is committed, folded."""
-        return committed_fold(self._client, load("native"), READY_S, shows_progress=False).image
+        return committed_fold(self._client, load("native"), READY_S).image

@@ -7,8 +7,8 @@ from typing import Any
 
 from fastquorum import sync
 from fastquorum.broker import View
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Connection, Deadline
+from fastquorum.client.connection import Connection, Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.kernels import load
 from fastquorum.node.settings import from_arguments
 from fastquorum.types import Endpoint

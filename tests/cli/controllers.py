@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fastquorum import sync
-from fastquorum.cli.connection import Connection, Deadline
+from fastquorum.client.connection import Connection, Deadline
 from fastquorum.loopback import free_ports
 from fastquorum.types import LISTENER_NAME, Endpoint, Uuid
 from fastquorum.wire import Message

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Deadline
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.kernels import load
 from fastquorum.types import Endpoint
 from fastquorum.wire import Message

@@ -20,8 +20,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Deadline
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.kernels import load
 from fastquorum.types import Endpoint
 from tests.process.cluster import fixed_ports

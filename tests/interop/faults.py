@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from fastquorum.cli.connection import Connection, Deadline
+from fastquorum.client.connection import Connection, Deadline
 from fastquorum.kernels import BATCH_BYTES_MAX, Compression, load
 from fastquorum.types import Uuid
 from fastquorum.wire import ErrorCode, Message

@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final, TypeVar
 
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Deadline
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
 from fastquorum.types import Endpoint

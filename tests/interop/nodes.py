@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fastquorum.cli.client import Leader, QuorumClient
-from fastquorum.cli.connection import Deadline
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import Leader, QuorumClient
 from fastquorum.kernels import load
 from fastquorum.types import Endpoint
 from fastquorum.wire.quorum_admin import DescribeQuorumResponse

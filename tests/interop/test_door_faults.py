@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.cli.connection import Connection, Deadline, NoAnswer
+from fastquorum.client.connection import Connection, Deadline, NoAnswer
 from fastquorum.types import Endpoint
 from fastquorum.wire import API, ApiKey, ErrorCode, Message, encode_request, request_header
 from fastquorum.wire.handshake import ApiVersionsRequest

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.cli.connection import Deadline
+from fastquorum.client.connection import Deadline
 from fastquorum.node.door import SERVED
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import TOPIC_NAME

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Deadline
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.kernels import load
 from fastquorum.types import ZERO_UUID, Uuid
 from fastquorum.wire.quorum_admin import DescribeQuorumResponse

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from fastquorum.cli.committed_image import committed_fold
+from fastquorum.client.committed import committed_fold
 from fastquorum.controller.image.partition import Partition
 from fastquorum.kernels import load
 from fastquorum.types import Uuid
@@ -54,9 +54,7 @@ class Seen(NamedTuple):
     topic_id: Uuid
 
     def now(self) -> Partition:
-        found = committed_fold(self.side.client, load("pure"), WAIT_S, shows_progress=False).image.topics.partition(
-            self.topic_id, 0
-        )
+        found = committed_fold(self.side.client, load("pure"), WAIT_S).image.topics.partition(self.topic_id, 0)
         assert found is not None
         return found
 
@@ -170,7 +168,7 @@ def test_a_heartbeat_that_tells_of_a_failed_directory_beside_its_wish(
         answer = beat(
             side, number, epoch, offline_log_dirs=[failed], cordoned_log_dirs=[good] if is_cordoning else None, **wish
         )
-        broker = committed_fold(side.client, load("pure"), WAIT_S, shows_progress=False).image.brokers[number]
+        broker = committed_fold(side.client, load("pure"), WAIT_S).image.brokers[number]
         states = broker.fenced, broker.in_controlled_shutdown, broker.directories, broker.cordoned_directories
         return [answer, states, *(each.now() for each in (alone, shared, elsewhere))]
 

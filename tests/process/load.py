@@ -4,7 +4,7 @@ import itertools
 import threading
 import time
 
-from fastquorum.cli.connection import Connection, Deadline, NoAnswer, NotSent
+from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
 from fastquorum.errors import PeerProtocolError
 from fastquorum.kernels import Kernels, load
 from fastquorum.types import Endpoint

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fastquorum import log
-from fastquorum.cli.connection import Connection, Deadline, NotSent
+from fastquorum.client.connection import Connection, Deadline, NotSent
 from fastquorum.kernels import load
 from fastquorum.types import Endpoint
 from tests.conftest import ROOT

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.cli.connection import Connection, Deadline, NoAnswer
+from fastquorum.client.connection import Connection, Deadline, NoAnswer
 from tests.process.campaign import campaign
 from tests.process.cluster import cluster
 from tests.process.history import History

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Connection, Deadline, NoAnswer, NotSent
+from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import load
 from fastquorum.storage.identity import read_identity

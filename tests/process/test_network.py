@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.cli.connection import Connection, Deadline, NoAnswer
+from fastquorum.client.connection import Connection, Deadline, NoAnswer
 from fastquorum.wire import ErrorCode
 from tests.process.cluster import Cluster, cluster
 from tests.process.history import History

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from fastquorum.cli.connection import Connection, Deadline
+from fastquorum.client.connection import Connection, Deadline
 from fastquorum.errors import CorruptionError
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode

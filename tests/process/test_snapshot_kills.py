@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import fastquorum as fq
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Deadline
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import load
 from fastquorum.loopback import free_ports

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.cli.connection import Connection, Deadline, NoAnswer
+from fastquorum.client.connection import Connection, Deadline, NoAnswer
 from fastquorum.types import Uuid
 from fastquorum.wire import ErrorCode, Message, encode_request, request_header
 from fastquorum.wire.fetch import FetchRequest

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain, load_kernels, parse_bootstrap
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Deadline, NotSent
 from fastquorum.cli.output import print_json, tell
+from fastquorum.client.connection import Deadline, NotSent
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import FastQuorumError, NotReady, Overloaded, RecordTooLarge, UsageError
 from fastquorum.kernels import BATCH_BYTES_MAX
 from fastquorum.types import Offset

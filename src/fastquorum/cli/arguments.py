@@ -3,9 +3,10 @@
 import argparse
 from typing import Final, Literal
 
+from fastquorum.client.endpoints import parse_endpoints
 from fastquorum.errors import UsageError
 from fastquorum.kernels import Kernels, load
-from fastquorum.types import LISTENER_NAME, Endpoint, NodeId, is_whole
+from fastquorum.types import Endpoint, NodeId, is_whole
 
 DEFAULT_TIMEOUT_S: Final = 30.0
 _TEXT_BYTES_MAX: Final = 2**15 - 1
@@ -55,22 +56,8 @@ def load_kernels(name: Literal["native", "pure"]) -> Kernels:
 
 
 def parse_bootstrap(text: str) -> tuple[Endpoint, ...]:
-    """`HOST:PORT,...`; an IPv6 host stands in brackets. UsageError naming the part."""
-    return tuple(parse_endpoint("--bootstrap", part) for part in text.split(","))
-
-
-def parse_endpoint(option: str, text: str, *, port_min: int = 1) -> Endpoint:
-    """`HOST:PORT`; an IPv6 host stands in brackets. UsageError naming the option."""
-    host, colon, port = text.strip().rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and is_whole(port) and port_min <= int(port) < 65536):
-        raise UsageError(f"{option}: {text.strip()!r} is not HOST:PORT")
-    return Endpoint(LISTENER_NAME, host, int(port))
-
-
-def endpoint_text(endpoint: Endpoint) -> str:
-    """As `parse_endpoint` reads it."""
-    return f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
+    """Of option --bootstrap. UsageError naming the part."""
+    return parse_endpoints("--bootstrap", text)
 
 
 def positive_seconds(text: str) -> float:

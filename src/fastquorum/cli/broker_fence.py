@@ -13,11 +13,11 @@ from fastquorum.cli.arguments import (
     parse_bootstrap,
 )
 from fastquorum.cli.broker_describe import registered
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.committed_image import committed_fold
-from fastquorum.cli.connection import Deadline
+from fastquorum.cli.committed_image import watched_fold
 from fastquorum.cli.controller_requests import ControllerClient
 from fastquorum.cli.output import print_json, tell
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     kernels = load_kernels(arguments.kernels)
     with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
-        fold = committed_fold(client, kernels, arguments.timeout)
+        fold = watched_fold(client, kernels, arguments.timeout)
         broker = registered(fold.image, arguments.id)
         is_fenced, was_fenced = broker.fenced, broker.fenced
         if not was_fenced:

@@ -12,10 +12,10 @@ from fastquorum.cli.arguments import (
     node_number,
     parse_bootstrap,
 )
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Deadline
 from fastquorum.cli.controller_requests import ControllerClient
 from fastquorum.cli.output import print_json, tell
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.wire.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 _VERSION: Final = 0

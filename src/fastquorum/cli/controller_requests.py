@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, TypeVar
 
-from fastquorum.cli.arguments import endpoint_text
-from fastquorum.cli.client import LOOK_AGAIN_S, QuorumClient
-from fastquorum.cli.connection import Deadline, NoAnswer, NotSent
 from fastquorum.cli.output import tell, working
+from fastquorum.client.connection import Deadline, NoAnswer, NotSent
+from fastquorum.client.endpoints import endpoint_text
+from fastquorum.client.quorum import LOOK_AGAIN_S, QuorumClient
 from fastquorum.errors import NotReady, PeerProtocolError, RetriableError, UsageError
 from fastquorum.types import Endpoint
 from fastquorum.wire import API, ApiKey, ErrorCode, Message

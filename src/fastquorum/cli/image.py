@@ -11,8 +11,7 @@ from fastquorum.cli.arguments import (
     natural,
     parse_bootstrap,
 )
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.committed_image import committed_fold
+from fastquorum.cli.committed_image import watched_fold
 from fastquorum.cli.image_tables import (
     BROKER_HEADER,
     PARTITION_HEADER,
@@ -23,6 +22,7 @@ from fastquorum.cli.image_tables import (
     topic_row,
 )
 from fastquorum.cli.output import print_json, print_table, tell, working
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.view import features_view, image_view, resource_name, topic_view
@@ -78,7 +78,7 @@ def _read(arguments: argparse.Namespace, kernels: Kernels) -> Fold:
         with working(f"reading {arguments.path}"):
             return fold_log(open_offline(arguments.path, kernels), kernels, arguments.at)
     with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
-        return committed_fold(client, kernels, arguments.timeout, arguments.at)
+        return watched_fold(client, kernels, arguments.timeout, arguments.at)
 
 
 def _show(fold: Fold) -> None:

@@ -18,9 +18,9 @@ from fastquorum.cli.arguments import (
     parse_bootstrap,
     positive_seconds,
 )
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Deadline
 from fastquorum.cli.output import print_json, tell
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import NotReady, UsageError
 from fastquorum.types import ZERO_UUID, NodeId
 from fastquorum.wire.quorum_admin import DescribeQuorumResponse

@@ -14,11 +14,11 @@ from fastquorum.cli.arguments import (
     parse_bootstrap,
     positive,
 )
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Deadline
 from fastquorum.cli.json_text import jackson_text
 from fastquorum.cli.output import print_json, tell
 from fastquorum.cli.stored import describe_record
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.kernels import Record
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import TOPIC_NAME, Epoch

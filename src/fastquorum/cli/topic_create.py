@@ -14,10 +14,10 @@ from fastquorum.cli.arguments import (
     positive,
     sendable,
 )
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Deadline
 from fastquorum.cli.controller_requests import ControllerClient, only
 from fastquorum.cli.output import print_json, tell
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import UsageError
 from fastquorum.types import NodeId, is_whole
 from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse

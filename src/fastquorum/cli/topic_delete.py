@@ -12,10 +12,10 @@ from fastquorum.cli.arguments import (
     parse_bootstrap,
     sendable,
 )
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Deadline
 from fastquorum.cli.controller_requests import ControllerClient, only
 from fastquorum.cli.output import print_json, tell
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.wire.topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 _VERSION: Final = 6

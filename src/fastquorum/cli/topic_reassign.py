@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from fastquorum.cli.arguments import add_bootstrap, add_format, add_kernels, explain, load_kernels, parse_bootstrap
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.committed_image import committed_fold
-from fastquorum.cli.connection import Deadline
+from fastquorum.cli.committed_image import watched_fold
 from fastquorum.cli.controller_requests import ControllerClient
 from fastquorum.cli.image_tables import nodes_text
 from fastquorum.cli.output import print_json, print_table, tell
 from fastquorum.cli.reassignment_plan import Planned, read_plan
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.partition import Partition
 from fastquorum.errors import PeerProtocolError, UsageError
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = read_plan(arguments.plan) if arguments.plan is not None else None
     kernels = load_kernels(arguments.kernels)
     with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
-        image = committed_fold(client, kernels, arguments.timeout).image
+        image = watched_fold(client, kernels, arguments.timeout).image
         if arguments.status:
             return _show_status(image, plan, arguments.format)
         assert plan is not None

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
-from fastquorum.cli.arguments import endpoint_text
+from fastquorum.client.endpoints import endpoint_text
 from fastquorum.errors import UsageError
 from fastquorum.node.io.listening import stop_listening
 from fastquorum.types import Endpoint, Micros

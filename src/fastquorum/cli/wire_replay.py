@@ -7,14 +7,7 @@ from collections import Counter
 from enum import Enum
 from typing import Any, NamedTuple
 
-from fastquorum.cli.arguments import (
-    DEFAULT_TIMEOUT_S,
-    add_format,
-    explain,
-    parse_endpoint,
-    positive_seconds,
-)
-from fastquorum.cli.connection import Connection, Deadline, NoAnswer, NotSent
+from fastquorum.cli.arguments import DEFAULT_TIMEOUT_S, add_format, explain, positive_seconds
 from fastquorum.cli.file_limit import raise_file_limit
 from fastquorum.cli.output import print_json, progress, tell
 from fastquorum.cli.wire_batches import inside_batches
@@ -24,6 +17,8 @@ from fastquorum.cli.wire_exchanges import is_answered
 from fastquorum.cli.wire_lines import Line, api_key
 from fastquorum.cli.wire_recorded import Recorded, count_lines, line_texts, recorded
 from fastquorum.cli.wire_recording import api_name
+from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
+from fastquorum.client.endpoints import parse_endpoint
 from fastquorum.errors import FrameError, UsageError, WireError
 from fastquorum.types import Endpoint
 

@@ -10,12 +10,13 @@ import time
 from pathlib import Path
 from typing import IO, Any, Final
 
-from fastquorum.cli.arguments import endpoint_text, explain, parse_endpoint, positive
+from fastquorum.cli.arguments import explain, positive
 from fastquorum.cli.file_limit import raise_file_limit
 from fastquorum.cli.output import tell
 from fastquorum.cli.wire_exchanges import Exchange, Exchanges
 from fastquorum.cli.wire_proxy import Proxy, Route, now_us
 from fastquorum.cli.wire_recording import Origin, exchange_line, table_header, table_row
+from fastquorum.client.endpoints import endpoint_text, parse_endpoint
 from fastquorum.errors import UsageError
 
 FRAME_BYTES_MAX: Final = 32 * 1024 * 1024

@@ -3,8 +3,8 @@
 import time
 from typing import Final, NamedTuple
 
-from fastquorum.cli.client import OutcomeUnknown, QuorumClient
-from fastquorum.cli.connection import Deadline, NotSent
+from fastquorum.client.connection import Deadline, NotSent
+from fastquorum.client.quorum import OutcomeUnknown, QuorumClient
 from fastquorum.errors import FatalError, NotReady, Overloaded
 from fastquorum.types import Offset
 

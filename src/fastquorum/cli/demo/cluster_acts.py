@@ -5,12 +5,12 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from fastquorum.broker.states import Cause, State
-from fastquorum.cli.connection import Deadline
 from fastquorum.cli.demo.cluster_client import ClusterClient
 from fastquorum.cli.demo.cluster_ledger import Change, Fenced, Left, Registered
 from fastquorum.cli.demo.members import Member
 from fastquorum.cli.demo.nodes import START_S, Nodes
 from fastquorum.cli.demo.screen import Screen
+from fastquorum.client.connection import Deadline
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.partition import Partition
 from fastquorum.errors import FatalError

@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from fastquorum.cli.client import LOOK_AGAIN_S, QuorumClient
-from fastquorum.cli.committed_image import committed_fold
-from fastquorum.cli.connection import Deadline
 from fastquorum.cli.controller_requests import ControllerClient, only
 from fastquorum.cli.demo.cluster_ledger import Created
+from fastquorum.client.committed import committed_fold
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import LOOK_AGAIN_S, QuorumClient
 from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.image import Image
 from fastquorum.errors import NotReady
@@ -53,7 +53,7 @@ class ClusterClient:
 
     def committed(self) -> Fold:
         """Everything that is committed. NotReady."""
-        return committed_fold(self._client, self._kernels, ANSWER_S, shows_progress=False)
+        return committed_fold(self._client, self._kernels, ANSWER_S)
 
     def wait_committed(self, is_it: Callable[[Image], bool], what: str) -> Fold:
         """Everything that is committed, once it is so. NotReady: `what` says what is not."""

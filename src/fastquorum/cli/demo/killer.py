@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from fastquorum.cli.client import QuorumClient
-from fastquorum.cli.connection import Deadline
 from fastquorum.cli.demo.nodes import START_S, Nodes
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import FastQuorumError, NotReady
 from fastquorum.types import NodeId
 

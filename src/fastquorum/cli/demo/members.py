@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from fastquorum.broker.states import State
-from fastquorum.cli.arguments import endpoint_text
-from fastquorum.cli.connection import Deadline
 from fastquorum.cli.demo.nodes import STOP_S, Nodes
 from fastquorum.cli.demo.processes import Program, ProgramEnded
+from fastquorum.client.connection import Deadline
+from fastquorum.client.endpoints import endpoint_text
 from fastquorum.errors import FatalError
 from fastquorum.kernels import Kernels
 from fastquorum.types import NodeId

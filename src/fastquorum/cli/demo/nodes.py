@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from fastquorum.cli.client import LOOK_AGAIN_S, QuorumClient
-from fastquorum.cli.connection import Deadline
 from fastquorum.cli.demo.processes import Program, ProgramEnded
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import LOOK_AGAIN_S, QuorumClient
 from fastquorum.errors import FatalError, NotReady
 from fastquorum.kernels import Kernels
 from fastquorum.loopback import HOST, free_ports

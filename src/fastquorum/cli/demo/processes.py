@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from fastquorum.cli.connection import Deadline
+from fastquorum.client.connection import Deadline
 from fastquorum.errors import RetriableError
 
 _READ_BYTES: Final = 1 << 16

@@ -5,7 +5,8 @@ import signal
 import sys
 from types import FrameType
 
-from fastquorum.cli.arguments import add_format, explain, parse_bootstrap, parse_endpoint, positive, positive_seconds
+from fastquorum.cli.arguments import add_format, explain, parse_bootstrap, positive, positive_seconds
+from fastquorum.client.endpoints import parse_endpoint
 from fastquorum.types import Endpoint
 
 

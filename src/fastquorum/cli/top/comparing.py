@@ -3,9 +3,9 @@
 import math
 from typing import Any, Final, NamedTuple
 
-from fastquorum.cli.arguments import endpoint_text
-from fastquorum.cli.contacts import Voters
 from fastquorum.cli.top.looking import Look, Page
+from fastquorum.client.contacts import Voters
+from fastquorum.client.endpoints import endpoint_text
 from fastquorum.observe.exposition import Samples
 from fastquorum.observe.kafka import STATES
 from fastquorum.observe.stages import COMMIT, SYNC

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, Self
 
-from fastquorum.cli.arguments import endpoint_text
-from fastquorum.cli.client import CONTROLLERS, DESCRIBE_CLUSTER_VERSION, DESCRIBE_QUORUM_VERSION
-from fastquorum.cli.connection import Connection, Deadline, NoAnswer, NotSent
-from fastquorum.cli.contacts import Voters
+from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
+from fastquorum.client.contacts import Voters
+from fastquorum.client.endpoints import endpoint_text
+from fastquorum.client.quorum import CONTROLLERS, DESCRIBE_CLUSTER_VERSION, DESCRIBE_QUORUM_VERSION
 from fastquorum.errors import PeerProtocolError
 from fastquorum.observe.exposition import Samples, parse
 from fastquorum.types import LISTENER_NAME, NO_NODE, TOPIC_NAME, Endpoint, NodeId

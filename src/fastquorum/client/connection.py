@@ -15,7 +15,7 @@ from fastquorum.errors import FrameError, PeerProtocolError, RetriableError
 from fastquorum.types import Endpoint
 from fastquorum.wire import Message, decode_response, encode_request, request_header
 
-CLIENT_ID: Final = "fastquorum-cli"
+CLIENT_ID: Final = "fastquorum"
 ANSWER_BYTES_MAX: Final = 100 * 1024 * 1024
 _RECEIVE_BYTES: Final = 1 << 16
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
-from fastquorum.cli.connection import Connection, Deadline, NoAnswer, NotSent
-from fastquorum.cli.contacts import count_contacts
+from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
+from fastquorum.client.contacts import count_contacts
 from fastquorum.errors import (
     CorruptionError,
     NotReady,
