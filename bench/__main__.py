@@ -1,6 +1,6 @@
 """`python -m bench [kernels] [commit]`: measure, print a table or JSON. `... compare`: against peers;
-`... controllers`: against Kafka's controllers; `... budget`: what a commit costs; `... figures`: goals that no
-microbenchmark shows."""
+`... controllers`: against Kafka's controllers; `... spark`: the data pipeline; `... budget`: what a commit costs;
+`... figures`: goals that no microbenchmark shows."""
 
 import argparse
 import json
@@ -93,12 +93,19 @@ def _controllers(arguments: list[str]) -> int:
     return controllers(arguments)
 
 
+def _spark(arguments: list[str]) -> int:
+    from bench.spark.command import main as spark
+
+    return spark(arguments)
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "budget": _budget,
     "compare": _compare,
     "controllers": _controllers,
     "figures": _figures,
     "instructions": _instructions,
+    "spark": _spark,
 }
 """Words that are no suites: commands with options of their own."""
 RUN = {"kernels": _kernels, "commit": _commit}

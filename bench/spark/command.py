@@ -1,0 +1,33 @@
+"""`python -m bench spark`: which figures of the data pipeline are measured, and where the results go."""
+
+import argparse
+from typing import Final
+
+from bench import floors
+from bench.figures.figure import Figure, Setting
+from bench.figures.running import add_options, asked_for, run_figures
+from bench.spark import growing, reading
+
+FIGURES: Final = (
+    Figure("read", "table records of a large log by Spark, over the same read without it", reading.measure),
+    Figure("cores", "the same with two cores over one", growing.cores),
+    Figure("logs", "many small logs: time for each", growing.many),
+    Figure("memory", "of Spark's processes, while one core reads one large log", growing.memory),
+)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench spark",
+        description="The data pipeline on Spark, each figure beside its yardstick: "
+        + ", ".join(each.name for each in FIGURES)
+        + ". Needs pip install '.[spark,bench]'; no Java.",
+        epilog="example: python -m bench spark --only read --directory /data --save spark.json",
+    )
+    add_options(parser)
+    options = parser.parse_args(arguments)
+    wanted = asked_for(FIGURES, options)
+    if wanted is None:
+        return 0
+    setting = Setting(options.directory, options.quick, floors.has_compiler())
+    return run_figures(wanted, setting, save=options.save, is_json=options.format == "json")
