@@ -8,7 +8,7 @@ KIP-630 (FetchSnapshot).
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import BinaryIO, Final, NamedTuple, TypeVar
 
 from fastquorum.client.connection import Deadline, NoAnswer, NotSent
@@ -28,6 +28,7 @@ _BY_ID_VERSION: Final = 13
 """The first by topic id, which is how Kafka's controllers know their log."""
 _BY_NAME_VERSION: Final = 12
 _FETCH_SNAPSHOT_VERSION: Final = 0
+_OFFSET_BYTES: Final = 8
 _ELSEWHERE: Final = frozenset(
     (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -89,6 +90,17 @@ class CommittedLog:
         """None: a metadata log, as far as is known."""
         self._deadline = Deadline(timeout_s)
 
+    def close(self) -> None:
+        """The client's connections; it may be used again."""
+        self._client.close()
+        self._source = None
+
+    def __enter__(self) -> "CommittedLog":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def extent(self, at_least: Offset = 0) -> Extent:
         """What there is now, asked anew.
 
@@ -127,29 +139,13 @@ class CommittedLog:
             raise PeerProtocolError(f"Fetch at offset 0: {error_name(answer.error_code)}")
         return answer
 
-    def batches(self, start: Offset, end: Offset) -> Iterator[bytes]:
-        """Every batch from the one that holds `start` to the one that holds `end - 1`, some at a time, whole and with
-        good checksums. `end` must be committed.
-
-        Raises:
-            OffsetOutOfRange: the log no longer holds `start`.
-            NotReady, CorruptionError, PeerProtocolError: as `fetch`.
-        """
-        while start < end:
-            found = self.fetch(start, end)
-            if isinstance(found, OffsetAndEpoch):
-                begins = self.extent().start_offset
-                raise OffsetOutOfRange(
-                    f"the quorum's log no longer holds offset {start}: it begins at {begins}",
-                    offset=start,
-                    start_offset=begins,
-                    end_offset=end,
-                )
-            yield found
-            start = self._end_of(found)
-
-    def _end_of(self, data: bytes) -> Offset:
+    def end_of(self, data: bytes) -> Offset:
+        """Behind the last of some batches."""
         return self._kernels.scan(data, verify_crc=False).next_offset
+
+    def position_of(self, data: bytes, offset: Offset) -> int:
+        """Where in some batches the first one is that begins at `offset` or behind it."""
+        return first_from(self._kernels, memoryview(data), offset)
 
     def fetch(self, offset: Offset, end: Offset, last_epoch: Epoch | None = None) -> bytes | OffsetAndEpoch:
         """Some batches, at least the one that holds `offset`, and none that begins at `end` or behind it; or the
@@ -204,10 +200,9 @@ class CommittedLog:
             raise CorruptionError(*scan.fault)
         good = memoryview(data)[: scan.valid_bytes]
         start = self._kernels.slice_batches(good, offset, 1)[0]
-        behind = self._kernels.slice_batches(good, end, 1)[0]
-        if behind < len(good) and int.from_bytes(good[behind : behind + 8], "big") < end:
-            behind += bytes_needed(good[behind:])
-        behind = min(behind, self._kernels.slice_batches(good, answer.high_watermark, 1)[0])
+        behind = min(
+            first_from(self._kernels, good, end), self._kernels.slice_batches(good, answer.high_watermark, 1)[0]
+        )
         if behind <= start:
             raise _Moved(f"offset {offset} is committed, but was not served")
         return data[start:behind]
@@ -303,6 +298,14 @@ class CommittedLog:
         if response.error_code or len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
             raise PeerProtocolError(f"FetchSnapshot: {error_name(response.error_code)}")
         return response.topics[0].partitions[0]
+
+
+def first_from(kernels: Kernels, batches: memoryview, offset: Offset) -> int:
+    """Where the first batch is that begins at `offset` or behind it; their length if none does."""
+    at = kernels.slice_batches(batches, offset, 1)[0]
+    if at < len(batches) and int.from_bytes(batches[at : at + _OFFSET_BYTES], "big") < offset:
+        at += bytes_needed(batches[at:])
+    return at
 
 
 def _snapshot(answer: Partition) -> OffsetAndEpoch | None:
