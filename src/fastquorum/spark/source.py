@@ -34,7 +34,7 @@ class FastQuorumSource(DataSource):
         return Reader(self._scan().pruned(schema.names))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Of those columns, up to what is committed. UsageError: this cannot be streamed."""
+        """Of those columns, up to what is committed."""
         from fastquorum.spark.streaming import StreamReader
 
         return StreamReader(self._scan().pruned(schema.names))

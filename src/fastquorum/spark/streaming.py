@@ -7,7 +7,7 @@ Spark's API: `pyspark.sql.datasource`, `pyspark.sql.streaming.datasource`.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -25,13 +25,15 @@ from fastquorum.spark.scan import Scan
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_PYTHONS: Final = ".python.PythonMicroBatchStream"
+"""What Spark calls a source like this one. A query's other sources have offsets of their own kind."""
+
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming read. Travels to executors without its connections."""
 
     def __init__(self, scan: Scan) -> None:
-        """UsageError if this cannot be streamed. Nothing is connected or opened yet."""
-        check_stream(scan)
+        """Nothing is checked, connected or opened yet: of an error here PySpark would tell something else."""
         self._scan = scan
         self._open: Followed | None = None
         self._target: Offsets | None = None
@@ -44,7 +46,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _followed(self) -> Followed:
+        """UsageError if this cannot be streamed."""
         if self._open is None:
+            check_stream(self._scan)
             kind = FollowedQuorum if self._scan.options.bootstrap else FollowedDirectories
             self._open = kind(self._scan)
         return self._open
@@ -113,14 +117,15 @@ def lag(progress: Any) -> Offsets | None:
     shown = cast("dict[str, Any]", told if isinstance(told, dict) else json.loads(told.json))
     found: Offsets = {}
     for source in shown["sources"]:
-        if "FastQuorum" not in source["description"] and "fastquorum" not in source["description"]:
+        if _PYTHONS not in source["description"]:
             continue
         latest, end = _offsets(source["latestOffset"]), _offsets(source["endOffset"])
-        if latest is None:
+        if latest is None or end is None:
             return None
-        found |= {name: at - (end or {}).get(name, 0) for name, at in latest.items()}
+        found |= {name: at - end.get(name, 0) for name, at in latest.items()}
     return found
 
 
 def _offsets(value: Any) -> Offsets | None:
+    """As PySpark has them: JSON, or what it says."""
     return cast("Offsets | None", json.loads(value) if isinstance(value, str) else value)
