@@ -32,7 +32,7 @@ BY_BATCH: Final = frozenset({"batches"})
 """Likewise; a batch is of the range in which it begins."""
 _OF_DIRECTORIES: Final = frozenset({"files", "checkpoints", "quorum_state"})
 _NO_SEGMENT: Final = -1
-_SAMPLE_OFFSETS: Final = 20_000
+SAMPLE_OFFSETS: Final = 20_000
 """So many are fetched by one task, without a look at how large they are."""
 _DRAFT: Final = "draft"
 
@@ -74,9 +74,23 @@ def quorum_ranges(table: Table, options: Options) -> list[QuorumRange]:
         start, end = _bounds(options, extent)
         if table.name not in BY_RECORD | BY_BATCH or options.topic is not None:
             # A topic's name is told by records that may be anywhere.
-            whole_end = extent.end_offset if options.as_of_offset is None else options.as_of_offset
-            return [QuorumRange(extent.cluster_id, extent.kind, extent.start_offset, whole_end, True, True)]
+            return [_whole(options, extent)]
         return split(log, options, extent.cluster_id, extent.kind, start, end, starts_within=True)
+
+
+def _whole(options: Options, extent: Extent) -> QuorumRange:
+    end = extent.end_offset if options.as_of_offset is None else options.as_of_offset
+    first = min((each for each in (options.as_of_offset, options.diff_from) if each is not None), default=end)
+    if extent.snapshot is not None and first < extent.snapshot.offset:
+        begins = extent.snapshot.offset
+        raise OffsetOutOfRange(
+            f"{options.bootstrap}: what precedes offset {begins} is in a snapshot as a whole, and nothing is known of "
+            f"offset {first}",
+            offset=first,
+            start_offset=begins,
+            end_offset=extent.end_offset,
+        )
+    return QuorumRange(extent.cluster_id, extent.kind, extent.start_offset, end, True, True)
 
 
 def check_table(table: Table, options: Options, kind: LogKind) -> None:
@@ -129,11 +143,11 @@ def split(
 ) -> list[QuorumRange]:
     """[start, end), shared out by the size of the batches at its start."""
     step = end - start
-    if step > _SAMPLE_OFFSETS:
+    if step > SAMPLE_OFFSETS:
         data = log.fetch(start, end)
         if isinstance(data, bytes):
             bytes_each = len(data) / max(log.end_of(data) - start, 1)
-            step = max(int(options.split_bytes / max(bytes_each, 1e-3)), _SAMPLE_OFFSETS)
+            step = max(int(options.split_bytes / max(bytes_each, 1e-3)), SAMPLE_OFFSETS)
     return [
         QuorumRange(cluster_id, kind, at, min(at + step, end), at == start and starts_within, False)
         for at in range(start, end, max(step, 1))
