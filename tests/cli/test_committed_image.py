@@ -38,7 +38,7 @@ def test_it_is_what_the_directory_says(fastquorum: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kernels", ["native", "pure"])
 def test_a_log_of_many_answers(fastquorum: Run, tmp_path: Path, kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastquorum.client.committed.FETCH_BYTES", 200)
+    monkeypatch.setattr("fastquorum.client.committed_log.FETCH_BYTES", 200)
     with controller(tmp_path) as cluster:
         cluster.join(*range(11, 19))
         ran = fastquorum("image", *cluster.at, "--kernels", kernels)

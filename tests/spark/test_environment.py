@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -9,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.errors import SparkEnvironmentError
+from fastquorum.errors import SparkEnvironmentError, UsageError
 from fastquorum.spark import environment, python_packages
 from fastquorum.spark.python_packages import DRIVER, NEEDED, WORKERS, package_flaws, python_flaws
+from fastquorum.spark.running import in_our_words
 
 from .programs import java_home, program
 
@@ -85,6 +87,38 @@ def test_workers_with_another_python_are_found_out_before_spark_starts(tmp_path:
 def test_a_python_that_is_not_there_is_named() -> None:
     (flaw,) = python_flaws({**os.environ, WORKERS: "/nowhere/python", DRIVER: sys.executable}, (WORKERS,))
     assert "PYSPARK_PYTHON=/nowhere/python cannot be run" in flaw.text
+
+
+def test_a_real_python_of_another_version_is_found_out() -> None:
+    others = (f"python3.{minor}" for minor in range(9, 16) if minor != sys.version_info.minor)
+    python = next((found for each in others if (found := shutil.which(each)) and _runs(found)), None)
+    if python is None:
+        pytest.skip("there is no other Python on PATH")
+    (flaw,) = python_flaws({**os.environ, WORKERS: python, DRIVER: sys.executable}, (WORKERS, DRIVER))
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert f"PYSPARK_PYTHON={python} is Python 3." in flaw.text
+    assert flaw.text.endswith(f"and this process runs {here}: they must agree")
+
+
+def _runs(python: str) -> bool:
+    """A version manager has names of Pythons that it does not run."""
+    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+
+
+def test_workers_elsewhere_with_another_python_are_told_apart_from_other_faults() -> None:
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.worker_util import check_python_version
+
+    with pytest.raises(PySparkRuntimeError) as raised:
+        check_python_version("3.7")
+    error = in_our_words(f"[PYTHON_DATA_SOURCE_ERROR] Failed to create Python data source: {raised.value}")
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert isinstance(error, SparkEnvironmentError)
+    assert error.detail == f"Spark's workers run Python {here}, and its driver Python 3.7: they must agree"
+    assert error.hint.startswith("set PYSPARK_PYTHON to a Python 3.7 with fastquorum")
+    other = in_our_words("first line\nTraceback\n  fastquorum.errors.UsageError: there is no log at x\nSQLSTATE: 1")
+    assert (type(other), str(other)) == (UsageError, "there is no log at x")
+    assert str(in_our_words("Job aborted\nat ...")) == "Spark gave up: Job aborted; see --debug"
 
 
 def test_another_name_of_the_same_python_does(tmp_path: Path) -> None:

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from fastquorum.spark.environment import Environment, prepare
     from fastquorum.spark.opening import register, session
+    from fastquorum.spark.streaming import lag
 
 _MODULES: Final = {
     "Environment": "environment",
     "prepare": "environment",
     "register": "opening",
     "session": "opening",
+    "lag": "streaming",
 }
 
-__all__ = ["session", "register", "prepare", "Environment"]
+__all__ = ["session", "register", "prepare", "lag", "Environment"]
 
 
 def __getattr__(name: str) -> Any:

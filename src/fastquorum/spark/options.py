@@ -3,10 +3,12 @@
 An unknown option or value is refused with the known ones, since Spark itself takes any.
 """
 
+import enum
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
+from fastquorum.client.endpoints import parse_endpoints
 from fastquorum.errors import UsageError
 from fastquorum.kernels.rows import RowFilter
 from fastquorum.spark.reading import Mode, mode_of
@@ -18,6 +20,25 @@ _TYPES: Final = {name: number for number, name in ROW_TYPE_NAMES.items()}
 _YES: Final = {"true": True, "false": False}
 TABLE: Final = "records"
 """Where no table is named."""
+TIMEOUT_S: Final = 60.0
+"""Several elections, and a node that is slow to come back."""
+_SECONDS_MAX: Final = 1e6
+
+
+class Committed(enum.StrEnum):
+    """What proves that records in directories are committed."""
+
+    MAJORITY = "majority"
+    """They are the same on a majority of the cluster's directories that are given, which are its voters'."""
+    SINGLE = "single"
+    """A snapshot of the directory covers them: there are none but of what is committed."""
+
+
+class Starting(enum.StrEnum):
+    """Where a stream begins, if not at a number."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
 
 
 class Options(NamedTuple):
@@ -43,6 +64,16 @@ class Options(NamedTuple):
     mode: Mode
     split_bytes: int
     pushdown: bool
+    bootstrap: str
+    """Nodes of a running quorum, in place of a path; empty: none."""
+    timeout_s: float
+    """How long a quorum is tried to be reached without an answer."""
+    committed: Committed | None
+    starting_offset: int | Starting
+    """Of a stream that has no checkpoint yet."""
+    offsets_max: int | None
+    """Of a stream's micro-batch."""
+    fail_on_data_loss: bool
 
     @property
     def row_filter(self) -> RowFilter:
@@ -74,9 +105,24 @@ def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
     values = {field: read(said, name) for name, (field, read) in _READERS.items()}
     if values["table"] not in tables:
         raise UsageError(f"there is no table {values['table']!r}", f"the tables are {', '.join(sorted(tables))}")
-    if not values["path"]:
-        raise UsageError("no path is given", 'spark.read.format("fastquorum").load("/var/lib/fastquorum/n1")')
+    if not values["path"] and not values["bootstrap"]:
+        hint = 'spark.read.format("fastquorum").load("/var/lib/fastquorum/n1"), or .option("bootstrap", "h1:9093")'
+        raise UsageError("no path is given", hint)
+    if values["path"] and values["bootstrap"]:
+        raise UsageError("both a path and bootstrap are given", "name either directories or a running quorum")
     return Options(**values)
+
+
+def refuse_streams_options(options: Options) -> None:
+    """UsageError if something is asked for that only a stream has."""
+    given = {
+        "startingOffset": options.starting_offset != Starting.EARLIEST,
+        "maxOffsetsPerTrigger": options.offsets_max is not None,
+        "committed": options.committed is not None,
+    }
+    for name, is_given in given.items():
+        if is_given:
+            raise UsageError(f"option {name} means nothing to a batch read", "it is for spark.readStream")
 
 
 # --- one reader for each kind of value --------------------------------------------------------------------------------
@@ -137,6 +183,46 @@ def _timestamp(name: str, value: str) -> int:
     return round(zoned.timestamp() * 1000)
 
 
+def _seconds(name: str, value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < _SECONDS_MAX:
+        raise UsageError(f"option {name} is {value!r}", "it is a number of seconds above 0")
+    return seconds
+
+
+def _addresses(name: str, value: str) -> str:
+    parse_endpoints(f"option {name}", value)
+    return value.replace(" ", "")
+
+
+def _committed(name: str, value: str) -> Committed:
+    try:
+        return Committed(value.lower())
+    except ValueError as error:
+        raise UsageError(f"option {name} is {value!r}", f"it is one of {', '.join(Committed)}") from error
+
+
+def _starting(name: str, value: str) -> int | Starting:
+    try:
+        return Starting(value.lower())
+    except ValueError:
+        return _natural(name, value)
+
+
+def _starting_or_earliest(said: Mapping[str, str], name: str) -> int | Starting:
+    return _starting(name, said[name].strip()) if name in said else Starting.EARLIEST
+
+
+def _count(name: str, value: str) -> int:
+    count = _natural(name, value)
+    if count == 0:
+        raise UsageError(f"option {name} is 0", "it is a number of offsets above 0")
+    return count
+
+
 def _flag(name: str, value: str) -> bool:
     if value.lower() not in _YES:
         raise UsageError(f"option {name} is {value!r}", "it is true or false")
@@ -161,4 +247,10 @@ _READERS: Final[Mapping[str, tuple[str, Reader]]] = {
     "mode": ("mode", _or(Mode.FAIL, lambda _, value: mode_of(value))),
     "splitBytes": ("split_bytes", _or(SPLIT_BYTES, _size)),
     "pushdown": ("pushdown", _or(False, _flag)),
+    "bootstrap": ("bootstrap", _or("", _addresses)),
+    "timeout": ("timeout_s", _or(TIMEOUT_S, _seconds)),
+    "committed": ("committed", _or_none(_committed)),
+    "startingOffset": ("starting_offset", _starting_or_earliest),
+    "maxOffsetsPerTrigger": ("offsets_max", _or_none(_count)),
+    "failOnDataLoss": ("fail_on_data_loss", _or(True, _flag)),
 }

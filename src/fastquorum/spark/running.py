@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _OURS: Final = re.compile(r"^\s*fastquorum\.errors\.\w+: (.+)$", re.MULTILINE)
 """The last line of a traceback that Spark brings from the process where it happened."""
+_OTHER_PYTHON: Final = re.compile(r"\[PYTHON_VERSION_MISMATCH\][^:]*: ([\d.]+) than that in driver: ([\d.]+)")
 
 
 @contextlib.contextmanager
@@ -22,7 +23,7 @@ def running(master: str) -> Iterator["SparkSession"]:
     """A session that is stopped in the end.
 
     Raises:
-        SparkEnvironmentError: Spark cannot run here as things are.
+        SparkEnvironmentError: Spark cannot run here, or where its workers are, as things are.
         UsageError: what one of our own errors said, wherever it was raised; or Spark gave up.
     """
     spark = session(master=master)
@@ -31,12 +32,21 @@ def running(master: str) -> Iterator["SparkSession"]:
     try:
         yield spark
     except PySparkException as error:
-        said = _OURS.findall(str(error))
-        if not said:
-            raise UsageError(f"Spark gave up: {str(error).strip().splitlines()[0]}", "see --debug") from error
-        raise UsageError(said[-1]) from error
+        raise in_our_words(str(error)) from error
     finally:
         spark.stop()
+
+
+def in_our_words(text: str) -> UsageError:
+    """What an error of Spark's comes to, by its text, which may hold the traceback of another process."""
+    if said := _OURS.findall(text):
+        return UsageError(said[-1])
+    if other := _OTHER_PYTHON.search(text):
+        return SparkEnvironmentError(
+            f"Spark's workers run Python {other[1]}, and its driver Python {other[2]}: they must agree",
+            f"set PYSPARK_PYTHON to a Python {other[2]} with fastquorum, at the same place on every worker",
+        )
+    return UsageError(f"Spark gave up: {text.strip().splitlines()[0]}", "see --debug")
 
 
 def write_parquet(table: "pa.Table", path: str) -> None:

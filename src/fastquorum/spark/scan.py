@@ -11,7 +11,8 @@ import pyarrow as pa
 from fastquorum.errors import UsageError
 from fastquorum.spark import arrow
 from fastquorum.spark.logs import find_logs
-from fastquorum.spark.options import Options, parse_options
+from fastquorum.spark.options import Options, parse_options, refuse_streams_options
+from fastquorum.spark.quorum import QuorumRange, quorum_ranges, read_range
 from fastquorum.spark.tables import TABLES, Table, Task
 
 
@@ -46,17 +47,23 @@ class Scan(NamedTuple):
                 )
         return self._replace(columns=tuple(columns))
 
-    def tasks(self) -> list[Task]:
-        """What can be read apart from one another. UsageError, DirectoryError."""
+    def tasks(self) -> "list[Task] | list[QuorumRange]":
+        """What can be read apart from one another. UsageError, DirectoryError; of a quorum, NotReady."""
+        refuse_streams_options(self.options)
+        if self.options.bootstrap:
+            return quorum_ranges(self.table, self.options)
         return self.table.tasks(find_logs(self.options.path), self.options)
 
-    def read(self, task: Task) -> Iterator[pa.RecordBatch]:
+    def read(self, task: Task | QuorumRange) -> Iterator[pa.RecordBatch]:
         """What one task comes to."""
+        if isinstance(task, QuorumRange):
+            return read_range(task, self.table, self.options, self.columns)
         return self.table.read(task, self.options, self.columns)
 
 
-def read_table(path: str, table: str = "records", **options: object) -> pa.Table:
-    """A whole table in this process, without Spark or Java. Options as of the data source; errors as there."""
+def read_table(path: str = "", table: str = "records", **options: object) -> pa.Table:
+    """A whole table in this process, without Spark or Java: of directories, or of a quorum by option `bootstrap`.
+    Options as of the data source; errors as there."""
     scan = Scan.of({"path": path, "table": table, **{name: str(value) for name, value in options.items()}})
     batches = [batch for task in scan.tasks() for batch in scan.read(task)]
     return pa.Table.from_batches(batches, scan.schema)

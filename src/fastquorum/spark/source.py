@@ -6,12 +6,13 @@ Spark's API: `pyspark.sql.datasource`. The class is pickled by reference, so thi
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from fastquorum.spark.quorum import QuorumRange
     from fastquorum.spark.scan import Scan
     from fastquorum.spark.tables import Task
 
@@ -32,6 +33,12 @@ class FastQuorumSource(DataSource):
         """Of the columns that `schema` names: a read's own `.schema(...)` may leave some out."""
         return Reader(self._scan().pruned(schema.names))
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Of those columns, up to what is committed."""
+        from fastquorum.spark.streaming import StreamReader
+
+        return StreamReader(self._scan().pruned(schema.names))
+
     def _scan(self) -> "Scan":
         """UsageError, as `Scan.of`. Imported here: every session imports this module to learn that there is such a
         source."""
@@ -43,7 +50,7 @@ class FastQuorumSource(DataSource):
 class Split(InputPartition):
     """What one Spark task reads."""
 
-    def __init__(self, task: "Task") -> None:
+    def __init__(self, task: "Task | QuorumRange") -> None:
         super().__init__(task)
 
 
@@ -57,4 +64,4 @@ class Reader(DataSourceReader):
         return [Split(task) for task in self._scan.tasks()]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        return self._scan.read(cast("Task", partition.value))
+        return self._scan.read(cast("Task | QuorumRange", partition.value))

@@ -92,7 +92,7 @@ def audit_cluster(batches: pa.Table, voters: pa.Table) -> pa.Table:
     """Of all replicas of one cluster; `batches` and `voters` have BATCH_COLUMNS and VOTER_COLUMNS."""
     if batches.num_rows == 0:
         return SCHEMA.empty_table()
-    offsets, replicas = _replicas(batches, _latest_voters(voters))
+    offsets, replicas = _replicas(batches, latest_voters(voters))
     count = _voter_count(voters, replicas)
     committed = _walk(offsets, replicas, count // 2 + 1)
     for each in replicas:
@@ -121,7 +121,7 @@ def as_report(audited: pa.Table) -> dict[str, Any]:
 # --- whose batches are where ------------------------------------------------------------------------------------------
 
 
-def _latest_voters(voters: pa.Table) -> frozenset[int]:
+def latest_voters(voters: pa.Table) -> frozenset[int]:
     """The ids of the set that begins last, in whatever replica knows it."""
     rows = [row for row in voters.to_pylist() if row["voter_id"] is not None]  # else it tells of damage
     if not rows:
@@ -132,7 +132,7 @@ def _latest_voters(voters: pa.Table) -> frozenset[int]:
 
 def _voter_count(voters: pa.Table, replicas: Iterable[_Replica]) -> int:
     """Where nobody says who votes, every replica that is there counts as a voter."""
-    return len(_latest_voters(voters)) or sum(each.is_voter for each in replicas)
+    return len(latest_voters(voters)) or sum(each.is_voter for each in replicas)
 
 
 def _replicas(batches: pa.Table, voters: frozenset[int]) -> tuple[_Ids, list[_Replica]]:

@@ -1,0 +1,231 @@
+"""Directories that a stream follows: each up to what others, or a snapshot of its own, prove to be committed.
+
+The high watermark is on no disk. Committed is what a majority of the voters' directories share, as `audit-replicas` has
+it, and what a directory has beyond that, or otherwise than they, is left alone until it is settled. One directory alone
+proves nothing but by its snapshots, and by being the only voter: what cannot be told is refused, unless an option says
+how it is. Files are read while their nodes write them: never further than to what is committed.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.errors import DirectoryError, UsageError
+from fastquorum.kernels import load
+from fastquorum.spark.following import Offsets
+from fastquorum.spark.logs import FoundLog, find_logs
+from fastquorum.spark.options import Committed, Options, parse_options
+from fastquorum.spark.pipelines.audit_replicas import (
+    BATCH_COLUMNS,
+    VOTER_COLUMNS,
+    Verdict,
+    audit_cluster,
+    latest_voters,
+)
+from fastquorum.spark.places import Places, pieces_between
+from fastquorum.spark.quorum import BY_BATCH, lost
+from fastquorum.spark.scan import Scan
+from fastquorum.spark.splits import Piece, packed
+from fastquorum.spark.stores import store_of
+from fastquorum.spark.tables import TABLES, Task
+from fastquorum.spark.tables.table import bounds_of
+from fastquorum.types import NodeId, Offset
+
+_LOOKS: Final = 3
+"""A file may go while it is looked at, and another stand for it: so many looks fail before it counts."""
+_BATCH_COLUMNS: Final = (*BATCH_COLUMNS, "is_control")
+_HINT: Final = (
+    "name the directories of a majority of its voters; or say, with option committed=majority, that those given are "
+    "all its voters; or read each up to its latest snapshot, with committed=single"
+)
+
+
+class Stretch(NamedTuple):
+    """What one task reads: of each piece the records in [start, end). Travels to executors."""
+
+    pieces: tuple[Piece, ...]
+    start: Offset
+    end: Offset
+
+
+class FollowedDirectories:
+    """All logs that the path means, by directory; new ones are taken in as they appear."""
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        self._kernels = load("native")
+        self._places = Places(self._kernels)
+        self._voters: dict[str, frozenset[NodeId]] = {}
+        """Of each cluster, until a control record may have changed them."""
+        self._told: set[tuple[str, Offset]] = set()
+
+    # --- how far ------------------------------------------------------------------------------------------------------
+
+    def begins(self) -> Offsets:
+        return {log.directory: _begin(log) for log in self._logs()}
+
+    def ends(self, start: Mapping[str, int]) -> Offsets:
+        for look in range(_LOOKS):
+            try:
+                return self._ends(start)
+            except DirectoryError:
+                if look + 1 == _LOOKS:
+                    raise
+        raise AssertionError("the last look returns or raises")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _logs(self) -> list[FoundLog]:
+        return find_logs(self._scan.options.path)
+
+    def _ends(self, start: Mapping[str, int]) -> Offsets:
+        logs = self._logs()
+        found = dict(start) | {log.directory: start.get(log.directory, _begin(log)) for log in logs}
+        for gone in sorted(start.keys() - {log.directory for log in logs}):
+            self._gone(gone, start[gone])
+        if self._scan.options.committed is Committed.SINGLE:
+            return {**found, **{log.directory: max(found[log.directory], _proven(log)) for log in logs}}
+        by_cluster = sorted(logs, key=lambda log: (log.cluster_id or "", log.directory))
+        for cluster_id, replicas in groupby(by_cluster, key=lambda log: log.cluster_id):
+            found |= self._shared(cluster_id, list(replicas), found)
+        return found
+
+    def _gone(self, directory: str, offset: Offset) -> None:
+        if self._scan.options.fail_on_data_loss:
+            hint = "option failOnDataLoss=false goes on without it"
+            raise UsageError(f"the log at {directory}, read up to offset {offset}, is there no more", hint)
+        self._tell(f"the log at {directory} is there no more: what followed offset {offset} is left out", directory, -1)
+
+    def _tell(self, text: str, directory: str, offset: Offset) -> None:
+        """Once."""
+        if (directory, offset) not in self._told:
+            self._told.add((directory, offset))
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+    def _shared(self, cluster_id: str | None, logs: Sequence[FoundLog], start: Offsets) -> Offsets:
+        """Of one cluster: how far each directory holds what a majority of its voters does."""
+        voters = self._voters_of(cluster_id, logs)
+        self._check_majority(cluster_id, logs, voters)
+        begin = min(start[log.directory] for log in logs)
+        batches = pa.Table.from_batches(
+            [batch for log in logs for batch in self._batches(log, begin)],
+            TABLES["batches"].schema.empty_table().select(_BATCH_COLUMNS).schema,
+        )
+        if cluster_id is not None and pc.any(batches["is_control"]).as_py():
+            self._voters.pop(cluster_id, None)
+            voters = self._voters_of(cluster_id, logs)
+            self._check_majority(cluster_id, logs, voters)
+        rows = [{"cluster_id": cluster_id, "directory": "", "offset": 0, "voter_id": each} for each in sorted(voters)]
+        audited = audit_cluster(batches, pa.Table.from_pylist(rows, _VOTERS))
+        return {row["directory"]: max(self._end(row), start[row["directory"]]) for row in audited.to_pylist()}
+
+    def _end(self, row: Mapping[str, Any]) -> Offset:
+        if row["committed_end"] is None:
+            return 0
+        end: Offset = min(row["committed_end"], row["end_offset"])
+        if row["verdict"] == Verdict.DIVERGENT and row["offset"] < row["committed_end"]:
+            # A node that comes back cuts its own tail off; one whose disk lies does not.
+            directory, offset = row["directory"], row["offset"]
+            self._tell(f"{directory}: from offset {offset} on, {row['why']}: it is read up to there", directory, offset)
+            end = min(end, offset)
+        return end
+
+    def _batches(self, log: FoundLog, begin: Offset) -> Iterator[pa.RecordBatch]:
+        options = parse_options({"path": log.directory, "table": "batches", "mode": "quarantine"}, TABLES)
+        pieces = pieces_between(log, self._places, max(begin, _begin(log)), None, options.split_bytes)
+        return TABLES["batches"].read(Task(tuple(pieces)), options, _BATCH_COLUMNS)
+
+    # --- who votes ----------------------------------------------------------------------------------------------------
+
+    def _voters_of(self, cluster_id: str | None, logs: Sequence[FoundLog]) -> frozenset[NodeId]:
+        """Those that the logs tell; where none does, who is given, if option `committed` says so. Empty: not known."""
+        if cluster_id is None:
+            return frozenset()
+        if cluster_id not in self._voters:
+            options = parse_options({"path": self._scan.options.path, "table": "voters", "mode": "quarantine"}, TABLES)
+            told = TABLES["voters"].read(Task(logs=tuple(logs)), options, VOTER_COLUMNS)
+            self._voters[cluster_id] = latest_voters(pa.Table.from_batches(list(told), _VOTERS))
+        known = self._voters[cluster_id]
+        if not known and self._scan.options.committed is Committed.MAJORITY:
+            return frozenset(log.node_id for log in logs if log.node_id is not None)
+        return known
+
+    def _check_majority(self, cluster_id: str | None, logs: Sequence[FoundLog], voters: frozenset[NodeId]) -> None:
+        where = logs[0].directory if len(logs) == 1 else f"{logs[0].directory} and {len(logs) - 1} more"
+        if not voters:
+            raise UsageError(f"nothing says who the voters of cluster {cluster_id} are ({where})", _HINT)
+        given = {log.node_id for log in logs} & voters
+        if len(given) <= len(voters) // 2:
+            raise UsageError(
+                f"of the {len(voters)} voters of cluster {cluster_id} {len(given)} can be seen ({where}): what is "
+                "committed cannot be told",
+                _HINT,
+            )
+
+    # --- what is in between -------------------------------------------------------------------------------------------
+
+    def tasks(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[Any]:
+        logs = {log.directory: log for log in self._logs()}
+        found: list[Any] = []
+        for directory, last in sorted(end.items()):
+            log = logs.get(directory)
+            if log is None:
+                if start.get(directory, 0) < last:
+                    self._gone(directory, start.get(directory, 0))
+                continue
+            found += self._stretches(log, start.get(directory, 0), last)
+        return found
+
+    def _stretches(self, log: FoundLog, first: Offset, last: Offset) -> list[Stretch]:
+        options, begin = self._scan.options, _begin(log)
+        if 0 < first < min(begin, last):
+            lost(options, log.directory, first, begin, last)
+        first = max(first, begin)
+        if first >= last:
+            return []
+        by_batch = options.table in BY_BATCH
+        pieces = pieces_between(log, self._places, first, last, options.split_bytes, by_batch=by_batch)
+        return [Stretch(tuple(task), first, last) for task in packed(pieces, options.split_bytes)]
+
+    def read(self, task: Any) -> Iterator[pa.RecordBatch]:
+        scan, options = self._scan, self._scan.options
+        if scan.table.name not in BY_BATCH:
+            options = within(options, task.start, task.end)
+        for piece in task.pieces:
+            try:
+                yield from scan.table.read(Task((piece,)), options, scan.columns)
+            except DirectoryError as error:
+                if options.fail_on_data_loss or not _is_gone(piece.path):
+                    raise
+                warnings.warn(f"{error}: the rest of it is left out", RuntimeWarning, stacklevel=2)
+
+
+def within(options: Options, start: Offset, end: Offset) -> Options:
+    """The same read, of these records only."""
+    wanted = bounds_of(options)
+    return options._replace(from_offset=max(wanted.offset_min, start), to_offset=min(wanted.offset_max, end))
+
+
+_VOTERS: Final = TABLES["voters"].schema.empty_table().select(list(VOTER_COLUMNS)).schema
+
+
+def _begin(log: FoundLog) -> Offset:
+    return min((each.base_offset for each in log.segments), default=0)
+
+
+def _proven(log: FoundLog) -> Offset:
+    """By its latest snapshot."""
+    return max((each.id.offset for each in log.checkpoints), default=0)
+
+
+def _is_gone(path: str) -> bool:
+    try:
+        store_of(path).size(path)
+    except DirectoryError:
+        return True
+    return False

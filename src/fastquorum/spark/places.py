@@ -1,0 +1,94 @@
+"""Where in a log's files an offset is: what was read is not read again, and what may change is not read at all."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from fastquorum.client.committed_log import first_from
+from fastquorum.kernels import BATCH_HEADER_BYTES, Kernels
+from fastquorum.spark.logs import FoundLog, Segment
+from fastquorum.spark.splits import Piece, cuts_of
+from fastquorum.spark.stores import store_of
+from fastquorum.types import Offset
+
+_WINDOW_BYTES: Final = 1 << 20
+
+
+class Place(NamedTuple):
+    """Of an offset."""
+
+    segment: int
+    """Of the log's segments, in order."""
+    position: int
+    """In its file."""
+
+
+class Places:
+    """Finds them, and goes on from what it found before in the same file: below what is committed nothing moves."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels = kernels
+        self._found: dict[str, tuple[Offset, int]] = {}
+        """By file: where the batch begins, or will, that begins with an offset."""
+
+    def of(self, segments: list[Segment], offset: Offset, *, begins: bool) -> Place:
+        """Of the first batch that ends behind `offset`, or with `begins`, that begins at it or behind it; else, where
+        the log ends. DirectoryError."""
+        at = max((number for number, each in enumerate(segments) if each.base_offset <= offset), default=0)
+        return Place(at, self._position(segments[at], offset, begins=begins))
+
+    def _position(self, segment: Segment, offset: Offset, *, begins: bool) -> int:
+        known = self._found.get(segment.path)
+        position = known[1] if known is not None and known[0] <= offset else 0
+        if offset <= segment.base_offset:
+            return 0
+        store, size = store_of(segment.path), _WINDOW_BYTES
+        while position < segment.size_bytes:
+            window = store.read(segment.path, position, min(size, segment.size_bytes - position))
+            scan = self._kernels.scan(window, verify_crc=False)
+            good = memoryview(window)[: scan.valid_bytes]
+            if len(good) == 0:
+                if len(window) < size or not any(window[:BATCH_HEADER_BYTES]):
+                    break  # what is being written, or laid ahead of use
+                size *= 2
+                continue
+            at = self._kernels.slice_batches(good, offset, 1)[0]
+            if at < len(good):
+                self._found[segment.path] = (int.from_bytes(good[at : at + 8], "big"), position + at)
+                return position + (first_from(self._kernels, good, offset) if begins else at)
+            position, size = position + len(good), _WINDOW_BYTES
+            self._found[segment.path] = (scan.next_offset, position)
+        return position
+
+
+def pieces_between(
+    log: FoundLog, places: Places, start: Offset, end: Offset | None, split_bytes: int, *, by_batch: bool = False
+) -> Iterator[Piece]:
+    """The batches that hold [start, end), or with `by_batch`, that begin there; of no file more than that. None: to the
+    end, as it is now. DirectoryError."""
+    segments = sorted(log.segments)
+    if not segments:
+        return
+    first = places.of(segments, start, begins=by_batch)
+    last = Place(len(segments), 0) if end is None else places.of(segments, end, begins=True)
+    for number, segment in enumerate(segments[first.segment : last.segment + 1], first.segment):
+        low = first.position if number == first.segment else 0
+        high = last.position if number == last.segment else segment.size_bytes
+        if low >= high:
+            continue
+        is_cut = high < segment.size_bytes
+        following = segments[number + 1].base_offset if number + 1 < len(segments) else -1
+        inner = cuts_of(log, segment, split_bytes) if high - low > split_bytes + split_bytes // 2 else []
+        for part in pairwise([low, *(cut for cut in inner if low < cut < high), high]):
+            is_last = part[1] == segment.size_bytes
+            yield Piece(
+                log.cluster_id,
+                log.node_id,
+                log.directory,
+                log.kind,
+                segment.path,
+                segment.base_offset,
+                *part,
+                is_tail=is_last and following < 0 and not is_cut,
+                end_offset=following if is_last else -1,
+            )

@@ -1,0 +1,257 @@
+"""The tables of a running quorum: what is committed of its log, fetched from whoever leads, and read as any log is.
+
+Each task fetches its own range of offsets into a directory of its own, and the tables read that: so they are the same
+tables, from the same kernels, in as much memory. What is committed does not change, so it is the same from any leader.
+There are no segments in it (`segment` is -1), no file positions, and no node whose it is; `directory` names the quorum.
+"""
+
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, Final, NamedTuple
+
+import pyarrow as pa
+
+from fastquorum.client.committed_log import CommittedLog, Extent
+from fastquorum.client.endpoints import parse_endpoints
+from fastquorum.client.quorum import QuorumClient
+from fastquorum.errors import FastQuorumError, OffsetOutOfRange, UsageError
+from fastquorum.kernels import load
+from fastquorum.spark import arrow
+from fastquorum.spark.logs import Checkpoint, FoundLog, Segment
+from fastquorum.spark.options import Options
+from fastquorum.spark.tables.table import Table, bounds_of
+from fastquorum.storage import names
+from fastquorum.storage.identity import LogKind
+from fastquorum.types import Offset, OffsetAndEpoch
+
+BY_RECORD: Final = frozenset({"records", "control"})
+"""Tables of which a range of offsets can be read by itself."""
+BY_BATCH: Final = frozenset({"batches"})
+"""Likewise; a batch is of the range in which it begins."""
+_OF_DIRECTORIES: Final = frozenset({"files", "checkpoints", "quorum_state"})
+_NO_SEGMENT: Final = -1
+SAMPLE_OFFSETS: Final = 20_000
+"""So many are fetched by one task, without a look at how large they are."""
+_DRAFT: Final = "draft"
+
+
+class QuorumRange(NamedTuple):
+    """What one task fetches: batches of [start, end), all of it committed. Travels to executors."""
+
+    cluster_id: str
+    kind: LogKind
+    start: Offset
+    end: Offset
+    is_first: bool
+    """The batch that holds `start`, and begins before, is of this one."""
+    is_whole: bool
+    """With the snapshot that the log begins with, if it begins with one."""
+
+
+def open_quorum(options: Options, cluster_id: str | None = None) -> CommittedLog:
+    """Nothing is connected yet. UsageError if the addresses are none."""
+    kernels = load("native")
+    client = QuorumClient(parse_endpoints("option bootstrap", options.bootstrap), kernels)
+    return CommittedLog(client, kernels, options.timeout_s, cluster_id)
+
+
+# --- planning ---------------------------------------------------------------------------------------------------------
+
+
+def quorum_ranges(table: Table, options: Options) -> list[QuorumRange]:
+    """What a batch read of a table is made of.
+
+    Raises:
+        NotReady: no leader answers within the option `timeout`.
+        UsageError: the table, or an option, means nothing to a quorum.
+        OffsetOutOfRange: it ends, or the log begins, elsewhere.
+    """
+    with open_quorum(options) as log:
+        extent = log.extent()
+        check_table(table, options, extent.kind)
+        start, end = _bounds(options, extent)
+        if table.name not in BY_RECORD | BY_BATCH or options.topic is not None:
+            # A topic's name is told by records that may be anywhere.
+            return [_whole(options, extent)]
+        return split(log, options, extent.cluster_id, extent.kind, start, end, starts_within=True)
+
+
+def _whole(options: Options, extent: Extent) -> QuorumRange:
+    end = extent.end_offset if options.as_of_offset is None else options.as_of_offset
+    first = min((each for each in (options.as_of_offset, options.diff_from) if each is not None), default=end)
+    if extent.snapshot is not None and first < extent.snapshot.offset:
+        begins = extent.snapshot.offset
+        raise OffsetOutOfRange(
+            f"{options.bootstrap}: what precedes offset {begins} is in a snapshot as a whole, and nothing is known of "
+            f"offset {first}",
+            offset=first,
+            start_offset=begins,
+            end_offset=extent.end_offset,
+        )
+    return QuorumRange(extent.cluster_id, extent.kind, extent.start_offset, end, True, True)
+
+
+def check_table(table: Table, options: Options, kind: LogKind) -> None:
+    """UsageError, as the table has it for a log of that kind."""
+    if table.name in _OF_DIRECTORIES:
+        raise UsageError(f"table {table.name!r} is of directories, and a quorum shows none", "name a path")
+    named = options._replace(path=options.bootstrap)
+    table.tasks([FoundLog(options.bootstrap, options.bootstrap, None, None, kind, (), (), ())], named)
+
+
+def _bounds(options: Options, extent: Extent) -> tuple[Offset, Offset]:
+    wanted = options.as_of_offset
+    if wanted is not None and wanted > extent.end_offset:
+        raise OffsetOutOfRange(
+            f"asOfOffset {wanted}: up to offset {extent.end_offset} is committed",
+            offset=wanted,
+            start_offset=extent.start_offset,
+            end_offset=extent.end_offset,
+        )
+    bounds = bounds_of(options)
+    end = min(bounds.offset_max, extent.end_offset)
+    start = bounds.offset_min
+    if 0 < start < extent.start_offset:
+        lost(options, f"{options.bootstrap}: its log", start, extent.start_offset, extent.end_offset)
+    return max(start, extent.start_offset), end
+
+
+def lost(options: Options, whose: str, wanted: Offset, start_offset: Offset, end_offset: Offset) -> None:
+    """What was asked for is there no more: OffsetOutOfRange, or a warning, as the option `failOnDataLoss` has it."""
+    text = f"{whose} no longer holds offset {wanted}: it begins at {start_offset}"
+    if options.fail_on_data_loss:
+        raise OffsetOutOfRange(
+            f"{text} and ends at {end_offset}; option failOnDataLoss=false goes on there",
+            offset=wanted,
+            start_offset=start_offset,
+            end_offset=end_offset,
+        )
+    warnings.warn(f"{text}: {start_offset - wanted} offsets are left out", RuntimeWarning, stacklevel=2)
+
+
+def split(
+    log: CommittedLog,
+    options: Options,
+    cluster_id: str,
+    kind: LogKind,
+    start: Offset,
+    end: Offset,
+    *,
+    starts_within: bool,
+) -> list[QuorumRange]:
+    """[start, end), shared out by the size of the batches at its start."""
+    step = end - start
+    if step > SAMPLE_OFFSETS:
+        data = log.fetch(start, end)
+        if isinstance(data, bytes):
+            bytes_each = len(data) / max(log.end_of(data) - start, 1)
+            step = max(int(options.split_bytes / max(bytes_each, 1e-3)), SAMPLE_OFFSETS)
+    return [
+        QuorumRange(cluster_id, kind, at, min(at + step, end), at == start and starts_within, False)
+        for at in range(start, end, max(step, 1))
+    ]
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_range(task: QuorumRange, table: Table, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """What the rows of a range come to, where it runs.
+
+    Raises:
+        NotReady: no leader serves it within the option `timeout`.
+        OffsetOutOfRange: it was removed meanwhile, and `failOnDataLoss` is not false.
+        FastQuorumError: as the table has it.
+    """
+    if not task.is_whole and table.name in BY_RECORD:
+        bounds = bounds_of(options)
+        options = options._replace(
+            from_offset=max(options.from_offset, task.start), to_offset=min(bounds.offset_max, task.end)
+        )
+    with tempfile.TemporaryDirectory(prefix="fastquorum-") as root:
+        try:
+            found = _fetched(task, table, options, root)
+            for each in table.tasks([found], options):
+                for batch in table.read(each, options, columns):
+                    yield _named(batch, options)
+        except FastQuorumError as error:
+            raise _about(error, root, options.bootstrap) from error
+
+
+def _fetched(task: QuorumRange, table: Table, options: Options, root: str) -> FoundLog:
+    """The range, as a log in a directory that holds nothing else."""
+    directory = os.path.join(root, names.LOG_DIRECTORY)
+    os.mkdir(directory)
+    drops_first = table.name in BY_BATCH and not task.is_first
+    with open_quorum(options, task.cluster_id) as log:
+        checkpoints = _snapshot(log, directory) if task.is_whole and task.start > 0 else ()
+        path = os.path.join(directory, _DRAFT)
+        with open(path, "w+b") as file:
+            base_offset = _copy(log, task, options, file, drops_first=drops_first)
+            size_bytes = file.tell()
+    segments: tuple[Segment, ...] = ()
+    if size_bytes:
+        named = os.path.join(directory, names.segment_name(base_offset))
+        os.rename(path, named)
+        segments = (Segment(base_offset, named, size_bytes),)
+    return FoundLog(root, directory, task.cluster_id, None, task.kind, segments, checkpoints, ())
+
+
+def _snapshot(log: CommittedLog, directory: str) -> tuple[Checkpoint, ...]:
+    if log.extent().snapshot is None:
+        return ()
+    path = os.path.join(directory, _DRAFT)
+    with open(path, "w+b") as file:
+        snapshot: OffsetAndEpoch = log.copy_snapshot(file)
+        size_bytes = file.tell()
+    named = os.path.join(directory, names.checkpoint_name(snapshot))
+    os.rename(path, named)
+    return (Checkpoint(snapshot, named, size_bytes),)
+
+
+def _copy(log: CommittedLog, task: QuorumRange, options: Options, file: BinaryIO, *, drops_first: bool) -> Offset:
+    """The batches of the range into a file; where the first one begins."""
+    at, first = task.start, -1
+    while at < task.end:
+        data = log.fetch(at, task.end)
+        if isinstance(data, OffsetAndEpoch):
+            begins = log.extent().start_offset
+            lost(options, f"{options.bootstrap}: its log", at, begins, task.end)
+            at = begins
+            continue
+        at = log.end_of(data)
+        if drops_first:
+            drops_first = False
+            data = data[log.position_of(data, task.start) :]
+        if data and first < 0:
+            first = int.from_bytes(data[:8], "big")
+        file.write(data)
+    return first
+
+
+def _named(batch: pa.RecordBatch, options: Options) -> pa.RecordBatch:
+    """Rows of a quorum: no node's, in no file."""
+    columns = [_column(batch, field, options) for field in batch.schema]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field, options: Options) -> pa.Array:
+    match field.name:
+        case "directory":
+            return arrow.same(options.bootstrap, field.type, batch.num_rows)
+        case "segment":
+            return arrow.same(_NO_SEGMENT, field.type, batch.num_rows)
+        case "position":
+            return pa.nulls(batch.num_rows, field.type)
+    return batch.column(field.name)
+
+
+def _about(error: FastQuorumError, root: str, bootstrap: str) -> FastQuorumError:
+    """The same, naming the quorum and not where its log was put for a while."""
+    fields = {
+        name: value.replace(root, bootstrap) if isinstance(value, str) else value
+        for name, value in error.as_fields().items()
+    }
+    return type(error)(**fields)

@@ -1,0 +1,301 @@
+"""A stream over directories that others write: never further than what is committed, and each record once."""
+
+import pickle
+import shutil
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastquorum.errors import OffsetOutOfRange, UsageError
+from fastquorum.kernels import load
+from fastquorum.spark.following import limited
+from fastquorum.spark.logs import find_logs
+from fastquorum.spark.places import Places, pieces_between
+from fastquorum.spark.scan import Scan
+from fastquorum.spark.streaming import StreamReader
+from fastquorum.storage.names import LOG_DIRECTORY, segment_name
+from fastquorum.types import OffsetAndEpoch
+from tests.spark.tables.directories import GOLDEN, batch
+from tests.storage.logs import checkpoint, checkpoint_path
+
+CLUSTER = "a-cluster"
+
+
+class Replicas:
+    """Data directories of one cluster, written by hand."""
+
+    def __init__(self, root: Path, *node_ids: int, kind: str = "user") -> None:
+        self.root = root
+        self.kind = kind
+        for node_id in node_ids:
+            self.add(node_id)
+
+    def add(self, node_id: int) -> None:
+        directory = self.root / f"n{node_id}"
+        (directory / LOG_DIRECTORY).mkdir(parents=True)
+        (directory / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\nnode.id={node_id}\n")
+        (directory / "fastquorum.properties").write_text(f"log.kind={self.kind}\n")
+        self.roll(0, node_id)
+
+    def path(self, node_id: int) -> str:
+        return str(self.root / f"n{node_id}")
+
+    def segments(self, node_id: int) -> list[Path]:
+        return sorted((self.root / f"n{node_id}" / LOG_DIRECTORY).glob("*.log"))
+
+    def roll(self, base_offset: int, *node_ids: int) -> None:
+        for node_id in node_ids:
+            (self.root / f"n{node_id}" / LOG_DIRECTORY / segment_name(base_offset)).touch()
+
+    def append(self, data: bytes, *node_ids: int) -> None:
+        for node_id in node_ids:
+            with self.segments(node_id)[-1].open("ab") as file:
+                file.write(data)
+
+
+def reader(path: object, **options: object) -> StreamReader:
+    named = {"path": str(path), "committed": "majority", **{name: str(value) for name, value in options.items()}}
+    return StreamReader(Scan.of(named))
+
+
+def rows(stream: StreamReader, start: Mapping[str, int], end: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Of a micro-batch, read as executors do: by copies that know nothing of the driver's."""
+    there = pickle.loads(pickle.dumps(stream))
+    tasks = pickle.loads(pickle.dumps(stream.partitions(dict(start), dict(end))))
+    return [row for task in tasks for each in there.read(task) for row in each.to_pylist()]
+
+
+def offsets(stream: StreamReader, start: Mapping[str, int], end: Mapping[str, int]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for row in rows(stream, start, end):
+        found.setdefault(Path(row["directory"]).name, []).append(row["offset"])
+    return found
+
+
+def test_logs_that_grow_and_roll_are_followed_as_far_as_a_majority_shares_them(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, 1, 2, 3)
+    stream = reader(tmp_path)
+    at = stream.initialOffset()
+    assert at == stream.latestOffset(at) == {replicas.path(node_id): 0 for node_id in (1, 2, 3)}
+    assert stream.partitions(at, at) == []
+    replicas.append(batch(0, 4), 1, 2, 3)
+    replicas.append(batch(4, 2), 1, 2)
+    replicas.append(batch(6, 3), 1)  # the leader's alone
+    first = stream.latestOffset(at)
+    assert offsets(stream, at, first) == {"n1": [*range(6)], "n2": [*range(6)], "n3": [*range(4)]}
+    assert first == {replicas.path(1): 6, replicas.path(2): 6, replicas.path(3): 4}
+    replicas.append(batch(6, 3), 2)
+    replicas.roll(9, 1, 2)
+    replicas.append(batch(9, 2), 1, 2)
+    replicas.append(batch(4, 2), 3)
+    second = stream.latestOffset(first)
+    assert offsets(stream, first, second) == {"n1": [*range(6, 11)], "n2": [*range(6, 11)], "n3": [4, 5]}
+    assert stream.latestOffset(second) == second
+    assert stream.reportLatestOffset() == second
+
+
+def test_a_tail_that_is_cut_off_was_never_read(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, 1, 2, 3)
+    replicas.append(batch(0, 4), 1, 2, 3)
+    replicas.append(batch(4, 5, epoch=1), 1)
+    stream = reader(tmp_path)
+    begin = stream.initialOffset()
+    first = stream.latestOffset(begin)
+    assert set(first.values()) == {4}
+    replicas.append(batch(4, 1, epoch=2), 2, 3)  # a new leader, and node 1 is not back yet
+    with pytest.warns(RuntimeWarning, match="from offset 4 on, it has another batch there: it is read up to there"):
+        second = stream.latestOffset(first)
+    assert second == {replicas.path(1): 4, replicas.path(2): 5, replicas.path(3): 5}
+    assert [row["epoch"] for row in rows(stream, first, second)] == [2, 2]
+    (segment,) = replicas.segments(1)
+    segment.write_bytes(batch(0, 4) + batch(4, 1, epoch=2))
+    third = stream.latestOffset(second)
+    assert set(third.values()) == {5}
+    assert [(row["offset"], row["epoch"]) for row in rows(stream, second, third)] == [(4, 2)]
+
+
+@pytest.mark.parametrize("tail", [bytes(4096), batch(4, 9)[:70], batch(4, 9)[:-1] + b"x"], ids=["zeros", "cut", "torn"])
+def test_what_is_being_written_is_left_alone(tmp_path: Path, tail: bytes) -> None:
+    replicas = Replicas(tmp_path, 1, 2)
+    replicas.append(batch(0, 4) + tail, 1, 2)
+    stream = reader(tmp_path)
+    begin = stream.initialOffset()
+    end = stream.latestOffset(begin)
+    assert offsets(stream, begin, end) == {"n1": [*range(4)], "n2": [*range(4)]}
+
+
+def test_new_directories_are_taken_in_and_one_that_goes_is_missed(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, 1, 2)
+    replicas.append(batch(0, 4), 1, 2)
+    stream = reader(tmp_path)
+    first = stream.latestOffset(stream.initialOffset())
+    replicas.add(3)
+    replicas.append(batch(0, 4), 3)
+    second = stream.latestOffset(first)
+    assert offsets(stream, first, second) == {"n3": [0, 1, 2, 3]}
+    shutil.rmtree(replicas.path(3))
+    with pytest.raises(UsageError, match="n3, read up to offset 4, is there no more; option failOnDataLoss=false"):
+        stream.latestOffset(second)
+    careless = reader(tmp_path, failOnDataLoss="false")
+    with pytest.warns(RuntimeWarning, match="n3 is there no more: what followed offset 4 is left out"):
+        assert careless.latestOffset(second) == second
+
+
+def test_segments_that_retention_removed_are_named_or_left_out(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, 1, 2)
+    replicas.append(batch(0, 4), 1, 2)
+    replicas.roll(4, 1, 2)
+    replicas.append(batch(4, 4), 1, 2)
+    stream, careless = reader(tmp_path), reader(tmp_path, failOnDataLoss="false")
+    begin = stream.initialOffset() | {replicas.path(1): 1}
+    end = stream.latestOffset(begin)
+    planned = careless.partitions(begin, end)
+    replicas.segments(1)[0].unlink()
+    with pytest.raises(
+        OffsetOutOfRange, match="n1 no longer holds offset 1: it begins at 4 and ends at 8; option fail"
+    ):
+        stream.partitions(begin, end)
+    with pytest.warns(RuntimeWarning, match="n1 no longer holds offset 1: it begins at 4: 3 offsets are left out"):
+        assert offsets(careless, begin, end) == {"n1": [*range(4, 8)], "n2": [*range(8)]}
+    with pytest.warns(RuntimeWarning, match="is not there; was it removed, by retention"):
+        found = [row["offset"] for task in planned for each in careless.read(task) for row in each.to_pylist()]
+    assert found == [*range(4, 8), *range(8)]
+    with pytest.raises(UsageError, match=r"is not there; was it removed, by retention"):
+        list(stream.read(planned[0]))
+
+
+def test_a_single_directory_proves_what_its_snapshot_covers(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, 1, kind="metadata")
+    replicas.append(batch(0, 4) + batch(4, 4), 1)
+    stream = reader(tmp_path, committed="single", table="batches")
+    begin = stream.initialOffset()
+    assert stream.latestOffset(begin) == begin
+    covered = OffsetAndEpoch(4, 1)
+    Path(replicas.path(1), checkpoint_path(covered)).write_bytes(checkpoint(load("native"), covered, values=[]))
+    end = stream.latestOffset(begin)
+    assert [row["base_offset"] for row in rows(stream, begin, end)] == [0]
+
+
+def test_what_nobody_can_tell_is_refused_with_the_ways_out(tmp_path: Path) -> None:
+    Replicas(tmp_path, 1, 2)
+    ways_out = "name the directories of a majority.*committed=majority.*committed=single"
+    for path, said in (
+        (GOLDEN / "c1", "of the 3 voters of cluster usACA5tBSrKS64DhDt4jig 1 can be seen .*c1"),
+        (tmp_path, "nothing says who the voters of cluster a-cluster are .*n1 and 1 more"),
+    ):
+        with pytest.raises(UsageError, match=f"{said}.*{ways_out}"):
+            StreamReader(Scan.of({"path": str(path)})).latestOffset()
+
+
+def test_kafkas_own_directories_are_read_up_to_the_tail_that_one_has() -> None:
+    stream = StreamReader(Scan.of({"path": str(GOLDEN)}))
+    assert set(stream.latestOffset().values()) == {3836}
+    assert {path.name for path in map(Path, stream.initialOffset())} == {"c1", "c2", "c3"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"table": "image"},
+            "table 'image' cannot be streamed: it is made of a whole log; these can: batches, control",
+        ),
+        ({"asOfOffset": 4}, "option asOfOffset means nothing to a stream"),
+        ({"topic": "t"}, "option topic means nothing to a stream"),
+        ({"startingOffset": 9}, "startingOffset 9: log .*n1 is committed from 0 to 4"),
+    ],
+)
+def test_what_a_stream_cannot_do(tmp_path: Path, options: dict[str, object], said: str) -> None:
+    Replicas(tmp_path, 1, 2).append(batch(0, 4), 1, 2)
+    with pytest.raises(UsageError, match=said):
+        reader(tmp_path, **options).initialOffset()
+
+
+def test_a_stream_begins_where_it_is_told_to(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, 1, 2)
+    replicas.append(batch(0, 4), 1, 2)
+    assert set(reader(tmp_path, startingOffset="latest").initialOffset().values()) == {4}
+    assert set(reader(tmp_path, startingOffset=3).initialOffset().values()) == {3}
+    now = reader(tmp_path)
+    now.prepareForTriggerAvailableNow()
+    replicas.append(batch(4, 4), 1, 2)
+    assert set(now.latestOffset().values()) == {4}
+    assert set(now.reportLatestOffset().values()) == {8}  # type: ignore[union-attr]
+
+
+# --- against what is plain --------------------------------------------------------------------------------------------
+
+
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 5), st.booleans()), min_size=1, max_size=12),
+    cuts=st.lists(st.integers(0, 60), max_size=6),
+    split_bytes=st.sampled_from([1, 200, 1 << 20]),
+    table=st.sampled_from(["records", "batches"]),
+)
+def test_however_a_log_is_cut_each_record_is_of_one_micro_batch(
+    tmp_path_factory: pytest.TempPathFactory,
+    sizes: list[tuple[int, bool]],
+    cuts: list[int],
+    split_bytes: int,
+    table: str,
+) -> None:
+    replicas = Replicas(tmp_path_factory.mktemp("log"), 1)
+    end, begins = 0, []
+    for count, rolls in sizes:
+        if rolls and end:
+            replicas.roll(end, 1)
+        replicas.append(batch(end, count), 1)
+        begins.append(end)
+        end += count
+    path = replicas.path(1)
+    stream = reader(path, splitBytes=split_bytes, table=table)
+    edges = sorted({0, end, *(cut for cut in cuts if cut < end)})
+    column = "offset" if table == "records" else "base_offset"
+    found = []
+    for first, last in pairwise(edges):
+        part = [row[column] for row in rows(stream, {path: first}, {path: last})]
+        assert all(first <= each < last for each in part)
+        found += part
+    assert found == (list(range(end)) if table == "records" else begins)
+
+
+@given(cut=st.integers(0, 40), sizes=st.lists(st.integers(1, 5), min_size=1, max_size=9))
+def test_a_place_is_where_a_plain_walk_finds_it(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, sizes: list[int]
+) -> None:
+    replicas = Replicas(tmp_path_factory.mktemp("log"), 1)
+    end, walked = 0, []
+    for count in sizes:
+        data = batch(end, count)
+        walked.append((end, end + count, len(data)))
+        replicas.append(data, 1)
+        end += count
+    (log,) = find_logs(replicas.path(1))
+    places = Places(load("native"))
+    segments = sorted(log.segments)
+    for _ in range(2):  # the second time it goes on from what it knows
+        holds = sum(size for _, behind, size in walked if behind <= cut)
+        begins = sum(size for begin, _, size in walked if begin < cut)
+        assert places.of(segments, cut, begins=False).position == holds
+        assert places.of(segments, cut, begins=True).position == begins
+    assert sum(each.size_bytes for each in pieces_between(log, places, cut, None, 1 << 20)) == sum(
+        size for _, behind, size in walked if behind > cut
+    )
+
+
+@given(
+    behind=st.dictionaries(st.text(max_size=2), st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=6),
+    most=st.none() | st.integers(1, 100),
+)
+def test_a_limit_is_shared_out_and_never_stops_a_stream(behind: dict[str, tuple[int, int]], most: int | None) -> None:
+    start = {name: begin for name, (begin, _) in behind.items()}
+    end = {name: begin + count for name, (begin, count) in behind.items()}
+    found = limited(start, end, most)
+    total, read = sum(count for _, count in behind.values()), sum(found[name] - start[name] for name in start)
+    assert all(start[name] <= found[name] <= end[name] for name in start)
+    assert read == (total if most is None else min(total, most))
