@@ -116,7 +116,7 @@ class _Reader:
             done = 0
             while self._fold.next_offset < end:
                 try:
-                    self._step(source, end)
+                    end = self._step(source, end)
                     self._deadline = Deadline(self._timeout_s)
                 except (_Moved, NotSent, NoAnswer) as error:
                     self._give_up_or_wait(str(error))
@@ -147,8 +147,8 @@ class _Reader:
             raise OffsetOutOfRange(offset=self._wanted, start_offset=0, end_offset=source.high_watermark)
         return self._wanted
 
-    def _step(self, source: _Source, end: Offset) -> None:
-        """Some more batches, or the snapshot before them."""
+    def _step(self, source: _Source, end: Offset) -> Offset:
+        """Some more batches, or the snapshot before them. Where it ends, in front of a batch that end is inside of."""
         answer = self._fetch(source)
         snapshot = OffsetAndEpoch(answer.snapshot_id.end_offset, answer.snapshot_id.epoch)
         if snapshot.offset > self._fold.next_offset:
@@ -160,10 +160,10 @@ class _Reader:
                     end_offset=source.high_watermark,
                 )
             self._fold, self._last_epoch = self._fetch_snapshot(source, snapshot), snapshot.epoch
-            return
+            return end
         match answer.error_code:
             case ErrorCode.NONE:
-                self._add(answer.records or b"", end)
+                return self._add(answer.records or b"", end)
             case code if code in _NO_METADATA:
                 raise UsageError("this quorum keeps a user log", "only a metadata log has an image")
             case code if code in _ELSEWHERE:
@@ -188,18 +188,19 @@ class _Reader:
             raise PeerProtocolError(f"Fetch: {error_name(response.error_code)}")
         return response.responses[0].partitions[0]
 
-    def _add(self, data: bytes, end: Offset) -> None:
+    def _add(self, data: bytes, end: Offset) -> Offset:
         began = self._fold.next_offset
         for info in self._kernels.batch_headers(data):
             if not info.crc_valid:
                 raise CorruptionError("crc", info.position, info.base_offset)
-            if info.base_offset >= end:
-                break
+            if info.last_offset >= end:
+                return min(end, info.base_offset)
             batch = StoredBatch(0, info, data[info.position : info.position + info.size_bytes])
-            fold_batch(self._fold, self._kernels, batch, end)
+            fold_batch(self._fold, self._kernels, batch)
             self._last_epoch = info.leader_epoch
         if self._fold.next_offset == began:
             raise _Moved(f"offset {began} is committed, but was not served")
+        return end
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels, natural
+from fastquorum.cli.image_offset import tell_where
 from fastquorum.cli.output import tell, working
 from fastquorum.cli.shell_commands import Shell
 from fastquorum.cli.shell_nodes import Directory, tree_of
@@ -40,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--at",
         metavar="OFFSET",
         type=natural,
-        help="what the records below this offset come to (default: all there are)",
+        help="what the records below this offset come to (default: all there are); a batch counts as a whole",
     )
     add_format(parser)
     add_kernels(parser)
@@ -62,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             fold = fold_file(path, kernels, arguments.at)
         seen = fold.image, fold.place
+    tell_where(fold, arguments.at)
     return look_around(lambda: seen, command, as_json=arguments.format == "json")
 
 
