@@ -95,8 +95,25 @@ def committed_fold(
     return reader.read("reading the metadata log" if shows_progress else None)
 
 
+class LiveImage:
+    """The image of a running quorum, looked at again and again: what was committed since is fetched, and no more."""
+
+    def __init__(self, client: QuorumClient, kernels: Kernels, timeout_s: float) -> None:
+        """`timeout_s`: as of `committed_fold`."""
+        self._told = client, kernels, timeout_s
+        self._reader = _Reader(*self._told, None)
+
+    def now(self, description: str | None = None) -> Fold:
+        """All that is committed now; with a description, progress is shown. Raises as `committed_fold`."""
+        try:
+            return self._reader.read(description)
+        except BaseException:
+            self._reader = _Reader(*self._told, None)  # whoever was interrupted may have taken in half a batch
+            raise
+
+
 class _Reader:
-    """Reads once, from one leader or several: what is committed is the same with each."""
+    """Reads from one leader or several: what is committed is the same with each."""
 
     def __init__(self, client: QuorumClient, kernels: Kernels, timeout_s: float, end_offset: Offset | None) -> None:
         self._client = client
@@ -109,11 +126,13 @@ class _Reader:
         """Of the record before the fold's next."""
 
     def read(self, description: str | None) -> Fold:
-        """With a description, progress is shown where somebody watches."""
+        """What was committed since it last read, if it has; with a description, progress is shown where somebody
+        watches."""
+        self._deadline = Deadline(self._timeout_s)
         source = self._find()
         end = self._end(source)
         with progress(description, end) if description is not None else nullcontext(_unseen) as advance:
-            done = 0
+            done = self._fold.next_offset
             while self._fold.next_offset < end:
                 try:
                     end = self._step(source, end)
