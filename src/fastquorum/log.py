@@ -90,7 +90,7 @@ class Log:
         """What the metadata records below offset `at` come to: brokers, topics, configurations. None: all there are.
 
         A snapshot that ends at an offset holds the image at that offset. Of records at the end of a single directory
-        nobody knows whether they were committed; inside a transaction the image is as before it.
+        nobody knows whether they were committed; inside a batch or a transaction the image is as before it.
 
         >>> image = fastquorum.log.open(directory).image(at=145)
         >>> sorted(image.brokers)

@@ -1,11 +1,16 @@
 """`fastquorum image` and `image diff` over what Apache Kafka left."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from fastquorum.kernels import load
+from fastquorum.storage.names import LOG_DIRECTORY, segment_name
+from fastquorum.wire.cluster_records import BeginTransactionRecord
+from fastquorum.wire.metadata_records import encode_metadata_record
 from tests.cli.conftest import Ran
 from tests.wire.golden import CLUSTER
 
@@ -34,10 +39,28 @@ def test_a_picture_of_the_cluster(fastquorum: Callable[..., Ran]) -> None:
 def test_at_an_offset(fastquorum: Callable[..., Ran]) -> None:
     shown = json.loads(fastquorum("image", DIRECTORY, "--at", 145, "--format", "json").out)
     assert (shown["endOffset"], sorted(shown["brokers"]), shown["topics"]) == (145, ["11", "12", "13"], {})
-    assert fastquorum("image", DIRECTORY, "--at", 7).out.splitlines() == [
-        "The image of offsets below 3, epoch 1, in a transaction that is open at 7",
-        "Features: none",
-    ]
+
+
+def test_inside_a_batch_it_is_as_before_it_and_says_so(fastquorum: Callable[..., Ran]) -> None:
+    ran = fastquorum("image", DIRECTORY, "--at", 7)
+    assert ran.out.splitlines() == ["The image of offsets below 3, epoch 1", "Features: none"]
+    assert ran.err == "offset 7 is inside a batch, and that counts as a whole: what is shown is as of 3\n"
+    ran = fastquorum("image", DIRECTORY, "--at", 1800, "--format", "json")
+    assert json.loads(ran.out)["endOffset"] == 1205
+    assert ran.err == "offset 1800 is inside a batch, and that counts as a whole: what is shown is as of 1205\n"
+    assert fastquorum("image", DIRECTORY, "--at", 1816).err == ""
+
+
+def test_inside_a_transaction_it_is_as_before_it_and_says_so(fastquorum: Callable[..., Ran], tmp_path: Path) -> None:
+    copy = shutil.copytree(DIRECTORY, tmp_path / "n1")
+    value = encode_metadata_record(BeginTransactionRecord(name="t"), 0)
+    with (copy / LOG_DIRECTORY / segment_name(0)).open("ab") as file:
+        file.write(load("pure").encode_values([value], base_offset=3836, leader_epoch=3, timestamp_ms=1))
+    ran = fastquorum("image", copy)
+    assert ran.out.startswith("The image of offsets below 3836, epoch 3, in a transaction that is open at 3837\n")
+    open_one = "a transaction is open at 3837, and counts when it has ended: what is shown is as of 3836\n"
+    for words in (("image", copy, "--format", "json"), ("shell", copy, "ls"), ("image", "diff", copy, "--from", 3836)):
+        assert fastquorum(*words).err == open_one
 
 
 def test_brokers_that_stop_or_are_fenced_are_told_apart(fastquorum: Callable[..., Ran]) -> None:
@@ -46,7 +69,7 @@ def test_brokers_that_stop_or_are_fenced_are_told_apart(fastquorum: Callable[...
         return [row[1] for row in rows if row[:1] in (["11"], ["12"], ["13"])]
 
     assert states(1816) == ["active", "active", "fenced"]
-    assert states(2458) == ["active", "stopping", "active"]
+    assert states(3068) == ["active", "stopping", "active"]
 
 
 def test_one_topic(fastquorum: Callable[..., Ran]) -> None:
@@ -63,9 +86,11 @@ def test_one_topic(fastquorum: Callable[..., Ran]) -> None:
 
 
 def test_what_changed(fastquorum: Callable[..., Ran]) -> None:
-    fenced = ("image", "diff", DIRECTORY, "--from", 1815, "--to", 1816)
-    assert fastquorum(*fenced).out == "broker 13: fenced false -> true\n"
-    fencing = ("image", "diff", DIRECTORY, "--from", 1790, "--to", 1816)
+    back = ("image", "diff", DIRECTORY, "--from", 1835, "--to", 1836)
+    assert fastquorum(*back).out == "broker 13: fenced true -> false\n"
+    inside = fastquorum("image", "diff", DIRECTORY, "--from", 1300, "--to", 1800)
+    assert (inside.out, len(inside.err.splitlines())) == ("", 2)
+    fencing = ("image", "diff", DIRECTORY, "--from", 1205, "--to", 1816)
     words = fastquorum(*fencing).out.splitlines()
     values = [json.loads(line) for line in fastquorum(*fencing, "--format", "json").out.splitlines()]
     assert len(words) == len(values) > 1

@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 
 from fastquorum.cli.shell import look_around
+from fastquorum.client.committed import LiveImage
+from fastquorum.client.endpoints import parse_endpoint
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.controller.image import EMPTY, Image
 from fastquorum.controller.image.fold import Place
+from fastquorum.kernels import load
 from fastquorum.wire.access_records import AccessControlEntryRecord
 from fastquorum.wire.cluster_records import ClientQuotaRecord, ConfigRecord
 from fastquorum.wire.message import Message
 from tests.cli.conftest import Ran, files_of, in_process
+from tests.cli.controllers import controller
 from tests.controller.image.test_image import FULL, ID
 from tests.wire.golden import CLUSTER
 
@@ -235,6 +240,51 @@ def test_each_command_sees_the_image_as_it_is_then(capsys: pytest.CaptureFixture
         assert [line.partition(", time")[0] for line in capsys.readouterr().out.splitlines()] == [expected] * 2
 
 
+# --- a running quorum -------------------------------------------------------------------------------------------------
+
+
+def test_a_running_quorum_is_looked_at_as_a_directory_is(fastquorum: Run, tmp_path: Path) -> None:
+    names = ("ls", "/image/topics/byName")
+    with controller(tmp_path) as cluster:
+        cluster.join(11)
+        assert fastquorum("shell", *cluster.at, *names) == Ran(0, "", "")
+        for name in ("one", "two"):
+            assert fastquorum("topic", "create", name, *cluster.at).code == 0
+        assert fastquorum("shell", *cluster.at, *names) == Ran(0, "one\ntwo\n", "")
+        ran = fastquorum("shell", *names, *cluster.at, "--format", "json")
+        assert json.loads(ran.out)["children"] == ["one", "two"]
+        lines = in_process("shell", *cluster.at, stdin="cd /image/topics/byName/one\npwd\ncat name\n")
+        tree = fastquorum("shell", *cluster.at, "tree", "/image")
+        at = cluster.end_offset
+        then = fastquorum("shell", *cluster.at, "--at", at, "tree", "/image")
+        assert fastquorum("shell", *cluster.at, "--at", 3, "tree", "/image/topics").out == "byId:\nbyName:\n"
+    assert then == tree == fastquorum("shell", tmp_path / "n1", "--at", at, "tree", "/image")
+    assert (lines.code, lines.err) == (0, "")
+    assert lines.out == "/image/topics/byName/one\none\n"
+
+
+def test_what_a_running_quorum_has_committed_since_is_seen_and_the_rest_is_not_read_anew(tmp_path: Path) -> None:
+    kernels = load("pure")
+    with (
+        controller(tmp_path) as cluster,
+        QuorumClient([parse_endpoint("--bootstrap", cluster.address)], kernels) as client,
+    ):
+        live = LiveImage(client, kernels, 10.0)
+        before = live.at()
+        features = before.image.features
+        assert not before.image.brokers
+        cluster.join(11)
+        after = live.at()
+        assert (list(after.image.brokers), after.next_offset) == ([11], cluster.end_offset)
+        assert after.image.features is features, "the same image went on"
+
+
+def test_of_a_quorum_that_is_not_there_it_says_so(fastquorum: Run) -> None:
+    ran = fastquorum("shell", "--bootstrap", "127.0.0.1:1", "--timeout", 0.2, "ls")
+    assert (ran.code, ran.out) == (3, "")
+    assert "127.0.0.1:1" in ran.err
+
+
 # --- mistakes ---------------------------------------------------------------------------------------------------------
 
 
@@ -257,7 +307,7 @@ def test_each_command_sees_the_image_as_it_is_then(capsys: pytest.CaptureFixture
         ((DIRECTORY, "cd", "/image"), "cd: only at the prompt of the shell"),
         ((DIRECTORY, "help", "--format", "json"), "help: has nothing to say in JSON"),
         ((DIRECTORY, "--format", "json"), "--format json is for one command; fastquorum shell DIR ls /image"),
-        ((), "which directory or file?; see fastquorum shell --help"),
+        ((), "which directory or file, or, by --bootstrap, which quorum?; see fastquorum shell --help"),
         ((DIRECTORY, "--at", 3837, "ls"), "offset 3837 lies outside 0..3836"),
         ((SEGMENT, "--at", 3837, "ls"), "offset 3837 lies outside 0..3836"),
         ((CHECKPOINT, "--at", 3828, "ls"), "a snapshot holds one offset, 3829; name the log's directory to see others"),

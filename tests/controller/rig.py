@@ -268,6 +268,7 @@ def check(state: ControllerState, before: Image) -> None:
             assert partition.isr or elr or partition.elr, f"C2: the ISR of {name} is empty, and nobody was eligible"
             assert len(set(partition.replicas)) == len(partition.replicas) > 0, f"C2: {name}"
             assert not set(partition.isr) & set(partition.elr), f"{name}: in the ISR and eligible"
+            assert set(partition.elr) <= set(partition.replicas), f"C9: {name}: eligible without a replica"
             was = before.topics.partition(topic.id, number)
             if was is not None and was != partition:
                 assert partition.partition_epoch > was.partition_epoch, f"C5: {name}"

@@ -16,7 +16,8 @@ from fastquorum.wire.partitions import (
     AlterPartitionReassignmentsResponse,
     ListPartitionReassignmentsRequest,
 )
-from tests.controller.rig import Controller, directory_of
+from fastquorum.wire.topic_records import PartitionChangeRecord
+from tests.controller.rig import TOPIC_ID, Controller, directory_of
 
 Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
 
@@ -249,6 +250,46 @@ def test_who_holds_no_replica_any_more_is_not_eligible() -> None:
     cancel(controller)
     assert controller.partition().isr == (1,)
     assert set(controller.partition().elr) <= {1, 2}
+
+
+def test_who_is_moved_away_is_not_eligible_either() -> None:
+    """Else the partition would have no leader for good, once its last one has come back without its data."""
+    controller = five(1, 2, 3, elr=True, min_insync_replicas="3")
+    move(controller, 1)
+    assert (controller.partition().replicas, controller.partition().elr) == ((1,), ())
+    controller.beat(1, want_fence=True)
+    controller.wait(20)
+    controller.register(1, incarnation=2)
+    assert (controller.partition().elr, controller.partition().last_known_elr) == ((), (1,))
+    controller.beat(1)
+    assert controller.partition().leader == 1
+
+
+def test_who_was_moved_away_and_is_added_again_has_nothing_and_is_not_elected() -> None:
+    """C9. The least ISR goes by the topic's first partition, which keeps three replicas."""
+    controller = Controller(elr=True)
+    controller.start(1, 2, 3)
+    controller.topic((1, 2, 3), (1, 2, 3), configs={"min_insync_replicas": "3"})
+    for target in ((1,), (1, 2)):
+        assert ask(controller, target, number=1) == [(ErrorCode.NONE, None)]
+    controller.beat(1, want_fence=True)
+    partition = controller.partition(1)
+    assert (partition.replicas, partition.leader, partition.isr, partition.elr) == ((1, 2), NO_NODE, (), (1,))
+    controller.beat(1)
+    assert controller.partition(1).leader == 1
+
+
+def test_who_another_controller_has_left_eligible_without_a_replica_is_not_when_it_gets_one() -> None:
+    """Kafka's does so."""
+    controller = Controller(elr=True)
+    controller.start(1, 2)
+    controller.topic((1,))
+    left = PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=0, leader=-1, isr=[], eligible_leader_replicas=[1, 2])
+    controller.state.applied(controller.state.prepare([left]))
+    controller.records += [left]
+    assert ask(controller, (1, 2)) == [(ErrorCode.NONE, None)]
+    partition = controller.partition()
+    assert (partition.replicas, partition.leader, partition.isr, partition.elr) == ((1, 2), 1, (1,), ())
 
 
 def test_nothing_to_take_back() -> None:

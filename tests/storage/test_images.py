@@ -25,7 +25,7 @@ from fastquorum.storage.names import (
 )
 from fastquorum.storage.snapshots import write_snapshot
 from fastquorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Uuid, Voter, VoterSet
-from fastquorum.wire.cluster_records import FeatureLevelRecord
+from fastquorum.wire.cluster_records import BeginTransactionRecord, EndTransactionRecord, FeatureLevelRecord
 from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.topic_records import RemoveTopicRecord, TopicRecord
 from tests.controller.image.logs import folded
@@ -49,7 +49,7 @@ def only(directory: Path, *snapshots: OffsetAndEpoch) -> None:
             path.unlink()
 
 
-@pytest.mark.parametrize("end", [0, 1, 3, 46, 145, 146, 2000, 3829, 3836])
+@pytest.mark.parametrize("end", [0, 3, 46, 145, 146, 2167, 3829, 3836])
 def test_with_snapshots_or_without_the_image_is_the_same(kernels: Kernels, copy: Path, end: int) -> None:
     with_snapshots = fold_log(open_offline(str(copy), kernels), kernels, end)
     only(copy)
@@ -58,15 +58,39 @@ def test_with_snapshots_or_without_the_image_is_the_same(kernels: Kernels, copy:
     assert with_snapshots.place == without.place
 
 
-def test_a_transaction_that_is_open_at_the_end_does_not_count_yet(kernels: Kernels) -> None:
-    """Offsets 3 to 11 are the bootstrap transaction."""
-    log = open_offline(str(CLUSTER / "c1"), kernels)
-    for end in range(4, 12):
+def test_a_transaction_that_is_open_at_the_end_does_not_count_yet(kernels: Kernels, copy: Path) -> None:
+    values = [
+        encode_metadata_record(BeginTransactionRecord(name="t"), 0),
+        encode_metadata_record(TopicRecord(name="t", topic_id=Uuid(b"t" * 16)), 0),
+        encode_metadata_record(EndTransactionRecord(), 0),
+    ]
+    with (copy / SEGMENT).open("ab") as file:
+        for offset, value in enumerate(values, 3836):
+            file.write(kernels.encode_values([value], base_offset=offset, leader_epoch=3, timestamp_ms=1))
+    log = open_offline(str(copy), kernels)
+    before = fold_log(log, kernels, 3836).image
+    for end in (3837, 3838):
         fold = fold_log(log, kernels, end)
-        assert (fold.image, fold.place.end_offset, fold.next_offset) == (EMPTY, 3, end)
+        assert (fold.image, fold.place.end_offset, fold.next_offset) == (before, 3836, end)
         assert fold.is_in_transaction
-    done = fold_log(log, kernels, 12)
-    assert (done.image.features.metadata_version, done.place.end_offset) == (30, 12)
+    done = fold_log(log, kernels, 3839)
+    assert done.place.end_offset == 3839
+    assert done.image.topics.named("t") is not None
+
+
+def test_a_batch_counts_as_a_whole_or_not_at_all(kernels: Kernels, tmp_path: Path) -> None:
+    """Offsets 1205 to 1815 are one: 610 partitions lose broker 13, and the last record fences it."""
+    log = open_offline(str(CLUSTER / "c1"), kernels)
+    before = fold_log(log, kernels, 1205)
+    for end in (1206, 1800, 1815):
+        fold = fold_log(log, kernels, end)
+        assert (fold.image, fold.place, fold.next_offset) == (before.image, before.place, 1205)
+        assert fold_file(str(CLUSTER / "c1" / SEGMENT), kernels, end).image == before.image
+    after = fold_log(log, kernels, 1816)
+    assert (after.image.brokers[13].fenced, after.next_offset) == (True, 1816)
+    assert two_images(log, kernels, 1300, 1816) == (before.image, after.image)
+    assert two_images(log, kernels, 1300, 1400) == (before.image, before.image)
+    assert [fold_log(log, kernels, end).next_offset for end in (1, 2, 3)] == [0, 0, 3], "a control batch, too"
 
 
 def test_an_image_stands_where_its_last_record_stands(kernels: Kernels) -> None:
@@ -195,8 +219,8 @@ def test_an_empty_metadata_log_has_an_empty_image(kernels: Kernels, tmp_path: Pa
 
 def test_two_images_of_one_log_share_what_did_not_change(kernels: Kernels) -> None:
     log = open_offline(str(CLUSTER / "c1"), kernels)
-    before, after = two_images(log, kernels, 1815, 1816)
-    assert [each.words for each in differences(before, after)] == ["broker 13: fenced false -> true"]
+    before, after = two_images(log, kernels, 1835, 1836)
+    assert [each.words for each in differences(before, after)] == ["broker 13: fenced true -> false"]
     assert before.topics is after.topics
     with pytest.raises(UsageError, match=r"offset 5 is below 6; give the earlier one first"):
         two_images(log, kernels, 6, 5)

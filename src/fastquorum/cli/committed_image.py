@@ -2,6 +2,7 @@
 
 import argparse
 from functools import partial
+from typing import Final
 
 from fastquorum.cli.arguments import load_kernels, parse_bootstrap
 from fastquorum.cli.output import progress, tell
@@ -11,6 +12,9 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold
 from fastquorum.kernels import Kernels
 from fastquorum.types import Offset
+
+WATCH: Final = partial(progress, "reading the metadata log")
+"""A progress bar, where somebody watches."""
 
 
 def committed_image(arguments: argparse.Namespace) -> Image:
@@ -23,4 +27,4 @@ def committed_image(arguments: argparse.Namespace) -> Image:
 
 def watched_fold(client: QuorumClient, kernels: Kernels, timeout_s: float, end_offset: Offset | None = None) -> Fold:
     """`committed_fold` with a progress bar. Raises as that."""
-    return committed_fold(client, kernels, timeout_s, end_offset, partial(progress, "reading the metadata log"))
+    return committed_fold(client, kernels, timeout_s, end_offset, WATCH)

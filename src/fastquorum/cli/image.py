@@ -12,6 +12,7 @@ from fastquorum.cli.arguments import (
     parse_bootstrap,
 )
 from fastquorum.cli.committed_image import watched_fold
+from fastquorum.cli.image_offset import tell_where
 from fastquorum.cli.image_tables import (
     BROKER_HEADER,
     PARTITION_HEADER,
@@ -50,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--at",
         metavar="OFFSET",
         type=natural,
-        help="what the records below this offset come to (default: all there are)",
+        help="what the records below this offset come to (default: all there are); a batch counts as a whole",
     )
     parser.add_argument("--topic", metavar="NAME", help="only this topic, with its partitions")
     add_bootstrap(parser, required=False)
@@ -60,6 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     fold = _read(arguments, load_kernels(arguments.kernels))
+    tell_where(fold, arguments.at)
     if arguments.topic is not None:
         _show_topic(fold.image, arguments.topic, arguments.format)
     elif arguments.format == "json":

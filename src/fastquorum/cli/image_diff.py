@@ -3,9 +3,10 @@
 import argparse
 
 from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels, natural
+from fastquorum.cli.image_offset import tell_where
 from fastquorum.cli.output import print_json, working
 from fastquorum.controller.image.diff import differences
-from fastquorum.storage.images import two_images
+from fastquorum.storage.images import check_order, fold_log
 from fastquorum.storage.io_open import open_offline
 
 
@@ -13,10 +14,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
         "Show what changed between two offsets of a metadata log: brokers fenced, leaders and ISRs moved, topics "
-        "created and gone. What came and went in between leaves no trace.\n--format json prints one JSON object for "
-        "each thing.",
-        "fastquorum image diff n1 --from 1800 --to 1836",
-        "fastquorum image diff n1 --from 1800 --format json | jq 'select(.kind == \"partition\")'",
+        "created and gone. What came and went in between leaves no trace. A batch counts as a whole: an offset inside "
+        "one means where it begins.\n--format json prints one JSON object for each thing.",
+        "fastquorum image diff n1 --from 1816 --to 1836",
+        "fastquorum image diff n1 --from 1816 --format json | jq 'select(.kind == \"partition\")'",
     )
     parser.add_argument("path", metavar="DIR")
     parser.add_argument("--from", dest="start", metavar="OFFSET", type=natural, required=True, help="the image before")
@@ -29,10 +30,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     kernels = load_kernels(arguments.kernels)
+    check_order(arguments.start, arguments.end)
     with working(f"reading {arguments.path}"):
         log = open_offline(arguments.path, kernels)
-        before, after = two_images(log, kernels, arguments.start, arguments.end)
-    for each in differences(before, after):
+        fold = fold_log(log, kernels, arguments.start)
+        before = fold.image
+        tell_where(fold, arguments.start)
+        fold = fold_log(log, kernels, arguments.end, after=fold)
+        tell_where(fold, arguments.end)
+    for each in differences(before, fold.image):
         if arguments.format == "json":
             print_json(each.as_view())
         else:

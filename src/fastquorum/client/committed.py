@@ -45,33 +45,57 @@ def committed_fold(
         UsageError: the quorum keeps no metadata.
         ImageFailed, CorruptionError: as `fold_log`.
     """
-    log = CommittedLog(client, kernels, timeout_s)
-    extent = log.extent()
-    if extent.kind is LogKind.USER:
-        raise UsageError("this quorum keeps a user log", "only a metadata log has an image")
-    end = extent.end_offset if end_offset is None else end_offset
-    if end > extent.end_offset:
-        raise OffsetOutOfRange(offset=end, start_offset=0, end_offset=extent.end_offset)
-    fold, last_epoch = Fold(), None
-    with watch(end) as advance:
-        while (began := fold.next_offset) < end:
-            found = log.fetch(began, end, last_epoch)
-            if isinstance(found, OffsetAndEpoch):
-                fold, last_epoch = _snapshot_fold(log, kernels, end)
-            else:
-                last_epoch = _add(fold, kernels, found, end)
-            advance(fold.next_offset - began)
-    return fold
+    return LiveImage(client, kernels, timeout_s).at(end_offset, watch)
 
 
-def _add(fold: Fold, kernels: Kernels, data: bytes, end: Offset) -> Epoch:
-    """The last one's epoch."""
-    epoch = -1
-    for info in kernels.batch_headers(data, verify_crc=False):
-        batch = StoredBatch(0, info, data[info.position : info.position + info.size_bytes])
-        fold_batch(fold, kernels, batch, end)
-        epoch = info.leader_epoch
-    return epoch
+class LiveImage:
+    """The image of a running quorum, looked at again and again: what was committed since is fetched, and no more."""
+
+    def __init__(self, client: QuorumClient, kernels: Kernels, timeout_s: float) -> None:
+        """`timeout_s`: as of `committed_fold`."""
+        self._log = CommittedLog(client, kernels, timeout_s)
+        self._kernels = kernels
+        self._begin()
+
+    def _begin(self) -> None:
+        self._fold = Fold()
+        self._last_epoch: Epoch | None = None
+
+    def at(self, end_offset: Offset | None = None, watch: Watch = lambda _: nullcontext(_unseen)) -> Fold:
+        """All that is committed now, or below end_offset. Arguments and errors as of `committed_fold`. Where end_offset
+        is inside a batch, the fold's `next_offset` is where that begins: it counts as a whole or not at all."""
+        try:
+            return self._read(end_offset, watch)
+        except BaseException:
+            self._begin()  # whoever was interrupted may have taken in half a batch
+            raise
+
+    def _read(self, end_offset: Offset | None, watch: Watch) -> Fold:
+        extent = self._log.extent()
+        if extent.kind is LogKind.USER:
+            raise UsageError("this quorum keeps a user log", "only a metadata log has an image")
+        end = extent.end_offset if end_offset is None else end_offset
+        if end > extent.end_offset:
+            raise OffsetOutOfRange(offset=end, start_offset=0, end_offset=extent.end_offset)
+        with watch(end) as advance:
+            while (began := self._fold.next_offset) < end:
+                found = self._log.fetch(began, end, self._last_epoch)
+                if isinstance(found, OffsetAndEpoch):
+                    self._fold, self._last_epoch = _snapshot_fold(self._log, self._kernels, end)
+                elif not self._add(found, end):
+                    break
+                advance(self._fold.next_offset - began)
+        return self._fold
+
+    def _add(self, data: bytes, end: Offset) -> bool:
+        """False: `end` is inside the last one, which is left out."""
+        for info in self._kernels.batch_headers(data, verify_crc=False):
+            if info.last_offset >= end:
+                return False
+            batch = StoredBatch(0, info, data[info.position : info.position + info.size_bytes])
+            fold_batch(self._fold, self._kernels, batch)
+            self._last_epoch = info.leader_epoch
+        return True
 
 
 def _snapshot_fold(log: CommittedLog, kernels: Kernels, end: Offset) -> tuple[Fold, Epoch]:

@@ -189,14 +189,19 @@ class PartitionChange:
     # --- eligible leader replicas -------------------------------------------------------------------------------------
 
     def _derive_elr(self) -> None:
-        """Below the least ISR, whoever leaves it holds all that is committed; at or above it nobody need be asked."""
+        """Below the least ISR, whoever leaves it holds all that is committed; at or above it nobody need be asked.
+
+        Whoever has no replica, or had none, is not eligible: if it is given one again, that is empty. (Kafka leaves
+        who was moved away eligible, and elects it when it is back, with nothing of what was committed.)
+        """
         if not self.rules.is_elr_enabled:
             return
         if len(self.isr) >= self.rules.min_isr:
             self._elr = ()
             return
         left_out = {*self.isr, *self.unclean_replicas}
-        self._elr = tuple(sorted({*self._elr, *self.before.isr} - left_out))
+        held = {*self._elr, *self.before.isr}.intersection(self.before.replicas, self.replicas)
+        self._elr = tuple(sorted(held - left_out))
 
     def _set_elr(self, record: PartitionChangeRecord) -> None:
         """None where an unclean election has made what they held void, and none where they are not enabled."""

@@ -112,7 +112,6 @@ def _cancelled(state: ControllerState, topic: Topic, key: PartitionKey) -> Parti
     change.replicas = tuple(each for each in before.replicas if each not in before.adding)
     change.adding, change.removing = (), ()
     change.isr = tuple(each for each in before.isr if each not in before.adding)
-    change.unclean_replicas = before.adding  # they hold no replica any more, so they cannot be eligible either
     if not change.replicas:
         text = "Invalid replica assignment: addingReplicas contains all replicas."
         raise TopicFault(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)

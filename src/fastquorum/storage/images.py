@@ -17,8 +17,9 @@ from fastquorum.wire.metadata_records import decode_metadata_record, encode_meta
 def fold_log(log: OfflineLog, kernels: Kernels, end_offset: Offset | None = None, *, after: Fold | None = None) -> Fold:
     """The log's records below end_offset (None: all there are), folded.
 
-    It goes on with `after`, or begins with the latest good snapshot that ends at or below end_offset. Where a
-    transaction is open at the end, the image is as before it.
+    It goes on with `after`, or begins with the latest good snapshot that ends at or below end_offset. A batch was
+    appended as a whole, so that it counts as a whole or not at all: where end_offset is inside one, the fold's
+    `next_offset` is where that begins. Where a transaction is open at the end, the image is as before it.
 
     Raises:
         OffsetOutOfRange: the log does not reach so far, or no longer holds what precedes it.
@@ -29,8 +30,8 @@ def fold_log(log: OfflineLog, kernels: Kernels, end_offset: Offset | None = None
     if log.holds_user_records:
         raise DirectoryError("it holds user records: only a metadata log has an image", path=log.path)
     fold = _start(log, kernels, end_offset) if after is None else after
-    _add_all(fold, kernels, log.batches(fold.next_offset), end_offset)
-    if end_offset is not None and fold.next_offset < end_offset:
+    if not _add_all(fold, kernels, log.batches(fold.next_offset), end_offset):
+        assert end_offset is not None, "all there is was asked for"
         bases = log.segment_bases
         raise OffsetOutOfRange(
             offset=end_offset, start_offset=bases[0] if bases else fold.next_offset, end_offset=fold.next_offset
@@ -51,9 +52,8 @@ def fold_first_segment(batches: Iterator[StoredBatch], kernels: Kernels, end_off
         base = first.info.base_offset
         text = f"the file begins at offset {base}: name the log's directory, which has what precedes it"
         raise OffsetOutOfRange(text, offset=base, start_offset=base)
-    _add_all(fold, kernels, itertools.chain([] if first is None else [first], batches), end_offset)
-    if end_offset is not None and fold.next_offset < end_offset:
-        raise OffsetOutOfRange(offset=end_offset, start_offset=0, end_offset=fold.next_offset)
+    if not _add_all(fold, kernels, itertools.chain([] if first is None else [first], batches), end_offset):
+        raise OffsetOutOfRange(offset=end_offset or 0, start_offset=0, end_offset=fold.next_offset)
     return fold
 
 
@@ -62,7 +62,7 @@ def fold_snapshot(log: OfflineLog, kernels: Kernels, snapshot: OffsetAndEpoch) -
     held = Fold()
     for batch in log.checkpoint_batches(snapshot):
         if not batch.info.is_control:
-            fold_batch(held, kernels, batch, None)
+            fold_batch(held, kernels, batch)
     state = log.checkpoint_state(snapshot)
     return Fold(held.image, Place(snapshot.offset, snapshot.epoch, state.last_contained_ms))
 
@@ -89,30 +89,29 @@ def _start(log: OfflineLog, kernels: Kernels, end_offset: Offset | None) -> Fold
     return Fold()
 
 
-def _add_all(fold: Fold, kernels: Kernels, batches: Iterable[StoredBatch], end_offset: Offset | None) -> None:
+def _add_all(fold: Fold, kernels: Kernels, batches: Iterable[StoredBatch], end_offset: Offset | None) -> bool:
+    """False: there are no more, and end_offset was not reached."""
     for batch in batches:
-        if end_offset is not None and batch.info.base_offset >= end_offset:
-            return
-        fold_batch(fold, kernels, batch, end_offset)
+        if end_offset is not None and batch.info.last_offset >= end_offset:
+            return True
+        fold_batch(fold, kernels, batch)
+    return end_offset is None or fold.next_offset >= end_offset
 
 
-def fold_batch(fold: Fold, kernels: Kernels, batch: StoredBatch, end_offset: Offset | None) -> None:
-    """Fold what a batch holds from where the fold stands to end_offset (None: all of it). Its CRC was checked.
+def fold_batch(fold: Fold, kernels: Kernels, batch: StoredBatch) -> None:
+    """Fold what a batch holds from where the fold stands. Its CRC was checked.
 
     Raises:
         ImageFailed: a record does not fit, or is no metadata record.
     """
     info = batch.info
     if info.is_control:
-        end = info.last_offset + 1
-        fold.skip(end if end_offset is None else min(end, end_offset), info.leader_epoch, info.max_timestamp_ms)
+        fold.skip(info.last_offset + 1, info.leader_epoch, info.max_timestamp_ms)
         return
     codec = codec_of(kernels)
     for offset, value in _records(kernels, batch):
         if offset < fold.next_offset:
             continue
-        if end_offset is not None and offset >= end_offset:
-            return
         try:
             message, _ = decode_metadata_record(value, codec)
         except WireError as error:
@@ -134,11 +133,16 @@ def two_images(log: OfflineLog, kernels: Kernels, start: Offset, end: Offset | N
 def fold_on(log: OfflineLog, kernels: Kernels, start: Offset, end: Offset | None) -> tuple[Image, Fold]:
     """The image at one offset, and the fold at another. Errors as `fold_log`; UsageError if they are in the wrong
     order."""
-    if end is not None and end < start:
-        raise UsageError(f"offset {end} is below {start}", "give the earlier one first")
+    check_order(start, end)
     fold = fold_log(log, kernels, start)
     before = fold.image
     return before, fold_log(log, kernels, end, after=fold)
+
+
+def check_order(start: Offset, end: Offset | None) -> None:
+    """UsageError if they are in the wrong order."""
+    if end is not None and end < start:
+        raise UsageError(f"offset {end} is below {start}", "give the earlier one first")
 
 
 def snapshot_batches(

@@ -95,7 +95,7 @@ def _walk(directory: str, kernels: Kernels) -> Walk:
             walk.problems.append(f"{directory}: its log was not closed")
         fold = Fold()
         for batch in log.batches():
-            fold_batch(fold, kernels, batch, None)
+            fold_batch(fold, kernels, batch)
             walk.ends.append(fold.next_offset)
             walk.images.append(fold.image)
             if batch.info.is_control:

@@ -336,7 +336,7 @@ class Metadata:
 
 
 def _check_partition(partition: Partition, image: Image, where: str) -> None:
-    """C1, C2."""
+    """C1, C2, C9."""
     replicas, leader = partition.replicas, partition.leader
     if not replicas or len(set(replicas)) < len(replicas):
         raise Violation("C2", f"{where}: replicas {replicas}")
@@ -344,6 +344,8 @@ def _check_partition(partition: Partition, image: Image, where: str) -> None:
         raise Violation("C2", f"{where}: ISR {partition.isr} of replicas {replicas}")
     if not partition.isr and not image.features.is_elr_enabled:
         raise Violation("C2", f"{where}: nobody is in sync: {partition}")
+    if not set(partition.elr) <= set(replicas):
+        raise Violation("C9", f"{where}: {partition.elr} are eligible, of replicas {replicas}")
     if not partition.has_leader:
         return
     broker = image.brokers.get(leader)
