@@ -2,10 +2,12 @@
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from fastquorum.errors import UsageError
 from fastquorum.kernels import BATCH_BYTES_MAX
 from fastquorum.spark import arrow
+from fastquorum.spark.source import FastQuorumSource
 from fastquorum.spark.write_options import WriteOptions, check_columns, parse_write_options
 from fastquorum.types import LISTENER_NAME, Endpoint
 
@@ -65,3 +67,31 @@ def test_records_have_a_value_and_may_have_a_key_and_headers(text: pa.DataType) 
 def test_other_columns_are_refused_by_name(fields: list[tuple[str, pa.DataType]], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         check_columns(pa.schema(fields))
+
+
+VALUES = StructType([StructField("value", StringType())])
+
+
+@pytest.mark.parametrize(
+    ("options", "schema", "overwrite", "said"),
+    [
+        ({"acks": "1"}, VALUES, False, "a write has no option 'acks'"),
+        ({}, StructType([StructField("value", IntegerType())]), False, "column 'value' is int32"),
+        ({}, VALUES, True, r"nothing in it can be overwritten; mode\(\"append\"\) and outputMode\(\"append\"\)"),
+    ],
+    ids=["option", "column", "mode"],
+)
+def test_a_write_is_refused_before_it_begins(
+    options: dict[str, str], schema: StructType, overwrite: bool, said: str
+) -> None:
+    source = FastQuorumSource({"bootstrap": "h1:9093", **options})
+    for writer in (source.writer, source.streamWriter):
+        with pytest.raises(UsageError, match=said):
+            writer(schema, overwrite)
+
+
+def test_a_query_takes_no_name_and_a_job_may() -> None:
+    source = FastQuorumSource({"bootstrap": "h1:9093", "writer": "orders"})
+    source.writer(VALUES, False)
+    with pytest.raises(UsageError, match="takes no option writer; it is known by the id that is in its checkpoint"):
+        source.streamWriter(VALUES, False)
