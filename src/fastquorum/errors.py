@@ -143,6 +143,17 @@ class ProducerFenced(UsageError):
 
 
 @dataclass(eq=False)
+class ReplayDiffers(UsageError):
+    """What is to be written again is not what was written before: other rows, or the same ones in another order.
+    Nothing more was appended."""
+
+    detail: str
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+@dataclass(eq=False)
 class DirectoryError(UsageError):
     """A data directory cannot be used as asked: foreign, unformatted, locked, read-only, newer format. `path` names
     it."""

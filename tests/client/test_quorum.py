@@ -11,7 +11,8 @@ import pytest
 from fastquorum.cli import quorum_describe
 from fastquorum.cli.demo.appender import Acknowledged, Appender
 from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
-from fastquorum.client.quorum import OutcomeUnknown, QuorumClient
+from fastquorum.client.quorum import QuorumClient
+from fastquorum.client.refusals import OutcomeUnknown
 from fastquorum.errors import FatalError, FrameError, NotReady, Overloaded, UsageError
 from fastquorum.kernels import Record, load
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, Offset, Uuid

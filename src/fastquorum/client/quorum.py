@@ -8,19 +8,17 @@ Source: the Kafka protocol guide; KIP-595 (DescribeQuorum), KIP-951 (a follower 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
 from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
 from fastquorum.client.contacts import count_contacts
+from fastquorum.client.refusals import OutcomeUnknown, refusal
 from fastquorum.errors import (
     CorruptionError,
     NotReady,
     OffsetOutOfRange,
-    Overloaded,
     PeerProtocolError,
     RecordTooLarge,
-    RetriableError,
     UsageError,
 )
 from fastquorum.kernels import BATCH_BYTES_MAX, Kernels, Record
@@ -53,18 +51,6 @@ SILENCE_S: Final = 3.0
 SAY_SO_S: Final = 1.0
 """Who waits for longer is told why."""
 FETCH_BYTES: Final = 4 * 1024 * 1024
-
-
-@dataclass(eq=False)
-class OutcomeUnknown(RetriableError):
-    """An append was sent, and whether it is, or will be, committed is not known."""
-
-    reason: str
-    is_sealed: bool
-    """Nobody will append it any more if nobody has; only then can `barrier` settle it."""
-
-    def __str__(self) -> str:
-        return f"the outcome of the append is unknown ({self.reason}): read the log before sending it again"
 
 
 class Leader(NamedTuple):
@@ -220,18 +206,33 @@ class QuorumClient:
 
         Args:
             commit_timeout_s: how long the leader tries to commit it; then it says that it does not know.
-        Raises:
-            OutcomeUnknown: it was sent, and may or may not be committed.
-            RetriableError: it was not appended: NotReady, NotSent, Overloaded.
-            UsageError: it never will be: RecordTooLarge, a controller's log, or a record that this log does not take.
+        Raises: as `append_batch`.
         """
         timestamp_ms = time.time_ns() // 1_000_000
         batch = self._kernels.encode_values(values, base_offset=0, leader_epoch=0, timestamp_ms=timestamp_ms)
+        return self.append_batch(batch, deadline, commit_timeout_s=commit_timeout_s)
+
+    def append_batch(
+        self,
+        batch: bytes,
+        deadline: Deadline,
+        *,
+        commit_timeout_s: float | None = None,
+        silence_s: float = math.inf,
+    ) -> Offset:
+        """Append an encoded batch, as `append`; `silence_s` is how long the leader may say nothing.
+
+        Raises:
+            OutcomeUnknown: it was sent, and may or may not be committed.
+            RetriableError: it was not appended: NotReady, NotSent, Overloaded.
+            UsageError: it never will be: RecordTooLarge, a controller's log, or a record that this log does not take;
+                OutOfOrderSequence, ProducerFenced: not as what its producer says it is.
+        """
         if len(batch) > BATCH_BYTES_MAX:
             raise RecordTooLarge(size_bytes=len(batch), limit_bytes=BATCH_BYTES_MAX)
         leader = self.leader(deadline)
         data = ProduceRequest.TopicProduceData
-        timeout_s = deadline.left_s if commit_timeout_s is None else commit_timeout_s
+        timeout_s = deadline.left_s if commit_timeout_s is None else min(commit_timeout_s, deadline.left_s)
         request = ProduceRequest(
             acks=-1,
             timeout_ms=int(timeout_s * 1000),
@@ -239,7 +240,7 @@ class QuorumClient:
         )
         try:
             self._check_takes_appends(leader, deadline)
-            response = self.ask(leader.endpoint, request, PRODUCE_VERSION, ProduceResponse, deadline, math.inf)
+            response = self.ask(leader.endpoint, request, PRODUCE_VERSION, ProduceResponse, deadline, silence_s)
         except NotSent:
             self.forget_leader()
             raise
@@ -249,7 +250,10 @@ class QuorumClient:
         answer = response.responses[0].partition_responses[0]
         if answer.error_code == ErrorCode.NONE:
             return answer.base_offset
-        raise self._refused(answer, len(batch))
+        refused = refusal(answer, len(batch))
+        if isinstance(refused, OutcomeUnknown | NotReady):
+            self.forget_leader()
+        raise refused
 
     def _check_takes_appends(self, leader: Leader, deadline: Deadline) -> None:
         """Once a leader: a controller hangs up on appends, and nothing must be sent to a node that hangs. NotSent."""
@@ -261,25 +265,6 @@ class QuorumClient:
                 "`fastquorum topic` and `fastquorum broker` ask it for changes",
             )
         self._takes_appends = True
-
-    def _refused(
-        self, answer: ProduceResponse.TopicProduceResponse.PartitionProduceResponse, size_bytes: int
-    ) -> Exception:
-        detail = answer.error_message or error_name(answer.error_code)
-        match answer.error_code:
-            case ErrorCode.MESSAGE_TOO_LARGE:
-                return RecordTooLarge(answer.error_message or "", size_bytes=size_bytes, limit_bytes=BATCH_BYTES_MAX)
-            case ErrorCode.NOT_ENOUGH_REPLICAS:
-                return Overloaded(detail)
-            case ErrorCode.NOT_LEADER_OR_FOLLOWER | ErrorCode.REQUEST_TIMED_OUT | ErrorCode.KAFKA_STORAGE_ERROR:
-                # A leader that is none any more may have had it in its log already, and its followers too.
-                self.forget_leader()
-                return OutcomeUnknown(error_name(answer.error_code), is_sealed=True)
-            case ErrorCode.UNKNOWN_TOPIC_OR_PARTITION | ErrorCode.UNKNOWN_TOPIC_ID | ErrorCode.LEADER_NOT_AVAILABLE:
-                self.forget_leader()
-                return NotReady(detail)
-            case _:
-                return UsageError(f"the quorum refuses the records: {detail}")
 
     # --- reads --------------------------------------------------------------------------------------------------------
 

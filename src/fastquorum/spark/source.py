@@ -1,4 +1,4 @@
-"""`spark.read.format("fastquorum")`: the tables of `fastquorum.spark.tables` as a PySpark data source.
+"""`format("fastquorum")`: the tables of `fastquorum.spark.tables` as a PySpark data source, and a quorum to write to.
 
 Spark's API: `pyspark.sql.datasource`. The class is pickled by reference, so this package must be on every executor.
 """
@@ -6,7 +6,14 @@ Spark's API: `pyspark.sql.datasource`. The class is pickled by reference, so thi
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
@@ -38,6 +45,18 @@ class FastQuorumSource(DataSource):
         from fastquorum.spark.streaming import StreamReader
 
         return StreamReader(self._scan().pruned(schema.names))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Of one job; UsageError. See `fastquorum.spark.writing`."""
+        from fastquorum.spark.writing import batch_writer
+
+        return batch_writer(dict(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Of one batch of a query; UsageError. See `fastquorum.spark.writing`."""
+        from fastquorum.spark.writing import stream_writer
+
+        return stream_writer(dict(self.options), schema, overwrite)
 
     def _scan(self) -> "Scan":
         """UsageError, as `Scan.of`. Imported here: every session imports this module to learn that there is such a

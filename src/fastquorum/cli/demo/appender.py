@@ -4,7 +4,8 @@ import time
 from typing import Final, NamedTuple
 
 from fastquorum.client.connection import Deadline, NotSent
-from fastquorum.client.quorum import OutcomeUnknown, QuorumClient
+from fastquorum.client.quorum import QuorumClient
+from fastquorum.client.refusals import OutcomeUnknown
 from fastquorum.errors import FatalError, NotReady, Overloaded
 from fastquorum.types import Offset
 

@@ -1,0 +1,77 @@
+"""Batches of a producer, appended exactly once: sent again through elections until they are committed, and found again
+by whoever comes later.
+
+A batch says whose it is, and which of theirs: the leader takes it once (KIP-98), and answers another try with where it
+lies. That settles what a lost answer leaves open. Blocking; one thread at a time. May not know what is in a batch.
+"""
+
+import time
+from typing import Final, NamedTuple
+
+from fastquorum.client.committed_log import CommittedLog
+from fastquorum.client.connection import Deadline, NotSent
+from fastquorum.client.quorum import LOOK_AGAIN_S, SILENCE_S, QuorumClient
+from fastquorum.client.refusals import OutcomeUnknown
+from fastquorum.errors import AppendTimeout, NotReady, Overloaded, RetriableError
+from fastquorum.kernels import Kernels
+from fastquorum.types import Offset
+
+COMMIT_S: Final = 2.0
+"""How long a leader may try to commit a batch before another one is looked for: less than SILENCE_S."""
+OVERLOADED_S: Final = 0.05
+"""Before the next try at a leader that is full: its queue holds some flushes' work."""
+
+
+class Placed(NamedTuple):
+    """Where a batch lies that is committed."""
+
+    base_offset: Offset
+    is_old: bool
+    """It was in the log before this producer began: somebody else appended it."""
+
+
+class Producer:
+    """Appends for one that may have been here before, in another process."""
+
+    def __init__(self, client: QuorumClient, kernels: Kernels, timeout_s: float) -> None:
+        """`timeout_s`: how long one batch is tried."""
+        self._client = client
+        self._timeout_s = timeout_s
+        self._log = CommittedLog(client, kernels, timeout_s)
+        self._began_at: Offset = -1
+        """Where the log ended before the first batch was sent: what lies below it is older."""
+
+    def append(self, batch: bytes) -> Placed:
+        """Have it in the log once, and committed. It must carry its producer's id, epoch and sequence.
+
+        Raises:
+            NotReady, NotSent, Overloaded: it was never sent.
+            AppendTimeout: not committed within `timeout_s`. It may still be, and may be appended again.
+            OutOfOrderSequence, ProducerFenced, RecordTooLarge, UsageError: it was refused, for good.
+        """
+        deadline = Deadline(self._timeout_s)
+        self._began_at = self._began_at if self._began_at >= 0 else self._log_end(deadline)
+        is_sent, reason = False, RetriableError()
+        while True:
+            pause_s = LOOK_AGAIN_S
+            try:
+                offset = self._client.append_batch(batch, deadline, commit_timeout_s=COMMIT_S, silence_s=SILENCE_S)
+                return Placed(offset, offset < self._began_at)
+            except OutcomeUnknown as error:
+                is_sent, reason = True, error
+            except (NotReady, NotSent) as error:
+                reason = error
+            except Overloaded as error:
+                reason, pause_s = error, max(error.retry_after_s, OVERLOADED_S)
+            if deadline.left_s <= pause_s:
+                raise AppendTimeout(self._timeout_s) if is_sent else reason
+            time.sleep(pause_s)
+
+    def batch_at(self, placed: Placed) -> bytes:
+        """A batch that is committed, as it lies in the log. NotReady, OffsetOutOfRange, CorruptionError."""
+        return next(self._log.batches(placed.base_offset, placed.base_offset + 1))
+
+    def _log_end(self, deadline: Deadline) -> Offset:
+        """The leader's. What somebody else sent before, and has not been appended yet, is not in it. NotReady."""
+        partition = self._client.describe(deadline).topics[0].partitions[0]
+        return next(row.log_end_offset for row in partition.current_voters if row.replica_id == partition.leader_id)

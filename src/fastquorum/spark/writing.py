@@ -1,0 +1,121 @@
+"""`df.write` and `df.writeStream` with `format("fastquorum")`: user records, appended through a running quorum exactly
+once.
+
+Spark's API: `pyspark.sql.datasource`. Spark calls `write` once for each attempt at a task, a speculative one included,
+in a process of the executor's. Who writes which batch is told by the task: a streaming query's id is in its checkpoint,
+and the batch's number with it, so that both are the same after a restart. How that makes a row be there once:
+`fastquorum.spark.appending`.
+"""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from fastquorum.errors import UsageError
+from fastquorum.kernels import load
+from fastquorum.spark.appending import Appended, Whose, append_rows
+from fastquorum.spark.write_options import WriteOptions, check_columns, parse_write_options
+
+QUERY_ID: Final = "sql.streaming.queryId"
+BATCH_ID: Final = "streaming.sql.batchId"
+"""What Spark tells its tasks of the streaming query that they belong to (`StreamExecution`, `MicroBatchExecution`)."""
+_MODES: Final = 'mode("append") and outputMode("append") are what there is'
+
+Messages = list[WriterCommitMessage | None]
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What one task says when all its rows are committed in the quorum."""
+
+    partition: int
+    appended: Appended
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """One job."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+        self._job = uuid.uuid4().hex
+        """The job's own name, where it was given none: the same in all its tasks, and in each attempt at them."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Errors as of `append_rows`."""
+        task = _task()
+        query_id, batch_id = (task.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID))
+        if self._options.writer is None:
+            writer, batch = f"job {self._job}", 0
+        elif query_id and batch_id:  # of a foreachBatch
+            writer, batch = f"writer {self._options.writer!r} in query {query_id}", int(batch_id)
+        else:
+            writer, batch = f"writer {self._options.writer!r}", 0
+        return _written(iterator, Whose(writer, batch, task.partitionId()), self._options)
+
+    def commit(self, messages: Messages) -> None:
+        """Nothing is left to do: a task is done when its rows are committed."""
+
+    def abort(self, messages: Messages) -> None:
+        """Nothing can be taken back: what was appended stays. The same job, if it has a name, appends what is missing
+        when it is run again."""
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """One batch of a streaming query."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        """UsageError: a name is given, and it has one."""
+        if options.writer is not None:
+            raise UsageError(
+                "a streaming query takes no option writer", "it is known by the id that is in its checkpoint"
+            )
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Errors as of `append_rows`."""
+        task = _task()
+        query_id, batch_id = (task.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID))
+        if not query_id or not batch_id:
+            raise UsageError("Spark does not say which batch of which query this is", "it does from PySpark 4.1 on")
+        return _written(iterator, Whose(f"query {query_id}", int(batch_id), task.partitionId()), self._options)
+
+    def commit(self, messages: Messages, batchId: int) -> None:
+        """As for a job."""
+
+    def abort(self, messages: Messages, batchId: int) -> None:
+        """As for a job: the query, when it is started again, appends what is missing of the batch."""
+
+
+def batch_writer(options: dict[str, str], schema: StructType, overwrite: bool) -> BatchWriter:
+    """UsageError: an option, a column or a mode that there is not."""
+    return BatchWriter(_checked(options, schema, overwrite))
+
+
+def stream_writer(options: dict[str, str], schema: StructType, overwrite: bool) -> StreamWriter:
+    """As `batch_writer`."""
+    return StreamWriter(_checked(options, schema, overwrite))
+
+
+def _checked(options: dict[str, str], schema: StructType, overwrite: bool) -> WriteOptions:
+    if overwrite:
+        raise UsageError("a log is only ever appended to: nothing in it can be overwritten", _MODES)
+    parsed = parse_write_options(options)
+    check_columns(to_arrow_schema(schema))
+    return parsed
+
+
+def _written(rows: Iterator[pa.RecordBatch], whose: Whose, options: WriteOptions) -> Written:
+    return Written(whose.partition, append_rows(rows, whose, options, load("native")))
+
+
+def _task() -> TaskContext:
+    task = TaskContext.get()
+    assert task is not None, "Spark writes in tasks"
+    return task

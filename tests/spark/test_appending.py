@@ -1,0 +1,247 @@
+"""Partitions of a write against real nodes, without a JVM: exactly once, whoever writes, and however often."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from fastquorum.errors import (
+    AppendTimeout,
+    NotReady,
+    ProducerFenced,
+    RecordTooLarge,
+    ReplayDiffers,
+    UsageError,
+)
+from fastquorum.kernels import load
+from fastquorum.spark.appending import EPOCHS, Appended, Whose, append_rows
+from fastquorum.spark.write_options import WriteOptions
+from fastquorum.types import LISTENER_NAME, Endpoint
+from tests.api.nodes import WAIT_S, Trio, trio, values_of
+
+NATIVE = load("native")
+BYTES = 2000
+ROWS = [b"%04d" % number + b"." * 96 for number in range(100)]
+"""Of 132 bytes each, as chunks count them: 14 of them make a chunk of BYTES, all of them 8."""
+CHUNKS = 8
+WHOSE = Whose("query q", 3, 5)
+
+
+class Quorum:
+    """One node, or three, and who writes to them."""
+
+    def __init__(self, nodes: Trio) -> None:
+        self.nodes = nodes
+        endpoints = tuple(Endpoint(LISTENER_NAME, "127.0.0.1", port) for port in nodes.ports)
+        self.options = WriteOptions(endpoints, None, WAIT_S, BYTES)
+
+    def write(self, rows: Sequence[bytes], whose: Whose = WHOSE, **options: Any) -> Appended:
+        return append_rows(arriving(rows), whose, self.options._replace(**options), NATIVE)
+
+    @property
+    def values(self) -> list[bytes | None]:
+        return values_of(self.nodes.leader)
+
+
+def arriving(rows: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(rows), 30):
+        yield pa.RecordBatch.from_pydict({"value": pa.array(rows[start : start + 30], pa.binary())})
+
+
+def failing(rows: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
+    """As many as there are, and then its process is gone."""
+    yield from arriving(rows)
+    raise ConnectionAbortedError
+
+
+@pytest.fixture(scope="module")
+def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+    """Shared: each test writes as somebody else."""
+    with trio(tmp_path_factory.mktemp("quorum")) as nodes:
+        yield Quorum(nodes)
+
+
+@pytest.fixture
+def whose(request: pytest.FixtureRequest) -> Whose:
+    return WHOSE._replace(writer=request.node.name)
+
+
+def written(quorum: Quorum, before: int) -> list[bytes | None]:
+    return quorum.values[before:]
+
+
+def test_a_partition_that_fits_into_a_batch_is_one(quorum: Quorum, whose: Whose) -> None:
+    before = len(quorum.values)
+    done = quorum.write(ROWS, whose, batch_bytes_max=1 << 20)
+    assert done == Appended(100, 1, 0, done.first_offset, done.first_offset + 100)
+    assert written(quorum, before) == ROWS
+
+
+def test_no_rows_are_nothing(quorum: Quorum, whose: Whose) -> None:
+    assert quorum.write([], whose) == Appended()
+
+
+def test_a_partition_written_again_is_found_and_nothing_is_appended(quorum: Quorum, whose: Whose) -> None:
+    before = len(quorum.values)
+    first = quorum.write(ROWS, whose)
+    assert (first.rows, first.chunks, first.found) == (100, CHUNKS, 0)
+    assert quorum.write(ROWS, whose) == first._replace(found=CHUNKS)
+    assert written(quorum, before) == ROWS
+
+
+def test_what_a_killed_attempt_left_is_gone_on_with(quorum: Quorum, whose: Whose) -> None:
+    before = len(quorum.values)
+    with pytest.raises(ConnectionAbortedError):
+        append_rows(failing(ROWS[:60]), whose, quorum.options, NATIVE)
+    assert written(quorum, before) == ROWS[:56]  # whole chunks
+    done = quorum.write(ROWS, whose)
+    assert (done.chunks, done.found) == (CHUNKS, 4)
+    assert written(quorum, before) == ROWS
+
+
+@pytest.mark.parametrize("kept", [14, 56, 100])
+def test_other_rows_than_those_that_were_written_are_refused(quorum: Quorum, whose: Whose, kept: int) -> None:
+    quorum.write(ROWS[:kept], whose)
+    before = len(quorum.values)
+    others = {
+        "another row": [b"x" * 100, *ROWS[1:]],
+        "another order": [ROWS[1], ROWS[0], *ROWS[2:]],
+        "one less": ROWS[1:],
+        "a longer one": [ROWS[0] + b".", *ROWS[1:]],
+        "other cuts": [ROWS[0] + b"." * 100, *ROWS[1:]],
+    }
+    for what, rows in others.items():
+        with pytest.raises(
+            ReplayDiffers, match=r"partition 5 of batch 3 of .*: its rows 0 to 1. are not those"
+        ) as caught:
+            quorum.write(rows, whose)
+        assert "same order and partitions" in str(caught.value), what
+    assert len(quorum.values) == before
+
+
+def test_a_change_behind_what_is_the_same_is_refused_where_it_is(quorum: Quorum, whose: Whose) -> None:
+    before = len(quorum.values)
+    quorum.write(ROWS, whose)
+    with pytest.raises(ReplayDiffers, match="its rows 42 to 55 are not those"):
+        quorum.write([*ROWS[:50], b"x" * 100, *ROWS[51:]], whose)
+    assert written(quorum, before) == ROWS
+
+
+def test_each_partition_and_each_writer_writes_for_itself(quorum: Quorum, whose: Whose) -> None:
+    before = len(quorum.values)
+    many = [whose, whose._replace(partition=6), whose._replace(writer=f"{whose.writer} too")]
+    for each in many:
+        assert quorum.write(ROWS, each).found == 0
+    assert written(quorum, before) == ROWS * 3
+
+
+def test_batches_follow_one_another_and_who_is_still_at_an_old_one_is_fenced(quorum: Quorum, whose: Whose) -> None:
+    before = len(quorum.values)
+    for batch in (0, 1, EPOCHS - 1, EPOCHS, EPOCHS + 1):
+        assert quorum.write(ROWS, whose._replace(batch=batch)).found == 0
+    assert quorum.write(ROWS, whose._replace(batch=EPOCHS + 1)).found == CHUNKS
+    with pytest.raises(ProducerFenced, match=r"partition 5 of batch 32768 of .* is over: the quorum has later batches"):
+        quorum.write(ROWS, whose._replace(batch=EPOCHS))
+    assert written(quorum, before) == ROWS * 5
+
+
+def test_attempts_at_the_same_time_write_every_row_once_and_in_order(quorum: Quorum, whose: Whose) -> None:
+    before = len(quorum.values)
+    begin = threading.Barrier(4)
+
+    def attempt(_: int) -> Appended:
+        begin.wait(WAIT_S)
+        return quorum.write(ROWS, whose)
+
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(attempt, range(4)))
+    assert {(each.rows, each.first_offset) for each in done} == {(100, done[0].first_offset)}
+    assert written(quorum, before) == ROWS
+
+
+def test_two_at_the_same_time_with_other_rows_each_are_told(quorum: Quorum, whose: Whose) -> None:
+    """Another query under the same name: one of them wins, chunk by chunk, and the other hears of it."""
+    other = [row[::-1] + b"." for row in ROWS]
+    before = len(quorum.values)
+    quorum.write(ROWS[:20], whose)
+    with pytest.raises(ReplayDiffers):
+        quorum.write(other, whose)
+    assert written(quorum, before) == ROWS[:20]
+
+
+def test_a_batch_larger_than_a_fetch_is_found_again(quorum: Quorum, whose: Whose) -> None:
+    rows = [bytes([number]) * 1_000_000 for number in range(14)]
+    done = quorum.write(rows, whose, batch_bytes_max=8 << 20)
+    assert (done.chunks, done.found) == (2, 0)
+    assert quorum.write(rows, whose, batch_bytes_max=8 << 20).found == 2
+
+
+def test_a_row_that_is_too_large_is_named_and_nothing_is_appended(quorum: Quorum, whose: Whose) -> None:
+    before = len(quorum.values)
+    with pytest.raises(RecordTooLarge, match=r"partition 5 of batch 3 of .*: row 17 takes 3032 bytes"):
+        quorum.write([*ROWS[:17], b"x" * 3000], whose)
+    assert len(quorum.values) == before
+
+
+def test_leaders_that_die_in_the_middle_change_nothing(tmp_path: Path) -> None:
+    with trio(tmp_path) as nodes:
+        quorum = Quorum(nodes)
+        passed: list[int] = []
+
+        def dying() -> Iterator[pa.RecordBatch]:
+            for number, batch in enumerate(arriving(ROWS)):
+                if number in (1, 3):
+                    leader = nodes.leader.node_id
+                    nodes.crash(leader)
+                    passed.append(leader)
+                    yield batch
+                    nodes.open(leader)
+                else:
+                    yield batch
+
+        done = append_rows(dying(), WHOSE, quorum.options, NATIVE)
+        assert (done.rows, done.chunks, len(passed)) == (100, CHUNKS, 2)
+        assert quorum.values == ROWS
+        assert quorum.write(ROWS).found == CHUNKS  # a new leader knows them, too
+        assert quorum.values == ROWS
+
+
+def test_without_a_majority_it_gives_up_in_time_and_what_was_sent_is_there_once_later(tmp_path: Path) -> None:
+    with trio(tmp_path) as nodes:
+        quorum = Quorum(nodes)
+        quorum.write(ROWS[:14])
+        down = [node.node_id for node in nodes.followers]
+        for node_id in down:
+            nodes.crash(node_id)
+        with pytest.raises((AppendTimeout, NotReady)):
+            quorum.write(ROWS, timeout_s=1.0)
+        nodes.open(*down)
+        nodes.ready()
+        quorum.write(ROWS)
+        assert quorum.values == ROWS
+
+
+def test_a_smaller_limit_of_the_quorum_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with trio(tmp_path, batch_bytes_max=1000) as nodes:
+        quorum = Quorum(nodes)
+        with pytest.raises(RecordTooLarge, match=r"rows 0 to 13: .*batchBytes"):
+            quorum.write(ROWS)
+        assert quorum.write(ROWS, batch_bytes_max=1000).rows == 100
+        assert quorum.values == ROWS
+
+
+def test_a_controllers_log_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with trio(tmp_path, log="metadata", controller=True) as nodes:
+        quorum = Quorum(nodes)
+        with pytest.raises(UsageError, match="takes no appends: the log is the controller's"):
+            quorum.write(ROWS)
+
+
+def test_nobody_there_is_said_in_time() -> None:
+    options = WriteOptions((Endpoint(LISTENER_NAME, "127.0.0.1", 1),), None, 0.2, BYTES)
+    with pytest.raises(NotReady, match=r"127\.0\.0\.1:1 cannot be reached"):
+        append_rows(arriving(ROWS), WHOSE, options, NATIVE)
