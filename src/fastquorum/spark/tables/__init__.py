@@ -6,6 +6,7 @@ from typing import Final
 
 from fastquorum.spark.tables.batches import BATCHES
 from fastquorum.spark.tables.brokers import BROKERS, CONFIGS
+from fastquorum.spark.tables.changes import ISR_HISTORY, LEADERSHIP
 from fastquorum.spark.tables.checkpoints import CHECKPOINTS
 from fastquorum.spark.tables.epochs import EPOCHS
 from fastquorum.spark.tables.files import FILES
@@ -32,5 +33,7 @@ _ALL: Final[tuple[Table, ...]] = (
     TOPICS,
     PARTITIONS,
     CONFIGS,
+    ISR_HISTORY,
+    LEADERSHIP,
 )
 TABLES: Final[Mapping[str, Table]] = MappingProxyType({table.name: table for table in _ALL})
