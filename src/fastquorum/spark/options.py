@@ -28,6 +28,8 @@ class Options(NamedTuple):
     columns: tuple[str, ...] | None
     """None: all."""
     types: tuple[str, ...] | None
+    typed: bool
+    """A struct for each type of record, in place of JSON."""
     topic: str | None
     from_offset: int
     to_offset: int | None
@@ -148,6 +150,7 @@ _READERS: Final[Mapping[str, tuple[str, Reader]]] = {
     "table": ("table", _text(TABLE)),
     "columns": ("columns", _or_none(_names)),
     "types": ("types", _or_none(_type_names)),
+    "typed": ("typed", _or(False, _flag)),
     "topic": ("topic", _or_none(lambda _, value: value)),
     "fromOffset": ("from_offset", _or(0, _natural)),
     "toOffset": ("to_offset", _or_none(_natural)),

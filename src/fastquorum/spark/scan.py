@@ -12,7 +12,7 @@ from fastquorum.errors import UsageError
 from fastquorum.spark import arrow
 from fastquorum.spark.logs import find_logs
 from fastquorum.spark.options import Options, parse_options
-from fastquorum.spark.tables import TABLES, Table, Task
+from fastquorum.spark.tables import TABLES, Table, Task, table_of
 
 
 class Scan(NamedTuple):
@@ -25,12 +25,12 @@ class Scan(NamedTuple):
     def of(cls, given: Mapping[str, str]) -> Self:
         """From a reader's options. UsageError, which says what there is."""
         options = parse_options(given, TABLES)
-        whole = tuple(TABLES[options.table].schema.names)
+        whole = tuple(table_of(options).schema.names)
         return cls(options, whole).pruned(options.columns or whole)
 
     @property
     def table(self) -> Table:
-        return TABLES[self.options.table]
+        return table_of(self.options)
 
     @property
     def schema(self) -> pa.Schema:
