@@ -10,6 +10,7 @@ import pytest
 from fastquorum.spark.scan import read_table
 from fastquorum.spark.tables import TABLES
 from tests.conftest import ROOT
+from tests.spark.damage import change, make_log, segments
 from tests.spark.tables.test_records import dumped
 from tests.wire.golden import CLUSTER
 
@@ -66,6 +67,49 @@ def test_what_nobody_knows_is_refused_with_what_there_is(
 
     with pytest.raises(AnalysisException, match=said):
         read(spark, **options)
+
+
+def test_structs_can_be_asked_by_name(spark: "SparkSession") -> None:
+    found = read(spark, "records", CLUSTER / "c1", typed="true", types="PARTITION_CHANGE_RECORD,TOPIC_RECORD")
+    found.createOrReplaceTempView("typed")
+    query = "select partition_change_record.isr from typed where size(partition_change_record.isr) < 3"
+    expected = [
+        each["data"]["isr"]
+        for each in dumped("dump-c1.txt.gz")
+        if each["type"] == "PARTITION_CHANGE_RECORD" and len(each["data"].get("isr", [1, 2, 3])) < 3
+    ]
+    assert [row["isr"] for row in spark.sql(query + " order by offset").collect()] == expected
+
+
+def test_what_spark_pushes_down_is_not_read_and_not_asked_again(spark: "SparkSession", tmp_path: Path) -> None:
+    """A segment is damaged, and whoever reads it fails."""
+    from pyspark.errors import PySparkException
+
+    root = make_log(tmp_path / "n1", 20, roll=5)
+    change(segments(root)[0], 100, b"\xff")
+    late = (
+        "offset >= 70 and offset in (10, 70, 75) and epoch > 1 and timestamp > timestamp_millis(0) and offset % 2 = 1"
+    )
+    with pytest.raises(PySparkException, match="crc"):
+        read(spark, "records", root).where(late).collect()
+    pushed = read(spark, "records", root, pushdown="true").where(late)
+    assert [row["offset"] for row in pushed.select("offset").collect()] == [75]
+    plan = pushed._jdf.queryExecution().executedPlan().toString()
+    assert re.search(r"Filter .*% 2", plan)
+    assert not re.search(r"Filter .*>= 70", plan)
+
+
+def test_where_spark_is_not_to_push_filters_down_it_says_so(spark: "SparkSession") -> None:
+    from pyspark.errors import PySparkException
+
+    setting = "spark.sql.python.filterPushdown.enabled"
+    spark.conf.set(setting, False)
+    try:
+        assert read(spark, "records", CLUSTER / "c1").where("offset < 5").count() == 5
+        with pytest.raises(PySparkException, match=re.escape(setting)):
+            read(spark, "records", CLUSTER / "c1", pushdown="true").where("offset < 5").count()
+    finally:
+        spark.conf.set(setting, True)
 
 
 def test_the_readmes_example_runs(spark: "SparkSession", capsys: pytest.CaptureFixture[str]) -> None:

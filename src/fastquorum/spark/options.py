@@ -45,6 +45,8 @@ class Options(NamedTuple):
     mode: Mode
     split_bytes: int
     pushdown: bool
+    types_wanted: tuple[str, ...] | None = None
+    """Of `types`, what the query looks at: names that nobody knows among them."""
 
     @property
     def row_filter(self) -> RowFilter:
@@ -62,7 +64,10 @@ class Options(NamedTuple):
 
     @property
     def numbers_of_types(self) -> frozenset[int] | None:
-        return None if self.types is None else frozenset(_TYPES[name] for name in self.types)
+        given = [frozenset(each) for each in (self.types, self.types_wanted) if each is not None]
+        if not given:
+            return None
+        return frozenset(_TYPES[name] for name in frozenset.intersection(*given) if name in _TYPES)
 
 
 def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:

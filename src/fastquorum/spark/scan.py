@@ -3,13 +3,14 @@
 What Spark's reader hands out to executors, and what a program without a JVM runs by itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
 import pyarrow as pa
 
 from fastquorum.errors import UsageError
 from fastquorum.spark import arrow
+from fastquorum.spark.conditions import Condition, narrowed, those
 from fastquorum.spark.logs import find_logs
 from fastquorum.spark.options import Options, parse_options
 from fastquorum.spark.tables import TABLES, Table, Task, table_of
@@ -20,6 +21,8 @@ class Scan(NamedTuple):
 
     options: Options
     columns: tuple[str, ...]
+    conditions: tuple[Condition, ...] = ()
+    """Rows that do not fulfil all of them are left out."""
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
@@ -46,13 +49,20 @@ class Scan(NamedTuple):
                 )
         return self._replace(columns=tuple(columns))
 
+    def narrowed(self, conditions: Iterable[Condition]) -> Self:
+        """With only the rows that fulfil these conditions too; as little as can be is read for them."""
+        more = tuple(conditions)
+        return self._replace(options=narrowed(self.options, more), conditions=(*self.conditions, *more))
+
     def tasks(self) -> list[Task]:
         """What can be read apart from one another. UsageError, DirectoryError."""
         return self.table.tasks(find_logs(self.options.path), self.options)
 
     def read(self, task: Task) -> Iterator[pa.RecordBatch]:
         """What one task comes to."""
-        return self.table.read(task, self.options, self.columns)
+        asked = dict.fromkeys((*self.columns, *(each.column for each in self.conditions)))
+        for batch in self.table.read(task, self.options, tuple(asked)):
+            yield those(batch, self.conditions, self.columns) if self.conditions else batch
 
 
 def read_table(path: str, table: str = "records", **options: object) -> pa.Table:
