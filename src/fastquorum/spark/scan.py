@@ -3,6 +3,7 @@
 What Spark's reader hands out to executors, and what a program without a JVM runs by itself.
 """
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
@@ -11,9 +12,11 @@ import pyarrow as pa
 from fastquorum.errors import UsageError
 from fastquorum.spark import arrow
 from fastquorum.spark.conditions import Condition, narrowed, those
-from fastquorum.spark.logs import find_logs
+from fastquorum.spark.logs import Fault, find
 from fastquorum.spark.options import Options, parse_options
+from fastquorum.spark.reading import Mode
 from fastquorum.spark.tables import TABLES, Table, Task, table_of
+from fastquorum.spark.tables.files import FILES, unreadable
 
 
 class Scan(NamedTuple):
@@ -56,13 +59,35 @@ class Scan(NamedTuple):
 
     def tasks(self) -> list[Task]:
         """What can be read apart from one another. UsageError, DirectoryError."""
-        return self.table.tasks(find_logs(self.options.path), self.options)
+        logs, faults = find(self.options.path)
+        if self.table is FILES:
+            logs = [*logs, *(each.log for each in faults if each.log is not None)]
+            faults = [each for each in faults if each.log is None]
+        elif self.options.mode is not Mode.QUARANTINE:
+            self._tell(faults)
+            faults = []
+        tasks = self.table.tasks(logs, self.options) if logs else []
+        return [*tasks, Task(faults=tuple(faults))] if faults else tasks
+
+    def _tell(self, faults: Iterable[Fault]) -> None:
+        """The error, or a warning each."""
+        for each in faults:
+            if self.options.mode is Mode.FAIL:
+                raise each.error
+            warnings.warn(f"{each.error}: {each.directory} is left out", RuntimeWarning, stacklevel=2)
 
     def read(self, task: Task) -> Iterator[pa.RecordBatch]:
         """What one task comes to."""
         asked = dict.fromkeys((*self.columns, *(each.column for each in self.conditions)))
-        for batch in self.table.read(task, self.options, tuple(asked)):
+        for batch in self._read(task, tuple(asked)):
             yield those(batch, self.conditions, self.columns) if self.conditions else batch
+
+    def _read(self, task: Task, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        yield from self.table.read(task, self.options, columns)
+        for fault in task.faults:
+            row = unreadable(fault) if self.table is FILES else {"error": str(fault.error)}
+            schema = arrow.pruned(self.table.schema, columns)
+            yield arrow.batch_of(schema, [{"directory": fault.directory, **row}])
 
 
 def read_table(path: str, table: str = "records", **options: object) -> pa.Table:

@@ -5,7 +5,6 @@ were: `asOfOffset` with the high watermark leaves them out.
 """
 
 import dataclasses
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -18,8 +17,8 @@ from fastquorum.kernels import Kernels, load
 from fastquorum.spark import arrow
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
-from fastquorum.spark.reading import Mode
 from fastquorum.spark.store_disk import disk_of
+from fastquorum.spark.tables import table as tables
 from fastquorum.spark.tables.table import Task, refuse_others, whole_logs, whose
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.images import fold_log, fold_on
@@ -91,13 +90,8 @@ def told(
 
 def tell(error: FastQuorumError, log: FoundLog, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """What the mode has for an error of one log: itself, a row with it, or a warning."""
-    named = _named(error, log)
-    if options.mode is Mode.FAIL:
-        raise named from error
-    if options.mode is Mode.QUARANTINE:
-        yield arrow.batch_of(schema, [{**whose(log), "error": str(named)}])
-    else:
-        warnings.warn(f"{named}: the rest of its rows is left out", RuntimeWarning, stacklevel=2)
+    for row in tables.told(_named(error, log), options):
+        yield arrow.batch_of(schema, [{**whose(log), **row}])
 
 
 def _end_at(stored: OfflineLog, timestamp_ms: int) -> Offset | None:

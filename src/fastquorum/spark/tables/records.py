@@ -32,7 +32,7 @@ from fastquorum.wire.row_layouts import ROW_TYPE_NAMES, record_layouts
 SCHEMA: Final = pa.schema(
     [
         *WHOSE,
-        pa.field("segment", pa.int64(), nullable=False),
+        pa.field("segment", pa.int64()),
         pa.field("offset", pa.int64()),
         pa.field("epoch", pa.int32()),
         pa.field("timestamp", arrow.TIMESTAMP),
