@@ -1,20 +1,29 @@
 """The data source in a real session: the same rows as without Spark, and errors that say what there is."""
 
+import functools
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fastquorum.controller.image.view import sections_view
+from fastquorum.kernels import load
 from fastquorum.spark.scan import read_table
 from fastquorum.spark.tables import TABLES
+from fastquorum.storage.images import fold_snapshot
+from fastquorum.storage.io_open import open_offline
 from tests.conftest import ROOT
+from tests.spark.damage import change, make_log, segments
 from tests.spark.tables.test_records import dumped
 from tests.wire.golden import CLUSTER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+KERNELS = load("native")
 
 
 def read(spark: "SparkSession", table: str, path: Path = CLUSTER, **options: Any) -> "DataFrame":
@@ -30,12 +39,28 @@ def test_every_table_is_in_spark_what_it_is_without(spark: "SparkSession", name:
     assert found.sort_by(key).to_pylist() == expected.cast(found.schema).sort_by(key).to_pylist()
 
 
-@pytest.mark.parametrize("replica", ["c1", "c2"])
-def test_sql_over_records_agrees_with_kafkas_dump_record_for_record(spark: "SparkSession", replica: str) -> None:
-    read(spark, "records", CLUSTER / replica, splitBytes=40_000).createOrReplaceTempView("records")
+def test_sql_over_records_agrees_with_kafkas_dump_record_for_record(spark: "SparkSession") -> None:
+    read(spark, "records", splitBytes=40_000).createOrReplaceTempView("records")
     query = "select offset, epoch, unix_millis(timestamp) time, length(value) bytes, is_control, type, version, data "
-    rows = spark.sql(query + "from records order by offset").collect()
-    assert [row.asDict() | {"data": json.loads(row["data"])} for row in rows] == list(dumped(f"dump-{replica}.txt.gz"))
+    rows = spark.sql(query + ", node_id from records order by node_id, offset").toArrow().to_pylist()
+    found: dict[int, list[dict[str, Any]]] = {1: [], 2: [], 3: []}
+    for row in rows:
+        found[row.pop("node_id")].append(row | {"data": json.loads(row["data"])})
+    of_most, of_last_leader = (list(dumped(f"dump-{name}.txt.gz")) for name in ("c1", "c2"))
+    assert found == {1: of_most, 2: of_last_leader, 3: of_most}
+
+
+def test_the_image_at_each_real_checkpoints_offset_is_that_checkpoint(spark: "SparkSession") -> None:
+    log = open_offline(str(CLUSTER / "c1"), KERNELS)
+    images = [read(spark, "image", CLUSTER / "c1", asOfOffset=each.offset) for each in log.checkpoints]
+    rows = functools.reduce(lambda one, other: one.union(other), images).collect()
+    found = Counter((row["end_offset"], row["section"], row["key"] or "", row["data"]) for row in rows)
+    assert found == Counter(
+        (each.offset, section, key, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        for each in log.checkpoints
+        for section, things in sections_view(fold_snapshot(log, KERNELS, each).image)
+        for key, value in things
+    )
 
 
 def test_metadata_can_be_asked_as_a_variant(spark: "SparkSession") -> None:
@@ -66,6 +91,49 @@ def test_what_nobody_knows_is_refused_with_what_there_is(
 
     with pytest.raises(AnalysisException, match=said):
         read(spark, **options)
+
+
+def test_structs_can_be_asked_by_name(spark: "SparkSession") -> None:
+    found = read(spark, "records", CLUSTER / "c1", typed="true", types="PARTITION_CHANGE_RECORD,TOPIC_RECORD")
+    found.createOrReplaceTempView("typed")
+    query = "select partition_change_record.isr from typed where size(partition_change_record.isr) < 3"
+    expected = [
+        each["data"]["isr"]
+        for each in dumped("dump-c1.txt.gz")
+        if each["type"] == "PARTITION_CHANGE_RECORD" and len(each["data"].get("isr", [1, 2, 3])) < 3
+    ]
+    assert [row["isr"] for row in spark.sql(query + " order by offset").collect()] == expected
+
+
+def test_what_spark_pushes_down_is_not_read_and_not_asked_again(spark: "SparkSession", tmp_path: Path) -> None:
+    """A segment is damaged, and whoever reads it fails."""
+    from pyspark.errors import PySparkException
+
+    root = make_log(tmp_path / "n1", 20, roll=5)
+    change(segments(root)[0], 100, b"\xff")
+    late = (
+        "offset >= 70 and offset in (10, 70, 75) and epoch > 1 and timestamp > timestamp_millis(0) and offset % 2 = 1"
+    )
+    with pytest.raises(PySparkException, match="crc"):
+        read(spark, "records", root).where(late).collect()
+    pushed = read(spark, "records", root, pushdown="true").where(late)
+    assert [row["offset"] for row in pushed.select("offset").collect()] == [75]
+    plan = pushed._jdf.queryExecution().executedPlan().toString()
+    assert re.search(r"Filter .*% 2", plan)
+    assert not re.search(r"Filter .*>= 70", plan)
+
+
+def test_where_spark_is_not_to_push_filters_down_it_says_so(spark: "SparkSession") -> None:
+    from pyspark.errors import PySparkException
+
+    setting = "spark.sql.python.filterPushdown.enabled"
+    spark.conf.set(setting, False)
+    try:
+        assert read(spark, "records", CLUSTER / "c1").where("offset < 5").count() == 5
+        with pytest.raises(PySparkException, match=re.escape(setting)):
+            read(spark, "records", CLUSTER / "c1", pushdown="true").where("offset < 5").count()
+    finally:
+        spark.conf.set(setting, True)
 
 
 def test_the_readmes_example_runs(spark: "SparkSession", capsys: pytest.CaptureFixture[str]) -> None:

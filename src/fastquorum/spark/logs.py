@@ -4,7 +4,7 @@ A path names a data directory, ours or Kafka's, a log directory, or a directory 
 or several paths with commas between name all that fit. Source of the names: `storage.names`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from fastquorum.errors import DirectoryError, UsageError
@@ -54,9 +54,32 @@ class FoundLog(NamedTuple):
         return next((each for each in self.files if each.path == f"{self.log_directory}/{name}"), None)
 
 
-def find_logs(path: str) -> list[FoundLog]:
-    """Every log that `path` means, by directory. UsageError if it means none; DirectoryError."""
-    found: dict[str, FoundLog] = {}
+class Fault(NamedTuple):
+    """A directory of which it cannot be told whether it is a log, or whose. Travels to executors."""
+
+    directory: str
+    path: str
+    """What cannot be read."""
+    detail: str
+    log: FoundLog | None = None
+    """As far as it is one: nobody's in particular."""
+
+    @property
+    def error(self) -> DirectoryError:
+        return DirectoryError(self.detail, path=self.path)
+
+
+class Found(NamedTuple):
+    """What a path means: each by directory."""
+
+    logs: list[FoundLog]
+    faults: list[Fault]
+
+
+def find(path: str) -> Found:
+    """Every log that `path` means, and what among them cannot be read. UsageError if it means none; DirectoryError if
+    a path itself cannot be read."""
+    found: dict[str, FoundLog | Fault] = {}
     for part in _parts(path):
         store = store_of(part)
         roots = store.expand(part) if _GLOB & set(part) else [part.rstrip("/") or "/"]
@@ -66,7 +89,19 @@ def find_logs(path: str) -> list[FoundLog]:
     if not found:
         hint = "name a data directory, a log directory, a directory with such below it, or a glob"
         raise UsageError(f"there is no log at {path}", hint)
-    return [each for _, each in sorted(found.items())]
+    in_order = [each for _, each in sorted(found.items())]
+    return Found(
+        [each for each in in_order if isinstance(each, FoundLog)],
+        [each for each in in_order if isinstance(each, Fault)],
+    )
+
+
+def find_logs(path: str) -> list[FoundLog]:
+    """As `find`, for who needs all of them: DirectoryError if one cannot be read."""
+    found = find(path)
+    for fault in found.faults:
+        raise fault.error
+    return found.logs
 
 
 def _parts(path: str) -> list[str]:
@@ -76,59 +111,88 @@ def _parts(path: str) -> list[str]:
     return parts
 
 
-def _below(store: Store, root: str, depth: int, *, is_named: bool) -> Iterator[FoundLog]:
+def _below(store: Store, root: str, depth: int, *, is_named: bool) -> Iterator[FoundLog | Fault]:
     """What is at `root` or below it. What a glob fits may be a file, which is no log."""
     try:
         entries = store.entries(root)
-    except DirectoryError:
-        if is_named:
+        found = _at(store, root, entries)
+    except DirectoryError as error:
+        if is_named and error.path == root:
             raise
+        if not isinstance(error.__cause__, NotADirectoryError | FileNotFoundError):
+            yield _fault(root, error)
         return
-    inner = next((each for each in entries if each.is_directory and each.name == names.LOG_DIRECTORY), None)
-    if inner is not None:
-        yield _log(store, root, inner.path, entries, store.entries(inner.path))
-    elif any(names.parse_segment(each.name) is not None for each in entries):
-        around, _, name = root.rpartition("/")
-        if name == names.LOG_DIRECTORY and around:  # what it is, the data directory around it knows
-            yield _log(store, around, root, store.entries(around), entries)
-        else:
-            yield _log(store, root, root, (), entries)
+    if found is not None:
+        yield found
     elif depth > 0:
         for each in entries:
             if each.is_directory:
                 yield from _below(store, each.path, depth - 1, is_named=False)
 
 
-def _log(store: Store, root: str, log_directory: str, outer: Iterable[Entry], inner: list[Entry]) -> FoundLog:
+def _at(store: Store, root: str, entries: list[Entry]) -> FoundLog | Fault | None:
+    """The log that lies there itself, if one does. DirectoryError."""
+    inner = next((each for each in entries if each.is_directory and each.name == names.LOG_DIRECTORY), None)
+    if inner is not None:
+        return _log(store, root, inner.path, entries, store.entries(inner.path))
+    if not any(names.parse_segment(each.name) is not None for each in entries):
+        return None
+    around, _, name = root.rpartition("/")
+    if name == names.LOG_DIRECTORY and around:  # what it is, the data directory around it knows
+        return _log(store, around, root, store.entries(around), entries)
+    return _log(store, root, root, (), entries)
+
+
+def _log(store: Store, root: str, log_directory: str, outer: Iterable[Entry], inner: list[Entry]) -> FoundLog | Fault:
     outer = tuple(each for each in outer if not each.is_directory)
-    said = _properties(store, outer, names.META_PROPERTIES)
-    kind = _properties(store, outer, names.OWN_PROPERTIES).get("log.kind", LogKind.METADATA)
-    node_id = said.get("node.id", "")
     segments = [(names.parse_segment(each.name), each) for each in inner]
     checkpoints = [(names.parse_checkpoint(each.name), each) for each in inner]
+    log = FoundLog(
+        directory=root,
+        log_directory=log_directory,
+        cluster_id=None,
+        node_id=None,
+        kind=LogKind.METADATA,
+        segments=tuple(Segment(base, each.path, each.size_bytes) for base, each in segments if base is not None),
+        checkpoints=tuple(Checkpoint(key, each.path, each.size_bytes) for key, each in checkpoints if key is not None),
+        files=(*outer, *(each for each in inner if not each.is_directory)),
+    )
     try:
-        return FoundLog(
-            directory=root,
-            log_directory=log_directory,
-            cluster_id=said.get("cluster.id"),
-            node_id=int(node_id) if node_id else None,
-            kind=LogKind(kind),
-            segments=tuple(Segment(base, each.path, each.size_bytes) for base, each in segments if base is not None),
-            checkpoints=tuple(
-                Checkpoint(key, each.path, each.size_bytes) for key, each in checkpoints if key is not None
-            ),
-            files=(*outer, *(each for each in inner if not each.is_directory)),
-        )
+        return _owned(store, log, outer)
+    except DirectoryError as error:
+        return _fault(root, error, log)
+
+
+def _fault(directory: str, error: DirectoryError, log: FoundLog | None = None) -> Fault:
+    path, error.path = error.path, ""
+    return Fault(directory, path, str(error), log)
+
+
+def _owned(store: Store, log: FoundLog, outer: Iterable[Entry]) -> FoundLog:
+    """With what its properties say. DirectoryError, which names the file."""
+    said: dict[str, dict[str, str]] = {}
+    path = log.directory
+    try:
+        for each in outer:
+            if each.name in (names.META_PROPERTIES, names.OWN_PROPERTIES):
+                path = each.path
+                said[each.name] = parse_properties(store.read(path))
+                _of_node(said[each.name]), _of_kind(said[each.name])
     except ValueError as error:
-        raise DirectoryError(f"its properties cannot be read: {error}", path=root) from error
+        if isinstance(error, DirectoryError):
+            raise
+        raise DirectoryError(f"cannot be read: {error}", path=path) from error
+    meta = said.get(names.META_PROPERTIES, {})
+    kind = _of_kind(said.get(names.OWN_PROPERTIES, {}))
+    return log._replace(cluster_id=meta.get("cluster.id"), node_id=_of_node(meta), kind=kind)
 
 
-def _properties(store: Store, entries: Iterable[Entry], name: str) -> dict[str, str]:
-    """Of the file of that name; none if it is not there."""
-    for each in entries:
-        if each.name == name:
-            try:
-                return parse_properties(store.read(each.path))
-            except ValueError as error:
-                raise DirectoryError(f"cannot be read: {error}", path=each.path) from error
-    return {}
+def _of_node(properties: Mapping[str, str]) -> int | None:
+    """ValueError."""
+    node_id = properties.get("node.id", "")
+    return int(node_id) if node_id else None
+
+
+def _of_kind(properties: Mapping[str, str]) -> LogKind:
+    """ValueError."""
+    return LogKind(properties.get("log.kind", LogKind.METADATA))

@@ -91,6 +91,8 @@ def _defaults(master: str, scratch: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": _text(sys.stderr.isatty()),
         "spark.log.level": "WARN",
+        # Else a read with option pushdown fails; of other sources only those that take filters are concerned.
+        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         # Spark puts these before the extraJavaOptions, which are the user's.
         "spark.driver.defaultJavaOptions": java_options,

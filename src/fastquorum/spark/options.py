@@ -49,6 +49,8 @@ class Options(NamedTuple):
     columns: tuple[str, ...] | None
     """None: all."""
     types: tuple[str, ...] | None
+    typed: bool
+    """A struct for each type of record, in place of JSON."""
     topic: str | None
     from_offset: int
     to_offset: int | None
@@ -74,6 +76,8 @@ class Options(NamedTuple):
     offsets_max: int | None
     """Of a stream's micro-batch."""
     fail_on_data_loss: bool
+    types_wanted: tuple[str, ...] | None = None
+    """Of `types`, what the query looks at: names that nobody knows among them."""
 
     @property
     def row_filter(self) -> RowFilter:
@@ -91,7 +95,10 @@ class Options(NamedTuple):
 
     @property
     def numbers_of_types(self) -> frozenset[int] | None:
-        return None if self.types is None else frozenset(_TYPES[name] for name in self.types)
+        given = [frozenset(each) for each in (self.types, self.types_wanted) if each is not None]
+        if not given:
+            return None
+        return frozenset(_TYPES[name] for name in frozenset.intersection(*given) if name in _TYPES)
 
 
 def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
@@ -234,6 +241,7 @@ _READERS: Final[Mapping[str, tuple[str, Reader]]] = {
     "table": ("table", _text(TABLE)),
     "columns": ("columns", _or_none(_names)),
     "types": ("types", _or_none(_type_names)),
+    "typed": ("typed", _or(False, _flag)),
     "topic": ("topic", _or_none(lambda _, value: value)),
     "fromOffset": ("from_offset", _or(0, _natural)),
     "toOffset": ("to_offset", _or_none(_natural)),

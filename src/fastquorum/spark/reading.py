@@ -63,7 +63,17 @@ def rows_of(piece: Piece, kernels: Kernels, reader: RowReader, mode: Mode) -> It
 
 def collected(walk: "Walk", reader: Collector[T], mode: Mode) -> Iterator[T | Damage]:
     """All that the reader makes of a piece, some at a time, and what is damaged. Errors as of `rows_of`."""
+    try:
+        yield from _walked(walk, reader, mode)
+    except (CorruptionError, DirectoryError) as error:  # it was removed or cut off meanwhile; or the mode is to fail
+        if mode is not Mode.FAIL:
+            yield from _taken(reader)
+        yield from told(Damage(walk.piece, walk.position, -1, b"", str(error)), error, mode)
+
+
+def _walked(walk: "Walk", reader: Collector[T], mode: Mode) -> Iterator[T | Damage]:
     piece = walk.piece
+    walk.begin()
     reader.next_offset = piece.base_offset if piece.start == 0 and piece.is_segment else -1
     while True:
         try:
@@ -123,6 +133,9 @@ class Walk:
         """The window's place in the file."""
         self.window: bytes = b""
         self.at = 0
+
+    def begin(self) -> None:
+        """Look at the first bytes. CorruptionError, DirectoryError, as of all that follows."""
         self._read(WINDOW_BYTES)
 
     @property
@@ -180,7 +193,9 @@ class Walk:
         rest = self._store.read(self.piece.path, self.position, self.piece.end - self.position)
         found = next_batch(self._kernels, rest)
         damage = Damage(self.piece, self.position, error.offset, rest[:found], str(error))
-        self._base, self.window, self.at = self.position + found, rest[found:], 0
+        # If nothing good follows, that was all, though the file may have become shorter meanwhile.
+        self._base = self.position + found if found < len(rest) else self.piece.end
+        self.window, self.at = rest[found:], 0
         return damage
 
     def _read(self, size_bytes: int) -> None:

@@ -3,17 +3,21 @@
 What Spark's reader hands out to executors, and what a program without a JVM runs by itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
 import pyarrow as pa
 
 from fastquorum.errors import UsageError
 from fastquorum.spark import arrow
-from fastquorum.spark.logs import find_logs
+from fastquorum.spark.conditions import Condition, narrowed, those
+from fastquorum.spark.logs import Fault, find
 from fastquorum.spark.options import Options, parse_options, refuse_streams_options
 from fastquorum.spark.quorum import QuorumRange, quorum_ranges, read_range
-from fastquorum.spark.tables import TABLES, Table, Task
+from fastquorum.spark.reading import Mode
+from fastquorum.spark.tables import TABLES, Table, Task, table_of
+from fastquorum.spark.tables.files import FILES, unreadable
 
 
 class Scan(NamedTuple):
@@ -21,17 +25,19 @@ class Scan(NamedTuple):
 
     options: Options
     columns: tuple[str, ...]
+    conditions: tuple[Condition, ...] = ()
+    """Rows that do not fulfil all of them are left out."""
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
         """From a reader's options. UsageError, which says what there is."""
         options = parse_options(given, TABLES)
-        whole = tuple(TABLES[options.table].schema.names)
+        whole = tuple(table_of(options).schema.names)
         return cls(options, whole).pruned(options.columns or whole)
 
     @property
     def table(self) -> Table:
-        return TABLES[self.options.table]
+        return table_of(self.options)
 
     @property
     def schema(self) -> pa.Schema:
@@ -47,18 +53,48 @@ class Scan(NamedTuple):
                 )
         return self._replace(columns=tuple(columns))
 
+    def narrowed(self, conditions: Iterable[Condition]) -> Self:
+        """With only the rows that fulfil these conditions too; as little as can be is read for them."""
+        more = tuple(conditions)
+        return self._replace(options=narrowed(self.options, more), conditions=(*self.conditions, *more))
+
     def tasks(self) -> "list[Task] | list[QuorumRange]":
         """What can be read apart from one another. UsageError, DirectoryError; of a quorum, NotReady."""
         refuse_streams_options(self.options)
         if self.options.bootstrap:
             return quorum_ranges(self.table, self.options)
-        return self.table.tasks(find_logs(self.options.path), self.options)
+        logs, faults = find(self.options.path)
+        if self.table is FILES:
+            logs = [*logs, *(each.log for each in faults if each.log is not None)]
+            faults = [each for each in faults if each.log is None]
+        elif self.options.mode is not Mode.QUARANTINE:
+            self._tell(faults)
+            faults = []
+        tasks = self.table.tasks(logs, self.options) if logs else []
+        return [*tasks, Task(faults=tuple(faults))] if faults else tasks
+
+    def _tell(self, faults: Iterable[Fault]) -> None:
+        """The error, or a warning each."""
+        for each in faults:
+            if self.options.mode is Mode.FAIL:
+                raise each.error
+            warnings.warn(f"{each.error}: {each.directory} is left out", RuntimeWarning, stacklevel=2)
 
     def read(self, task: Task | QuorumRange) -> Iterator[pa.RecordBatch]:
         """What one task comes to."""
+        asked = dict.fromkeys((*self.columns, *(each.column for each in self.conditions)))
+        for batch in self._read(task, tuple(asked)):
+            yield those(batch, self.conditions, self.columns) if self.conditions else batch
+
+    def _read(self, task: Task | QuorumRange, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         if isinstance(task, QuorumRange):
-            return read_range(task, self.table, self.options, self.columns)
-        return self.table.read(task, self.options, self.columns)
+            yield from read_range(task, self.table, self.options, columns)
+            return
+        yield from self.table.read(task, self.options, columns)
+        for fault in task.faults:
+            row = unreadable(fault) if self.table is FILES else {"error": str(fault.error)}
+            schema = arrow.pruned(self.table.schema, columns)
+            yield arrow.batch_of(schema, [{"directory": fault.directory, **row}])
 
 
 def read_table(path: str = "", table: str = "records", **options: object) -> pa.Table:

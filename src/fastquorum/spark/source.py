@@ -3,7 +3,7 @@
 Spark's API: `pyspark.sql.datasource`. The class is pickled by reference, so this package must be on every executor.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.datasource import (
@@ -12,6 +12,7 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
+    Filter,
     InputPartition,
 )
 from pyspark.sql.types import StructType
@@ -38,7 +39,8 @@ class FastQuorumSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Of the columns that `schema` names: a read's own `.schema(...)` may leave some out."""
-        return Reader(self._scan().pruned(schema.names))
+        scan = self._scan().pruned(schema.names)
+        return PushingReader(scan) if scan.options.pushdown else Reader(scan)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Of those columns, up to what is committed."""
@@ -84,3 +86,19 @@ class Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         return self._scan.read(cast("Task | QuorumRange", partition.value))
+
+
+class PushingReader(Reader):
+    """A batch read that takes filters.
+
+    A reader of its own: Spark refuses one that has `pushFilters` where spark.sql.python.filterPushdown.enabled is
+    false, and its error says that.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Those that are left to Spark."""
+        from fastquorum.spark.pushing import condition_of
+
+        asked = [(each, condition_of(self._scan.options.table, each)) for each in filters]
+        self._scan = self._scan.narrowed(condition for _, condition in asked if condition is not None)
+        return [each for each, condition in asked if condition is None]

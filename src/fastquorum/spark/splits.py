@@ -100,6 +100,13 @@ def cuts_of(log: FoundLog, segment: Segment, split_bytes: int) -> list[int]:
     """Positions inside a segment at which batches begin, about `split_bytes` from one another."""
     if segment.size_bytes <= split_bytes + split_bytes // 2:
         return []
+    try:
+        return _cuts(log, segment, split_bytes)
+    except DirectoryError:
+        return []  # whoever reads it says why it cannot be read
+
+
+def _cuts(log: FoundLog, segment: Segment, split_bytes: int) -> list[int]:
     store = store_of(segment.path)
     positions: Iterable[int] | None = _indexed(store, log, segment)
     if positions is None:

@@ -98,14 +98,14 @@ class RemoteStore:
 
     def expand(self, pattern: str) -> list[str]:
         try:
-            found = self._files.glob(pattern)
+            found = self._now.glob(pattern)
         except (OSError, ValueError) as error:
             raise _unreadable(pattern, error) from error
         return sorted(self._whole(each) for each in found)
 
     def entries(self, path: str) -> list[Entry]:
         try:
-            found = self._files.ls(path, detail=True)
+            found = self._now.ls(path, detail=True)
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
         # Paths go on from the one that was asked for: stores spell their own differently.
@@ -119,7 +119,7 @@ class RemoteStore:
 
     def size(self, path: str) -> int:
         try:
-            return int(self._files.size(path))
+            return int(self._now.size(path))
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
 
@@ -129,6 +129,12 @@ class RemoteStore:
             return bytes(self._files.cat_file(path, start=start, end=end))
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
+
+    @property
+    def _now(self) -> Any:
+        """Without what it remembers of an earlier look: it outlives this store, and a log grows."""
+        self._files.invalidate_cache()
+        return self._files
 
     def _whole(self, name: str) -> str:
         return name if _SCHEME in name else f"{self._scheme}{_SCHEME}{name}"

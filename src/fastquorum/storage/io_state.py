@@ -17,6 +17,7 @@ from fastquorum.errors import ClosedError, CorruptionError, DirectoryError, Stat
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.io_disk import sync_directory
+from fastquorum.storage.lmdb_file import check_pages
 from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.state_value import STATE_KEY, StateOwner, decode_state, encode_state
 
@@ -49,6 +50,8 @@ class LmdbStateStore:
         try:
             if is_new:
                 self._create()
+            else:
+                _check(self._path)
             self._env = _open(self._path)
         except (lmdb.CorruptedError, lmdb.InvalidError, lmdb.VersionMismatchError) as error:
             raise CorruptionError("state_file", path=self._path) from error
@@ -138,6 +141,12 @@ class LmdbStateStore:
 
 def _open(path: str) -> lmdb.Environment:
     return lmdb.open(path, map_size=MAP_BYTES, subdir=False, max_dbs=0, lock=False)
+
+
+def _check(path: str) -> None:
+    """LMDB trusts a file: it would die of one that was cut off, and begin anew in an empty one. CorruptionError."""
+    with open(path, "rb") as file:
+        check_pages(file.read(), path)
 
 
 def _is_full(directory: str) -> bool:

@@ -14,13 +14,14 @@ from fastquorum.kernels import load
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.images import fold_log, fold_snapshot
 from fastquorum.storage.io_open import open_offline
-from fastquorum.types import NO_NODE
+from fastquorum.types import NO_NODE, OffsetAndEpoch
 from tests.spark.damage import make_log
 from tests.wire.golden import CLUSTER
 
 PATH = str(CLUSTER / "c1")
 KERNELS = load("native")
-LOG = open_offline(PATH, KERNELS)
+LOGS = {node: open_offline(str(CLUSTER / node), KERNELS) for node in ("c1", "c2", "c3")}
+LOG = LOGS["c1"]
 
 
 def image_at(offset: int | None) -> Image:
@@ -41,10 +42,12 @@ def read(table: str, **options: Any) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize("snapshot", LOG.checkpoints, ids=lambda each: str(each.offset))
-def test_the_image_at_a_real_checkpoints_offset_is_that_checkpoint(snapshot: Any) -> None:
-    rows = read("image", asOfOffset=snapshot.offset)
-    expected = shown(fold_snapshot(LOG, KERNELS, snapshot).image)
+@pytest.mark.parametrize(
+    ("node", "snapshot"), [(node, each) for node, log in LOGS.items() for each in log.checkpoints], ids=str
+)
+def test_the_image_at_a_real_checkpoints_offset_is_that_checkpoint(node: str, snapshot: OffsetAndEpoch) -> None:
+    rows = read_table(str(CLUSTER / node), "image", asOfOffset=snapshot.offset).to_pylist()
+    expected = shown(fold_snapshot(LOGS[node], KERNELS, snapshot).image)
     found = {(row["section"], row["key"]): json.loads(row["data"]) for row in rows}
     assert found == expected
     assert {row["end_offset"] for row in rows} == {snapshot.offset}

@@ -23,7 +23,7 @@ from fastquorum.spark.tables.table import BOUNDS, WHOSE, Row, Task, bounds_of, r
 SCHEMA: Final = pa.schema(
     [
         *WHOSE,
-        pa.field("segment", pa.int64(), nullable=False),
+        pa.field("segment", pa.int64()),
         pa.field("position", pa.int64()),
         pa.field("size_bytes", pa.int32()),
         pa.field("base_offset", pa.int64()),

@@ -19,14 +19,14 @@ from fastquorum.spark.tables.table import LogTable, Row, bounds_of
 from fastquorum.storage.checkpoint import scan_checkpoint
 
 FIELDS: Final = (
-    pa.field("offset", pa.int64(), nullable=False),
-    pa.field("epoch", pa.int32(), nullable=False),
-    pa.field("size_bytes", pa.int64(), nullable=False),
+    pa.field("offset", pa.int64()),
+    pa.field("epoch", pa.int32()),
+    pa.field("size_bytes", pa.int64()),
     pa.field("records", pa.int64()),
     pa.field("last_contained_timestamp", arrow.TIMESTAMP),
     pa.field("kraft_version", pa.int16()),
     pa.field("voters", pa.list_(pa.int32())),
-    pa.field("is_good", pa.bool_(), nullable=False),
+    pa.field("is_good", pa.bool_()),
     pa.field("error", pa.string()),
 )
 _TAKES: Final = frozenset({"fromOffset", "toOffset", "asOfOffset", "diffFrom", "fromEpoch", "toEpoch"})

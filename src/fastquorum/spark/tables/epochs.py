@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from fastquorum.errors import CorruptionError, WireError
+from fastquorum.errors import CorruptionError, DirectoryError, WireError
 from fastquorum.kernels import BatchFault, BatchInfo, Kernels, load
 from fastquorum.spark import arrow
 from fastquorum.spark.headers import good_prefix
@@ -158,7 +158,7 @@ def _said(log: FoundLog) -> tuple[dict[int, int] | None, str | None]:
     disk, inside = disk_of(log)
     try:
         return dict(parse_epochs(disk.read_file(names.join(inside, names.EPOCH_CHECKPOINT)), entry.path)), None
-    except CorruptionError as error:
+    except (CorruptionError, DirectoryError) as error:
         return {}, str(error)
 
 

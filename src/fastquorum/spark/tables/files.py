@@ -13,7 +13,7 @@ import pyarrow as pa
 from fastquorum.errors import DirectoryError, FastQuorumError
 from fastquorum.kernels import Kernels, load
 from fastquorum.spark.file_kinds import FileKind, kind_of
-from fastquorum.spark.logs import FoundLog
+from fastquorum.spark.logs import Fault, FoundLog
 from fastquorum.spark.options import Options
 from fastquorum.spark.store_disk import disk_of
 from fastquorum.spark.stores import Entry
@@ -245,6 +245,11 @@ def _counts(base: int, checked: CheckedSegment) -> Row:
         "zero_tail_bytes": checked.zero_bytes,
         "torn_bytes": checked.torn_bytes,
     }
+
+
+def unreadable(fault: Fault) -> Row:
+    """A directory that cannot be looked into."""
+    return {"name": "", "kind": FileKind.FOREIGN, "status": Status.UNREADABLE, "text": str(fault.error)}
 
 
 FILES: Final = LogTable("files", FIELDS, _rows)

@@ -5,7 +5,6 @@ were: `asOfOffset` with the high watermark leaves them out.
 """
 
 import dataclasses
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -18,8 +17,8 @@ from fastquorum.kernels import Kernels, load
 from fastquorum.spark import arrow
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
-from fastquorum.spark.reading import Mode
 from fastquorum.spark.store_disk import disk_of
+from fastquorum.spark.tables import table as tables
 from fastquorum.spark.tables.table import Task, refuse_others, whole_logs, whose
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.images import fold_log, fold_on
@@ -41,10 +40,15 @@ class Folded(NamedTuple):
 def metadata_tasks(logs: Sequence[FoundLog], options: Options, *, table: str, has_topics: bool = True) -> list[Task]:
     """Of the logs of metadata. UsageError if there is none, or an option means nothing to the table."""
     refuse_others(table, options, _TAKES | {"topic"} if has_topics else _TAKES)
+    return whole_logs(metadata_logs(logs, options, table), options.split_bytes)
+
+
+def metadata_logs(logs: Sequence[FoundLog], options: Options, table: str) -> list[FoundLog]:
+    """UsageError if there is none."""
     metadata = [log for log in logs if log.kind is LogKind.METADATA]
     if not metadata:
         raise UsageError(f"{options.path} holds user records", f"table {table!r} is made of metadata logs")
-    return whole_logs(metadata, options.split_bytes)
+    return metadata
 
 
 def offline(log: FoundLog) -> tuple[OfflineLog, Kernels]:
@@ -81,13 +85,13 @@ def told(
     try:
         yield from batches
     except FastQuorumError as error:
-        named = _named(error, log)
-        if options.mode is Mode.FAIL:
-            raise named from error
-        if options.mode is Mode.QUARANTINE:
-            yield arrow.batch_of(schema, [{**whose(log), "error": str(named)}])
-        else:
-            warnings.warn(f"{named}: the rest of its rows is left out", RuntimeWarning, stacklevel=2)
+        yield from tell(error, log, options, schema)
+
+
+def tell(error: FastQuorumError, log: FoundLog, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """What the mode has for an error of one log: itself, a row with it, or a warning."""
+    for row in tables.told(_named(error, log), options):
+        yield arrow.batch_of(schema, [{**whose(log), **row}])
 
 
 def _end_at(stored: OfflineLog, timestamp_ms: int) -> Offset | None:

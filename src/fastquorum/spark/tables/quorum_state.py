@@ -13,7 +13,6 @@ from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import load
 from fastquorum.raft.election import ElectionState
 from fastquorum.spark.file_kinds import FileKind, kind_of
-from fastquorum.spark.lmdb_file import value_in
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
 from fastquorum.spark.store_disk import disk_of
@@ -22,6 +21,7 @@ from fastquorum.spark.tables.table import LogTable, Row
 from fastquorum.storage import names
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
+from fastquorum.storage.lmdb_file import value_in
 from fastquorum.storage.state_value import STATE_KEY, decode_state
 from fastquorum.types import ZERO_UUID
 

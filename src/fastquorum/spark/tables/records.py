@@ -1,12 +1,15 @@
 """`records` and `control`: every record of every log, with metadata as JSON and user records as key, value and headers.
 
-The JSON has the fields in wire order; Spark's parse_json makes a VARIANT of it. Of records whose type or version nobody
-here knows there is the value as it is, and `error` names them.
+The JSON has the fields in wire order; Spark's parse_json makes a VARIANT of it. With option `typed` there is a struct
+for each type instead of it (`spark.typed`): a column each however many are asked for, so that a query means the same
+when it asks for one type more. Of records whose type or version nobody here knows there is the value as it is, and
+`error` names them.
 """
 
+import functools
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,13 +25,14 @@ from fastquorum.spark.options import Options
 from fastquorum.spark.reading import Damage, Mode, rows_of
 from fastquorum.spark.splits import Piece, log_pieces, packed
 from fastquorum.spark.tables.table import WHOSE, Task, bounds_of
+from fastquorum.spark.typed import RecordType, record_types, struct_column
 from fastquorum.storage.identity import LogKind
 from fastquorum.wire.row_layouts import ROW_TYPE_NAMES, record_layouts
 
 SCHEMA: Final = pa.schema(
     [
         *WHOSE,
-        pa.field("segment", pa.int64(), nullable=False),
+        pa.field("segment", pa.int64()),
         pa.field("offset", pa.int64()),
         pa.field("epoch", pa.int32()),
         pa.field("timestamp", arrow.TIMESTAMP),
@@ -68,13 +72,15 @@ _Column = Callable[[_Seen], pa.Array]
 
 
 class RecordsTable:
-    """Of segments; `only`: the types that this table is of."""
+    """Of segments; `only`: the types that this table is of; `typed`: those that have a struct, in place of `data`."""
 
-    schema = SCHEMA
-
-    def __init__(self, name: str, only: frozenset[int] | None = None) -> None:
+    def __init__(
+        self, name: str, only: frozenset[int] | None = None, typed: Mapping[str, RecordType] | None = None
+    ) -> None:
         self.name = name
+        self.schema = SCHEMA if typed is None else _typed_schema(typed)
         self._only = only
+        self._typed = typed or {}
 
     def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
         wanted = self._filter(options)
@@ -102,21 +108,32 @@ class RecordsTable:
     ) -> Iterator[pa.RecordBatch]:
         want = Want(0)
         for column in columns:
-            want |= _WANTS.get(column, Want(0))
+            want |= Want.TEXTS if column in self._typed else _WANTS.get(column, Want(0))
         if options.topic is not None:
             want |= Want.TEXTS
         is_metadata = piece.kind is LogKind.METADATA
         reader = kernels.RowReader(record_layouts(), want, self._filter(options), is_metadata=is_metadata)
-        schema = arrow.pruned(SCHEMA, columns)
+        schema = arrow.pruned(self.schema, columns)
         for found in rows_of(piece, kernels, reader, options.mode):
             if isinstance(found, Damage):
                 yield _damaged(schema, found)
                 continue
             texts = None if found.texts is None else arrow.strings(found.texts)
             seen = _Seen(piece, found, arrow.type_names(found.types), texts)
-            batch = pa.RecordBatch.from_arrays([_COLUMNS[name](seen) for name in columns], schema=schema)
+            batch = pa.RecordBatch.from_arrays([self._column(name, seen) for name in columns], schema=schema)
             kept = _kept(seen, options, task)
             yield batch if kept is None else batch.filter(kept)
+
+    def _column(self, name: str, seen: _Seen) -> pa.Array:
+        if name in self._typed:
+            return struct_column(self._typed[name], seen.rows, _texts(seen))
+        return _COLUMNS[name](seen)
+
+
+def _typed_schema(typed: Mapping[str, RecordType]) -> pa.Schema:
+    at = SCHEMA.get_field_index("data")
+    structs = [pa.field(name, each.struct) for name, each in typed.items()]
+    return pa.schema([*list(SCHEMA)[:at], *structs, *list(SCHEMA)[at + 1 :]])
 
 
 def topic_ids(logs: Sequence[FoundLog], name: str) -> set[str]:
@@ -226,3 +243,13 @@ _COLUMNS: Final[dict[str, _Column]] = {
 }
 RECORDS: Final = RecordsTable("records")
 CONTROL: Final = RecordsTable("control", CONTROL_TYPES)
+
+
+@functools.cache
+def typed_table(table: RecordsTable, types: tuple[str, ...] | None) -> RecordsTable:
+    """The same with a struct for each of these types (None: each there is), in the order in which they are given."""
+    known = {
+        name: each for name, each in record_types().items() if table is not CONTROL or each.number in CONTROL_TYPES
+    }
+    only = CONTROL_TYPES if table is CONTROL else None
+    return RecordsTable(table.name, only, {name: known[name] for name in types or known if name in known})

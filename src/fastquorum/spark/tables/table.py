@@ -3,17 +3,19 @@
 A task is data and travels; nothing else does. Every row names its log: cluster, node, directory.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from fastquorum.errors import UsageError
+from fastquorum.errors import FastQuorumError, UsageError
 from fastquorum.kernels.rows import EVERY_ROW, RowFilter
 from fastquorum.spark import arrow
-from fastquorum.spark.logs import FoundLog
+from fastquorum.spark.logs import Fault, FoundLog
 from fastquorum.spark.options import Options
+from fastquorum.spark.reading import Mode
 from fastquorum.spark.splits import Piece
 
 WHOSE: Final = (
@@ -47,6 +49,8 @@ class Task(NamedTuple):
     logs: tuple[FoundLog, ...] = ()
     ids: tuple[str, ...] = ()
     """Of the topic that is asked for, in whatever clusters."""
+    faults: tuple[Fault, ...] = ()
+    """Rows of their own, of no table in particular."""
 
 
 class Table(Protocol):
@@ -89,7 +93,12 @@ class LogTable:
     def read(self, task: Task, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         schema = arrow.pruned(self.schema, columns)
         for log in task.logs:
-            yield arrow.batch_of(schema, [{**whose(log), **row} for row in self._rows(log, options)])
+            rows: list[Row] = []
+            try:
+                rows.extend(self._rows(log, options))
+            except FastQuorumError as error:
+                rows.extend(told(error, options))
+            yield arrow.batch_of(schema, [{**whose(log), **row} for row in rows])
 
 
 class Extent(NamedTuple):
@@ -131,6 +140,16 @@ def refuse_others(table: str, options: Options, takes: Iterable[str]) -> None:
         if name not in takes and getattr(options, field) not in (None, 0):
             fitting = f"it takes {', '.join(sorted(takes))}" if takes else "it is always read whole"
             raise UsageError(f"option {name} means nothing to table {table!r}", fitting)
+
+
+def told(error: FastQuorumError, options: Options) -> Iterator[Row]:
+    """What the mode has for an error that ends a log's rows: itself, a row with it, or a warning."""
+    if options.mode is Mode.FAIL:
+        raise error
+    if options.mode is Mode.QUARANTINE:
+        yield {"error": str(error)}
+    else:
+        warnings.warn(f"{error}: the rest of its rows is left out", RuntimeWarning, stacklevel=2)
 
 
 def whose(log: FoundLog) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from fastquorum.errors import CorruptionError, FastQuorumError, WireError
+from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, WireError
 from fastquorum.kernels import BatchFault, Kernels, RowReader, load
 from fastquorum.kernels.rows import RowFault, RowFilter, Rows, Want, control_row_type
 from fastquorum.spark import arrow
@@ -152,8 +152,9 @@ def _checkpoints(log: FoundLog, end_offset: int) -> list[tuple[Piece, OffsetAndE
 def _of_checkpoint(piece: Piece, snapshot: OffsetAndEpoch, mode: Mode, kernels: Kernels) -> Iterator[_Set | Damage]:
     try:
         state = check_checkpoint(kernels, file_of(piece.path), snapshot.epoch)
-    except CorruptionError as error:
-        yield from told(Damage(piece, error.position, snapshot.offset, b"", str(error)), error, mode)
+    except (CorruptionError, DirectoryError) as error:
+        position = error.position if isinstance(error, CorruptionError) else -1
+        yield from told(Damage(piece, position, snapshot.offset, b"", str(error)), error, mode)
         return
     if state.voters is not None:
         source = piece.path.rpartition("/")[2]

@@ -9,23 +9,21 @@ does (KIP-868). Time is that of the records' timestamps, which leaders take from
 it stands still until it has caught up, so that nothing lasts less than no time; `clock_back_ms` says by how much.
 """
 
-from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 
 from fastquorum.errors import ImageFailed, UsageError
+from fastquorum.spark.texts import parsed
 
 COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "is_control", "type", "data")
 """What is read of table `records`."""
 BEGIN: Final = "BEGIN_TRANSACTION_RECORD"
 END: Final = "END_TRANSACTION_RECORD"
 ABORT: Final = "ABORT_TRANSACTION_RECORD"
-_PARSED_ROWS: Final = 1 << 16
 _NO_TIME: Final = np.iinfo(np.int64).min
 _NO_TYPE: Final = -1
 
@@ -115,21 +113,7 @@ class History(NamedTuple):
         if kind not in self.type_names:
             return np.empty(0, np.int64), fields.empty_table()
         is_wanted = (self.types == self.type_names.index(kind)) & np.asarray(self.texts.is_valid())
-        texts = self.texts.filter(pa.array(is_wanted))
-        return np.flatnonzero(is_wanted), pa.concat_tables([fields.empty_table(), *_parsed(texts, fields)])
-
-
-def _parsed(texts: pa.ChunkedArray, fields: pa.Schema) -> Iterator[pa.Table]:
-    """Some at a time: what a column of texts holds, and their parser, are bounded by 2 GiB."""
-    for start in range(0, len(texts), _PARSED_ROWS):
-        some = pa.chunked_array([*texts.slice(start, _PARSED_ROWS).chunks], pa.string()).combine_chunks()
-        lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(some)], pa.int32()), some), "\n")
-        data = lines[0].as_buffer()
-        yield pj.read_json(
-            pa.BufferReader(data),
-            read_options=pj.ReadOptions(use_threads=False, block_size=data.size + 1),
-            parse_options=pj.ParseOptions(explicit_schema=fields, unexpected_field_behavior="ignore"),
-        )
+        return np.flatnonzero(is_wanted), parsed(self.texts, fields, is_wanted)
 
 
 # --- which replica, and how far ---------------------------------------------------------------------------------------

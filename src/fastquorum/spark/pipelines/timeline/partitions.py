@@ -41,9 +41,8 @@ def partition_availability(states: States) -> pa.Table:
     starts, topics, partitions = states.starts, states.topics, states.partitions
     last = np.append(starts[1:], len(states.is_there)) - 1
     conditions = {each: getattr(states, f"is_{each}") for each in CONDITIONS}
-    name_of = topics.name_of[partitions.topics]
     columns = {
-        "topic": topics.names.take(pa.array(name_of, mask=name_of == len(topics.names))),
+        "topic": topics.names_of(partitions.topics),
         "topic_id": topics.ids.take(pa.array(partitions.topics)),
         "partition": pa.array(partitions.numbers, pa.int32()),
         "existed_ms": _sums(states.is_there, states),

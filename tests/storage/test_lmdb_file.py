@@ -1,5 +1,7 @@
 """A value out of LMDB's file, read without LMDB: what LMDB wrote, and what is left of it after damage."""
 
+import subprocess
+import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -9,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastquorum.errors import CorruptionError
-from fastquorum.spark.lmdb_file import value_in
+from fastquorum.kernels import load
+from fastquorum.raft.election import ElectionState
+from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.lmdb_file import check_pages, value_in
+from fastquorum.storage.names import QUORUM_STATE
+from fastquorum.storage.state_value import StateOwner
+from fastquorum.types import Uuid
 
 
 def written(path: Path, *transactions: dict[bytes, bytes]) -> bytes:
@@ -69,3 +77,65 @@ def test_a_file_that_is_cut_off_is_an_error_or_the_value(tmp_path: Path) -> None
 def test_a_value_that_fills_more_than_a_page_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CorruptionError, match="state_file"):
         value_in(written(tmp_path / "file", {b"key": bytes(100_000)}), b"key")
+
+
+# --- whether LMDB may open it -----------------------------------------------------------------------------------------
+
+
+@given(
+    transactions=st.lists(
+        st.dictionaries(
+            st.binary(min_size=1, max_size=8), st.binary(max_size=200) | st.integers(0, 20_000).map(bytes), max_size=40
+        ),
+        max_size=4,
+    )
+)
+def test_what_lmdb_wrote_is_all_there(
+    tmp_path_factory: pytest.TempPathFactory, transactions: list[dict[bytes, bytes]]
+) -> None:
+    check_pages(written(tmp_path_factory.mktemp("lmdb") / "file", *transactions))
+
+
+def test_a_tree_of_many_pages_is_all_there(tmp_path: Path) -> None:
+    check_pages(written(tmp_path / "file", {b"%05d" % key: bytes(500) for key in range(2000)}))
+
+
+OPEN = """
+import sys
+from fastquorum.errors import CorruptionError
+from fastquorum.kernels import load
+from fastquorum.raft.election import ElectionState
+from fastquorum.storage.io_state import LmdbStateStore
+from fastquorum.storage.state_value import StateOwner
+from fastquorum.types import Uuid
+import os
+
+path, whole = sys.argv[1], open(sys.argv[1], "rb").read()
+owner, kernels = StateOwner("cluster", 1, Uuid(b"1" * 16)), load("native")
+outcomes = set()
+for end in range(0, len(whole), 512):
+    with open(path, "wb") as file:
+        file.write(whole[:end])
+    try:
+        store = LmdbStateStore(os.path.dirname(path), owner, kernels)
+    except CorruptionError as error:
+        outcomes.add(error.reason)
+        continue
+    outcomes.add(store.load().epoch)
+    store.save(ElectionState(6, 2))
+    assert store.load().epoch == 6
+    store.close()
+print(sorted(map(str, outcomes)))
+"""
+
+
+def test_a_file_that_was_cut_off_is_refused_or_opened_and_ends_nobody(tmp_path: Path) -> None:
+    """In a process of its own: LMDB dies of a page that is not there."""
+    store = LmdbStateStore(str(tmp_path), StateOwner("cluster", 1, Uuid(b"1" * 16)), load("native"))
+    for epoch in range(6):
+        store.save(ElectionState(epoch, 2))
+    store.close()
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN, str(tmp_path / QUORUM_STATE)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "['5', 'state_file']\n"), done.stderr

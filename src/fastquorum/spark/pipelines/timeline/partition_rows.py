@@ -1,0 +1,210 @@
+"""What records say of partitions, in rows: by partition, then in the order of the log.
+
+All of it in columns: a partition costs no Python object. A record about a partition leaves unsaid what did not change,
+which is filled in from the row before. Where a topic is removed or the least ISR is set anew, each partition concerned
+gets a row too, so that between two rows nothing changes. Source: KIP-631, KIP-966.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.spark.pipelines.timeline.history import Flags, History, Ints
+from fastquorum.spark.pipelines.timeline.min_isr import MinIsr
+
+UNSAID: Final = -2
+"""As Kafka has it for leaders; no length, place or epoch is."""
+CREATED: Final = 0
+CHANGED: Final = 1
+REMOVED: Final = 2
+MOMENT: Final = 3
+"""Something else changed that matters to it."""
+CHANGE_RECORD: Final = "PARTITION_CHANGE_RECORD"
+_CREATION_RECORD: Final = "PARTITION_RECORD"
+_TOPIC_RECORD: Final = "TOPIC_RECORD"
+_REMOVAL_RECORD: Final = "REMOVE_TOPIC_RECORD"
+RECORDS: Final = frozenset({_CREATION_RECORD, CHANGE_RECORD, _TOPIC_RECORD, _REMOVAL_RECORD, "CONFIG_RECORD"})
+"""What is looked at."""
+_NODES: Final = pa.list_(pa.int32())
+_FIELDS: Final = pa.schema(
+    [
+        ("partitionId", pa.int32()),
+        ("topicId", pa.string()),
+        ("replicas", _NODES),
+        ("isr", _NODES),
+        ("addingReplicas", _NODES),
+        ("leader", pa.int32()),
+        ("leaderEpoch", pa.int32()),
+        ("partitionEpoch", pa.int32()),
+    ]
+)
+_TOPIC_FIELDS: Final = pa.schema([("topicId", pa.string()), ("name", pa.string())])
+
+
+class Topics(NamedTuple):
+    """Every topic that is spoken of. Topics and names are numbered."""
+
+    ids: pa.Array
+    names: pa.Array
+    """Each once."""
+    name_of: Ints
+    """Of each topic; the number behind the last where no record says its name."""
+    removed: tuple[Ints, Ints]
+    """Topics, and the rows at which they went."""
+
+    def names_of(self, topics: Ints) -> pa.Array:
+        """Null where no record says it."""
+        found = self.name_of[topics]
+        return self.names.take(pa.array(found, mask=found == len(self.names)))
+
+
+class Partitions(NamedTuple):
+    """Every partition that is spoken of: by topic, then number."""
+
+    topics: Ints
+    numbers: Ints
+
+
+class PartitionRows(NamedTuple):
+    """n rows, shape (n,) each, by partition, then record."""
+
+    topics: Topics
+    partitions: Partitions
+    min_isr: MinIsr
+    records: pa.Table
+    """The records about single partitions: those that create one first."""
+    starts: Ints
+    """The first row of each partition; each has one."""
+    owners: Ints
+    """Which partition."""
+    rows: Ints
+    """The record's, of the history."""
+    kinds: Ints
+    """CREATED, CHANGED, REMOVED or MOMENT."""
+    sources: Ints
+    """Which of `records`; UNSAID: none, it is about more than this partition."""
+
+    def said(self, column: Ints) -> Ints:
+        """What each row itself says, of a number that `records` have; UNSAID where nothing."""
+        return np.where(self.sources == UNSAID, UNSAID, np.append(column, UNSAID)[self.sources])
+
+    def filled(self, column: Ints) -> Ints:
+        """What was said last, by this row or one before it; UNSAID if nothing ever was."""
+        return self._carried(self.said(column))
+
+    def last_said_in(self, column: Ints) -> Ints:
+        """In which of `records` that is; UNSAID if in none."""
+        return self._carried(np.where(self.said(column) == UNSAID, UNSAID, self.sources))
+
+    def at_creation(self) -> Ints:
+        """The row, of these, at which the partition of each row was created; UNSAID where that is not told."""
+        return self._carried(np.where(self.kinds == CREATED, np.arange(len(self.kinds)), UNSAID))
+
+    def is_there(self) -> Flags:
+        """From its creation to its removal; one that changes and was never created is not known to be."""
+        found: Flags = self._carried(np.array([1, UNSAID, 0, UNSAID])[self.kinds]) == 1
+        return found
+
+    def _carried(self, values: Ints) -> Ints:
+        """Each as it was said last; never from one partition to the next."""
+        known = values != UNSAID
+        known[self.starts] = True
+        return values[np.maximum.accumulate(np.where(known, np.arange(len(values)), 0))]
+
+
+def partition_rows(history: History) -> PartitionRows:
+    """All that a history says of partitions."""
+    created_rows, created = history.said(_CREATION_RECORD, _FIELDS)
+    changed_rows, changed = history.said(CHANGE_RECORD, _FIELDS)
+    records = pa.concat_tables([created, changed])
+    rows = np.concatenate([created_rows, changed_rows])
+    topics, topic_of = _topics(history, records["topicId"])
+    partitions, owners, since = _partitions(topic_of, np.asarray(records["partitionId"], np.int64), rows)
+    removed_topics, removed_rows = topics.removed
+    min_isr = MinIsr.of(history, topics.names, (topics.name_of[removed_topics], removed_rows))
+    moments = _moments(topics, partitions, since, min_isr)
+    owners = np.concatenate([owners, *(each.owners for each in moments)])
+    kinds = np.repeat(
+        [CREATED, CHANGED, *(each.kind for each in moments)],
+        [len(created_rows), len(changed_rows), *(len(each.rows) for each in moments)],
+    )
+    sources = np.concatenate([np.arange(len(rows)), *(np.full(len(each.rows), UNSAID) for each in moments)])
+    rows = np.concatenate([rows, *(each.rows for each in moments)])
+    order = np.argsort(owners * max(len(history.offsets), 1) + rows, kind="stable")
+    starts = np.searchsorted(owners[order], np.arange(len(partitions.topics)))
+    return PartitionRows(
+        topics, partitions, min_isr, records, starts, *(each[order] for each in (owners, rows, kinds, sources))
+    )
+
+
+def numbers(column: pa.ChunkedArray) -> Ints:
+    """As `PartitionRows.said` takes them."""
+    return np.asarray(column.fill_null(UNSAID), np.int64)
+
+
+def lengths(lists: pa.ChunkedArray) -> Ints:
+    """Of lists, likewise."""
+    return np.asarray(pc.list_value_length(lists).fill_null(UNSAID), np.int64)
+
+
+# --- who is spoken of -------------------------------------------------------------------------------------------------
+
+
+def _topics(history: History, of_partitions: pa.ChunkedArray) -> tuple[Topics, Ints]:
+    """The topics, and which of them each row about a partition is of."""
+    named_rows, named = history.said(_TOPIC_RECORD, _TOPIC_FIELDS)
+    removed_rows, removed = history.said(_REMOVAL_RECORD, _TOPIC_FIELDS)
+    columns = (named["topicId"], removed["topicId"], of_partitions)
+    spoken = pa.chunked_array([chunk for each in columns for chunk in each.chunks], pa.string())
+    ids = spoken.dictionary_encode().combine_chunks()
+    of_named, of_removed, of_rows = np.split(
+        np.asarray(ids.indices, np.int64), np.cumsum([len(named_rows), len(removed_rows)])
+    )
+    names = named["name"].dictionary_encode().combine_chunks()
+    name_of = np.full(len(ids.dictionary), len(names.dictionary))
+    name_of[of_named] = np.asarray(names.indices)
+    return Topics(ids.dictionary, names.dictionary, name_of, (of_removed, removed_rows)), of_rows
+
+
+def _partitions(topics: Ints, numbers: Ints, rows: Ints) -> tuple[Partitions, Ints, Ints]:
+    """The partitions, which of them each row is of, and the row at which each is first spoken of. Rows that create one
+    come first."""
+    span = int(numbers.max(initial=0)) + 1
+    keys, first, owners = np.unique(topics * span + numbers, return_index=True, return_inverse=True)
+    return Partitions(*np.divmod(keys, span)), owners.reshape(-1), rows[first]
+
+
+# --- rows for what is not said of a partition, and concerns it --------------------------------------------------------
+
+
+class _Spread(NamedTuple):
+    """A row of each of these partitions."""
+
+    owners: Ints
+    rows: Ints
+    kind: int
+
+
+def _moments(topics: Topics, partitions: Partitions, since: Ints, min_isr: MinIsr) -> list[_Spread]:
+    everybody = np.zeros(len(partitions.topics), np.int64)
+    of_all = np.concatenate([min_isr.brokers.rows, min_isr.defaults.rows])
+    named = topics.name_of[partitions.topics]
+    return [
+        _spread(*topics.removed, partitions.topics, since, REMOVED),
+        _spread(min_isr.topics.owners, min_isr.topics.rows, named, since, MOMENT),
+        _spread(np.zeros_like(of_all), of_all, everybody, since, MOMENT),
+    ]
+
+
+def _spread(groups: Ints, rows: Ints, group_of: Ints, since: Ints, kind: int) -> _Spread:
+    """A row for each partition of each group, if it was there before."""
+    members = np.argsort(group_of, kind="stable")
+    in_order = group_of[members]
+    begins = np.searchsorted(in_order, groups)
+    counts = np.searchsorted(in_order, groups, side="right") - begins
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    owners, spread = members[np.repeat(begins, counts) + within], np.repeat(rows, counts)
+    matters = since[owners] < spread
+    return _Spread(owners[matters], spread[matters], kind)

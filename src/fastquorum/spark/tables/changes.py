@@ -1,0 +1,134 @@
+"""`isr_history` and `leadership`: a row for each change of a partition's ISR, and of its leader or the quorum's.
+
+In the order of offsets. What a transaction holds is told if it has ended (KIP-868). Bounds and `topic` leave out rows,
+never what the others follow from. Null is what the log does not say: of one that begins later than at 0, what was
+before is told by its snapshot; without one, a partition is known from its first record on. Where a log is damaged, or
+holds a record that does not fit or that nobody here knows, its rows end: what follows would be guessed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.errors import FastQuorumError, ImageFailed
+from fastquorum.spark import arrow
+from fastquorum.spark.logs import FoundLog
+from fastquorum.spark.options import Options
+from fastquorum.spark.pipelines.timeline.history import Flags, History, Ints
+from fastquorum.spark.pipelines.timeline.partition_rows import PartitionRows, partition_rows
+from fastquorum.spark.pipelines.timeline.states import strange
+from fastquorum.spark.tables.columns import ROWS_MAX
+from fastquorum.spark.tables.folding import metadata_logs, tell, told
+from fastquorum.spark.tables.histories import Stretch, stretches
+from fastquorum.spark.tables.partition_changes import ISR_FIELDS, LEADER_FIELDS, Changes, isr_changes, leader_changes
+from fastquorum.spark.tables.table import BOUNDS, WHOSE, Task, bounds_of, refuse_others, whole_logs, whose
+
+_BEFORE_ALL_MS: Final = -1
+
+
+class ChangesTable:
+    """Made of whole logs."""
+
+    def __init__(self, name: str, fields: pa.Schema, make: Callable[[History, PartitionRows], Changes]) -> None:
+        self.name = name
+        self.schema = pa.schema(
+            [
+                *WHOSE,
+                pa.field("offset", pa.int64()),
+                pa.field("epoch", pa.int32()),
+                pa.field("timestamp", arrow.TIMESTAMP),
+                *fields,
+                pa.field("error", pa.string()),
+            ]
+        )
+        self._make = make
+
+    def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
+        refuse_others(self.name, options, BOUNDS | {"topic"})
+        return whole_logs(metadata_logs(logs, options, self.name), options.split_bytes)
+
+    def read(self, task: Task, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        schema = arrow.pruned(self.schema, columns)
+        for log in task.logs:
+            yield from told(log, options, schema, self._read(log, options, schema))
+
+    def _read(self, log: FoundLog, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for stretch in stretches(log, options.mode, bounds_of(options).offset_max):
+            if isinstance(stretch, FastQuorumError):
+                yield from tell(stretch, log, options, schema)
+                continue
+            found = _Found.of(stretch)
+            yield from self._batches(found, log, options, schema)
+            if found.stretch.broken is not None:
+                raise found.stretch.broken
+
+    def _batches(self, found: "_Found", log: FoundLog, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        rows, fields = self._make(found.history, found.partitions)
+        kept = found.within(rows, options)
+        if options.topic is not None:
+            kept &= np.asarray(pc.equal(fields["topic"], options.topic).fill_null(False))
+        rows, fields = rows[kept], fields.filter(pa.array(kept))
+        columns = {name: fields[name] for name in fields.column_names} | found.placed(rows)
+        same = whose(log)
+        whole = [
+            columns[each.name] if each.name in columns else arrow.same(same.get(each.name), each.type, len(rows))
+            for each in schema
+        ]
+        yield from pa.table(whole, schema=schema).to_batches(ROWS_MAX)
+
+
+class _Found(NamedTuple):
+    """A stretch's history, and what it says of partitions."""
+
+    stretch: Stretch
+    """As far as its records fit one another."""
+    history: History
+    partitions: PartitionRows
+
+    @classmethod
+    def of(cls, stretch: Stretch) -> Self:
+        """ImageFailed: what precedes the stretch does not fit."""
+        try:
+            history = History.of(stretch.records, stretch.image)
+            partitions = partition_rows(history)
+            strange(history, partitions, partitions.is_there())
+        except ImageFailed as error:
+            return cls.of(stretch.before(error))
+        return cls(stretch, history, partitions)
+
+    def within(self, rows: Ints, options: Options) -> Flags:
+        """Which of these are of the log itself, and within its bounds."""
+        wanted, history = bounds_of(options), self.history
+        micros = self._timestamps(rows).cast(pa.int64()).fill_null(_BEFORE_ALL_MS * 1000)
+        times_ms = np.asarray(micros, np.int64) // 1000
+        found: Flags = (
+            (rows >= history.image_count)
+            & (history.offsets[rows] >= wanted.offset_min)
+            & (history.epochs[rows] >= wanted.epoch_min)
+            & (history.epochs[rows] < wanted.epoch_max)
+            & (times_ms >= wanted.timestamp_ms_min)
+            & (times_ms < wanted.timestamp_ms_max)
+        )
+        return found
+
+    def placed(self, rows: Ints) -> dict[str, pa.Array]:
+        """Where in the log the records stand."""
+        return {
+            "offset": pa.array(self.history.offsets[rows]),
+            "epoch": pa.array(self.history.epochs[rows], pa.int32()),
+            "timestamp": self._timestamps(rows),
+        }
+
+    def _timestamps(self, rows: Ints) -> pa.Array:
+        """As the records have them; null for those of an image."""
+        records = self.stretch.records
+        at = np.searchsorted(np.asarray(records["offset"], np.int64), self.history.offsets[rows])
+        is_image = rows < self.history.image_count
+        return records["timestamp"].combine_chunks().take(pa.array(at, mask=is_image))
+
+
+ISR_HISTORY: Final = ChangesTable("isr_history", ISR_FIELDS, isr_changes)
+LEADERSHIP: Final = ChangesTable("leadership", LEADER_FIELDS, leader_changes)
