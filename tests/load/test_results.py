@@ -6,7 +6,6 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from fastquorum.pages.scales import Range, ranges
 from fastquorum.pages.text import number
 from tests.cli.conftest import Ran
 from tests.load.results import result, sweep
+from tests.pages.reading import looked_at
 
 KILLED = {
     "kills": [{"t_s": 0.5, "node_id": 1}],
@@ -254,34 +254,10 @@ def test_png_charts_are_pictures(made: Result, names: list[str], tmp_path: Path)
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
-class Looked(HTMLParser):
-    """Everything that a page would fetch, and what it says."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.fetched: list[str] = []
-        self.open: list[str] = []
-        self.said = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        if tag not in ("meta", "link", "br"):
-            self.open.append(tag)
-        self.fetched += [value or "" for name, value in attributes if name in ("src", "href")]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.said += data
-
-
 @pytest.mark.parametrize("made", [result(**KILLED), sweep(), result(generator_was_bottleneck=True, interrupted=True)])
 def test_the_page_is_whole_and_fetches_nothing(made: Result) -> None:
     page = document(page_of(made))
-    looked = Looked(page)
-    assert looked.open == []
-    assert looked.fetched == []
+    looked = looked_at(page)
     assert page.count("<svg") == 3
     assert "a <fast> one" in looked.said  # escaped
     within = re.search(r'id="result">(.*?)</script>', page, re.DOTALL)

@@ -6,7 +6,7 @@ from typing import Final
 
 from fastquorum.load.hdr import Histogram
 from fastquorum.load.result import SWEEP_FORMAT, Result
-from fastquorum.pages.chart import Axis, Chart, Mark, Series
+from fastquorum.pages.chart import Axis, Chart, Mark, Pen, Series
 from fastquorum.pages.text import number
 
 _BIN_S: Final = 0.1
@@ -103,7 +103,7 @@ def _timeline(result: Result) -> list[Chart]:
     times = [(nth + 0.5) * width_s for nth in range(bins)]
     rates = [Series("acknowledged", list(zip(times, done, strict=True)))]
     if any(failed):
-        rates.append(Series("errors", list(zip(times, failed, strict=True)), is_bad=True))
+        rates.append(Series("errors", list(zip(times, failed, strict=True)), pen=Pen.BAD))
     offered = result["plan"]["records_per_s"]
     if offered:
         rates.append(Series("offered", [(0.0, offered), (result["plan"]["seconds"], offered)], is_dashed=True))

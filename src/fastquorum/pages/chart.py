@@ -33,8 +33,11 @@ SERIES_PENS: Final = (Pen.FIRST, Pen.SECOND, Pen.THIRD, Pen.FOURTH, Pen.FIFTH, P
 
 @dataclass(frozen=True, slots=True)
 class Axis:
+    """`extent`: values that it shows whatever is drawn on it, as those that another chart begins and ends with."""
+
     label: str
     scale: Scale = "linear"
+    extent: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,8 @@ class Series:
     is_dashed: bool = False
     has_points: bool = False
     is_step: bool = False
-    is_bad: bool = False
+    pen: Pen | None = None
+    """None: one that differs from the others'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,8 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Horizontal bars in the order given; what is beyond `rows_max`, or was left out before, is told in a note."""
+    """Horizontal bars in the order given; what is beyond `rows_max` is told in a note, and what was
+    left out before, of which the report knows nothing."""
 
     name: str
     title: str

@@ -15,7 +15,8 @@ CHARACTER: Final = 6.9
 _LABEL_MAX: Final = 34
 _LEGEND: Final = 46
 _ROW: Final = 14
-_MARKS_MAX: Final = 200
+_MARKS_MAX: Final = 80
+"""Of more, lines would be all that is seen: none is drawn."""
 _LABELLED_MAX: Final = 24
 """More labels than this would cover what is drawn; the lines stay, with what they say as titles."""
 
@@ -105,21 +106,41 @@ def x_axis(x: Range, label: str, field: Field) -> Iterator[str]:
 
 def marks_of(marks: Sequence[Mark], x: Range, field: Field) -> Iterator[str]:
     """Labels stand on the side where there is room, each one below the one before it."""
-    rows = max(int((field.floor - field.top) / _ROW) - 1, 1)
-    for nth, mark in enumerate(marks[:_MARKS_MAX]):
-        at, pen = field.across(x, mark.x), Pen.BAD if mark.is_bad else Pen.NEUTRAL
-        yield (
-            f'<path class="pen dotted {pen}" d="M{at:.1f} {field.top}V{field.floor}"><title>{shown(mark.label)}'
-            "</title></path>"
-        )
-        if len(marks) > _LABELLED_MAX:
-            continue
+    yield from _mark_lines(marks, x, field)
+    for nth, mark in enumerate(marks if len(marks) <= _LABELLED_MAX else ()):
+        at, pen = field.across(x, mark.x), _mark_pen(mark)
         is_left = at > WIDTH * 0.7
         anchor, shift = ("end", -5) if is_left else ("start", 5)
-        down = field.top + 12 + _ROW * (nth % min(rows, 8))
+        down = field.top + 12 + _ROW * (nth % 8)
         # Twice: first a halo, which keeps it readable over lines.
         for style in ("halo", f"said {pen}"):
             yield (
                 f'<text class="{style}" x="{at + shift:.1f}" y="{down:.0f}" style="text-anchor:{anchor}">'
                 f"{shown(mark.label)}</text>"
             )
+
+
+def marks_above(marks: Sequence[Mark], x: Range, field: Field) -> Iterator[str]:
+    """As `marks_of`, where what is drawn leaves no room: labels stand above it, those that would cover another not."""
+    yield from _mark_lines(marks, x, field)
+    last = -1e9
+    for mark in sorted(marks if len(marks) <= _MARKS_MAX else (), key=lambda each: each.x):
+        width = CHARACTER * len(mark.label)
+        at = min(field.across(x, mark.x) + 2, WIDTH - width - 2)
+        if at > last + 8:
+            last = at + width
+            yield (
+                f'<text class="said {_mark_pen(mark)}" x="{at:.1f}" y="{field.top - 4:.0f}">{shown(mark.label)}</text>'
+            )
+
+
+def _mark_lines(marks: Sequence[Mark], x: Range, field: Field) -> Iterator[str]:
+    for mark in marks if len(marks) <= _MARKS_MAX else ():
+        yield (
+            f'<path class="pen dotted {_mark_pen(mark)}" d="M{field.across(x, mark.x):.1f} {field.top}V{field.floor}">'
+            f"<title>{shown(mark.label)}</title></path>"
+        )
+
+
+def _mark_pen(mark: Mark) -> Pen:
+    return Pen.BAD if mark.is_bad else Pen.NEUTRAL

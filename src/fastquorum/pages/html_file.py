@@ -107,7 +107,7 @@ def _part(part: Part) -> Iterator[str]:
             yield "</table></div>"
         case _:
             yield f'<div class="wide">{svg.draw(part, by_itself=False)}</div>'
-            yield from _rest(svg.left_out_of(part), "more", "drawn")
+            yield from _rest(svg.cut_off(part), svg.left_out(part), "more are not drawn")
 
 
 def _table(table: Table) -> Iterator[str]:
@@ -118,12 +118,14 @@ def _table(table: Table) -> Iterator[str]:
     for row in table.rows[: table.rows_max]:
         yield "<tr>" + "".join(f"<td{kind}>{shown(cell)}</td>" for kind, cell in zip(left, row, strict=True)) + "</tr>"
     yield "</table></div>"
-    yield from _rest(table.left_out + max(len(table.rows) - table.rows_max, 0), "more rows", "shown")
+    yield from _rest(max(len(table.rows) - table.rows_max, 0), table.left_out, "more rows are not shown")
 
 
-def _rest(count: int, what: str, shown_how: str) -> Iterator[str]:
-    if count:
-        yield f'<p class="rest">{count:,} {what} are not {shown_how} here; the JSON has them.</p>'
+def _rest(cut_off: int, left_out: int, what: str) -> Iterator[str]:
+    """What is on the page no more, and what never was in the report."""
+    if cut_off or left_out:
+        where = "" if left_out else "; the JSON has them"
+        yield f'<p class="rest">{cut_off + left_out:,} {what} here{where}.</p>'
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

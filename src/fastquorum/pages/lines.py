@@ -88,13 +88,19 @@ def _asked(chart: Chart, x: Range) -> Iterator[str]:
     places = [at for at, _ in steps[0].points]
     if any([at for at, _ in each.points] != places for each in steps):
         return
-    edges = [_FIELD.across(x, at) for at in places]
-    for nth, at in enumerate(places[:-1]):
-        said = "; ".join(f"{each.name} {number(each.points[nth][1])}" for each in steps)
+    values = [tuple(each.points[nth][1] for each in steps) for nth in range(len(places) - 1)]
+    begin = 0
+    for nth in range(1, len(places)):
+        if nth < len(values) and values[nth] == values[begin]:
+            continue
+        left, right = _FIELD.across(x, places[begin]), _FIELD.across(x, places[nth])
+        told = "; ".join(f"{each.name} {number(value)}" for each, value in zip(steps, values[begin], strict=True))
+        said = f"{_place(chart.x, places[begin])}: {told}"
         yield (
-            f'<rect class="hit" x="{edges[nth]:.1f}" y="{_FIELD.top}" width="{edges[nth + 1] - edges[nth]:.1f}" '
-            f'height="{_FIELD.floor - _FIELD.top}"><title>{_place(chart.x, at)}: {shown(said)}</title></rect>'
+            f'<rect class="hit" x="{left:.1f}" y="{_FIELD.top}" width="{right - left:.1f}" '
+            f'height="{_FIELD.floor - _FIELD.top}"><title>{shown(said)}</title></rect>'
         )
+        begin = nth
 
 
 def _place(axis: Axis, at: float) -> str:

@@ -29,7 +29,7 @@ class Prose:
 @dataclass(frozen=True, slots=True)
 class Table:
     """Cells are text, shown as it is. `left`: the columns that are words; the others are figures. What is beyond
-    `rows_max`, or was left out before, is told below it."""
+    `rows_max` is told below it, and what was left out before, of which the report knows nothing."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]

@@ -16,7 +16,7 @@ _TIME_STEPS_S: Final = (
     *(each / 1000 for each in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
     *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
     *(each * _MINUTE_S for each in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
-    *(each * _DAY_S for each in (1, 2, 7, 14, 28, 91, 182, 364, 1820)),
+    *(each * _DAY_S for each in (1, 2, 7, 14, 28, 91, 182, 364, 1820, 3640, 18_200)),
 )
 _NO_TIME_S: Final = 0.001
 
@@ -31,10 +31,10 @@ class Range:
 
     def __init__(self, axis: Axis, values: Sequence[float]) -> None:
         self.is_log = axis.scale in ("log", "percentile")
-        values = [value for value in values if math.isfinite(value) and (value > 0 or not self.is_log)]
+        values = [value for value in (*values, *axis.extent) if math.isfinite(value) and (value > 0 or not self.is_log)]
         self._axis = axis
         if axis.scale == "percentile":
-            self.low, self.high = 1.0, max(*values, 10.0)
+            self.low, self.high = 1.0, max([*values, 10.0])
         elif axis.scale == "time":
             self.low, self.high = min(values, default=0.0), max(values, default=0.0)
             self.high = max(self.high, self.low + _NO_TIME_S)
@@ -42,8 +42,8 @@ class Range:
             # Whole decades waste half of the picture: a little air is enough.
             self.low, self.high = min(values, default=1.0) / 1.2, max(values, default=10.0) * 1.2
         else:
-            self.low = min(*values, 0.0, 0.0) * 1.05
-            self.high = max(*values, 0.0, 0.0) * 1.05
+            self.low = min([*values, 0.0]) * 1.05
+            self.high = max([*values, 0.0]) * 1.05
             if self.high == self.low:
                 self.high = 1.05
 

@@ -98,7 +98,7 @@ def pen_of(nth: int, series: Series) -> Pen:
     """The same for the same series in every drawing."""
     if series.is_dashed:
         return Pen.NEUTRAL
-    return Pen.BAD if series.is_bad else SERIES_PENS[nth % len(SERIES_PENS)]
+    return series.pen or SERIES_PENS[nth % len(SERIES_PENS)]
 
 
 def _variables(colours: dict[str, str]) -> str:

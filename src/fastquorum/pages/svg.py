@@ -1,7 +1,7 @@
 """Draws a chart as SVG, by itself: no package is needed to look at a result."""
 
 from fastquorum.pages.bars import bars_of
-from fastquorum.pages.chart import AnyChart, Bars, Strips
+from fastquorum.pages.chart import AnyChart, Bars, Chart, Strips
 from fastquorum.pages.frame import picture
 from fastquorum.pages.lines import HEIGHT, lines_of
 from fastquorum.pages.strips import strips_of
@@ -18,10 +18,14 @@ def draw(chart: AnyChart, *, by_itself: bool = True) -> str:
     return picture(chart.title, height, lines, by_itself=by_itself)
 
 
-def left_out_of(chart: AnyChart) -> int:
-    """How many rows it does not show."""
-    if isinstance(chart, Bars):
-        return chart.left_out + max(len(chart.bars) - chart.rows_max, 0)
-    if isinstance(chart, Strips):
-        return chart.left_out + max(len(chart.strips) - chart.rows_max, 0)
-    return 0
+def cut_off(chart: AnyChart) -> int:
+    """How many rows it has and does not show."""
+    if isinstance(chart, Chart):
+        return 0
+    rows = chart.bars if isinstance(chart, Bars) else chart.strips
+    return max(len(rows) - chart.rows_max, 0)
+
+
+def left_out(chart: AnyChart) -> int:
+    """How many rows there are that it never had."""
+    return 0 if isinstance(chart, Chart) else chart.left_out

@@ -73,6 +73,8 @@ class States(NamedTuple):
     is_offline: Flags
     is_under_replicated: Flags
     is_under_min_isr: Flags
+    times_ms: Ints
+    """When each began."""
     durations_ms: Ints
     unknown_count: int
     """Partitions that changed before a log that is cut off says what they were."""
@@ -199,6 +201,7 @@ def _filled(history: History, topics: Topics, partitions: Partitions, min_isr: M
         is_there & (leaders == NO_NODE),
         is_there & (isr < replicas - adding),
         is_there & (isr < least),
+        times,
         until - times,
         _unknown(history, said, is_there),
     )
