@@ -1,0 +1,78 @@
+"""Pipelines over images, and their commands, on the session that the tests share."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fastquorum.cli.main import main
+from fastquorum.cli.reassignment_plan import read_plan
+from fastquorum.spark import running
+from fastquorum.spark.image_jobs import placement, speakers
+from tests.wire.golden import CLUSTER
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ID = "usACA5tBSrKS64DhDt4jig"
+
+
+@pytest.fixture
+def shared(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> "SparkSession":
+    """Commands have no session of their own: it would take as long again to start, and end this one."""
+
+    @contextmanager
+    def lent(master: str) -> Iterator["SparkSession"]:
+        yield spark
+
+    monkeypatch.setattr(running, "running", lent)
+    return spark
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real cluster, and its first replica as another cluster."""
+    root = tmp_path_factory.mktemp("two")
+    shutil.copytree(CLUSTER, root / "one")
+    shutil.copytree(CLUSTER / "c1", root / "other")
+    path = root / "other" / "meta.properties"
+    path.write_text(path.read_text().replace(ID, "another"))
+    return root
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
+    assert main(["spark", *map(str, words), "--format", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_of_each_cluster_one_directory_speaks(spark: "SparkSession", two: Path) -> None:
+    # Not c2, whose tail nobody else has.
+    assert speakers(spark, str(two)) == [str(two / "other"), str(two / "one" / "c1")]
+
+
+def test_placement_is_told_of_each_cluster_alone(
+    shared: "SparkSession", two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, plans = tmp_path / "moves", tmp_path / "plans"
+    # At this offset broker 13 is fenced, and brokers and racks are as many as replicas.
+    report = told(capsys, "placement", two, "--at", 2000, "--out", out, "--reassignment-json", plans)
+    assert [(each["cluster_id"], each["end_offset"]) for each in report["clusters"]] == [("another", 2000), (ID, 2000)]
+    assert report["clusters"][0]["now"] == report["clusters"][1]["now"]
+    assert main(["spark", "placement", str(two / "one"), "--tolerance", "0"]) == 0
+    assert "0 replicas on brokers that are not active" in capsys.readouterr().out
+
+
+def test_a_part_of_a_placement_is_a_data_frame(spark: "SparkSession") -> None:
+    rows = placement(spark, str(CLUSTER)).orderBy("broker_id").collect()
+    assert [(row["cluster_id"], row["broker_id"], row["leaders"]) for row in rows] == [
+        (ID, 11, 434),
+        (ID, 12, 0),
+        (ID, 13, 216),
+    ]
+
+
+_ = read_plan
