@@ -3,6 +3,7 @@
 Brokers are few and change seldom. Source: KIP-380, KIP-631; Kafka `ClusterControlManager`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +24,6 @@ TYPES: Final = (
     "UNFENCE_BROKER_RECORD",
 )
 _SAID_BY_TYPE: Final = {"FENCE_BROKER_RECORD": 1, "UNFENCE_BROKER_RECORD": -1}
-_CHANGE: Final = "PARTITION_CHANGE_RECORD"
 ACTIVE: Final = 1
 SHUTTING_DOWN: Final = 2
 FENCED: Final = 3
@@ -57,9 +57,9 @@ class _Broker:
 
 @dataclass(slots=True)
 class _Walk:
-    rows: pa.Table
     is_whole: bool
     offsets: Ints
+    leaves: Callable[[Ints, int], bool]
     brokers: dict[int, _Broker] = field(default_factory=dict)
     found: list[Finding] = field(default_factory=list)
     states: list[tuple[int, int, int]] = field(default_factory=list)
@@ -101,11 +101,7 @@ class _Walk:
         begin = int(np.searchsorted(self.offsets[:row], epoch))
         if row - begin != int(self.offsets[row]) - epoch or row == begin:
             return False
-        between = self.rows.slice(begin, row - begin)
-        return all(
-            fact["type"] == _CHANGE and broker_id not in (fact["isr"] or ())
-            for fact in between.select(["type", "isr"]).to_pylist()
-        )
+        return self.leaves(np.arange(begin, row), broker_id)
 
     def _stands(self, fact: dict[str, Any], broker: _Broker) -> bool:
         """Is it this registration that changes?"""
@@ -121,7 +117,8 @@ class _Walk:
         return False
 
     def _become(self, row: int, broker: _Broker, state: int) -> None:
-        if state in (FENCED, GONE) and broker.state not in (FENCED, GONE):
+        could_lead = broker.state in (ACTIVE, SHUTTING_DOWN) or (broker.state == 0 and not self.is_whole)
+        if state in (FENCED, GONE) and could_lead:
             self.turns.append((broker.id, row, state))
         broker.state = state
         self.states.append((broker.id, row, state))
@@ -140,10 +137,11 @@ class _Walk:
         )
 
 
-def audit_brokers(rows: pa.Table, *, is_whole: bool) -> tuple[list[Finding], Standing]:
-    """Of facts that count, in order."""
-    offsets = np.asarray(rows["offset"], np.int64)
-    walk = _Walk(rows, is_whole, offsets)
+def audit_brokers(
+    rows: pa.Table, leaves: Callable[[Ints, int], bool], *, is_whole: bool
+) -> tuple[list[Finding], Standing]:
+    """Of facts that count, in order. `leaves`: is each of these rows a partition that a broker leaves?"""
+    walk = _Walk(is_whole, np.asarray(rows["offset"], np.int64), leaves)
     at = np.flatnonzero(np.isin(codes_of(rows), [CODES[each] for each in TYPES]))
     for row, fact in zip(at.tolist(), rows.take(pa.array(at)).to_pylist(), strict=True):
         walk.take(row, fact)

@@ -39,6 +39,7 @@ _SAID: Final = (
     ("leader_epoch", pa.int32()),
     ("replicas", _NODES),
     ("isr", _NODES),
+    ("elr", _NODES),
     ("fenced", pa.int8()),
     ("shutting_down", pa.int8()),
 )
@@ -64,7 +65,14 @@ GAP: Final = "gap"
 """Likewise: from `offset` on, bytes could not be read; `name` says why."""
 MALFORMED: Final = "malformed"
 
-_PARTITION: Final = {"number": "partitionId", "id": "topicId", "leader": "leader", "replicas": "replicas", "isr": "isr"}
+_PARTITION: Final = {
+    "number": "partitionId",
+    "id": "topicId",
+    "leader": "leader",
+    "replicas": "replicas",
+    "isr": "isr",
+    "elr": "eligibleLeaderReplicas",
+}
 _BROKER: Final = {"number": "brokerId", "said_epoch": "brokerEpoch"}
 _OLD: Final = {"number": "id", "said_epoch": "epoch"}
 _STATE: Final = {"fenced": "fenced", "shutting_down": "inControlledShutdown"}

@@ -60,7 +60,7 @@ class PartitionAudit:
         self.table = rows
         self.is_whole = is_whole
         self._base_count = base_count
-        self._isr, self._replicas = (Lists.of(rows[name]) for name in ("isr", "replicas"))
+        self._isr, self._replicas, self._elr = (Lists.of(rows[name]) for name in ("isr", "replicas", "elr"))
         self._names = _topic_names(rows)
         types = self._types = codes_of(rows)
         self._ids = np.asarray(rows["id"].combine_chunks().dictionary_encode().indices.fill_null(-1), np.int64)
@@ -69,9 +69,27 @@ class PartitionAudit:
         self._topics = Settings.of(self._ids[at], at, np.where(is_topic[at], _THERE, _GONE))
         self._lives = self._lived(np.flatnonzero((types == _RECORD) | (types == _CHANGE)), np.flatnonzero(is_removal))
 
+        self._order = np.argsort(self._lives.rows, kind="stable")
+
     def found(self, brokers: Standing) -> list[Finding]:
         """All that is wrong, in no order."""
         return [*self._misplaced(), *self._epochs(), *self._members(), *self._leads(brokers)]
+
+    def are_left_by(self, rows: Ints, broker_id: int) -> bool:
+        """Is each of these rows a change by which the broker leaves an ISR or the lead, or is no longer eligible?"""
+        lives, wanted = self._lives, np.full(len(rows), broker_id)
+        if len(lives.rows) == 0:
+            return False
+        at = self._order[np.minimum(np.searchsorted(lives.rows[self._order], rows), len(lives.rows) - 1)]
+        is_change = (lives.rows[at] == rows) & (lives.kinds[at] == _CHANGED) & lives.was_there[at]
+        was_in = self._isr.hold(lives.isr[at - 1], wanted) | (lives.leaders[at - 1] == broker_id)
+        # The last member stays in the ISR, and leads no more.
+        is_out = (lives.leaders[at] != broker_id) & (
+            ~self._isr.hold(lives.isr[at], wanted) | (lives.leaders[at] == NO_NODE)
+        )
+        elr_rows = lives.rows[at]
+        is_ineligible = self._elr.is_said[elr_rows] & ~self._elr.hold(elr_rows, wanted)
+        return bool((is_change & ((was_in & is_out) | is_ineligible)).all())
 
     # --- what each partition is ---------------------------------------------------------------------------------------
 

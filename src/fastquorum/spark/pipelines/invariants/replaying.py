@@ -70,6 +70,6 @@ def _section(rows: pa.Table, *, is_whole: bool, base_count: int) -> list[Finding
         found.append(Finding(Kind.NOT_REPLAYABLE, str(error), error.offset))
         counts = ~none
     rows = rows.filter(pa.array(counts))
-    of_brokers, standing = audit_brokers(rows, is_whole=is_whole)
     partitions = PartitionAudit(rows, is_whole=is_whole, base_count=base_count)
+    of_brokers, standing = audit_brokers(rows, partitions.are_left_by, is_whole=is_whole)
     return [*found, *of_brokers, *partitions.found(standing)]
