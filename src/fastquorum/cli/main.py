@@ -82,6 +82,7 @@ COMMANDS: Final = tuple(
         ("sim sweep", "sim_sweep", "simulate many seeds"),
         ("sim replay", "sim_replay", "simulate a seed again, with its trace"),
         ("spark audit-replicas", "spark_audit_replicas", "do the replicas of each cluster hold the same bytes?"),
+        ("spark audit-invariants", "spark_audit_invariants", "does each log keep the promises of a quorum?"),
         ("spark timeline", "spark_timeline", "who led, who was fenced, which partitions lacked replicas, and how long"),
         (
             "spark placement",

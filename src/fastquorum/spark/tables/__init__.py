@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from fastquorum.spark.tables.base import BASE
 from fastquorum.spark.tables.batches import BATCHES
 from fastquorum.spark.tables.brokers import BROKERS, CONFIGS
 from fastquorum.spark.tables.checkpoints import CHECKPOINTS
@@ -13,6 +14,7 @@ from fastquorum.spark.tables.image import IMAGE
 from fastquorum.spark.tables.partitions import PARTITIONS, TOPICS
 from fastquorum.spark.tables.quorum_state import QUORUM_STATE
 from fastquorum.spark.tables.records import CONTROL, RECORDS
+from fastquorum.spark.tables.snapshots import SNAPSHOTS
 from fastquorum.spark.tables.table import Table, Task
 from fastquorum.spark.tables.voters import VOTERS
 
@@ -26,6 +28,8 @@ _ALL: Final[tuple[Table, ...]] = (
     VOTERS,
     QUORUM_STATE,
     CHECKPOINTS,
+    SNAPSHOTS,
+    BASE,
     FILES,
     IMAGE,
     BROKERS,

@@ -9,28 +9,21 @@ does (KIP-868). Time is that of the records' timestamps, which leaders take from
 it stands still until it has caught up, so that nothing lasts less than no time; `clock_back_ms` says by how much.
 """
 
-from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 
-from fastquorum.errors import ImageFailed, UsageError
+from fastquorum.errors import UsageError
+from fastquorum.spark.pipelines.carrying import Flags, Ints
+from fastquorum.spark.pipelines.json_rows import json_rows
+from fastquorum.spark.pipelines.transactions import fates
 
 COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "is_control", "type", "data")
 """What is read of table `records`."""
-BEGIN: Final = "BEGIN_TRANSACTION_RECORD"
-END: Final = "END_TRANSACTION_RECORD"
-ABORT: Final = "ABORT_TRANSACTION_RECORD"
-_PARSED_ROWS: Final = 1 << 16
 _NO_TIME: Final = np.iinfo(np.int64).min
 _NO_TYPE: Final = -1
-
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 class Replica(NamedTuple):
@@ -91,7 +84,7 @@ class History(NamedTuple):
         types = np.asarray(names.indices.fill_null(_NO_TYPE), np.int64)
         times, clock_back_ms = _times(whole["timestamp"], image_count)
         is_control = np.asarray(whole["is_control"].fill_null(False))
-        counts, settled_at = _fates(types, type_names, is_control, offsets, begins_whole=is_whole)
+        counts, settled_at = fates(types, type_names, is_control, offsets, begins_whole=is_whole)
         is_read = np.asarray(whole["data"].is_valid())
         return cls(
             replica=replica,
@@ -116,20 +109,7 @@ class History(NamedTuple):
             return np.empty(0, np.int64), fields.empty_table()
         is_wanted = (self.types == self.type_names.index(kind)) & np.asarray(self.texts.is_valid())
         texts = self.texts.filter(pa.array(is_wanted))
-        return np.flatnonzero(is_wanted), pa.concat_tables([fields.empty_table(), *_parsed(texts, fields)])
-
-
-def _parsed(texts: pa.ChunkedArray, fields: pa.Schema) -> Iterator[pa.Table]:
-    """Some at a time: what a column of texts holds, and their parser, are bounded by 2 GiB."""
-    for start in range(0, len(texts), _PARSED_ROWS):
-        some = pa.chunked_array([*texts.slice(start, _PARSED_ROWS).chunks], pa.string()).combine_chunks()
-        lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(some)], pa.int32()), some), "\n")
-        data = lines[0].as_buffer()
-        yield pj.read_json(
-            pa.BufferReader(data),
-            read_options=pj.ReadOptions(use_threads=False, block_size=data.size + 1),
-            parse_options=pj.ParseOptions(explicit_schema=fields, unexpected_field_behavior="ignore"),
-        )
+        return np.flatnonzero(is_wanted), pa.concat_tables([fields.empty_table(), *json_rows(texts, fields)])
 
 
 # --- which replica, and how far ---------------------------------------------------------------------------------------
@@ -191,38 +171,6 @@ def _times(timestamps: pa.ChunkedArray, image_count: int) -> tuple[Ints, int]:
     times[times == _NO_TIME] = known[0] if len(known) else 0
     back = (times - said)[said != _NO_TIME]
     return times, int(back.max()) if len(back) else 0
-
-
-def _fates(
-    types: Ints, type_names: tuple[str, ...], is_control: Flags, offsets: Ints, *, begins_whole: bool
-) -> tuple[Flags, Ints]:
-    """Does each row count, and with which row does it come to count?"""
-    numbers = {name: type_names.index(name) for name in (BEGIN, END, ABORT) if name in type_names}
-    rows = np.arange(len(types), dtype=np.int64)
-    markers = np.flatnonzero(np.isin(types, list(numbers.values())))
-    begins = types[markers] == numbers.get(BEGIN)
-    ends = types[markers] == numbers.get(END)
-    _check(begins, [type_names[each] for each in types[markers][:1]], offsets[markers], begins_whole=begins_whole)
-    following = np.searchsorted(markers, rows, side="right")
-    is_marker = np.zeros(len(types), np.bool_)
-    is_marker[markers] = True
-    began = np.concatenate([[False], begins])[following] & ~is_marker
-    is_open = np.concatenate([begins, [True]])[following]
-    is_ended = np.concatenate([ends, [False]])[following]
-    is_held = (began | ~is_open) & ~is_control & ~is_marker
-    settled_at = np.where(is_held & is_ended, np.concatenate([markers, [0]])[following], rows)
-    return ~is_held | is_ended, settled_at
-
-
-def _check(begins: Flags, first: list[str], offsets: Ints, *, begins_whole: bool) -> None:
-    """Begins and ends take turns. A log that is cut off may begin inside a transaction. ImageFailed."""
-    if len(begins) and not begins[0] and begins_whole:
-        raise ImageFailed("no transaction is open", first[0], int(offsets[0]))
-    again = np.flatnonzero(begins[1:] == begins[:-1]) + 1
-    if len(again):
-        is_begin = bool(begins[again[0]])
-        why = "a transaction is open already" if is_begin else "no transaction is open"
-        raise ImageFailed(why, BEGIN if is_begin else END, int(offsets[again[0]]))
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.errors import ImageFailed
-from fastquorum.spark.pipelines.timeline.history import Flags, History, Ints
+from fastquorum.spark.pipelines.carrying import UNSAID, Flags, Ints, carried, pairs, spread
+from fastquorum.spark.pipelines.timeline.history import History
 from fastquorum.spark.pipelines.timeline.min_isr import MinIsr
 from fastquorum.types import NO_NODE
 
@@ -30,8 +31,6 @@ _FIELDS: Final = pa.schema(
 )
 _TOPIC_FIELDS: Final = pa.schema([("topicId", pa.string()), ("name", pa.string())])
 _CHANGE_RECORD: Final = "PARTITION_CHANGE_RECORD"
-_UNSAID: Final = -2
-"""As Kafka has it for leaders; no length is."""
 _CREATED: Final = 0
 _CHANGED: Final = 1
 _REMOVED: Final = 2
@@ -81,7 +80,7 @@ class States(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What rows say of partitions; _UNSAID where nothing."""
+    """What rows say of partitions; UNSAID where nothing."""
 
     owners: Ints
     rows: Ints
@@ -105,7 +104,7 @@ def states_of(history: History) -> States:
         owners,
         np.concatenate([created_rows, changed_rows]),
         kinds,
-        np.asarray(both["leader"].fill_null(_UNSAID), np.int64),
+        np.asarray(both["leader"].fill_null(UNSAID), np.int64),
         *(_lengths(both[name]) for name in ("isr", "replicas", "addingReplicas")),
     )
     removed_topics, removed_rows = topics.removed
@@ -135,14 +134,13 @@ def _topics(history: History, of_partitions: pa.ChunkedArray) -> tuple[Topics, I
 
 def _partitions(topics: Ints, numbers: Ints, created_rows: Ints) -> tuple[Partitions, Ints]:
     """The partitions, and which of them each row is of. Rows that create one come first."""
-    span = int(numbers.max(initial=0)) + 1
-    keys, first, owners = np.unique(topics * span + numbers, return_index=True, return_inverse=True)
+    of_topics, of_numbers, first, owners = pairs(topics, numbers)
     created = np.append(created_rows, _NEVER)[np.minimum(first, len(created_rows))]
-    return Partitions(*np.divmod(keys, span), created), owners.reshape(-1)
+    return Partitions(of_topics, of_numbers, created), owners
 
 
 def _lengths(lists: pa.ChunkedArray) -> Ints:
-    return np.asarray(pc.list_value_length(lists).fill_null(_UNSAID), np.int64)
+    return np.asarray(pc.list_value_length(lists).fill_null(UNSAID), np.int64)
 
 
 # --- rows for what is not said of a partition, and concerns it --------------------------------------------------------
@@ -162,16 +160,11 @@ def _moments(topics: Topics, partitions: Partitions, min_isr: MinIsr) -> list[_S
 
 def _spread(groups: Ints, rows: Ints, group_of: Ints, created: Ints, kind: int) -> _Said:
     """A row for each partition of each group, if it was there before."""
-    members = np.argsort(group_of, kind="stable")
-    in_order = group_of[members]
-    begins = np.searchsorted(in_order, groups)
-    counts = np.searchsorted(in_order, groups, side="right") - begins
-    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    owners, spread = members[np.repeat(begins, counts) + within], np.repeat(rows, counts)
-    matters = created[owners] < spread
-    owners, spread = owners[matters], spread[matters]
-    unsaid = np.full(len(owners), _UNSAID)
-    return _Said(owners, spread, np.full(len(owners), kind), unsaid, unsaid, unsaid, unsaid)
+    owners, at = spread(groups, rows, group_of)
+    matters = created[owners] < at
+    owners, at = owners[matters], at[matters]
+    unsaid = np.full(len(owners), UNSAID)
+    return _Said(owners, at, np.full(len(owners), kind), unsaid, unsaid, unsaid, unsaid)
 
 
 # --- what follows from all rows ---------------------------------------------------------------------------------------
@@ -182,10 +175,10 @@ def _filled(history: History, topics: Topics, partitions: Partitions, min_isr: M
     order = np.argsort(said.owners * max(len(history.offsets), 1) + said.rows, kind="stable")
     said = _Said(*(column[order] for column in said))
     starts = np.searchsorted(said.owners, np.arange(len(partitions.topics)))
-    existence = np.array([1, _UNSAID, 0, _UNSAID])[said.kinds]
-    is_there = _carried(existence, starts) == 1
+    existence = np.array([1, UNSAID, 0, UNSAID])[said.kinds]
+    is_there = carried(existence, starts) == 1
     leaders, isr, replicas, adding = (
-        _carried(each, starts) for each in (said.leaders, said.isr, said.replicas, said.adding)
+        carried(each, starts) for each in (said.leaders, said.isr, said.replicas, said.adding)
     )
     names = topics.name_of[partitions.topics[said.owners]]
     least = min_isr.at(names, leaders, replicas, said.rows)
@@ -205,13 +198,6 @@ def _filled(history: History, topics: Topics, partitions: Partitions, min_isr: M
         until - times,
         _unknown(history, said, is_there),
     )
-
-
-def _carried(values: Ints, starts: Ints) -> Ints:
-    """Each as it was said last; never from one partition to the next."""
-    known = values != _UNSAID
-    known[starts] = True
-    return values[np.maximum.accumulate(np.where(known, np.arange(len(values)), 0))]
 
 
 def _unknown(history: History, said: _Said, is_there: Flags) -> int:

@@ -1,0 +1,42 @@
+"""Is each snapshot what the log comes to at its offset? Of table `snapshots`, which compares them. Source: KIP-630."""
+
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
+
+COLUMNS: Final = (
+    "cluster_id",
+    "node_id",
+    "directory",
+    "offset",
+    "epoch",
+    "timestamp",
+    "verdict",
+    "kind",
+    "name",
+    "in_log",
+    "in_snapshot",
+    "error",
+)
+"""What is read of table `snapshots`."""
+
+
+def audit_snapshots(snapshots: pa.Table) -> pa.Table:
+    """Of any number of logs, with COLUMNS; of SCHEMA."""
+    tables = [SCHEMA.empty_table()]
+    for row in snapshots.filter(pc.not_equal(snapshots["verdict"], "same")).to_pylist():
+        whose = Whose(row["cluster_id"], row["node_id"], row["directory"])
+        where = row["offset"], row["epoch"], row["timestamp"]
+        if row["verdict"] == "differs":
+            says = f"the snapshot has {row['kind']} {row['name']} as {row['in_snapshot'] or 'not there'}"
+            before = f"the log comes to {row['in_log'] or 'none of it'}"
+            found = Finding(Kind.SNAPSHOT_DIFFERS, says, *where, before=before, before_offset=row["offset"])
+        elif row["verdict"] == "damaged":
+            found = Finding(Kind.BIT_FLIP, f"the snapshot is damaged: {row['error']}", *where)
+        else:
+            found = Finding(Kind.UNCHECKED, f"a snapshot could not be compared: {row['error']}", *where)
+        tables.append(table_of([found], whose))
+    return pa.concat_tables(tables)
