@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fastquorum.spark.pipelines.timeline.history import Flags, History, Ints
+from fastquorum.spark.pipelines.carrying import Flags, Ints
+from fastquorum.spark.pipelines.timeline.history import History
 from fastquorum.spark.pipelines.timeline.lives import Life, State
 from fastquorum.spark.pipelines.timeline.partitions import CONDITIONS
 from fastquorum.spark.pipelines.timeline.states import States
