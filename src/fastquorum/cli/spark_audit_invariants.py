@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from fastquorum.cli import spark_output
 from fastquorum.cli.output import print_json, print_table, working
+from fastquorum.spark.pages.audit_invariants import page_of
 
 SHOWN_MAX: Final = 20
 """Findings of a kind on the screen; a file has all."""
@@ -23,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    spark_output.check_out(arguments.out)
+    spark_output.check_out(arguments.out, arguments.html)
     from fastquorum.spark.running import running
 
     with working("looking for broken promises"), running(arguments.master) as spark:
@@ -35,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = audit_invariants(spark, arguments.path).toArrow()
     report = {"logs": logs, **as_report(found)}
     spark_output.write(arguments.out, found, report)
+    spark_output.write_html(arguments.html, page_of(report))
     if arguments.format == "json":
         print_json(report)
     else:

@@ -8,6 +8,7 @@ from fastquorum.cli import spark_output
 from fastquorum.cli.arguments import natural
 from fastquorum.cli.output import print_json, print_table
 from fastquorum.errors import UsageError
+from fastquorum.spark.pages import placement as pages
 
 if TYPE_CHECKING:
     from fastquorum.spark.pipelines.placement import Placement
@@ -55,8 +56,8 @@ def _part(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    for path in (arguments.out, arguments.reassignment_json):
-        spark_output.check_out(path)
+    spark_output.check_out(arguments.out, arguments.html)
+    spark_output.check_out(arguments.reassignment_json)
     from fastquorum.spark.running import running
 
     with running(arguments.master) as spark:
@@ -70,6 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
         _write_moves(arguments.reassignment_json, found)
     if arguments.out:
         spark_output.write(arguments.out, _moves(found), as_report(found) if arguments.out.endswith(_JSON) else {})
+    if arguments.html:
+        told = as_report(found, moves_max=pages.MOVES_MAX, losses_max=pages.LOSSES_MAX)
+        spark_output.write_html(arguments.html, pages.page_of(told))
     if arguments.format == "json":
         print_json(as_report(found))
     else:
