@@ -51,18 +51,53 @@ def told(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
 
 def test_of_each_cluster_one_directory_speaks(spark: "SparkSession", two: Path) -> None:
     # Not c2, whose tail nobody else has.
-    assert speakers(spark, str(two)) == [str(two / "other"), str(two / "one" / "c1")]
+    assert speakers(spark, str(two)) == {str(two / "other"): "another", str(two / "one" / "c1"): ID}
+
+
+def test_what_changed_is_told_of_each_cluster(
+    shared: "SparkSession", two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "changes.json"
+    report = told(capsys, "image-diff", two, "--from", 1800, "--to", 1836, "--out", out)
+    assert json.loads(out.read_text()) == report
+    words = [[change["words"] for change in cluster["changes"]] for cluster in report["clusters"]]
+    assert len(words) == 2
+    assert words[0] == words[1]
+    broker = "broker 13: epoch 41 -> 1827"
+    assert any(each.startswith(broker) for each in words[0])
+    assert main(["spark", "image-diff", str(two), "--from", "9999"]) == 1
+    assert "not compared: " in capsys.readouterr().out
+
+
+def test_replicas_and_clusters_are_compared(
+    shared: "SparkSession", two: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    c1, c2 = two / "one" / "c1", two / "one" / "c2"
+    assert told(capsys, "image-diff", c1, "--with", c2, "--to", 3000) == {"clusters": []}
+    (tail,) = told(capsys, "image-diff", c1, "--with", c2)["clusters"]
+    assert set(tail["counts"]) == {"broker", "partition"}  # in what c2 alone has
+    assert told(capsys, "image-diff", two / "one", "--with", two / "other") == {"clusters": []}
+    assert main(["spark", "image-diff", str(two), "--with", str(two), "--from", "1"]) == 2
+    assert "one of --from and --with is needed" in capsys.readouterr().err
 
 
 def test_placement_is_told_of_each_cluster_alone(
     shared: "SparkSession", two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, plans = tmp_path / "moves", tmp_path / "plans"
-    # At this offset broker 13 is fenced, and brokers and racks are as many as replicas.
-    report = told(capsys, "placement", two, "--at", 2000, "--out", out, "--reassignment-json", plans)
-    assert [(each["cluster_id"], each["end_offset"]) for each in report["clusters"]] == [("another", 2000), (ID, 2000)]
+    # At this offset broker 13 is fenced.
+    report = told(capsys, "placement", two, "--at", 1820, "--out", out, "--reassignment-json", plans)
+    assert [(each["cluster_id"], each["end_offset"]) for each in report["clusters"]] == [("another", 1820), (ID, 1820)]
     assert report["clusters"][0]["now"] == report["clusters"][1]["now"]
-    assert main(["spark", "placement", str(two / "one"), "--tolerance", "0"]) == 0
+    assert report["clusters"][0]["now"]["replicas_on_inactive"] == 610
+    assert report["clusters"][0]["plan"]["stuck"] == 530  # there is no fourth broker
+    assert sorted(each.name for each in plans.iterdir()) == [f"{name}.json" for name in ("another", ID)]
+    plan = read_plan(str(plans / f"{ID}.json"))
+    planned = [(each.topic, each.partition, list(each.replicas)) for each in plan]
+    moves = report["clusters"][1]["moves"]
+    assert planned == sorted((each["topic"], each["partition"], each["planned"]) for each in moves)
+    assert sum(each["added"] for each in moves) == 80
+    assert main(["spark", "placement", str(two / "one")]) == 0
     assert "0 replicas on brokers that are not active" in capsys.readouterr().out
 
 
@@ -73,6 +108,3 @@ def test_a_part_of_a_placement_is_a_data_frame(spark: "SparkSession") -> None:
         (ID, 12, 0),
         (ID, 13, 216),
     ]
-
-
-_ = read_plan

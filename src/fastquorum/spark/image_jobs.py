@@ -3,11 +3,15 @@
 What is computed is in `spark.pipelines`, and knows nothing of Spark.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from fastquorum.errors import UsageError
 from fastquorum.spark.jobs import table
+from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines.speaking import speaking_directories
 
@@ -18,8 +22,8 @@ _MEANS_OTHERS: Final = frozenset("*?[,")
 """A directory with such a character in its name cannot be named by a path."""
 
 
-def speakers(spark: "SparkSession", path: str) -> list[str]:
-    """The directory that speaks for each cluster. Only headers of batches are read, and snapshots."""
+def speakers(spark: "SparkSession", path: str) -> dict[str, str | None]:
+    """The directory that speaks for each cluster, and its id. Only headers of batches are read, and snapshots."""
     from pyspark.sql import functions
 
     ends = []
@@ -58,7 +62,7 @@ def placements(
     def place(key: tuple[pa.Scalar, ...], partitions: pa.Table, things: pa.Table) -> pa.Table:
         is_broker = things["broker_id"].is_valid()
         brokers = things.filter(is_broker).select(placing.BROKER_COLUMNS)
-        configs = things.filter(pa.compute.invert(is_broker)).select(placing.CONFIG_COLUMNS)
+        configs = things.filter(pc.invert(is_broker)).select(placing.CONFIG_COLUMNS)
         found = placing.placement(partitions, brokers, configs, limits, keep_fenced=keep_fenced)
         return placing.packed(key[0].as_py(), found)
 
@@ -82,11 +86,72 @@ def placement(
 
 
 def _of_directories(
-    spark: "SparkSession", path: str, directories: list[str], name: str, columns: tuple[str, ...], **options: Any
+    spark: "SparkSession", path: str, directories: Iterable[str], name: str, columns: tuple[str, ...], **options: Any
 ) -> "DataFrame":
     """A table of these directories alone."""
+    directories = list(directories)
     can_be_named = not any(_MEANS_OTHERS & set(each) for each in directories)
     rows = table(
         spark, ",".join(directories) if directories and can_be_named else path, name, ("directory", *columns), **options
     )
     return rows.where(rows["directory"].isin(directories)).drop("directory")
+
+
+# --- differences ------------------------------------------------------------------------------------------------------
+
+
+def image_diff(spark: "SparkSession", path: str, from_offset: int, to_offset: int | None = None) -> "DataFrame":
+    """What changed in each cluster between two offsets (`to_offset`: exclusive; None: all there is); a row for each
+    thing. Nothing is shuffled."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    options: dict[str, Any] = {"diffFrom": from_offset, "mode": "quarantine"}
+    rows = _of_directories(
+        spark,
+        path,
+        speakers(spark, path),
+        "image",
+        differing.CHANGE_COLUMNS,
+        **options | ({} if to_offset is None else {"asOfOffset": to_offset}),
+    )
+
+    def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from differing.changes_of(pa.Table.from_batches([batch]), from_offset).to_batches()
+
+    return rows.mapInArrow(tell, from_arrow_schema(differing.SCHEMA))
+
+
+def image_diff_between(
+    spark: "SparkSession", path: str, other: str, at: int | None = None, *, everything: bool | None = None
+) -> "DataFrame":
+    """What differs between clusters, or between two replicas of one: those of one id are compared, or the only one on
+    each side. `at`: both as of this offset. `everything`: as of `compared`. Shuffled, by cluster, is each image.
+
+    Raises:
+        UsageError: nothing on one side belongs to anything on the other.
+    """
+    from pyspark.sql import functions
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    options: dict[str, Any] = {"mode": "quarantine"} | ({} if at is None else {"asOfOffset": at})
+    chosen = [speakers(spark, each) for each in (path, other)]
+    ids, others = (set(each.values()) for each in chosen)
+    are_alone = len(ids) == len(others) == 1
+    if not are_alone and not ids & others:
+        raise UsageError(
+            f"the {len(ids)} clusters at {path} and the {len(others)} at {other} have no id in common",
+            "name one cluster on each side",
+        )
+    pair = functions.lit("") if are_alone else functions.col("cluster_id")
+    keyed = []
+    for each, speaking in zip((path, other), chosen, strict=True):
+        wanted = [directory for directory, cluster_id in speaking.items() if are_alone or cluster_id in ids & others]
+        rows = _of_directories(spark, each, wanted, "image", differing.IMAGE_COLUMNS, **options)
+        keyed.append(rows.withColumn("pair", pair))
+
+    def tell(before: pa.Table, after: pa.Table) -> pa.Table:
+        return differing.compared(before, after, everything=everything)
+
+    both = keyed[0].groupBy("pair").cogroup(keyed[1].groupBy("pair"))
+    return both.applyInArrow(tell, from_arrow_schema(differing.SCHEMA))

@@ -166,8 +166,8 @@ def test_who_speaks_has_the_longest_log_that_a_majority_reaches(ends: list[int |
     rows = [{"cluster_id": "c", "directory": f"/{n}", "end_offset": end} for n, end in enumerate(ends, 1)]
     other = {"cluster_id": None, "directory": "/other", "end_offset": 3}
     columns = pa.schema([("cluster_id", pa.string()), ("directory", pa.string()), ("end_offset", pa.int64())])
-    assert speaking_directories(pa.Table.from_pylist([*rows, other], columns)) == ["/other", speaks]
+    assert speaking_directories(pa.Table.from_pylist([*rows, other], columns)) == {"/other": None, speaks: "c"}
 
 
 def test_nobody_speaks_where_nobody_is(tmp_path: Path) -> None:
-    assert speaking_directories(pa.table({"cluster_id": [], "directory": [], "end_offset": []})) == []
+    assert speaking_directories(pa.table({"cluster_id": [], "directory": [], "end_offset": []})) == {}

@@ -7,15 +7,15 @@ replicas hold the same (`audit-replicas` tells) and all voters' directories are 
 import pyarrow as pa
 
 
-def speaking_directories(ends: pa.Table) -> list[str]:
-    """One directory for each cluster, by cluster. `ends`: cluster_id, directory, end_offset; a row for each
-    directory."""
+def speaking_directories(ends: pa.Table) -> dict[str, str | None]:
+    """One directory for each cluster, with the cluster's id; by cluster. `ends`: cluster_id, directory, end_offset, of
+    each directory."""
     by_cluster: dict[str | None, list[tuple[int, str]]] = {}
     for row in ends.to_pylist():
         by_cluster.setdefault(row["cluster_id"], []).append((row["end_offset"] or 0, row["directory"]))
-    chosen = []
-    for _, found in sorted(by_cluster.items(), key=lambda item: (item[0] is not None, item[0] or "")):
+    chosen = {}
+    for cluster_id, found in sorted(by_cluster.items(), key=lambda item: (item[0] is not None, item[0] or "")):
         found.sort(key=lambda each: (-each[0], each[1]))
         end = found[len(found) // 2][0]
-        chosen.append(min(directory for each, directory in found if each == end))
+        chosen[min(directory for each, directory in found if each == end)] = cluster_id
     return chosen
