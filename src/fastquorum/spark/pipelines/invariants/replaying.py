@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.errors import ImageFailed
+from fastquorum.spark.pipelines.choosing import taken
 from fastquorum.spark.pipelines.invariants.brokers import audit_brokers
 from fastquorum.spark.pipelines.invariants.facts import GAP, MALFORMED, START, TYPES, codes_of
 from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
@@ -32,7 +33,7 @@ def audit_log(facts: pa.Table) -> pa.Table:
     matters = is_base | (offsets >= (start or 0))
     order = np.flatnonzero(matters)
     order = order[np.lexsort((offsets[order], ~is_base[order]))]
-    rows, offsets = rows.take(pa.array(order)), offsets[order]
+    rows, offsets = taken(rows, order), offsets[order]
     base_count = int(is_base[order].sum())
     cuts = [0, *(base_count + np.searchsorted(offsets[base_count:], gaps)).tolist(), rows.num_rows]
     for number, (begin, end) in enumerate(itertools.pairwise(cuts)):
@@ -69,7 +70,7 @@ def _section(rows: pa.Table, *, is_whole: bool, base_count: int) -> list[Finding
     except ImageFailed as error:
         found.append(Finding(Kind.NOT_REPLAYABLE, str(error), error.offset))
         counts = ~none
-    rows = rows.filter(pa.array(counts))
+    rows = taken(rows, np.flatnonzero(counts))
     partitions = PartitionAudit(rows, is_whole=is_whole, base_count=base_count)
     of_brokers, standing = audit_brokers(rows, partitions.are_left_by, is_whole=is_whole)
     return [*found, *of_brokers, *partitions.found(standing)]

@@ -1,6 +1,6 @@
 """Is each snapshot what the log comes to at its offset? Of table `snapshots`, which compares them. Source: KIP-630."""
 
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,8 +25,9 @@ COLUMNS: Final = (
 
 
 def audit_snapshots(snapshots: pa.Table) -> pa.Table:
-    """Of any number of logs, with COLUMNS; of SCHEMA."""
+    """Of any number of logs, with COLUMNS; of SCHEMA. What could not be compared for one reason is one note."""
     tables = [SCHEMA.empty_table()]
+    unchecked: dict[tuple[Whose, str], list[dict[str, Any]]] = {}
     for row in snapshots.filter(pc.not_equal(snapshots["verdict"], "same")).to_pylist():
         whose = Whose(row["cluster_id"], row["node_id"], row["directory"])
         where = row["offset"], row["epoch"], row["timestamp"]
@@ -37,6 +38,10 @@ def audit_snapshots(snapshots: pa.Table) -> pa.Table:
         elif row["verdict"] == "damaged":
             found = Finding(Kind.BIT_FLIP, f"the snapshot is damaged: {row['error']}", *where)
         else:
-            found = Finding(Kind.UNCHECKED, f"a snapshot could not be compared: {row['error']}", *where)
+            unchecked.setdefault((whose, row["error"]), []).append(row)
+            continue
         tables.append(table_of([found], whose))
+    for (whose, error), rows in unchecked.items():
+        says = f"{len(rows)} snapshots, up to offset {rows[-1]['offset']}, could not be compared: {error}"
+        tables.append(table_of([Finding(Kind.UNCHECKED, says, rows[0]["offset"])], whose))
     return pa.concat_tables(tables)
