@@ -5,12 +5,14 @@ The extra `test` brings all that Spark needs, a Java included. With CI=true noth
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 import fastquorum.spark
 from fastquorum.errors import SparkEnvironmentError
+from fastquorum.spark import running
 from fastquorum.spark.environment import look
 
 if TYPE_CHECKING:
@@ -46,3 +48,15 @@ def spark() -> "Iterator[SparkSession]":
     )
     yield session
     session.stop()
+
+
+@pytest.fixture
+def shared(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> "SparkSession":
+    """Commands have no session of their own: it would take as long again to start, and end this one."""
+
+    @contextmanager
+    def lent(master: str) -> Iterator["SparkSession"]:
+        yield spark
+
+    monkeypatch.setattr(running, "running", lent)
+    return spark

@@ -70,6 +70,8 @@ def _where(report: dict[str, Any]) -> Iterator[Strips]:
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> Table:
+    """Without the cluster's id, where there is only one."""
+    only = len({row["cluster_id"] for row in rows}) == 1
     cells = [
         [
             text(row["cluster_id"]),
@@ -82,7 +84,10 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
         ]
         for row in rows
     ]
-    return Table(("cluster", "kind", "offset", "nodes", "of", "what it says"), cells, left=(0, 1, 3, 4, 5))
+    header = ["cluster", "kind", "offset", "nodes", "of", "what it says"]
+    if only:
+        return Table(header[1:], [row[1:] for row in cells], left=(0, 2, 3, 4))
+    return Table(header, cells, left=(0, 1, 3, 4, 5))
 
 
 def _of(row: dict[str, Any]) -> str:

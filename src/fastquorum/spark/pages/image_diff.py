@@ -16,7 +16,7 @@ _KEYS: Final = [Key(name, pen) for name, pen in _CHANGES.items()]
 
 def page_of(report: dict[str, Any]) -> Page:
     """Of a report as `pipelines.image_diff.as_report` makes it, best with CHANGES_MAX."""
-    clusters = sorted(report["clusters"], key=lambda each: -each["total"])
+    clusters = sorted(report["clusters"], key=lambda each: (not each["errors"], -each["total"]))
     told = counted(len(clusters), "cluster")
     sections = [Section(_heading(each), list(_cluster(each))) for each in clusters[:DRAWN_MAX]]
     if not clusters:

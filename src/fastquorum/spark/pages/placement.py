@@ -28,11 +28,11 @@ _KEYS: Final = [Key("leads", Pen.FIRST), Key("follows", Pen.MUTED)]
 
 def page_of(report: dict[str, Any]) -> Page:
     """Of a report as `pipelines.placement.as_report` makes it, best with MOVES_MAX and LOSSES_MAX."""
-    clusters = report["clusters"]
+    clusters = sorted(report["clusters"], key=_badness, reverse=True)
     told = counted(len(clusters), "cluster")
     sections = [Section(heading_of(each["cluster_id"]), list(_cluster(each))) for each in clusters[:DRAWN_MAX]]
     if len(clusters) > 1:
-        sections.insert(0, Section("Clusters", [_overview(clusters)]))
+        sections.insert(0, Section("Clusters, the worst first", [_overview(clusters)]))
     return Page(
         title=f"fastquorum spark placement, {told}",
         heading="Where do replicas and leaders lie?",
@@ -42,6 +42,10 @@ def page_of(report: dict[str, Any]) -> Page:
         warnings=list(_warnings(clusters)),
         sections=sections,
     )
+
+
+def _badness(cluster: dict[str, Any]) -> tuple[int, ...]:
+    return (len(cluster["errors"]), *(cluster["now"][name] for name in _WRONG))
 
 
 def _cards(clusters: Sequence[dict[str, Any]]) -> Iterator[Card]:
