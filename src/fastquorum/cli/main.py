@@ -83,6 +83,11 @@ COMMANDS: Final = tuple(
         ("sim replay", "sim_replay", "simulate a seed again, with its trace"),
         ("spark audit-replicas", "spark_audit_replicas", "do the replicas of each cluster hold the same bytes?"),
         ("spark audit-invariants", "spark_audit_invariants", "does each log keep the promises of a quorum?"),
+        (
+            "spark anomalies",
+            "spark_anomalies",
+            "storms, flapping brokers, ISR churn: what is unusual, by how much",
+        ),
         ("spark timeline", "spark_timeline", "who led, who was fenced, which partitions lacked replicas, and how long"),
         ("spark demo", "spark_demo", "a real Kafka cluster's directories, audited and told as a story"),
         ("doctor", "doctor", "what is installed here, how fast it syncs, what is wrong"),
