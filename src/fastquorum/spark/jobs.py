@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines import timeline as telling
@@ -104,6 +105,33 @@ def _audit_snapshots(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 def _merged(found: pa.Table) -> pa.Table:
     return invariants.merged(found)
+
+
+def anomalies(
+    spark: "SparkSession",
+    path: str,
+    window_minutes: float = unusual.WINDOW_MINUTES,
+    sensitivity: str = unusual.Sensitivity.NORMAL,
+) -> "DataFrame":
+    """What is unusual in each cluster's log, of `anomalies.SCHEMA`: a row for each finding, and one of what was looked
+    at. Shuffled, by cluster, are a few numbers of each record. UsageError: as of `Settings.of`."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    settings = unusual.Settings.of(window_minutes, sensitivity)
+    schema, said = from_arrow_schema(unusual.SCHEMA), from_arrow_schema(unusual.SIGNALS)
+
+    def find(signals: pa.Table) -> pa.Table:
+        return unusual.anomalies(signals, settings)
+
+    records = table(spark, path, "records", unusual.RECORD_COLUMNS, mode="quarantine")
+    base = table(spark, path, "base", unusual.BASE_COLUMNS, types=",".join(unusual.BASE_TYPES))
+    checkpoints = table(spark, path, "checkpoints", unusual.CHECKPOINT_COLUMNS)
+    signals = (
+        records.mapInArrow(unusual.record_signals, said)
+        .unionAll(base.mapInArrow(unusual.base_signals, said))
+        .unionAll(checkpoints.mapInArrow(unusual.checkpoint_signals, said))
+    )
+    return signals.groupBy("cluster_id").applyInArrow(find, schema)
 
 
 def timeline(spark: "SparkSession", path: str, part: str = "events") -> "DataFrame":
