@@ -2,8 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +9,6 @@ import pytest
 
 from fastquorum.cli.main import main
 from fastquorum.cli.reassignment_plan import read_plan
-from fastquorum.spark import running
 from fastquorum.spark.image_jobs import placement, speakers
 from tests.wire.golden import CLUSTER
 
@@ -19,18 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ID = "usACA5tBSrKS64DhDt4jig"
-
-
-@pytest.fixture
-def shared(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> "SparkSession":
-    """Commands have no session of their own: it would take as long again to start, and end this one."""
-
-    @contextmanager
-    def lent(master: str) -> Iterator["SparkSession"]:
-        yield spark
-
-    monkeypatch.setattr(running, "running", lent)
-    return spark
 
 
 @pytest.fixture(scope="module")
