@@ -12,7 +12,6 @@ import pytest
 
 import fastquorum.spark
 from fastquorum.errors import SparkEnvironmentError
-from fastquorum.spark import running
 from fastquorum.spark.environment import look
 
 if TYPE_CHECKING:
@@ -57,6 +56,8 @@ def shared(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> "SparkSess
     @contextmanager
     def lent(master: str) -> Iterator["SparkSession"]:
         yield spark
+
+    from fastquorum.spark import running
 
     monkeypatch.setattr(running, "running", lent)
     return spark

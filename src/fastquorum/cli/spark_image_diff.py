@@ -22,8 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "clusters, or two replicas of one: those of one id, or the only one on each side. Of two clusters nothing is "
         "told that no two have in common, as ids, epochs and directories, unless --all.\nOf several replicas of a "
         "cluster the longest log that a majority of them reach speaks. Exits 1 if anything could not be compared.",
-        "fastquorum spark image-diff '/backup/*' --from 1800 --to 1836\n"
-        "  fastquorum spark image-diff /backup/east --with /backup/west --out differs.json",
+        "fastquorum spark image-diff '/backup/*' --from 1800 --to 1836",
+        "fastquorum spark image-diff /backup/east --with /backup/west --out differs.json",
     )
     parser.add_argument("--from", dest="start", metavar="OFFSET", type=natural, help="the image before")
     parser.add_argument(

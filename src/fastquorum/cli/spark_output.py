@@ -12,12 +12,14 @@ from fastquorum.pages import Page, write_page
 _JSON: Final = ".json"
 
 
-def configure(parser: argparse.ArgumentParser, what: str, example: str) -> None:
+def configure(
+    parser: argparse.ArgumentParser, what: str, *examples: str, where: str = "a data directory, a log directory"
+) -> None:
     explain(
         parser,
-        f"{what}\nIN is a data directory, a log directory, a directory with such below it, a glob, or several with "
-        "commas between; also s3:// and whatever else fsspec reads. Needs pip install 'fastquorum[spark]', no Java.",
-        example,
+        f"{what}\nIN is {where}, a directory with such below it, a glob, or several with commas between; also s3:// "
+        "and whatever else fsspec reads. Needs pip install 'fastquorum[spark]', no Java.",
+        *examples,
     )
     parser.add_argument("path", metavar="IN")
     parser.add_argument("--out", metavar="OUT", help=f"write there as well: a {_JSON} file, or a directory of Parquet")

@@ -26,8 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "it: replicas on brokers that are fenced or gone, replicas that share a rack, brokers that carry too much.\n"
         "Of several replicas of a cluster the longest log that a majority of them reach speaks. --out DIR holds the "
         "moves; a .json file holds all.",
-        "fastquorum spark placement /var/lib/controllers --reassignment-json plan.json\n"
-        "  fastquorum topic reassign plan.json --bootstrap h1:9093",
+        "fastquorum spark placement /var/lib/controllers --reassignment-json plan.json",
+        "fastquorum topic reassign plan.json --bootstrap h1:9093",
     )
     parser.add_argument("--at", metavar="OFFSET", type=natural, help="as of this offset (default: all there is)")
     parser.add_argument(
