@@ -6,6 +6,7 @@ from fastquorum.load import stolen
 from fastquorum.load.compare import differences
 from fastquorum.load.page import page_of
 from fastquorum.load.stolen import Stolen, in_words
+from fastquorum.pages import document
 from tests.load.results import result
 
 
@@ -31,8 +32,8 @@ def test_it_is_worth_a_word_where_it_shows() -> None:
     assert in_words(0.01) == ""
     assert "17% of the CPU time" in in_words(0.17)
     quiet, noisy = result(1000), {**result(1000), "stolen_cpu_share": 0.17}
-    assert "17% of the CPU time" in page_of(noisy)
-    assert "CPU time" not in page_of(quiet)
+    assert "17% of the CPU time" in document(page_of(noisy))
+    assert "CPU time" not in document(page_of(quiet))
     assert differences(quiet, quiet) == []
     assert differences(quiet, noisy) == [
         "in B the hypervisor gave 17% of the CPU time wanted to other machines at 1,000/s"

@@ -5,6 +5,7 @@ The extra `test` brings all that Spark needs, a Java included. With CI=true noth
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,3 +47,17 @@ def spark() -> "Iterator[SparkSession]":
     )
     yield session
     session.stop()
+
+
+@pytest.fixture
+def shared(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> "SparkSession":
+    """Commands have no session of their own: it would take as long again to start, and end this one."""
+
+    @contextmanager
+    def lent(master: str) -> Iterator["SparkSession"]:
+        yield spark
+
+    from fastquorum.spark import running
+
+    monkeypatch.setattr(running, "running", lent)
+    return spark

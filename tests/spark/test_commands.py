@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fastquorum.pages import report_of
 from tests.spark.damage import change
 from tests.spark.programs import without_java
 from tests.wire.golden import CLUSTER
@@ -35,9 +36,11 @@ def broken(tmp_path: Path) -> Path:
 
 
 def test_the_demo_tells_what_happened_without_a_java_of_the_systems(tmp_path: Path) -> None:
-    done = fastquorum("spark", "demo", "--format", "json", environment=without_java(tmp_path))
+    page = tmp_path / "demo.html"
+    done = fastquorum("spark", "demo", "--format", "json", "--html", page, environment=without_java(tmp_path))
     assert done.returncode == 0, done.stderr
     said: dict[str, Any] = json.loads(done.stdout)
+    assert report_of(page.read_text()) == said
     assert said["audit"]["divergent"] == []
     (tail,) = said["audit"]["uncommitted_tails"]
     assert (tail["replica"], tail["offset"], tail["bytes"]) == (2, 3836, 28_538)

@@ -82,7 +82,16 @@ COMMANDS: Final = tuple(
         ("sim sweep", "sim_sweep", "simulate many seeds"),
         ("sim replay", "sim_replay", "simulate a seed again, with its trace"),
         ("spark audit-replicas", "spark_audit_replicas", "do the replicas of each cluster hold the same bytes?"),
+        ("spark audit-invariants", "spark_audit_invariants", "does each log keep the promises of a quorum?"),
+        (
+            "spark anomalies",
+            "spark_anomalies",
+            "storms, flapping brokers, ISR churn: what is unusual, by how much",
+        ),
         ("spark timeline", "spark_timeline", "who led, who was fenced, which partitions lacked replicas, and how long"),
+        ("spark image-diff", "spark_image_diff", "what changed in each cluster, or differs between two"),
+        ("spark placement", "spark_placement", "how replicas and leaders lie, what a loss does, what would repair it"),
+        ("spark latency", "spark_latency", "percentiles of many runs of load as one, and what became slower"),
         ("spark demo", "spark_demo", "a real Kafka cluster's directories, audited and told as a story"),
         ("doctor", "doctor", "what is installed here, how fast it syncs, what is wrong"),
     )

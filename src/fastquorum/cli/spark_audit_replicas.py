@@ -5,6 +5,7 @@ from typing import Any
 
 from fastquorum.cli import spark_output
 from fastquorum.cli.output import print_json, print_table
+from fastquorum.spark.pages.audit_replicas import page_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    spark_output.check_out(arguments.out)
+    spark_output.check_out(arguments.out, arguments.html)
     from fastquorum.spark.running import running
 
     with running(arguments.master) as spark:
@@ -28,6 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
         audited = audit_replicas(spark, arguments.path).toArrow()
     report = as_report(audited)
     spark_output.write(arguments.out, audited, report)
+    spark_output.write_html(arguments.html, page_of(report))
     if arguments.format == "json":
         print_json(report)
     else:

@@ -6,10 +6,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fastquorum.cli import spark_audit_replicas, spark_timeline
+from fastquorum.cli import spark_audit_replicas, spark_output, spark_timeline
 from fastquorum.cli.arguments import add_format, explain
 from fastquorum.cli.output import print_json, tell, working
 from fastquorum.data import unpack_cluster
+from fastquorum.spark.pages.demo import page_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +22,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum spark demo",
     )
     parser.add_argument("--master", metavar="URL", default="local[2]", help="of the Spark cluster (default: local[2])")
+    spark_output.add_html(parser)
     add_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    spark_output.check_out(None, arguments.html)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fastquorum-spark-") as directory:
         replicas = unpack_cluster(Path(directory))
@@ -33,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         said = _look(arguments.master, directory)
     said["seconds"] = round(time.monotonic() - began, 1)
     said["ok"] = not said["audit"]["divergent"] and len(said["audit"]["uncommitted_tails"]) == 1
+    spark_output.write_html(arguments.html, page_of(said))
     if arguments.format == "json":
         print_json(said)
     else:

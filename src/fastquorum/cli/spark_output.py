@@ -7,27 +7,45 @@ from typing import Any, Final
 
 from fastquorum.cli.arguments import add_format, explain
 from fastquorum.errors import UsageError
+from fastquorum.pages import Page, write_page
 
 _JSON: Final = ".json"
 
 
-def configure(parser: argparse.ArgumentParser, what: str, example: str) -> None:
+def configure(
+    parser: argparse.ArgumentParser, what: str, *examples: str, where: str = "a data directory, a log directory"
+) -> None:
     explain(
         parser,
-        f"{what}\nIN is a data directory, a log directory, a directory with such below it, a glob, or several with "
-        "commas between; also s3:// and whatever else fsspec reads. Needs pip install 'fastquorum[spark]', no Java.",
-        example,
+        f"{what}\nIN is {where}, a directory with such below it, a glob, or several with commas between; also s3:// "
+        "and whatever else fsspec reads. Needs pip install 'fastquorum[spark]', no Java.",
+        *examples,
     )
     parser.add_argument("path", metavar="IN")
     parser.add_argument("--out", metavar="OUT", help=f"write there as well: a {_JSON} file, or a directory of Parquet")
+    add_html(parser)
     parser.add_argument("--master", metavar="URL", default="local[*]", help="of the Spark cluster (default: local[*])")
     add_format(parser)
 
 
-def check_out(path: str | None) -> None:
+def add_html(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--html", metavar="FILE", help="one self-contained page with charts, the report inside; a new file"
+    )
+
+
+def check_out(out: str | None, html: str | None = None) -> None:
     """UsageError before anything is computed that could not be written."""
-    if path is not None and os.path.exists(path):
-        raise UsageError(f"{path} is there already", "name another --out, or remove it")
+    for option, path in (("--out", out), ("--html", html)):
+        if path is None:
+            continue
+        if os.path.lexists(path):
+            raise UsageError(f"{path} is there already", f"name another {option}, or remove it")
+        directory = os.path.dirname(path) or "."
+        if (option == "--html" or path.endswith(_JSON)) and not os.path.isdir(directory):
+            raise UsageError(f"there is no directory {directory}", f"make it, or name another {option}")
+    if out is not None and html is not None and os.path.realpath(out) == os.path.realpath(html):
+        raise UsageError(f"--out and --html are both {out}", "name two")
 
 
 def write(path: str | None, table: Any, report: dict[str, Any]) -> None:
@@ -41,3 +59,9 @@ def write(path: str | None, table: Any, report: dict[str, Any]) -> None:
     from fastquorum.spark.running import write_parquet
 
     write_parquet(table, path)
+
+
+def write_html(path: str | None, page: Page) -> None:
+    """The page, if it is asked for."""
+    if path is not None:
+        write_page(path, page)

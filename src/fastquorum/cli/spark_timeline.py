@@ -6,6 +6,7 @@ from typing import Any
 
 from fastquorum.cli import spark_output
 from fastquorum.cli.output import print_json
+from fastquorum.spark.pages.timeline import page_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    spark_output.check_out(arguments.out)
+    spark_output.check_out(arguments.out, arguments.html)
     from fastquorum.spark.running import running
 
     with running(arguments.master) as spark:
@@ -29,6 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
         summaries = timeline(spark, arguments.path, "summary").toArrow()
     report = as_report(happened.to_pylist(), summaries.to_pylist())
     spark_output.write(arguments.out, happened, report)
+    spark_output.write_html(arguments.html, page_of(report))
     if arguments.format == "json":
         print_json(report)
     else:

@@ -1,58 +1,19 @@
-"""The charts of a result, as data: what is drawn, not how. `svg` draws them without help, `png` with matplotlib."""
+"""The charts of a result, as data. `pages.svg` draws them without help, `png` with matplotlib."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from fastquorum.load.hdr import Histogram
 from fastquorum.load.result import SWEEP_FORMAT, Result
+from fastquorum.pages.chart import Axis, Chart, Mark, Pen, Series
+from fastquorum.pages.text import number
 
-Scale = Literal["linear", "log", "percentile"]
-"""percentile: values are 1 / (1 - fraction), drawn as log, labelled as percentages."""
 _BIN_S: Final = 0.1
 _BINS_MAX: Final = 600
 _STEPS_DRAWN: Final = 6
 """Of a sweep, in the chart by percentile; more lines than this nobody can tell apart."""
 _LAST_NINES: Final = 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    label: str
-    scale: Scale = "linear"
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """A line; `is_dashed` for what is not measured, `has_points` where each one was a run of its own. A point whose
-    second value is not a number breaks the line.
-    """
-
-    name: str
-    points: Sequence[tuple[float, float]]
-    is_dashed: bool = False
-    has_points: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Something that happened at a moment: a vertical line with a label."""
-
-    x: float
-    label: str
-    is_bad: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    name: str
-    """Of its file."""
-    title: str
-    x: Axis
-    y: Axis
-    series: Sequence[Series]
-    marks: Sequence[Mark] = field(default=())
 
 
 def charts_of(result: Result) -> list[Chart]:
@@ -66,14 +27,6 @@ def load_name(result: Result) -> str:
     """The load of one run, as people say it."""
     plan = result["plan"]
     return f"{plan['closed']} in flight" if plan["closed"] else f"{plan['records_per_s']:,.0f} records/s"
-
-
-def number(value: float) -> str:
-    """Short: 1.5M, 20k, 300, 0.25."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= limit * 0.9999:
-            return f"{value / limit:.4g}{unit}"
-    return f"{value:.4g}"
 
 
 def _chosen(steps: Sequence[Result]) -> list[Result]:
@@ -150,7 +103,7 @@ def _timeline(result: Result) -> list[Chart]:
     times = [(nth + 0.5) * width_s for nth in range(bins)]
     rates = [Series("acknowledged", list(zip(times, done, strict=True)))]
     if any(failed):
-        rates.append(Series("errors", list(zip(times, failed, strict=True))))
+        rates.append(Series("errors", list(zip(times, failed, strict=True)), pen=Pen.BAD))
     offered = result["plan"]["records_per_s"]
     if offered:
         rates.append(Series("offered", [(0.0, offered), (result["plan"]["seconds"], offered)], is_dashed=True))

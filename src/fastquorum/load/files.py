@@ -4,11 +4,12 @@ import datetime
 import os
 from collections.abc import Sequence
 
-from fastquorum.load import png, svg
+from fastquorum.load import png
 from fastquorum.load.chart import charts_of
 from fastquorum.load.hdr import Histogram, Interval, log_lines
 from fastquorum.load.page import page_of
 from fastquorum.load.result import Result
+from fastquorum.pages import document, svg
 from fastquorum.trace import NodeTrace, Trace
 
 
@@ -54,5 +55,5 @@ def write_trace(path: str, traces: Sequence[NodeTrace]) -> str:
 
 def write_page(path: str, result: Result) -> str:
     with open(path, "w", encoding="utf-8") as file:
-        file.write(page_of(result))
+        file.write(document(page_of(result)))
     return path

@@ -90,7 +90,7 @@ class Histogram:
 
     @classmethod
     def decode(cls, text: str) -> "Histogram":
-        """The other way. ValueError if it is not what `encoded` makes."""
+        """The other way; also of what others encoded, to as many digits and from 1 up. ValueError if it is not that."""
         histogram = cls()
         try:
             raw = base64.b64decode(text, validate=True)
@@ -99,7 +99,8 @@ class Histogram:
             inner, length, _, digits, lowest, highest, _ = _HEADER.unpack_from(whole)
         except (struct.error, zlib.error) as error:
             raise ValueError(f"this is no histogram: {error}") from error
-        if (cookie, inner, digits, lowest, highest) != (_COMPRESSED_COOKIE, _COOKIE, DIGITS, LOWEST, HIGHEST):
+        # Where buckets lie depends on the digits and the lowest value alone.
+        if (cookie, inner, digits, lowest) != (_COMPRESSED_COOKIE, _COOKIE, DIGITS, LOWEST) or highest > HIGHEST:
             raise ValueError("this histogram has another layout")
         position = 0
         for count in _unzigzag(whole[_HEADER.size : _HEADER.size + length]):
@@ -169,6 +170,11 @@ def _indices(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     exponents = np.frexp(values.astype(np.float64))[1].astype(np.int64)
     shifts = np.maximum(exponents - 1 - _HALF_MAGNITUDE, 0)
     return (shifts << _HALF_MAGNITUDE) + (values >> shifts)
+
+
+def value_at(buckets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The largest value, in nanoseconds, that each of these buckets counts."""
+    return _highest(buckets)
 
 
 def _highest(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

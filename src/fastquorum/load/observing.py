@@ -54,8 +54,8 @@ class Observed(NamedTuple):
     stages: dict[str, StageHistogram]
     trace: NodeTrace | None
 
-    def figures(self) -> dict[str, dict[str, float]]:
-        """As the result has them: by stage a count, and microseconds."""
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """As the result has them: by stage a count, microseconds, and the histogram, of which others can be made."""
         return {
             name: {
                 "count": stage.count,
@@ -63,6 +63,7 @@ class Observed(NamedTuple):
                 "mean_us": round(stage.mean_us, 1),
                 "p50_us": round(stage.quantile_us(0.5), 1),
                 "p99_us": round(stage.quantile_us(0.99), 1),
+                "buckets": _filled(stage),
             }
             for name, stage in self.stages.items()
         }
@@ -79,8 +80,12 @@ def observed_of(fields: Mapping[str, Any]) -> Observed:
 
 
 def _packed(histogram: StageHistogram) -> dict[str, Any]:
-    filled = [[bucket, count] for bucket, count in enumerate(histogram.counts) if count]
-    return {"count": histogram.count, "sum_us": histogram.sum_us, "filled": filled}
+    return {"count": histogram.count, "sum_us": histogram.sum_us, "filled": _filled(histogram)}
+
+
+def _filled(histogram: StageHistogram) -> list[list[int]]:
+    """Number and count of each bucket that counts anything."""
+    return [[bucket, count] for bucket, count in enumerate(histogram.counts) if count]
 
 
 def _unpacked(packed: Mapping[str, Any]) -> StageHistogram:

@@ -1,69 +1,51 @@
-"""One self-contained HTML page of a result: figures, charts, machine, and the whole JSON. Nothing is fetched from
-anywhere.
-"""
+"""The page of a result: figures, charts, machine, and the whole JSON."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from html import escape
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from fastquorum.load import svg
 from fastquorum.load.chart import charts_of, load_name
 from fastquorum.load.result import SWEEP_FORMAT, Result
 from fastquorum.load.stolen import in_words
+from fastquorum.pages import Card, Facts, Page, Section, Table
 
-_STYLE: Final = """
-body{font:15px/1.5 system-ui,'Segoe UI',Helvetica,Arial,sans-serif;color:#212529;max-width:940px;margin:2rem auto;
-padding:0 1rem}
-h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .5rem}p{margin:.3rem 0}
-.cards{display:flex;flex-wrap:wrap;gap:.7rem;margin:1.2rem 0}
-.card{border:1px solid #dee2e6;border-radius:8px;padding:.5rem .9rem;min-width:6.5rem}
-.card b{display:block;font-size:1.25rem}.card span{color:#6c757d;font-size:.85rem}
-.warn{background:#fff3bf;border-left:4px solid #e8a400;padding:.5rem .8rem;margin:.8rem 0}
-table{border-collapse:collapse;font-size:.9rem}td,th{padding:.2rem .9rem .2rem 0;text-align:right;
-border-bottom:1px solid #e9ecef}td:first-child,th:first-child{text-align:left}
-svg{max-width:100%;height:auto;display:block;margin:.8rem 0}
-.facts td{text-align:left}pre{overflow:auto;max-height:30rem;background:#f8f9fa;padding:.8rem;font-size:.8rem}
-"""
 _LATENCIES: Final = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
+_HEADER: Final = ("load", "offered/s", "achieved/s", *(f"{label} us" for _, label in _LATENCIES), "errors")
 _BULKY: Final = ("timeline", "histogram", "machine")
 
 
-def page_of(result: Result) -> str:
-    """The page."""
+def page_of(result: Result) -> Page:
+    """The page, as data."""
     is_sweep = result["format"] == SWEEP_FORMAT
     steps: Sequence[Result] = result["steps"] if is_sweep else [result]
-    body = [
-        f"<h1>fastquorum load{': sweep' if is_sweep else ''}</h1>",
-        f"<p>{escape(_what(steps))}</p><p>{escape(result['started'])} · fastquorum {escape(result['version'])}</p>",
-        *_warnings(steps),
-        *_cards(result, is_sweep),
-        *(svg.draw(chart) for chart in charts_of(result)),
-        "<h2>Figures</h2>",
-        *_table(_HEADER, [_row(step) for step in steps]),
-        *_events(steps),
-        "<h2>Machine</h2>",
-        *_facts(result["machine"]),
-        "<details><summary>Everything, as JSON</summary>",
-        f"<pre>{escape(json.dumps(_slim(result), indent=1))}</pre></details>",
-        f'<script type="application/json" id="result">{json.dumps(result).replace("</", "<" + chr(92) + "/")}</script>',
-    ]
-    title = f"fastquorum load, {result['started']}"
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>\n'
-        + "\n".join(body)
-        + "\n</body></html>\n"
+    return Page(
+        title=f"fastquorum load, {result['started']}",
+        heading=f"fastquorum load{': sweep' if is_sweep else ''}",
+        subtitles=[_what(steps), f"{result['started']} · fastquorum {result['version']}"],
+        report=result,
+        cards=list(_cards(result, is_sweep)),
+        warnings=list(_warnings(steps)),
+        sections=[
+            Section("", charts_of(result)),
+            Section("Figures", [Table(_HEADER, [_row(step) for step in steps], rows_max=len(steps))]),
+            *_events(steps),
+            Section("Machine", [Facts({name: str(value) for name, value in result["machine"].items()})]),
+        ],
+        report_id="result",
+        readable=_slim(result),
+        may_pack=False,
     )
 
 
-_HEADER: Final = ("load", "offered/s", "achieved/s", *(f"{label} us" for _, label in _LATENCIES), "errors")
-
-
 def _row(step: Result) -> list[str]:
-    figures = [f"{step['latency_us'][name]:,.0f}" for name, _ in _LATENCIES]
+    figures = [_figure(step, name) for name, _ in _LATENCIES]
     errors = ", ".join(f"{kind} {count:,}" for kind, count in step["errors"].items()) or "none"
     return [load_name(step), f"{step['offered_per_s']:,.0f}", f"{step['achieved_per_s']:,.0f}", *figures, errors]
+
+
+def _figure(step: Result, name: str) -> str:
+    """Of nothing that was acknowledged there is none."""
+    value = step["latency_us"][name]
+    return "-" if value is None else f"{value:,.0f}"
 
 
 def _what(steps: Sequence[Result]) -> str:
@@ -81,35 +63,31 @@ def _what(steps: Sequence[Result]) -> str:
 def _warnings(steps: Sequence[Result]) -> Iterator[str]:
     for step in steps:
         if step["generator_was_bottleneck"]:
-            how = escape(f"{load_name(step)}: the generator was the bottleneck: {step['generator']['how']}.")
-            yield f'<p class="warn">{how}</p>'
+            yield f"{load_name(step)}: the generator was the bottleneck: {step['generator']['how']}."
         if stolen := in_words(step.get("stolen_cpu_share")):
-            yield f'<p class="warn">{escape(load_name(step))}: {stolen}.</p>'
+            yield f"{load_name(step)}: {stolen}."
     if any(step["interrupted"] for step in steps):
-        yield '<p class="warn">The run was ended early.</p>'
+        yield "The run was ended early."
 
 
-def _cards(result: Result, is_sweep: bool) -> Iterator[str]:
+def _cards(result: Result, is_sweep: bool) -> Iterator[Card]:
     if is_sweep:
         knee, overload = result["knee"], result["overload"]
-        cards = [("knee, records/s", f"{knee['achieved_per_s']:,.0f}" if knee else "not found")]
+        yield Card("knee, records/s", f"{knee['achieved_per_s']:,.0f}" if knee else "not found")
         if knee:
-            cards += [("p50 there, us", f"{knee['latency_us']['p50']:,.0f}")]
-            cards += [("p99 there, us", f"{knee['latency_us']['p99']:,.0f}")]
+            yield Card("p50 there, us", f"{knee['latency_us']['p50']:,.0f}")
+            yield Card("p99 there, us", f"{knee['latency_us']['p99']:,.0f}")
         if overload:
-            cards.append(("kept when offered twice as much", f"{overload['achieved_over_knee']:.0%}"))
-    else:
-        cards = [("achieved, records/s", f"{result['achieved_per_s']:,.0f}")]
-        cards.append(("offered, records/s", f"{result['offered_per_s']:,.0f}"))
-        cards += [(f"{label}, us", f"{result['latency_us'][name]:,.0f}") for name, label in _LATENCIES]
-        cards.append(("errors", f"{sum(result['errors'].values()):,}"))
-    yield '<div class="cards">'
-    for label, value in cards:
-        yield f'<div class="card"><b>{escape(value)}</b><span>{escape(label)}</span></div>'
-    yield "</div>"
+            yield Card("kept when offered twice as much", f"{overload['achieved_over_knee']:.0%}")
+        return
+    yield Card("achieved, records/s", f"{result['achieved_per_s']:,.0f}")
+    yield Card("offered, records/s", f"{result['offered_per_s']:,.0f}")
+    for name, label in _LATENCIES:
+        yield Card(f"{label}, us", _figure(result, name))
+    yield Card("errors", f"{sum(result['errors'].values()):,}")
 
 
-def _events(steps: Sequence[Result]) -> Iterator[str]:
+def _events(steps: Sequence[Result]) -> Iterator[Section]:
     rows = []
     for step in steps:
         rows += [[f"{each['t_s']:.2f}", f"kill -9 of node {each['node_id']}"] for each in step["kills"]]
@@ -117,22 +95,9 @@ def _events(steps: Sequence[Result]) -> Iterator[str]:
             [f"{each['t_s']:.2f}", f"node {each['leader']} leads epoch {each['epoch']}"] for each in step["elections"]
         ]
     if rows:
-        yield "<h2>What happened</h2>"
-        yield from _table(("seconds", "event"), sorted(rows, key=lambda row: float(row[0])))
-
-
-def _facts(machine: Mapping[str, Any]) -> Iterator[str]:
-    yield '<table class="facts">'
-    for name, value in machine.items():
-        yield f"<tr><td>{escape(name)}</td><td>{escape(str(value))}</td></tr>"
-    yield "</table>"
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield "<table><tr>" + "".join(f"<th>{escape(each)}</th>" for each in header) + "</tr>"
-    for row in rows:
-        yield "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-    yield "</table>"
+        yield Section(
+            "What happened", [Table(("seconds", "event"), sorted(rows, key=lambda row: float(row[0])), left=(0, 1))]
+        )
 
 
 def _slim(result: Result) -> Result:

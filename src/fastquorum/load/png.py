@@ -1,12 +1,14 @@
-"""Draws charts as PNG, with matplotlib (an extra): the same axes, colours and marks as `svg`."""
+"""Draws charts as PNG, with matplotlib (an extra): the same axes, colours and marks as `pages.svg`."""
 
 import importlib
 from typing import Any, Final
 
 from fastquorum.errors import UsageError
-from fastquorum.load.chart import Chart
-from fastquorum.load.scales import ranges
-from fastquorum.load.svg import BAD, HEIGHT, NEUTRAL, WIDTH, colour_of
+from fastquorum.pages.chart import Chart, Pen
+from fastquorum.pages.frame import WIDTH
+from fastquorum.pages.lines import HEIGHT
+from fastquorum.pages.scales import ranges
+from fastquorum.pages.style import LIGHT, pen_of
 
 _DPI: Final = 110
 _ROW: Final = 0.055
@@ -28,11 +30,11 @@ def draw(chart: Chart, path: str) -> None:
     figure = load_matplotlib()(figsize=(WIDTH / 100, HEIGHT / 100), dpi=_DPI, layout="constrained")
     axes = figure.subplots()
     x, y = ranges(chart)
-    for number, series in enumerate(chart.series):
+    for nth, series in enumerate(chart.series):
         axes.plot(
             [at for at, _ in series.points],
             [value for _, value in series.points],
-            color=colour_of(number, series),
+            color=LIGHT[pen_of(nth, series)],
             linestyle="--" if series.is_dashed else "-",
             marker="o" if series.has_points else "",
             markersize=4,
@@ -46,7 +48,7 @@ def draw(chart: Chart, path: str) -> None:
         axis.set_ticks([tick.value for tick in scale.ticks()], [tick.label for tick in scale.ticks()])
         axis.set_ticks([], minor=True)
     for number, mark in enumerate(chart.marks):
-        colour = BAD if mark.is_bad else NEUTRAL
+        colour = LIGHT[Pen.BAD if mark.is_bad else Pen.NEUTRAL]
         axes.axvline(mark.x, color=colour, linestyle=":", linewidth=1.2)
         is_left = x.place(mark.x) > 0.7
         axes.annotate(

@@ -15,7 +15,8 @@
     stolen_cpu_share                                of the CPU time wanted, what a hypervisor gave to other machines
     cpu_us_per_append, nodes [...]                  all processes of the run, where they are ours; memory
     stages {node: {stage: figures}}                 of our nodes, while they were measured: count, sum_us, mean_us,
-                                                    p50_us, p99_us; the names are `kernels.stages.STAGES`
+                                                    p50_us, p99_us, buckets [[number, count]] that are not
+                                                    empty; names and buckets are `kernels.stages`'
     timeline [...]                                  an entry per 0.1 s, counts of appends (see `recorded.Point`)
     histogram                                       all latencies in ns, HdrHistogram V2, base64
     machine                                         facts about where it ran

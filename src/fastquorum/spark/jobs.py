@@ -4,12 +4,14 @@ What is computed is in `spark.pipelines`, and knows nothing of Spark.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import audit_replicas as auditing
+from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines import timeline as telling
 
 if TYPE_CHECKING:
@@ -58,6 +60,78 @@ def audit_replicas(spark: "SparkSession", path: str) -> "DataFrame":
 
 def _audit_cluster(batches: pa.Table, voters: pa.Table) -> pa.Table:
     return auditing.audit_cluster(batches, voters)
+
+
+def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
+    """What breaks a promise of a metadata log, of `invariants.SCHEMA`: no rows, none is broken. Shuffled, by directory,
+    are a header of each batch and a few numbers of each record that a promise is about; by cluster, leaders and
+    findings."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema, said = from_arrow_schema(invariants.SCHEMA), from_arrow_schema(invariants.FACTS)
+    types, mode = ",".join(invariants.TYPES), "quarantine"
+    batches = table(spark, path, "batches", invariants.BATCH_COLUMNS, mode=mode)
+    control = table(spark, path, "control", invariants.CONTROL_COLUMNS, mode=mode, types=invariants.LEADER_TYPE)
+    base = table(spark, path, "base", invariants.BASE_COLUMNS, types=types).mapInArrow(invariants.base_facts, said)
+    records = table(spark, path, "records", invariants.RECORD_COLUMNS, mode=mode, types=types)
+    facts = records.mapInArrow(invariants.record_facts, said).unionAll(base)
+    snapshots = table(spark, path, "snapshots", invariants.SNAPSHOT_COLUMNS, mode=mode)
+    found = (
+        batches.groupBy("directory")
+        .applyInArrow(_audit_offsets, schema)
+        .unionAll(facts.groupBy("directory").applyInArrow(_audit_log, schema))
+        .unionAll(control.groupBy("cluster_id").applyInArrow(_audit_leaders, schema))
+        .unionAll(snapshots.mapInArrow(_audit_snapshots, schema))
+    )
+    return found.groupBy("cluster_id").applyInArrow(_merged, schema)
+
+
+def _audit_offsets(batches: pa.Table) -> pa.Table:
+    return invariants.audit_offsets(batches)
+
+
+def _audit_log(facts: pa.Table) -> pa.Table:
+    return invariants.audit_log(facts)
+
+
+def _audit_leaders(control: pa.Table) -> pa.Table:
+    return invariants.audit_leaders(control)
+
+
+def _audit_snapshots(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield from invariants.audit_snapshots(pa.Table.from_batches([batch])).to_batches()
+
+
+def _merged(found: pa.Table) -> pa.Table:
+    return invariants.merged(found)
+
+
+def anomalies(
+    spark: "SparkSession",
+    path: str,
+    window_minutes: float = unusual.WINDOW_MINUTES,
+    sensitivity: str = unusual.Sensitivity.NORMAL,
+) -> "DataFrame":
+    """What is unusual in each cluster's log, of `anomalies.SCHEMA`: a row for each finding, and one of what was looked
+    at. Shuffled, by cluster, are a few numbers of each record. UsageError: as of `Settings.of`."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    settings = unusual.Settings.of(window_minutes, sensitivity)
+    schema, said = from_arrow_schema(unusual.SCHEMA), from_arrow_schema(unusual.SIGNALS)
+
+    def find(signals: pa.Table) -> pa.Table:
+        return unusual.anomalies(signals, settings)
+
+    records = table(spark, path, "records", unusual.RECORD_COLUMNS, mode="quarantine")
+    base = table(spark, path, "base", unusual.BASE_COLUMNS, types=",".join(unusual.BASE_TYPES))
+    checkpoints = table(spark, path, "checkpoints", unusual.CHECKPOINT_COLUMNS)
+    signals = (
+        records.mapInArrow(unusual.record_signals, said)
+        .unionAll(base.mapInArrow(unusual.base_signals, said))
+        .unionAll(checkpoints.mapInArrow(unusual.checkpoint_signals, said))
+    )
+    return signals.groupBy("cluster_id").applyInArrow(find, schema)
 
 
 def timeline(spark: "SparkSession", path: str, part: str = "events") -> "DataFrame":

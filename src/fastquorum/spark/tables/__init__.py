@@ -6,6 +6,7 @@ from typing import Final
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.options import Options
+from fastquorum.spark.tables.base import BASE
 from fastquorum.spark.tables.batches import BATCHES
 from fastquorum.spark.tables.brokers import BROKERS, CONFIGS
 from fastquorum.spark.tables.changes import ISR_HISTORY, LEADERSHIP
@@ -16,6 +17,7 @@ from fastquorum.spark.tables.image import IMAGE
 from fastquorum.spark.tables.partitions import PARTITIONS, TOPICS
 from fastquorum.spark.tables.quorum_state import QUORUM_STATE
 from fastquorum.spark.tables.records import CONTROL, RECORDS, RecordsTable, typed_table
+from fastquorum.spark.tables.snapshots import SNAPSHOTS
 from fastquorum.spark.tables.table import Table, Task
 from fastquorum.spark.tables.voters import VOTERS
 
@@ -29,6 +31,8 @@ _ALL: Final[tuple[Table, ...]] = (
     VOTERS,
     QUORUM_STATE,
     CHECKPOINTS,
+    SNAPSHOTS,
+    BASE,
     FILES,
     IMAGE,
     BROKERS,

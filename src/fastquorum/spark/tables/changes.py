@@ -17,7 +17,8 @@ from fastquorum.errors import FastQuorumError, ImageFailed
 from fastquorum.spark import arrow
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
-from fastquorum.spark.pipelines.timeline.history import Flags, History, Ints
+from fastquorum.spark.pipelines.carrying import Flags, Ints
+from fastquorum.spark.pipelines.timeline.history import History
 from fastquorum.spark.pipelines.timeline.partition_rows import PartitionRows, partition_rows
 from fastquorum.spark.pipelines.timeline.states import strange
 from fastquorum.spark.tables.columns import ROWS_MAX

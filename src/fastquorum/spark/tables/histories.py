@@ -15,8 +15,9 @@ from fastquorum.kernels import BatchFault, Kernels, load
 from fastquorum.kernels.rows import RowFault, RowFilter, Rows, Want, control_row_type
 from fastquorum.spark import arrow
 from fastquorum.spark.logs import FoundLog
-from fastquorum.spark.pipelines.timeline.history import ABORT, BEGIN, COLUMNS, END
+from fastquorum.spark.pipelines.timeline.history import COLUMNS
 from fastquorum.spark.pipelines.timeline.partition_rows import RECORDS
+from fastquorum.spark.pipelines.transactions import ABORT, BEGIN, END
 from fastquorum.spark.reading import Mode, rows_of
 from fastquorum.spark.splits import Piece, checkpoint_pieces, log_pieces
 from fastquorum.spark.tables.table import whose

@@ -17,7 +17,7 @@ from fastquorum.spark.tables.columns import plain
 from fastquorum.spark.tables.images import ImageTable
 
 _Key = tuple[str, str]
-_SECTIONS: Final = {
+SECTIONS: Final = {
     "feature": "features",
     "broker": "brokers",
     "controller": "controllers",
@@ -31,7 +31,7 @@ _SECTIONS: Final = {
     "delegation token": "delegationTokens",
 }
 """Of each kind of difference."""
-_BARE: Final = {"feature": "level", "producer ids": "next"}
+BARE: Final = {"feature": "level", "producer ids": "next"}
 """Kinds that an image shows as a plain value, and the name that a difference has for that."""
 
 
@@ -43,9 +43,9 @@ def _things(image: Image) -> Iterator[tuple[_Key, str]]:
 
 def _changes(before: Image, after: Image) -> Iterator[tuple[Any, ...]]:
     for each in differences(before, after):
-        bare = _BARE.get(each.kind)
+        bare = BARE.get(each.kind)
         sides = (side if side is None or bare is None else side[bare] for side in (each.before, each.after))
-        yield (_SECTIONS[each.kind], each.name), *(None if side is None else _json(side) for side in sides)
+        yield (SECTIONS[each.kind], each.name), *(None if side is None else _json(side) for side in sides)
 
 
 def _json(shown: Any) -> str:

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.spark.pipelines.timeline.history import Flags, History, Ints
+from fastquorum.spark.pipelines.carrying import UNSAID, Flags, Ints
+from fastquorum.spark.pipelines.timeline.history import History
 from fastquorum.spark.pipelines.timeline.partition_rows import (
     CHANGED,
     CREATED,
     MOMENT,
     REMOVED,
-    UNSAID,
     PartitionRows,
     lengths,
     numbers,

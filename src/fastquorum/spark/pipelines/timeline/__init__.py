@@ -17,7 +17,7 @@ from fastquorum.spark.pipelines.timeline.lives import Event, State, lives_of
 from fastquorum.spark.pipelines.timeline.partitions import CONDITIONS, partition_availability
 from fastquorum.spark.pipelines.timeline.partitions import SCHEMA as PARTITIONS
 from fastquorum.spark.pipelines.timeline.states import states_of
-from fastquorum.spark.pipelines.timeline.summary import WORST, as_text, summary
+from fastquorum.spark.pipelines.timeline.summary import WORST, Told, as_text, summary
 
 __all__ = [
     "BROKERS",
@@ -58,4 +58,4 @@ def timeline(
     told = events(history, happened)
     partitions = partition_availability(states)
     brokers = broker_availability(states, lives)
-    return Timeline(told, partitions, brokers, summary(history, states, told, partitions, brokers, worst))
+    return Timeline(told, partitions, brokers, summary(history, states, Told(told, partitions, brokers, lives), worst))

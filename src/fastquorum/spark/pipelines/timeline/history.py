@@ -9,34 +9,22 @@ does (KIP-868). Time is that of the records' timestamps, which leaders take from
 it stands still until it has caught up, so that nothing lasts less than no time; `clock_back_ms` says by how much.
 """
 
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.errors import ImageFailed, UsageError
+from fastquorum.errors import UsageError
+from fastquorum.spark.pipelines.carrying import Ints
+from fastquorum.spark.pipelines.choosing import Replica, chosen_of, ints, those
+from fastquorum.spark.pipelines.transactions import fates
 from fastquorum.spark.texts import parsed
 
 COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "is_control", "type", "data")
 """What is read of table `records`."""
-BEGIN: Final = "BEGIN_TRANSACTION_RECORD"
-END: Final = "END_TRANSACTION_RECORD"
-ABORT: Final = "ABORT_TRANSACTION_RECORD"
 _NO_TIME: Final = np.iinfo(np.int64).min
 _NO_TYPE: Final = -1
-
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-
-
-class Replica(NamedTuple):
-    """Whose log is read."""
-
-    cluster_id: str | None
-    node_id: int | None
-    directory: str | None
 
 
 class History(NamedTuple):
@@ -79,22 +67,22 @@ class History(NamedTuple):
         clusters = pc.unique(records["cluster_id"]).to_pylist()
         if len(clusters) > 1:
             raise UsageError(f"records of {len(clusters)} clusters are no one history", "hand in one cluster's")
-        chosen, replica = _chosen(records.select(COLUMNS), committed_end)
+        chosen, replica = chosen_of(records.select(COLUMNS), committed_end)
         image_count = 0 if image is None else image.num_rows
         whole = chosen if image is None else pa.concat_tables([image.select(COLUMNS), chosen])
         first = int(chosen["offset"][0].as_py()) if chosen.num_rows else 0
         is_whole = image is not None or first == 0
-        offsets, names = _ints(whole["offset"]), whole["type"].dictionary_encode().combine_chunks()
+        offsets, names = ints(whole["offset"]), whole["type"].dictionary_encode().combine_chunks()
         type_names = tuple(names.dictionary.to_pylist())
         types = np.asarray(names.indices.fill_null(_NO_TYPE), np.int64)
         times, clock_back_ms = _times(whole["timestamp"], image_count)
         is_control = np.asarray(whole["is_control"].fill_null(False))
-        counts, settled_at = _fates(types, type_names, is_control, offsets, begins_whole=is_whole)
+        counts, settled_at = fates(types, type_names, is_control, offsets, begins_whole=is_whole)
         is_read = np.asarray(whole["data"].is_valid())
         return cls(
             replica=replica,
             offsets=offsets[counts],
-            epochs=_ints(whole["epoch"])[counts],
+            epochs=ints(whole["epoch"])[counts],
             times_ms=times[settled_at][counts],
             image_count=int(counts[:image_count].sum()),
             end_offset=int(offsets[-1]) + 1 if chosen.num_rows else first,
@@ -105,7 +93,7 @@ class History(NamedTuple):
             unreadable_count=int((~is_read & ~is_control).sum()),
             types=types[counts],
             type_names=type_names,
-            texts=_those(whole["data"], counts),
+            texts=those(whole["data"], counts),
         )
 
     def said(self, kind: str, fields: pa.Schema) -> tuple[Ints, pa.Table]:
@@ -114,51 +102,6 @@ class History(NamedTuple):
             return np.empty(0, np.int64), fields.empty_table()
         is_wanted = (self.types == self.type_names.index(kind)) & np.asarray(self.texts.is_valid())
         return np.flatnonzero(is_wanted), parsed(self.texts, fields, is_wanted)
-
-
-# --- which replica, and how far ---------------------------------------------------------------------------------------
-
-
-def _chosen(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, Replica]:
-    """The committed records of the replica that is read, in order, and which it is."""
-    records = _those(records, np.asarray(records["offset"].is_valid()))  # a row of damaged bytes is no record
-    if records.num_rows == 0:
-        return records, Replica(None, None, None)
-    directories = records["directory"].dictionary_encode().combine_chunks()
-    owners = np.asarray(directories.indices)
-    found = [_in_order(_those(records, owners == each)) for each in range(len(directories.dictionary))]
-    logs = [(_ints(each["offset"]), _ints(each["epoch"])) for each in found]
-    majority = len(logs) // 2 + 1
-    shared = [sorted((_shared_end(log, other) for other in logs), reverse=True)[majority - 1] for log in logs]
-    if max(shared) < 0:
-        raise UsageError(
-            f"of {len(logs)} replicas of cluster {records['cluster_id'][0]} no majority shares a record",
-            "hand in the records of one",
-        )
-    replicas = [Replica(*(each[name][0].as_py() for name in Replica._fields)) for each in found]
-    end = max(shared) if committed_end is None else committed_end
-
-    def rank(at: int) -> tuple[int, int, int, str]:
-        node_id = replicas[at].node_id
-        return (-min(shared[at], end), int(logs[at][0][0]), -1 if node_id is None else node_id, f"{directories[at]}")
-
-    best = min(range(len(found)), key=rank)
-    return found[best].slice(0, int(np.searchsorted(logs[best][0], end))), replicas[best]
-
-
-def _shared_end(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> int:
-    """Exclusive; -1 if they share nothing."""
-    (offsets, epochs), (its_offsets, its_epochs) = one, other
-    at = np.minimum(np.searchsorted(its_offsets, offsets), len(its_offsets) - 1)
-    same = np.flatnonzero((its_offsets[at] == offsets) & (its_epochs[at] == epochs))
-    return int(offsets[same[-1]]) + 1 if len(same) else -1
-
-
-def _in_order(records: pa.Table) -> pa.Table:
-    offsets = _ints(records["offset"])
-    if bool((np.diff(offsets) > 0).all()):
-        return records
-    return records.take(pa.array(np.argsort(offsets, kind="stable")))
 
 
 # --- when, and whether at all -----------------------------------------------------------------------------------------
@@ -175,44 +118,3 @@ def _times(timestamps: pa.ChunkedArray, image_count: int) -> tuple[Ints, int]:
     times[times == _NO_TIME] = known[0] if len(known) else 0
     back = (times - said)[said != _NO_TIME]
     return times, int(back.max()) if len(back) else 0
-
-
-def _fates(
-    types: Ints, type_names: tuple[str, ...], is_control: Flags, offsets: Ints, *, begins_whole: bool
-) -> tuple[Flags, Ints]:
-    """Does each row count, and with which row does it come to count?"""
-    numbers = {name: type_names.index(name) for name in (BEGIN, END, ABORT) if name in type_names}
-    rows = np.arange(len(types), dtype=np.int64)
-    markers = np.flatnonzero(np.isin(types, list(numbers.values())))
-    begins = types[markers] == numbers.get(BEGIN)
-    ends = types[markers] == numbers.get(END)
-    _check(begins, [type_names[each] for each in types[markers][:1]], offsets[markers], begins_whole=begins_whole)
-    following = np.searchsorted(markers, rows, side="right")
-    is_marker = np.zeros(len(types), np.bool_)
-    is_marker[markers] = True
-    began = np.concatenate([[False], begins])[following] & ~is_marker
-    is_open = np.concatenate([begins, [True]])[following]
-    is_ended = np.concatenate([ends, [False]])[following]
-    is_held = (began | ~is_open) & ~is_control & ~is_marker
-    settled_at = np.where(is_held & is_ended, np.concatenate([markers, [0]])[following], rows)
-    return ~is_held | is_ended, settled_at
-
-
-def _check(begins: Flags, first: list[str], offsets: Ints, *, begins_whole: bool) -> None:
-    """Begins and ends take turns. A log that is cut off may begin inside a transaction. ImageFailed."""
-    if len(begins) and not begins[0] and begins_whole:
-        raise ImageFailed("no transaction is open", first[0], int(offsets[0]))
-    again = np.flatnonzero(begins[1:] == begins[:-1]) + 1
-    if len(again):
-        is_begin = bool(begins[again[0]])
-        why = "a transaction is open already" if is_begin else "no transaction is open"
-        raise ImageFailed(why, BEGIN if is_begin else END, int(offsets[again[0]]))
-
-
-def _ints(column: pa.ChunkedArray) -> Ints:
-    return np.asarray(column.fill_null(-1).cast(pa.int64()), np.int64)
-
-
-def _those(table: Any, wanted: Flags) -> Any:
-    """Rows of a table or column; no copy if it is all of them."""
-    return table if bool(wanted.all()) else table.filter(pa.array(wanted))

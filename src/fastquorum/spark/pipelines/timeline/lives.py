@@ -90,9 +90,15 @@ class Life:
     is_known: bool = False
     """Else only its absence is spoken of."""
     lasted_ms: dict[State, int] = field(default_factory=lambda: dict.fromkeys(State, 0))
+    spans: list[tuple[State, int, int]] = field(default_factory=list)
+    """What it was, from when until when; from where it is known."""
 
     def become(self, state: State, now_ms: int) -> None:
         self.lasted_ms[self.state] += now_ms - self.since_ms
+        if self.spans and self.spans[-1][0] is self.state:
+            self.spans[-1] = (self.state, self.spans[-1][1], now_ms)
+        elif self.is_known:
+            self.spans.append((self.state, self.since_ms, now_ms))
         self.state, self.since_ms = state, now_ms
         self.is_known |= state is not State.GONE
 

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from fastquorum.controller.config_checks import is_whole, trimmed
 from fastquorum.controller.image.configs import ResourceType
 from fastquorum.controller.state import MIN_INSYNC_REPLICAS
-from fastquorum.spark.pipelines.timeline.history import History, Ints
+from fastquorum.spark.pipelines.carrying import UNSET, Ints, Settings
+from fastquorum.spark.pipelines.timeline.history import History
 
 CONFIG_FIELDS: Final = pa.schema(
     [
@@ -25,29 +26,6 @@ CONFIG_FIELDS: Final = pa.schema(
     ]
 )
 LEAST: Final = 1
-_UNSET: Final = 0
-
-
-class Settings(NamedTuple):
-    """What one value was over time, of many owners: sorted by owner, then row."""
-
-    owners: Ints
-    rows: Ints
-    values: Ints
-
-    @classmethod
-    def of(cls, owners: Ints, rows: Ints, values: Ints) -> Self:
-        order = np.lexsort((rows, owners))
-        return cls(owners[order], rows[order], values[order])
-
-    def at(self, owners: Ints, rows: Ints) -> Ints:
-        """The value of each owner as of each row; _UNSET if it has none. Owners are 0 or more, and rows too."""
-        if len(self.owners) == 0:
-            return np.full(len(owners), _UNSET, np.int64)
-        span = int(max(self.rows.max(), rows.max(initial=0))) + 1
-        found = np.searchsorted(self.owners * span + self.rows, owners * span + rows, side="right") - 1
-        is_its = (found >= 0) & (self.owners[found] == owners)
-        return np.where(is_its, self.values[found], _UNSET)
 
 
 class MinIsr(NamedTuple):
@@ -72,7 +50,7 @@ class MinIsr(NamedTuple):
         topics = Settings.of(
             np.concatenate([numbers[of_topics], removed[0]]),
             np.concatenate([rows[of_topics], removed[1]]),
-            np.concatenate([values[of_topics], np.full(len(removed[0]), _UNSET)]),
+            np.concatenate([values[of_topics], np.full(len(removed[0]), UNSET)]),
         )
         names_said = np.asarray(owners.fill_null("?"))
         ids = np.array([int(each) if each.isdigit() else -1 for each in names_said], np.int64)
@@ -88,13 +66,13 @@ class MinIsr(NamedTuple):
         """The least ISR of partitions of these topics, with these leaders and so many replicas, as of these rows."""
         found = self.topics.at(topics, rows)
         for more in (self.brokers.at(leaders, rows), self.defaults.at(np.zeros_like(rows), rows)):
-            found = np.where(found == _UNSET, more, found)
-        return np.minimum(np.where(found == _UNSET, LEAST, found), replicas)
+            found = np.where(found == UNSET, more, found)
+        return np.minimum(np.where(found == UNSET, LEAST, found), replicas)
 
 
 def _values(said: pa.ChunkedArray) -> Ints:
     """As numbers; what is none was written by somebody else, and stands for the least."""
     values = said.dictionary_encode().combine_chunks()
     known = [int(trimmed(each)) if is_whole(each) else LEAST for each in values.dictionary.to_pylist()]
-    found: Ints = np.array([*known, _UNSET], np.int64)[np.asarray(values.indices.fill_null(len(known)))]
+    found: Ints = np.array([*known, UNSET], np.int64)[np.asarray(values.indices.fill_null(len(known)))]
     return found

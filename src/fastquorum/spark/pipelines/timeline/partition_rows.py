@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.spark.pipelines.timeline.history import Flags, History, Ints
+from fastquorum.spark.pipelines.carrying import UNSAID, Flags, Ints, carried, pairs, spread
+from fastquorum.spark.pipelines.timeline.history import History
 from fastquorum.spark.pipelines.timeline.min_isr import MinIsr
 
-UNSAID: Final = -2
-"""As Kafka has it for leaders; no length, place or epoch is."""
 CREATED: Final = 0
 CHANGED: Final = 1
 REMOVED: Final = 2
@@ -92,26 +91,20 @@ class PartitionRows(NamedTuple):
 
     def filled(self, column: Ints) -> Ints:
         """What was said last, by this row or one before it; UNSAID if nothing ever was."""
-        return self._carried(self.said(column))
+        return carried(self.said(column), self.starts)
 
     def last_said_in(self, column: Ints) -> Ints:
         """In which of `records` that is; UNSAID if in none."""
-        return self._carried(np.where(self.said(column) == UNSAID, UNSAID, self.sources))
+        return carried(np.where(self.said(column) == UNSAID, UNSAID, self.sources), self.starts)
 
     def at_creation(self) -> Ints:
         """The row, of these, at which the partition of each row was created; UNSAID where that is not told."""
-        return self._carried(np.where(self.kinds == CREATED, np.arange(len(self.kinds)), UNSAID))
+        return carried(np.where(self.kinds == CREATED, np.arange(len(self.kinds)), UNSAID), self.starts)
 
     def is_there(self) -> Flags:
         """From its creation to its removal; one that changes and was never created is not known to be."""
-        found: Flags = self._carried(np.array([1, UNSAID, 0, UNSAID])[self.kinds]) == 1
+        found: Flags = carried(np.array([1, UNSAID, 0, UNSAID])[self.kinds], self.starts) == 1
         return found
-
-    def _carried(self, values: Ints) -> Ints:
-        """Each as it was said last; never from one partition to the next."""
-        known = values != UNSAID
-        known[self.starts] = True
-        return values[np.maximum.accumulate(np.where(known, np.arange(len(values)), 0))]
 
 
 def partition_rows(history: History) -> PartitionRows:
@@ -171,9 +164,8 @@ def _topics(history: History, of_partitions: pa.ChunkedArray) -> tuple[Topics, I
 def _partitions(topics: Ints, numbers: Ints, rows: Ints) -> tuple[Partitions, Ints, Ints]:
     """The partitions, which of them each row is of, and the row at which each is first spoken of. Rows that create one
     come first."""
-    span = int(numbers.max(initial=0)) + 1
-    keys, first, owners = np.unique(topics * span + numbers, return_index=True, return_inverse=True)
-    return Partitions(*np.divmod(keys, span)), owners.reshape(-1), rows[first]
+    of_topics, of_numbers, first, owners = pairs(topics, numbers)
+    return Partitions(of_topics, of_numbers), owners, rows[first]
 
 
 # --- rows for what is not said of a partition, and concerns it --------------------------------------------------------
@@ -200,11 +192,6 @@ def _moments(topics: Topics, partitions: Partitions, since: Ints, min_isr: MinIs
 
 def _spread(groups: Ints, rows: Ints, group_of: Ints, since: Ints, kind: int) -> _Spread:
     """A row for each partition of each group, if it was there before."""
-    members = np.argsort(group_of, kind="stable")
-    in_order = group_of[members]
-    begins = np.searchsorted(in_order, groups)
-    counts = np.searchsorted(in_order, groups, side="right") - begins
-    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    owners, spread = members[np.repeat(begins, counts) + within], np.repeat(rows, counts)
-    matters = since[owners] < spread
-    return _Spread(owners[matters], spread[matters], kind)
+    owners, at = spread(groups, rows, group_of)
+    matters = since[owners] < at
+    return _Spread(owners[matters], at[matters], kind)

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from fastquorum.spark.pipelines.timeline.history import Flags, Ints
+from fastquorum.spark.pipelines.carrying import Flags, Ints
 from fastquorum.spark.pipelines.timeline.states import States
 
 CONDITIONS: Final = ("offline", "under_replicated", "under_min_isr")

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fastquorum.errors import ImageFailed
-from fastquorum.spark.pipelines.timeline.history import Flags, History, Ints
+from fastquorum.spark.pipelines.carrying import Flags, Ints
+from fastquorum.spark.pipelines.timeline.history import History
 from fastquorum.spark.pipelines.timeline.partition_rows import (
     CHANGE_RECORD,
     CHANGED,
@@ -32,6 +33,8 @@ class States(NamedTuple):
     is_offline: Flags
     is_under_replicated: Flags
     is_under_min_isr: Flags
+    times_ms: Ints
+    """When each began."""
     durations_ms: Ints
     unknown_count: int
     """Partitions that changed before a log that is cut off says what they were."""
@@ -60,6 +63,7 @@ def states_of(history: History) -> States:
         is_there & (leaders == NO_NODE),
         is_there & (isr < replicas - adding),
         is_there & (isr < least),
+        times,
         until - times,
         unknown_count,
     )

@@ -1,27 +1,38 @@
 """Where it was worst: for people and for programs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.spark.pipelines.timeline.history import History
-from fastquorum.spark.pipelines.timeline.lives import Event
+from fastquorum.spark.pipelines.timeline.lives import Event, Life
+from fastquorum.spark.pipelines.timeline.over_time import over_time, strips
 from fastquorum.spark.pipelines.timeline.partitions import CONDITIONS
 from fastquorum.spark.pipelines.timeline.states import States
+from fastquorum.types import NodeId
 
 WORST: Final = 10
 _MINUTE_MS: Final = 60_000
 _TIES: Final = [("topic", "ascending"), ("topic_id", "ascending"), ("partition", "ascending")]
 
 
-def summary(
-    history: History, states: States, happened: pa.Table, partitions: pa.Table, brokers: pa.Table, worst: int = WORST
-) -> dict[str, Any]:
+class Told(NamedTuple):
+    """What a summary is made from."""
+
+    happened: pa.Table
+    partitions: pa.Table
+    brokers: pa.Table
+    lives: Mapping[NodeId, Life]
+
+
+def summary(history: History, states: States, told: Told, worst: int = WORST) -> dict[str, Any]:
     """For JSON. Of each condition the `worst` partitions, longest first, and of brokers those fenced longest; none
-    that never were. `unknown_partitions` and `unreadable_records`: what the sums do not have in them."""
+    that never were. `unknown_partitions` and `unreadable_records`: what the sums do not have in them. `over_time` and
+    `strips`: see there."""
+    happened, partitions, brokers, lives = told
     return {
         **history.replica._asdict(),
         "begin": _when(history.begin_ms),
@@ -37,6 +48,8 @@ def summary(
         "worst_partitions": {each: _worst(partitions, f"{each}_ms", worst, _TIES) for each in CONDITIONS},
         "brokers": brokers.num_rows,
         "worst_brokers": _worst(brokers, "fenced_ms", worst, [("broker_id", "ascending")]),
+        "over_time": over_time(history, states, lives.values()),
+        "strips": strips(history, lives.values()),
     }
 
 

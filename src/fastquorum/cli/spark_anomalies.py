@@ -1,0 +1,83 @@
+"""`fastquorum spark anomalies`: what is unusual in each cluster's metadata log, and by how much?"""
+
+import argparse
+from typing import Any, Final
+
+from fastquorum.cli import spark_output
+from fastquorum.cli.output import print_json, working
+
+_LOOKED_AT: Final = {
+    "quorum_elections": "elections of the quorum's leader",
+    "broker_departures": "times that a broker went",
+    "partition_elections": "changes of a partition's leader",
+    "isr_shrinks": "times that an ISR lost members",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    spark_output.configure(
+        parser,
+        "Say what is unusual: election storms of the quorum and of partitions, brokers that come and go, ISRs that "
+        "shrink over and over, records of a type that suddenly become many, snapshots that did not come. The log is "
+        "its own measure: something must happen so often within a window as restarts do not explain, and more often "
+        "than chance brings at the rate of the rest. Each finding says its numbers. "
+        "\nExits 1 if something is unusual.",
+        "fastquorum spark anomalies '/backup/*' --window-minutes 10 --sensitivity high",
+    )
+    parser.add_argument(
+        "--window-minutes", type=float, default=30.0, metavar="N", help="in which events are counted (default: 30)"
+    )
+    parser.add_argument(
+        "--sensitivity",
+        choices=("low", "normal", "high"),
+        default="normal",
+        help="low: twice as much is needed for a finding; high: half as much (default: normal)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    spark_output.check_out(arguments.out)
+    from fastquorum.spark.running import running
+
+    with working("looking for what is unusual"), running(arguments.master) as spark:
+        from fastquorum.spark.jobs import anomalies
+        from fastquorum.spark.pipelines.anomalies import as_report
+
+        found = anomalies(spark, arguments.path, arguments.window_minutes, arguments.sensitivity).toArrow()
+    report = as_report(found)
+    spark_output.write(arguments.out, found, report)
+    if arguments.format == "json":
+        print_json(report)
+    else:
+        show(report)
+    return 1 if report["findings"] else 0
+
+
+def show(report: dict[str, Any]) -> None:
+    """For people."""
+    for cluster in report["clusters"]:
+        findings = [each for each in report["findings"] if each["cluster_id"] == cluster["cluster_id"]]
+        print(f"cluster {cluster['cluster_id']}: {len(findings)} findings")
+        for each in findings:
+            print(f"  {each['kind']}: {each['text']}")
+        for line in _looked_at(cluster):
+            print(f"  {line}")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in report["kinds"].items())
+    print(f"{len(report['clusters'])} clusters: {kinds or 'nothing unusual'}")
+
+
+def _looked_at(cluster: dict[str, Any]) -> list[str]:
+    if "unchecked" in cluster:
+        return [f"it could not be looked at: {cluster['unchecked']}"]
+    window, lasted = (cluster[name] / 60_000 for name in ("window_ms", "lasted_ms"))
+    lines = [
+        f"{cluster[name]['count']} {what}; at most {cluster[name]['most']} of one in {window:g} min, "
+        f"{cluster[name]['too_many']} are too many"
+        for name, what in _LOOKED_AT.items()
+    ]
+    if cluster["record_mix"] is not None:
+        lines.append(f"which records are usual is not known: {cluster['record_mix']}")
+    return [
+        f"looked at {lasted:.3g} min up to offset {cluster['end_offset']}, {cluster['snapshots']} snapshots",
+        *lines,
+    ]

@@ -1,0 +1,77 @@
+"""`fastquorum spark audit-invariants`: does each metadata log keep the promises of a quorum and its controller?"""
+
+import argparse
+from typing import Any, Final
+
+from fastquorum.cli import spark_output
+from fastquorum.cli.output import print_json, print_table, working
+from fastquorum.spark.pages.audit_invariants import page_of
+
+SHOWN_MAX: Final = 20
+"""Findings of a kind on the screen; a file has all."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    spark_output.configure(
+        parser,
+        "Check every promise that a metadata log can break: epochs never fall and have one leader, offsets continue; a "
+        "partition's leader is in its ISR, the ISR within the replicas, its epochs grow as they should; a broker's "
+        "epoch is the offset of its registration; who is fenced leads nothing; a snapshot is what the log comes to. "
+        "What breaks one is told with its record, and what stood before; once, however many replicas have it."
+        "\nExits 1 if a promise is broken.",
+        "fastquorum spark audit-invariants '/backup/*/controller-*' --out violations.json",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    spark_output.check_out(arguments.out, arguments.html)
+    from fastquorum.spark.running import running
+
+    with working("looking for broken promises"), running(arguments.master) as spark:
+        from fastquorum.spark.jobs import audit_invariants
+        from fastquorum.spark.logs import find_logs
+        from fastquorum.spark.pipelines.invariants import as_report
+
+        logs = len(find_logs(arguments.path))
+        found = audit_invariants(spark, arguments.path).toArrow()
+    report = {"logs": logs, **as_report(found)}
+    spark_output.write(arguments.out, found, report)
+    spark_output.write_html(arguments.html, page_of(report))
+    if arguments.format == "json":
+        print_json(report)
+    else:
+        show(report)
+    return 1 if report["violations"] else 0
+
+
+def show(report: dict[str, Any]) -> None:
+    """For people."""
+    shown: dict[str, int] = {}
+    rows = []
+    for row in [*report["violations"], *report["notes"]]:
+        shown[row["kind"]] = shown.get(row["kind"], 0) + 1
+        if shown[row["kind"]] <= SHOWN_MAX:
+            rows.append(_row(row))
+    if rows:
+        print_table(("CLUSTER", "KIND", "OFFSET", "EPOCH", "NODES", "OF", "SAYS"), rows)
+        print()
+    for kind, count in shown.items():
+        if count > SHOWN_MAX:
+            print(f"{count - SHOWN_MAX} more of {kind}: --out has them all")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in report["kinds"].items())
+    notes = f"; {len(report['notes'])} notes" if report["notes"] else ""
+    print(f"{report['logs']} logs: {kinds or 'every promise is kept'}{notes}")
+
+
+def _row(row: dict[str, Any]) -> tuple[object, ...]:
+    of = "-"
+    if row["topic_id"] is not None:
+        of = str(row["topic"] or row["topic_id"]) + ("" if row["partition"] is None else f"-{row['partition']}")
+    elif row["broker_id"] is not None:
+        of = f"broker {row['broker_id']}"
+    says = str(row["says"])
+    if row["before"] is not None:
+        says += f"; before, since offset {row['before_offset']}: {row['before']}"
+    nodes = ",".join("?" if each is None else str(each) for each in row["node_ids"])
+    numbers = ("-" if row[name] is None else row[name] for name in ("offset", "epoch"))
+    return (row["cluster_id"], row["kind"], *numbers, nodes, of, says)

@@ -1,0 +1,87 @@
+"""`fastquorum spark image-diff`: what changed in each cluster between two offsets, or differs between two clusters."""
+
+import argparse
+from typing import Any, Final
+
+from fastquorum.cli import spark_output
+from fastquorum.cli.arguments import natural
+from fastquorum.cli.output import print_json, print_table
+from fastquorum.errors import UsageError
+from fastquorum.spark.pages import image_diff as pages
+
+_SHOWN: Final = 50
+"""Changes of a cluster that a person is shown."""
+_JSON: Final = ".json"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    spark_output.configure(
+        parser,
+        "Tell what changed in each cluster between two offsets: brokers, topics, partitions, configurations, features, "
+        "quotas and all else that an image holds. What came and went in between leaves no trace.\n--with compares two "
+        "clusters, or two replicas of one: those of one id, or the only one on each side. Of two clusters nothing is "
+        "told that no two have in common, as ids, epochs and directories, unless --all.\nOf several replicas of a "
+        "cluster the longest log that a majority of them reach speaks. Exits 1 if anything could not be compared.",
+        "fastquorum spark image-diff '/backup/*' --from 1800 --to 1836",
+        "fastquorum spark image-diff /backup/east --with /backup/west --out differs.json",
+    )
+    parser.add_argument("--from", dest="start", metavar="OFFSET", type=natural, help="the image before")
+    parser.add_argument(
+        "--to", dest="end", metavar="OFFSET", type=natural, help="the image after (default: of all there is)"
+    )
+    parser.add_argument("--with", dest="other", metavar="IN", help="compare with what is there; --to is for both")
+    parser.add_argument("--all", action="store_true", help="with --with: also ids, epochs and directories")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if (arguments.start is None) == (arguments.other is None):
+        raise UsageError("one of --from and --with is needed, not both", "--from 1800, or --with /backup/west")
+    if arguments.start is not None and arguments.end is not None and arguments.start > arguments.end:
+        raise UsageError(f"--from {arguments.start} lies behind --to {arguments.end}")
+    spark_output.check_out(arguments.out, arguments.html)
+    from fastquorum.spark.running import running
+
+    with running(arguments.master) as spark:
+        from fastquorum.spark.image_jobs import image_diff, image_diff_between
+        from fastquorum.spark.pipelines.image_diff import as_report
+
+        if arguments.other is None:
+            differing = image_diff(spark, arguments.path, arguments.start, arguments.end)
+        else:
+            everything = True if arguments.all else None
+            differing = image_diff_between(spark, arguments.path, arguments.other, arguments.end, everything=everything)
+        rows = differing.toArrow()
+    if arguments.out:
+        spark_output.write(arguments.out, rows, as_report(rows) if arguments.out.endswith(_JSON) else {})
+    if arguments.html:
+        spark_output.write_html(arguments.html, pages.page_of(as_report(rows, changes_max=pages.CHANGES_MAX)))
+    report = as_report(rows, changes_max=None if arguments.format == "json" else _SHOWN)
+    if arguments.format == "json":
+        print_json(report)
+    else:
+        show(report)
+    return 1 if any(cluster["errors"] for cluster in report["clusters"]) else 0
+
+
+def show(report: dict[str, Any]) -> None:
+    """For people: counts, and the first changes in words."""
+    if not report["clusters"]:
+        print("nothing differs")
+    for cluster in report["clusters"]:
+        of_two = cluster["cluster_id"] != cluster["other_cluster_id"]
+        whose = f"{cluster['cluster_id']} / {cluster['other_cluster_id']}" if of_two else cluster["cluster_id"]
+        print(f"cluster {whose}, offset {cluster['from_offset']} / {cluster['to_offset']}: {cluster['total']:,} differ")
+        for error in cluster["errors"]:
+            print(f"not compared: {error}")
+        counts = cluster["counts"]
+        if counts:
+            rows = [
+                (kind, *(f"{each[name]:,}" for name in ("created", "gone", "changed"))) for kind, each in counts.items()
+            ]
+            print_table(("KIND", "CREATED", "GONE", "CHANGED"), rows)
+        print()
+        for change in cluster["changes"]:
+            print(change["words"])
+        if cluster["total"] > len(cluster["changes"]):
+            print(f"... {cluster['total'] - len(cluster['changes']):,} more: --out or --format json")
+        print()

@@ -1,0 +1,114 @@
+"""The replicas while they are being moved about, and what each broker carries meanwhile."""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastquorum.controller.planning.layout import NOBODY, Flags, Layout, Numbers, counts, racks_of, spread
+
+_NEVER: Final = 1 << 60
+"""The load of a broker that must not be chosen."""
+
+
+class Board:
+    """Of one layout; changed in place by `move`."""
+
+    def __init__(self, layout: Layout) -> None:
+        brokers = layout.brokers
+        self.brokers: Final = brokers
+        self.replicas: Numbers = layout.replicas.copy()
+        self.load: npt.NDArray[np.int64] = counts(self.replicas, brokers.total)
+        """Replicas of each broker."""
+        self.usable: Final = np.flatnonzero(brokers.is_active)
+        """Places of those that may be given replicas."""
+        self.racks: Final = [int(each) for each in brokers.racks]
+        members = [np.flatnonzero(brokers.racks == rack) for rack in range(len(brokers.rack_names))]
+        self.members: Final = members
+        """The places of each rack's brokers."""
+        self.usable_racks: Final = frozenset(self.racks[each] for each in self.usable.tolist())
+        self._score: npt.NDArray[np.int64] = np.where(brokers.is_active, self.load, _NEVER)
+
+    def move(self, row: int, slot: int, place: int) -> None:
+        """A replica goes to another broker."""
+        old = self.replicas[row, slot]
+        self.replicas[row, slot] = place
+        self.load[old] -= 1
+        self.load[place] += 1
+        if self._score[old] < _NEVER:
+            self._score[old] -= 1
+        self._score[place] += 1
+
+    def others(self, row: int, slot: int) -> list[int]:
+        """Where the partition's other replicas lie."""
+        return [each for at, each in enumerate(self.replicas[row].tolist()) if at != slot and each != NOBODY]
+
+    def least_loaded(self, row: int, slot: int, *, keeps_racks: bool = True) -> int:
+        """Who could have this replica instead, and carries least (of equal ones the lowest id); NOBODY if nobody can.
+
+        In a rack where the partition's other replicas are not, if there is one; else, with `keeps_racks`, only if the
+        replica shares its rack already.
+        """
+        row_replicas = self.replicas[row].tolist()
+        others = self.others(row, slot)
+        taken = {self.racks[each] for each in others}
+        if len(self.members) > 1:
+            found = self._least(row_replicas, taken)
+            if found != NOBODY:
+                return found
+            if keeps_racks and self.racks[row_replicas[slot]] not in taken:
+                return NOBODY
+        return self._least(row_replicas, set())
+
+    def least_in_new_rack(self, row: int) -> int:
+        """Who carries least among the brokers of racks where the partition has nothing; NOBODY if there are none."""
+        row_replicas = self.replicas[row].tolist()
+        return self._least(row_replicas, {self.racks[each] for each in row_replicas if each != NOBODY})
+
+    def least_in_rack_of(self, row: int, slot: int) -> int:
+        """Who carries least in the same rack, and has nothing of the partition."""
+        members = self.members[self.racks[self.replicas[row, slot]]]
+        row_replicas = self.replicas[row]
+        score = self._score[members]
+        score[np.isin(members, row_replicas)] = _NEVER
+        best = int(score.argmin())
+        return int(members[best]) if score[best] < _NEVER else NOBODY
+
+    def sharing(self, row: int) -> list[int]:
+        """Slots of replicas whose rack has another one of the partition."""
+        racks = [self.racks[each] if each != NOBODY else NOBODY for each in self.replicas[row].tolist()]
+        return [slot for slot, rack in enumerate(racks) if rack != NOBODY and racks.count(rack) > 1]
+
+    def lacks_racks(self) -> Flags:
+        """Of each partition: would it fit into more racks than it is in?"""
+        racks = racks_of(self.brokers, self.replicas)
+        is_usable = np.zeros(len(self.members) + 1, np.bool_)
+        is_usable[sorted(self.usable_racks)] = True
+        has = np.sort(np.where(is_usable[racks], racks, NOBODY), axis=1)
+        is_new = has != NOBODY
+        is_new[:, 1:] &= has[:, 1:] != has[:, :-1]
+        free = len(self.usable_racks) - is_new.sum(axis=1)
+        shares = spread(self.brokers, self.replicas) < (self.replicas != NOBODY).sum(axis=1)
+        found: Flags = shares & (free > 0)
+        return found
+
+    def _least(self, row_replicas: list[int], racks: set[int]) -> int:
+        """Nobody of these, nor of these racks."""
+        score = self._score.copy()
+        for rack in racks:
+            score[self.members[rack]] = _NEVER
+        for each in row_replicas:
+            if each != NOBODY:
+                score[each] = _NEVER
+        best = int(score.argmin()) if len(score) else NOBODY
+        return best if best != NOBODY and score[best] < _NEVER else NOBODY
+
+
+def by_broker(replicas: Numbers, broker_count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The partitions that have a replica on each broker, one broker after the other; and where each one's begin."""
+    flat = np.flatnonzero(replicas != NOBODY)
+    of_each = replicas.ravel()[flat]
+    order = np.argsort(of_each, kind="stable")
+    ends = np.zeros(broker_count + 1, np.int64)
+    np.cumsum(np.bincount(of_each, minlength=broker_count), out=ends[1:])
+    return (flat // max(replicas.shape[1], 1))[order], ends

@@ -1,0 +1,70 @@
+"""The order of replicas: whoever is first is to lead. Changed until brokers lead about as much; no data moves."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from fastquorum.controller.planning.board import Board
+from fastquorum.controller.planning.layout import NOBODY, Flags, counts
+
+_ROUNDS_MAX = 8
+Ints = npt.NDArray[np.int64]
+
+
+def balance_leaders(board: Board, is_fixed: Flags, tolerance: float) -> Ints:
+    """Reorder replicas; the partitions that were changed. A broker above the tolerated number of partitions to lead
+    hands some to another that holds a replica and leads less; in rounds, since that one may hand others on. From
+    brokers that are not active nothing is taken: they may be back."""
+    if len(board.usable) < 2 or board.replicas.shape[1] < 2:
+        return np.zeros(0, np.int64)
+    replicas, is_usable = board.replicas, board.brokers.is_active
+    led = counts(replicas[:, :1], board.brokers.total)
+    high = _high(int(led[board.usable].sum()), len(board.usable), tolerance)
+    changed: list[int] = []
+    for _ in range(_ROUNDS_MAX):
+        over = np.flatnonzero((led > high) & is_usable)
+        order = np.argsort(replicas[:, 0], kind="stable")
+        ends = np.searchsorted(replicas[order, 0], [over, over + 1])
+        before = len(changed)
+        for place, start, end in sorted(
+            zip(over.tolist(), *ends.tolist(), strict=True), key=lambda each: (-int(led[each[0]]), each[0])
+        ):
+            changed += _hand_over(board, led, is_fixed, place, order[start:end], high)
+        if len(changed) == before:
+            break
+    return np.unique(np.array(changed, np.int64))
+
+
+def _high(total: int, brokers: int, tolerance: float) -> int:
+    mean = total / brokers
+    return max(math.ceil(mean), math.floor(mean * (1 + tolerance) + 1e-9))
+
+
+def _hand_over(board: Board, led: Ints, is_fixed: Flags, place: int, rows: Ints, high: int) -> list[int]:
+    replicas, is_usable = board.replicas, board.brokers.is_active
+    wanted = int(led[place]) - high
+    rows = rows[~is_fixed[rows]]
+    # Those first whose others lead least.
+    others = np.where(
+        np.append(is_usable, False)[replicas[rows]], np.append(led, 0)[replicas[rows]], np.iinfo(np.int64).max
+    )
+    others[:, 0] = np.iinfo(np.int64).max
+    rows = rows[np.argsort(others.min(axis=1), kind="stable")]
+    changed: list[int] = []
+    for row in rows.tolist():
+        if wanted <= 0:
+            break
+        nodes = replicas[row].tolist()
+        slots = [slot for slot in range(1, len(nodes)) if nodes[slot] != NOBODY and is_usable[nodes[slot]]]
+        if not slots:
+            continue
+        slot = min(slots, key=lambda each: (int(led[nodes[each]]), each))
+        if led[nodes[slot]] + 1 >= led[place]:
+            continue
+        replicas[row, 0], replicas[row, slot] = nodes[slot], place
+        led[nodes[slot]] += 1
+        led[place] -= 1
+        wanted -= 1
+        changed.append(row)
+    return changed

@@ -1,0 +1,113 @@
+"""The loss of a broker, or of a rack: what would be offline, what would lack replicas, and who would lead instead.
+
+As the controller elects: the first replica, in the order of assignment, that is in sync and active; where nobody in
+sync is left, the first that is eligible. Source: KIP-631, KIP-966; Kafka `PartitionChangeBuilder`.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastquorum.controller.planning.layout import NOBODY, Flags, Layout, Numbers, counts, racks_of
+
+
+class Loss(NamedTuple):
+    """What would come of it, beyond what is wrong already."""
+
+    lost: int
+    """The place of the broker, or the number of the rack."""
+    partitions: int
+    """That have a replica there."""
+    leaders: int
+    """That are led from there."""
+    offline: int
+    """That would lose their leader, and nobody in sync could take over: Kafka's OfflinePartitionsCount would grow by
+    so many."""
+    without_replica: int
+    """Of these, those that no active broker has a replica of, in sync or not: nothing but the way back helps."""
+    under_min_isr: int
+    """That would fall below their least ISR: writes with acks=all fail."""
+    heirs: Numbers
+    """Places of the brokers that would lead in place of those that are gone, most first."""
+    inherited: npt.NDArray[np.int64]
+    """How many partitions each of them would get."""
+    most_led: int
+    """By one broker, then."""
+    most_leader: int
+    """Its place; NOBODY if nobody leads anything."""
+
+
+def loss_of_each(layout: Layout, *, of_racks: bool = False) -> Iterator[Loss]:
+    """Of each broker, or of each rack with all its brokers, in their order; each as if all else stayed as it is."""
+    brokers = layout.brokers
+    domains = racks_of(brokers, layout.replicas) if of_racks else layout.replicas
+    count = len(brokers.rack_names) if of_racks else brokers.total
+    rows, ends = _by_domain(domains, count)
+    led = layout.leader_counts()
+    state = _State(layout)
+    domain_of = brokers.racks if of_racks else np.arange(brokers.total, dtype=np.int32)
+    for lost in range(count):
+        those = rows[ends[lost] : ends[lost + 1]]
+        yield _loss(state, lost, those, domains[those] == lost, led, np.asarray(domain_of == lost))
+
+
+class _State:
+    """What is asked of again and again."""
+
+    def __init__(self, layout: Layout) -> None:
+        is_active = np.append(layout.brokers.is_active, False)
+        self.layout = layout
+        self.active: Flags = is_active[layout.replicas]
+        self.in_sync: Flags = layout.in_sync & self.active
+        self.eligible: Flags = layout.eligible & self.active
+        self.is_under: Flags = self.in_sync.sum(axis=1) < layout.min_isr
+
+
+def _by_domain(domains: Numbers, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The partitions that each domain touches, each once, one domain after the other; and where each begins."""
+    width = domains.shape[1]
+    is_first = domains != NOBODY
+    for slot in range(1, width):
+        is_first[:, slot] &= (domains[:, :slot] != domains[:, slot, None]).all(axis=1)
+    flat = np.flatnonzero(is_first)
+    of_each = domains.ravel()[flat]
+    order = np.argsort(of_each, kind="stable")
+    ends = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(of_each, minlength=count), out=ends[1:])
+    return (flat // max(width, 1))[order], ends
+
+
+def _loss(
+    state: _State,
+    lost: int,
+    rows: npt.NDArray[np.int64],
+    is_lost: Flags,
+    led: npt.NDArray[np.int64],
+    lost_brokers: Flags,
+) -> Loss:
+    layout = state.layout
+    replicas, leaders = layout.replicas[rows], layout.leaders[rows]
+    in_sync, eligible = state.in_sync[rows] & ~is_lost, state.eligible[rows] & ~is_lost
+    good = np.where(in_sync.any(axis=1, keepdims=True), in_sync, eligible)
+    orphaned = (leaders != NOBODY) & lost_brokers[leaders]
+    is_led = good.any(axis=1)
+    offline = orphaned & ~is_led
+    heirs = replicas[np.arange(len(rows)), good.argmax(axis=1)][orphaned & is_led] if len(rows) else leaders
+    gained = counts(heirs, len(led))
+    after = np.where(lost_brokers, 0, led) + gained
+    order = np.argsort(-gained, kind="stable")[: np.count_nonzero(gained)]
+    most = int(after.argmax()) if len(after) and after.max() > 0 else NOBODY
+    return Loss(
+        lost=lost,
+        partitions=len(rows),
+        leaders=int(orphaned.sum()),
+        offline=int(offline.sum()),
+        without_replica=int((offline & ~(state.active[rows] & ~is_lost).any(axis=1)).sum()),
+        under_min_isr=int((~state.is_under[rows] & (in_sync.sum(axis=1) < layout.min_isr[rows])).sum()),
+        heirs=order.astype(np.int32),
+        inherited=gained[order],
+        most_led=int(after[most]) if most != NOBODY else 0,
+        most_leader=most,
+    )

@@ -1,0 +1,169 @@
+"""Which replicas to move so that none lies on a dead broker, racks are spread, and brokers carry about the same.
+
+In this order, each with as few moved replicas as it can: what is dead is replaced, one replica each; partitions that
+share a rack though another one is free are spread; brokers above the tolerated load give to those below, first
+wherever racks allow it, then within each rack; at last the order of replicas, which moves no data, is changed until
+preferred leaders are balanced too. No step undoes another: a partition never has fewer racks after it, nor two replicas
+on a broker. The same layout gives the same plan. Source: KIP-36, KIP-46, KIP-455.
+"""
+
+from enum import IntFlag
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastquorum.controller.planning.board import Board
+from fastquorum.controller.planning.layout import NOBODY, Brokers, Flags, Layout, Numbers
+from fastquorum.controller.planning.leading import balance_leaders
+from fastquorum.controller.planning.leveling import balance_replicas
+from fastquorum.errors import UsageError
+
+
+class Reason(IntFlag):
+    """Why a partition is changed."""
+
+    DEAD = 1
+    """A replica lies on a broker that does not come back."""
+    RACK = 2
+    LOAD = 4
+    LEADERS = 8
+    """Only the order of its replicas, if it is nothing else."""
+
+
+class Limits(NamedTuple):
+    """What is to be repaired."""
+
+    tolerance: float = 0.1
+    """How far from the average, as a part of it, a broker may be: nothing is moved for less."""
+    racks: bool = True
+    load: bool = True
+    leaders: bool = True
+
+
+ALL: Final = Limits()
+
+
+class Plan(NamedTuple):
+    """What to change. Partitions ascending."""
+
+    partitions: npt.NDArray[np.int64]
+    """Those that change, by their number in the layout; shape (changed,)."""
+    before: Numbers
+    after: Numbers
+    """Places among the brokers, as in the layout; shape (changed, most replicas)."""
+    reasons: npt.NDArray[np.int8]
+    """`Reason`, shape (changed,)."""
+    moved_replicas: int
+    """That come to a broker which had none of the partition."""
+    stuck: npt.NDArray[np.int64]
+    """Partitions with a dead replica that nothing here can help: nobody leads them, so that no new replica could ever
+    be in sync; or no broker is left that has none of it."""
+    skipped: int
+    """Partitions with a fault that are left alone because they are being reassigned."""
+    layout: Layout
+    """As it would be."""
+
+
+def plan_moves(layout: Layout, dead: Flags, limits: Limits = ALL) -> Plan:
+    """The moves that repair a cluster.
+
+    Args:
+        dead: of each broker, shape (brokers,): it does not come back, and what it holds is to be elsewhere. Brokers
+            that are neither dead nor active keep what they hold, and are given nothing.
+    Raises:
+        UsageError: `dead` does not fit, names an active broker, or the tolerance is not 0 or more.
+    """
+    brokers = layout.brokers
+    if dead.shape != (brokers.total,):
+        raise UsageError(f"dead is of shape {dead.shape}", f"one for each of {brokers.total} brokers")
+    if (dead & brokers.is_active).any():
+        alive = brokers.ids[dead & brokers.is_active]
+        raise UsageError(f"broker {alive[0]} is active, not dead", "fence it first")
+    if not 0 <= limits.tolerance < np.inf:
+        raise UsageError(f"a tolerance of {limits.tolerance}", "0 or more, as a part of the average: 0.1")
+    board = Board(layout)
+    reasons = np.zeros(len(layout.replicas), np.int8)
+    is_fixed = layout.is_moving | (layout.leaders == NOBODY)
+    stuck = _replace_dead(board, dead, is_fixed, layout.is_moving, reasons)
+    if limits.racks:
+        _spread_racks(board, is_fixed, reasons)
+    if limits.load:
+        reasons[balance_replicas(board, is_fixed, limits.tolerance)] |= Reason.LOAD
+    if limits.leaders:
+        reasons[balance_leaders(board, is_fixed, limits.tolerance)] |= Reason.LEADERS
+    return _plan(layout, board, reasons, stuck, _skipped(board, dead, layout, limits))
+
+
+def _replace_dead(
+    board: Board, dead: Flags, is_fixed: Flags, is_moving: Flags, reasons: npt.NDArray[np.int8]
+) -> npt.NDArray[np.int64]:
+    """Each dead replica by a new one, in its place of the order; partitions where that cannot be done."""
+    is_dead = np.append(dead, False)[board.replicas]
+    stuck = []
+    for row in np.flatnonzero(is_dead.any(axis=1) & ~is_moving).tolist():
+        if is_fixed[row]:
+            stuck.append(row)
+            continue
+        for slot in np.flatnonzero(is_dead[row]).tolist():
+            found = board.least_loaded(row, slot, keeps_racks=False)
+            if found == NOBODY:
+                stuck.append(row)
+                break
+            board.move(row, slot, found)
+            reasons[row] |= Reason.DEAD
+    return np.array(stuck, np.int64)
+
+
+def _spread_racks(board: Board, is_fixed: Flags, reasons: npt.NDArray[np.int8]) -> None:
+    """A replica that shares its rack goes to a rack that has none, as long as there are both."""
+    for row in np.flatnonzero(board.lacks_racks() & ~is_fixed).tolist():
+        while True:
+            slots = board.sharing(row)
+            # The most loaded broker gives; of equal ones not the preferred leader.
+            slots.sort(key=lambda slot: (-int(board.load[board.replicas[row, slot]]), -slot))
+            found = next(((slot, to) for slot in slots if (to := board.least_in_new_rack(row)) != NOBODY), None)
+            if found is None:
+                break
+            board.move(row, *found)
+            reasons[row] |= Reason.RACK
+
+
+def _skipped(board: Board, dead: Flags, layout: Layout, limits: Limits) -> int:
+    is_wrong = np.append(dead, False)[layout.replicas].any(axis=1)
+    if limits.racks:
+        is_wrong |= board.lacks_racks()
+    return int((is_wrong & layout.is_moving).sum())
+
+
+def _plan(
+    layout: Layout, board: Board, reasons: npt.NDArray[np.int8], stuck: npt.NDArray[np.int64], skipped: int
+) -> Plan:
+    rows = np.flatnonzero((board.replicas != layout.replicas).any(axis=1))
+    before, after = layout.replicas[rows], board.replicas[rows]
+    is_old = (after[:, :, None] == before[:, None, :]).any(axis=2)
+    return Plan(rows, before, after, reasons[rows], int((~is_old).sum()), stuck, skipped, _done(layout, board.replicas))
+
+
+def _done(layout: Layout, replicas: Numbers) -> Layout:
+    """When all are moved: in sync is who was, and who is new; who leads is who did, or else the first in sync."""
+    old, width = layout.replicas, replicas.shape[1]
+    in_sync = np.zeros_like(layout.in_sync)
+    eligible = np.zeros_like(layout.eligible)
+    is_new = replicas != NOBODY
+    for slot in range(width):
+        is_it = (replicas == old[:, slot, None]) & (replicas != NOBODY)
+        in_sync |= is_it & layout.in_sync[:, slot, None]
+        eligible |= is_it & layout.eligible[:, slot, None]
+        is_new &= ~is_it
+    in_sync |= is_new
+    stays = ((replicas == layout.leaders[:, None]) & (replicas != NOBODY)).any(axis=1) | (layout.leaders == NOBODY)
+    good = in_sync & _active(layout.brokers, replicas)
+    heirs = replicas[np.arange(len(replicas)), good.argmax(axis=1)] if width else layout.leaders
+    leaders = np.where(stays, layout.leaders, np.where(good.any(axis=1), heirs, NOBODY)).astype(np.int32)
+    return layout._replace(replicas=replicas, in_sync=in_sync, eligible=eligible, leaders=leaders)
+
+
+def _active(brokers: Brokers, replicas: Numbers) -> Flags:
+    found: Flags = np.append(brokers.is_active, False)[replicas]
+    return found

@@ -1,0 +1,77 @@
+"""Draws horizontal bars, of one part or several."""
+
+from collections.abc import Iterator
+
+from fastquorum.pages.chart import Bar, Bars
+from fastquorum.pages.frame import (
+    CHARACTER,
+    RIGHT,
+    WIDTH,
+    Field,
+    labels_width,
+    legend,
+    legend_rows,
+    row_label,
+    title_of,
+    x_axis,
+)
+from fastquorum.pages.scales import Range
+from fastquorum.pages.text import number, shown
+
+_TOP = 36
+_PITCH = 20
+_THICK = 14
+_BOTTOM = 48
+
+
+def bars_of(chart: Bars) -> tuple[float, Iterator[str]]:
+    """The height of the picture, and all but its frame."""
+    drawn = chart.bars[: chart.rows_max]
+    left = labels_width([bar.label for bar in drawn])
+    has_legend = len(chart.keys) > 1
+    top = _TOP + (18.0 * legend_rows(chart.keys, left) + 8 if has_legend else 0)
+    said = [_said(bar) for bar in drawn]
+    behind = CHARACTER * max((len(text) for text in said), default=0) + 12
+    field = Field(left, top, max(WIDTH - RIGHT - behind, left + 120), top + _PITCH * len(drawn) + 4)
+    ends = [end for bar in drawn for end in _ends(bar)]
+    x = Range(chart.x, ends)
+
+    def lines() -> Iterator[str]:
+        yield title_of(chart.title, 4)
+        if has_legend:
+            yield from legend(chart.keys, left)
+        yield from x_axis(x, chart.x.label, field)
+        for nth, (bar, text) in enumerate(zip(drawn, said, strict=True)):
+            yield from _bar(chart, bar, text, x, field, top + _PITCH * nth + 4)
+        zero = field.across(x, 0.0)
+        yield f'<path class="pen axis neutral" d="M{zero:.1f} {field.top}V{field.floor}"/>'
+
+    return field.floor + _BOTTOM, lines()
+
+
+def _ends(bar: Bar) -> Iterator[float]:
+    end = 0.0
+    for value in bar.values:
+        end += value
+        yield end
+
+
+def _said(bar: Bar) -> str:
+    return bar.text or number(sum(bar.values))
+
+
+def _bar(chart: Bars, bar: Bar, text: str, x: Range, field: Field, down: float) -> Iterator[str]:
+    yield row_label(bar.label, field.left, down + _THICK - 3)
+    begin, right = 0.0, field.across(x, 0.0)
+    for key, value in zip(chart.keys, bar.values, strict=True):
+        end = begin + value
+        low, high = sorted((field.across(x, begin), field.across(x, end)))
+        if value:
+            part = f"{key.name}: " if len(chart.keys) > 1 else ""
+            told = f"{bar.label}: {part}{text if len(chart.keys) == 1 else format(value, ',.6g')}"
+            yield (
+                f'<rect class="ink {key.pen}" x="{low:.1f}" y="{down:.0f}" width="{max(high - low, 1):.1f}" '
+                f'height="{_THICK}"><title>{shown(told)}</title></rect>'
+            )
+        begin, right = end, max(right, high)
+    yield f'<text x="{right + 6:.1f}" y="{down + _THICK - 3:.0f}">{shown(text)}</text>'

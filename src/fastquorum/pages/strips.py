@@ -1,0 +1,112 @@
+"""Draws strips: what each of many things was, from left to right."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from fastquorum.pages.chart import Axis, Span, Strip, Strips
+from fastquorum.pages.frame import (
+    RIGHT,
+    WIDTH,
+    Field,
+    labels_width,
+    legend,
+    legend_rows,
+    marks_above,
+    row_label,
+    title_of,
+    x_axis,
+)
+from fastquorum.pages.scales import Range, moment
+from fastquorum.pages.text import shown
+
+_PITCH: Final = 20
+_THICK: Final = 14
+_BOTTOM: Final = 48
+_ABOVE: Final = 14
+_SEEN: Final = 2.5
+"""Nothing is drawn narrower: what happened must be seen, however short it was."""
+_TOLD_MAX: Final = 24
+"""So many spans of a strip are told one by one."""
+_CELLS: Final = 200
+"""Of a strip with more, what was worst in each of so many parts."""
+
+
+def strips_of(chart: Strips) -> tuple[float, Iterator[str]]:
+    """The height of the picture, and all but its frame."""
+    drawn = chart.strips[: chart.rows_max]
+    left = labels_width([strip.label for strip in drawn])
+    top = 40.0 + 18 * legend_rows(chart.keys, left) + (_ABOVE if chart.marks else 0)
+    field = Field(left, top, WIDTH - RIGHT, top + _PITCH * len(drawn) + 4)
+    ends = [end for strip in drawn for span in strip.spans for end in (span.begin, span.end)]
+    x = Range(chart.x, [*ends, *(mark.x for mark in chart.marks)])
+
+    def lines() -> Iterator[str]:
+        yield title_of(chart.title, 4)
+        yield from legend(chart.keys, left)
+        yield from x_axis(x, chart.x.label, field)
+        yield from marks_above(chart.marks, x, field)
+        for nth, strip in enumerate(drawn):
+            down = top + _PITCH * nth + 4
+            yield row_label(strip.label, left, down + _THICK - 3)
+            yield from _strip(chart, strip, (x, field), down)
+
+    return field.floor + _BOTTOM, lines()
+
+
+def _span(chart: Strips, label: str, span: Span, where: tuple[Range, Field], down: float) -> str:
+    x, field = where
+    begin, end = field.across(x, span.begin), field.across(x, span.end)
+    width = max(end - begin, _SEEN)
+    begin = min(begin, field.right - width)
+    key = chart.keys[span.key]
+    said = f"{label}: {span.text or key.name}, {_reach(chart.x, span)}"
+    return (
+        f'<rect class="ink {key.pen}" x="{begin:.1f}" y="{down:.0f}" width="{width:.1f}" height="{_THICK}">'
+        f"<title>{shown(said)}</title></rect>"
+    )
+
+
+def _reach(axis: Axis, span: Span) -> str:
+    if axis.scale == "time":
+        return f"{moment(span.begin)} to {moment(span.end)[11:]}, {span.end - span.begin:,.6g} s"
+    return f"{span.begin:,.0f} to {span.end:,.0f}"
+
+
+def _strip(chart: Strips, strip: Strip, where: tuple[Range, Field], down: float) -> Iterator[str]:
+    """The worse of it last, so that it covers the rest. Much of it is told as one."""
+    if len(strip.spans) <= _TOLD_MAX:
+        for span in sorted(strip.spans, key=lambda span: span.key):
+            yield _span(chart, strip.label, span, where, down)
+        return
+    x, field = where
+    thin = list(_thinned(strip.spans, x))
+    for nth, key in enumerate(chart.keys):
+        those = [span for span in strip.spans if span.key == nth]
+        cells = [(field.across(x, begin), field.across(x, end)) for begin, end, worst in thin if worst == nth]
+        path = "".join(
+            f"M{begin:.0f} {down:.0f}h{max(end - begin, _SEEN):.1f}v{_THICK}H{begin:.0f}z" for begin, end in cells
+        )
+        if path:
+            said = f"{strip.label}: {key.name}, {len(those):,} times"
+            if chart.x.scale == "time":
+                said += f", {sum(span.end - span.begin for span in those):,.4g} s in all"
+            yield f'<path class="ink {key.pen}" d="{path}"><title>{shown(said)}</title></path>'
+
+
+def _thinned(spans: Sequence[Span], x: Range) -> Iterator[tuple[float, float, int]]:
+    """Begin, end and key of what is drawn: as few as there are cells, each what was worst there."""
+    size = (x.high - x.low) / _CELLS
+    worst = [-1] * _CELLS
+    for span in spans:
+        first = min(max(math.floor((span.begin - x.low) / size), 0), _CELLS - 1)
+        last = min(max(math.ceil((span.end - x.low) / size), first + 1), _CELLS)
+        for cell in range(first, last):
+            worst[cell] = max(worst[cell], span.key)
+    begin = 0
+    for cell in range(1, _CELLS + 1):
+        if cell < _CELLS and worst[cell] == worst[begin]:
+            continue
+        if worst[begin] >= 0:
+            yield x.low + begin * size, x.low + cell * size, worst[begin]
+        begin = cell

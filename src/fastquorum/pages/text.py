@@ -1,0 +1,36 @@
+"""Foreign text on a page: names of topics, hosts and directories may be anything, and are shown as what they are."""
+
+from html import escape
+from typing import Final
+
+_CUT: Final = "…"
+
+
+def visible(text: str) -> str:
+    """With nothing in it that cannot be seen, as what turns the direction of writing, or that no file may hold: such
+    stands as Python writes it."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def shown(text: str) -> str:
+    """For HTML and SVG, in an element or an attribute."""
+    return escape(visible(text))
+
+
+def shortened(text: str, length: int) -> str:
+    """Not longer than `length`, by leaving out the middle: names of one kind differ at the end, or at the beginning."""
+    text = visible(text)
+    if len(text) <= length:
+        return text
+    tail = (length - 1) // 2
+    return text[: length - 1 - tail] + _CUT + text[len(text) - tail :]
+
+
+def number(value: float) -> str:
+    """Short: 1.5M, 20k, 300, 0.25."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit * 0.9999:
+            return f"{value / limit:.4g}{unit}"
+    return f"{value:.4g}"

@@ -1,0 +1,31 @@
+"""The page of the demo: a real cluster, audited and told as a story."""
+
+from typing import Any
+
+from fastquorum.pages import Card, Page
+from fastquorum.pages.chart import Pen
+from fastquorum.spark.pages import audit_replicas, timeline
+from fastquorum.spark.pages.words import counted, text
+
+
+def page_of(said: dict[str, Any]) -> Page:
+    """Of what the demo found: `audit` and `timeline`, each as its own command has it."""
+    audit, told = said["audit"], said["timeline"]
+    events = sum(sum(each["events"].values()) for each in told["clusters"])
+    return Page(
+        title="fastquorum spark demo",
+        heading="Three controllers of Apache Kafka 4.3.0",
+        subtitles=[
+            "What they left on disk, audited and told as a story.",
+            f"{counted(len(audit['replicas']), 'directory', 'directories')}, looked at in {said['seconds']} s.",
+        ],
+        report=said,
+        cards=[
+            Card("verdict", "GREEN" if said["ok"] else "RED", Pen.GOOD if said["ok"] else Pen.BAD),
+            Card("divergent replicas", text(len(audit["divergent"])), Pen.BAD if audit["divergent"] else None),
+            Card("uncommitted tails", text(len(audit["uncommitted_tails"]))),
+            Card("events", text(events)),
+        ],
+        warnings=list(audit_replicas.warnings_of(audit)),
+        sections=[*audit_replicas.sections_of(audit), *timeline.sections_of(told)],
+    )

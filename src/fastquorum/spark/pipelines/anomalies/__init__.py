@@ -1,0 +1,90 @@
+"""`anomalies`: what is unusual in a cluster's metadata log, by plain counts, each explained.
+
+Election storms of the quorum and of partitions, flapping brokers, ISR churn (`storms`), record types that suddenly
+become many (`mix`), snapshots that did not come (`gaps`). The log is its own measure: `settings` says how much is too
+much, and of each cluster it is told what was looked at, also where nothing was found. What a majority of the replicas
+shares counts; records of aborted transactions count, too. Needs pyarrow and numpy, and no JVM.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+
+from fastquorum.errors import UsageError
+from fastquorum.spark.pipelines.anomalies import storms
+from fastquorum.spark.pipelines.anomalies.counting import minutes
+from fastquorum.spark.pipelines.anomalies.findings import SCHEMA, Finding, Kind, as_report, table_of
+from fastquorum.spark.pipelines.anomalies.gaps import snapshot_gaps
+from fastquorum.spark.pipelines.anomalies.log import Log
+from fastquorum.spark.pipelines.anomalies.mix import WINDOWS_MIN, mix_changes, mix_of
+from fastquorum.spark.pipelines.anomalies.settings import WINDOW_MINUTES, Sensitivity, Settings
+from fastquorum.spark.pipelines.anomalies.signals import (
+    BASE_COLUMNS,
+    BASE_TYPES,
+    CHECKPOINT_COLUMNS,
+    base_signals,
+    checkpoint_signals,
+    record_signals,
+    signals_of,
+)
+from fastquorum.spark.pipelines.anomalies.signals import COLUMNS as RECORD_COLUMNS
+from fastquorum.spark.pipelines.anomalies.signals import SCHEMA as SIGNALS
+
+__all__ = [
+    "BASE_COLUMNS",
+    "BASE_TYPES",
+    "CHECKPOINT_COLUMNS",
+    "RECORD_COLUMNS",
+    "SCHEMA",
+    "SIGNALS",
+    "WINDOW_MINUTES",
+    "Finding",
+    "Kind",
+    "Sensitivity",
+    "Settings",
+    "anomalies",
+    "as_report",
+    "base_signals",
+    "checkpoint_signals",
+    "record_signals",
+    "signals_of",
+]
+
+
+def anomalies(signals: pa.Table, settings: Settings | None = None) -> pa.Table:
+    """Of the signals of one cluster's logs, of SIGNALS: its findings, and what was looked at; of SCHEMA."""
+    settings = settings or Settings.of()
+    if signals.num_rows == 0:
+        return SCHEMA.empty_table()
+    cluster_id = signals["cluster_id"][0].as_py()
+    try:
+        log = Log.of(signals)
+    except UsageError as error:
+        return table_of(cluster_id, [], {"unchecked": str(error)})
+    elections, departures, partitions = storms.quorum_elections(log), storms.departures(log), storms.partitions(log)
+    mix = mix_of(log, settings.window_ms)
+    found = [
+        *storms.election_storms(log, elections, settings),
+        *storms.flapping_brokers(log, departures, settings),
+        *storms.partition_storms(log, partitions, settings),
+        *mix_changes(log, mix, settings),
+        *snapshot_gaps(log, settings),
+    ]
+
+    def most(events: storms.Events, least: int) -> dict[str, int]:
+        return {"count": len(events.rows), "most": events.peak(log, settings.window_ms), "too_many": least}
+
+    looked_at: dict[str, Any] = {
+        **log.replica._asdict(),
+        "lasted_ms": log.lasted_ms,
+        "window_ms": settings.window_ms,
+        "end_offset": int(log.offsets[-1]) + 1 if len(log.offsets) else 0,
+        "quorum_elections": most(elections, settings.quorum_elections_min),
+        "broker_departures": most(departures, settings.flaps_min),
+        "partition_elections": most(partitions.elections, settings.partition_elections_min),
+        "isr_shrinks": most(partitions.shrinks, settings.shrinks_min),
+        "snapshots": log.checkpoints.num_rows,
+        "record_mix": None if mix.is_enough else f"{minutes(log.lasted_ms)} are fewer than {WINDOWS_MIN} windows",
+    }
+    del looked_at["cluster_id"]
+    return table_of(cluster_id, found, looked_at)

@@ -1,0 +1,228 @@
+"""`image-diff`: what changed of a cluster between two offsets, or what differs between two clusters, or two replicas.
+
+From table `image`: things by section and key, as JSON. What differs is said as `controller.image.diff` says it, so that
+one log is told of by `fastquorum image diff` in the same words. Whatever is the same on both sides is left out before
+anything is looked into. Needs pyarrow, and no JVM.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.controller.image.diff import Difference
+from fastquorum.controller.image.image import NO_PRODUCER_ID
+from fastquorum.controller.image.view import View
+from fastquorum.spark.tables.image import BARE, SECTIONS
+
+CHANGE_COLUMNS: Final = ("cluster_id", "end_offset", "section", "key", "data", "change", "before", "error")
+"""Of table `image` with `diffFrom`."""
+IMAGE_COLUMNS: Final = ("cluster_id", "end_offset", "section", "key", "data", "error")
+"""Of table `image`."""
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("other_cluster_id", pa.string()),
+        pa.field("from_offset", pa.int64()),
+        pa.field("to_offset", pa.int64()),
+        pa.field("kind", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("change", pa.string()),
+        pa.field("fields", pa.list_(pa.string())),
+        pa.field("before", pa.string()),
+        pa.field("after", pa.string()),
+        pa.field("words", pa.string()),
+        pa.field("error", pa.string()),
+    ]
+)
+"""One row for each thing that was created, is gone, or has changed. `before` and `after` are JSON: of what has changed
+only the `fields` that differ, else the whole. `error`: nothing, or not all, could be compared, and why."""
+KINDS: Final = {section: kind for kind, section in SECTIONS.items()}
+_OF_ONE_CLUSTER: Final = frozenset(
+    ("id", "epoch", "incarnationId", "logDirs", "cordonedLogDirs", "directories", "leaderEpoch", "partitionEpoch")
+)
+"""What says nothing where two clusters are compared: no two have it in common."""
+_CHANGES: Final = ("created", "gone", "changed")
+
+
+class _Sides(NamedTuple):
+    """What is compared."""
+
+    cluster_id: str | None
+    other_cluster_id: str | None
+    from_offset: int | None
+    to_offset: int | None
+
+
+# --- between two offsets ----------------------------------------------------------------------------------------------
+
+
+def changes_of(rows: pa.Table, from_offset: int) -> pa.Table:
+    """SCHEMA, of rows with CHANGE_COLUMNS: what changed since `from_offset`. Each row is looked at by itself."""
+    found: list[dict[str, Any]] = []
+    for row in rows.select(CHANGE_COLUMNS).to_pylist():
+        sides = _Sides(row["cluster_id"], row["cluster_id"], from_offset, row["end_offset"])
+        if row["error"] is not None:
+            found.append(sides._asdict() | {"error": row["error"]})
+            continue
+        was = row["data"] if row["change"] == "removed" else (row["before"] or {}).get("data")
+        now = None if row["change"] == "removed" else row["data"]
+        kind = KINDS[row["section"]]
+        found.append(_row(sides, Difference(kind, row["key"] or "", _view(kind, was), _view(kind, now))))
+    return pa.Table.from_pylist(found, SCHEMA)
+
+
+# --- between two images -----------------------------------------------------------------------------------------------
+
+
+def compared(before: pa.Table, after: pa.Table, *, everything: bool | None = None) -> pa.Table:
+    """SCHEMA: what differs between two images, each with IMAGE_COLUMNS and of one cluster.
+
+    Args:
+        everything: also what no two clusters have in common, as ids and epochs. None: unless they are two clusters'.
+    """
+    ids, ends = [], []
+    for side in (before, after):
+        ids.append(next(iter(side["cluster_id"].to_pylist()), None))
+        ends.append(pc.max(side["end_offset"]).as_py() if side.num_rows else None)
+    sides = _Sides(ids[0], ids[1], ends[0], ends[1])
+    is_whole = ids[0] == ids[1] or None in ids if everything is None else everything
+    found = [
+        sides._asdict() | {"error": error}
+        for side in (before, after)
+        for error in side["error"].drop_null().to_pylist()
+    ]
+    for section, key, was, now in _pairs(before, after):
+        for each in _differences(KINDS[section], key, _view(KINDS[section], was), _view(KINDS[section], now), is_whole):
+            found.append(_row(sides, each))
+    return pa.Table.from_pylist(found, SCHEMA)
+
+
+def _pairs(before: pa.Table, after: pa.Table) -> Iterator[tuple[str, str, str | None, str | None]]:
+    """Section, key and both texts of what is not the same text on both sides, in the order of sections and keys."""
+    keys = ["section", "key"]
+    sides = []
+    for side in (before, after):
+        good = side.filter(side["error"].is_null()).select([*keys, "data"])
+        sides.append(good.set_column(1, "key", good["key"].fill_null("")))
+    joined = sides[0].join(sides[1], keys, join_type="full outer", left_suffix="", right_suffix="_after")
+    is_same = pc.fill_null(pc.equal(joined["data"], joined["data_after"]), False)
+    differing = joined.filter(pc.invert(is_same))
+    order = {section: number for number, section in enumerate(KINDS)}
+    rows = ((row["section"], row["key"], row["data"], row["data_after"]) for row in differing.to_pylist())
+    yield from sorted(rows, key=lambda row: (order[row[0]], _natural(row[1])))
+
+
+def _natural(key: str) -> tuple[int, int, str]:
+    """Node ids by number, all else by name."""
+    return (0, int(key), key) if key.isdigit() else (1, 0, key)
+
+
+def _differences(kind: str, key: str, was: View | None, now: View | None, is_whole: bool) -> Iterator[Difference]:
+    if not is_whole:
+        if kind == "producer ids":
+            return  # no two have them in common
+        was, now = (None if each is None else _shared(each) for each in (was, now))
+    if kind == "producer ids":
+        was, now = (each or {BARE[kind]: NO_PRODUCER_ID} for each in (was, now))
+    if kind == "topic" and was is not None and now is not None:
+        yield from _of_topic(key, was, now)
+    elif was != now:
+        yield Difference(kind, key, was, now)
+
+
+def _of_topic(name: str, was: View, now: View) -> Iterator[Difference]:
+    """Partition by partition; one that was made anew under its name is gone, and created."""
+    if was.get("id") != now.get("id"):
+        yield Difference("topic", name, was, None)
+        yield Difference("topic", name, None, now)
+        return
+    old, new = was["partitions"], now["partitions"]
+    for number in sorted({*old, *new}, key=int):
+        if old.get(number) != new.get(number):
+            yield Difference("partition", f"{name}-{number}", old.get(number), new.get(number))
+
+
+def _shared(view: View) -> View:
+    """What two clusters may have in common."""
+    kept = {key: value for key, value in view.items() if key not in _OF_ONE_CLUSTER}
+    if "partitions" in kept:
+        kept["partitions"] = {number: _shared(each) for number, each in kept["partitions"].items()}
+    return kept
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _view(kind: str, text: str | None) -> View | None:
+    """As `Difference` has it: a plain value has a name there."""
+    if text is None:
+        return None
+    shown: Any = json.loads(text)
+    return {BARE[kind]: shown} if kind in BARE else shown
+
+
+def _row(sides: _Sides, each: Difference) -> dict[str, Any]:
+    fields = each.changes
+    was, now = each.before, each.after
+    if was is not None and now is not None:
+        was = {name: pair[0] for name, pair in fields.items()}
+        now = {name: pair[1] for name, pair in fields.items()}
+    return sides._asdict() | {
+        "kind": each.kind,
+        "name": each.name,
+        "change": "created" if was is None else "gone" if now is None else "changed",
+        "fields": list(fields),
+        "before": None if was is None else _json(was),
+        "after": None if now is None else _json(now),
+        "words": _words(each),
+    }
+
+
+def _words(each: Difference) -> str:
+    """They name an id or epoch, which may be left out of the comparison of two clusters."""
+    if each.kind not in ("topic", "broker"):
+        return each.words
+    before, after = (None if view is None else {"id": "-", "epoch": "-"} | view for view in (each.before, each.after))
+    return each._replace(before=before, after=after).words
+
+
+def _json(view: View) -> str:
+    return json.dumps(view, ensure_ascii=False, separators=(",", ":"))
+
+
+# --- the whole --------------------------------------------------------------------------------------------------------
+
+
+def as_report(rows: pa.Table, *, changes_max: int | None = None) -> dict[str, Any]:
+    """For programs: `clusters`, each with `counts` by kind, `errors`, and `changes`, no more than asked for."""
+    clusters: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows.to_pylist():
+        key = row["cluster_id"], row["other_cluster_id"]
+        one = clusters.setdefault(
+            key,
+            {name: row[name] for name in _Sides._fields} | {"total": 0, "counts": {}, "errors": [], "changes": []},
+        )
+        one["to_offset"] = one["to_offset"] if row["to_offset"] is None else row["to_offset"]
+        if row["error"] is not None:
+            one["errors"].append(row["error"])
+            continue
+        one["total"] += 1
+        counts = one["counts"].setdefault(row["kind"], dict.fromkeys(_CHANGES, 0))
+        counts[row["change"]] += 1
+        if changes_max is None or len(one["changes"]) < changes_max:
+            one["changes"].append(_told(row))
+    for one in clusters.values():
+        one["counts"] = {kind: one["counts"][kind] for kind in SECTIONS if kind in one["counts"]}
+    return {"clusters": [one for _, one in sorted(clusters.items(), key=lambda item: _order(item[0]))]}
+
+
+def _told(row: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: row[name] for name in ("kind", "name", "change", "fields", "words")}
+    return kept | {name: None if row[name] is None else json.loads(row[name]) for name in ("before", "after")}
+
+
+def _order(ids: Iterable[str | None]) -> list[tuple[bool, str]]:
+    return [(each is not None, each or "") for each in ids]

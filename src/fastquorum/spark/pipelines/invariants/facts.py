@@ -1,0 +1,188 @@
+"""What records say that a promise is about, in few narrow columns: all that has to be shuffled of a log.
+
+Made of table `records`, in parallel and before a log is put together; of what was before a log, from table `base`.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.spark.pipelines.carrying import Ints
+from fastquorum.spark.pipelines.transactions import ABORT, BEGIN, END
+from fastquorum.spark.texts import parsed
+
+COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "type", "data", "error")
+"""What is read of table `records`, damage set aside in `error`."""
+BASE_COLUMNS: Final = (
+    "cluster_id",
+    "node_id",
+    "directory",
+    "end_offset",
+    "epoch",
+    "timestamp",
+    "type",
+    "data",
+    "error",
+)
+"""What is read of table `base`."""
+WHOSE: Final = ("cluster_id", "node_id", "directory")
+_NODES: Final = pa.list_(pa.int32())
+_SAID: Final = (
+    ("id", pa.string()),
+    ("name", pa.string()),
+    ("number", pa.int32()),
+    ("said_epoch", pa.int64()),
+    ("leader", pa.int32()),
+    ("leader_epoch", pa.int32()),
+    ("replicas", _NODES),
+    ("isr", _NODES),
+    ("elr", _NODES),
+    ("fenced", pa.int8()),
+    ("shutting_down", pa.int8()),
+)
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("node_id", pa.int32()),
+        pa.field("directory", pa.string(), nullable=False),
+        pa.field("is_base", pa.bool_(), nullable=False),
+        pa.field("offset", pa.int64()),
+        pa.field("epoch", pa.int32()),
+        pa.field("timestamp", pa.timestamp("us", "UTC")),
+        pa.field("type", pa.string(), nullable=False),
+        *(pa.field(*each) for each in _SAID),
+    ]
+)
+"""`id`: of the topic, or the broker's incarnation. `number`: of the partition, or the broker. `said_epoch`: of the
+partition, or the broker. What a record does not say is null. `is_base`: it is of the snapshot that the log begins
+with; its `offset` is where that ends, exclusive."""
+START: Final = "start"
+"""In place of a type: the log is known from `offset` on; null: it begins later, and nothing says with what."""
+GAP: Final = "gap"
+"""Likewise: from `offset` on, bytes could not be read; `name` says why."""
+MALFORMED: Final = "malformed"
+
+_PARTITION: Final = {
+    "number": "partitionId",
+    "id": "topicId",
+    "leader": "leader",
+    "replicas": "replicas",
+    "isr": "isr",
+    "elr": "eligibleLeaderReplicas",
+}
+_BROKER: Final = {"number": "brokerId", "said_epoch": "brokerEpoch"}
+_OLD: Final = {"number": "id", "said_epoch": "epoch"}
+_STATE: Final = {"fenced": "fenced", "shutting_down": "inControlledShutdown"}
+_FIELDS: Final[dict[str, dict[str, str]]] = {
+    "TOPIC_RECORD": {"id": "topicId", "name": "name"},
+    "REMOVE_TOPIC_RECORD": {"id": "topicId"},
+    "PARTITION_RECORD": {**_PARTITION, "leader_epoch": "leaderEpoch", "said_epoch": "partitionEpoch"},
+    "PARTITION_CHANGE_RECORD": _PARTITION,
+    "CLEAR_ELR_RECORD": {"name": "topicName"},
+    "REGISTER_BROKER_RECORD": {**_BROKER, **_STATE, "id": "incarnationId"},
+    "UNREGISTER_BROKER_RECORD": _BROKER,
+    "BROKER_REGISTRATION_CHANGE_RECORD": {**_BROKER, **_STATE},
+    "FENCE_BROKER_RECORD": _OLD,
+    "UNFENCE_BROKER_RECORD": _OLD,
+    "ZK_MIGRATION_STATE_RECORD": {"number": "zkMigrationState"},
+    BEGIN: {},
+    END: {},
+    ABORT: {},
+}
+TYPES: Final = tuple(_FIELDS)
+"""Those that are looked at; the others are left out where the log is read."""
+CODES: Final = {name: code for code, name in enumerate(TYPES)}
+_FLAGS: Final = {"fenced", "shutting_down"}
+
+
+def codes_of(rows: pa.Table) -> Ints:
+    """The types of facts as numbers, by CODES."""
+    return np.asarray(pc.index_in(rows["type"], pa.array(TYPES)).fill_null(-1), np.int64)
+
+
+def facts_of(records: pa.Table) -> pa.Table:
+    """Of records with COLUMNS in the order of their log, of SCHEMA: those of other types are left out."""
+    return pa.Table.from_batches(list(record_facts(records.to_batches())), SCHEMA)
+
+
+def base_facts_of(base: pa.Table) -> pa.Table:
+    """Of table `base`, with BASE_COLUMNS: what there was before, and from where on the log is known."""
+    return pa.Table.from_batches(list(base_facts(base.to_batches())), SCHEMA)
+
+
+def record_facts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same, of what comes one batch after another."""
+    behind: dict[str, int] = {}
+    for batch in batches:
+        yield from _of(pa.Table.from_batches([batch]), behind, is_base=False).to_batches()
+
+
+def base_facts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same, of table `base`."""
+    for batch in batches:
+        table = pa.Table.from_batches([batch]).rename_columns({"end_offset": "offset"})
+        starts = table.filter(pc.is_null(table["type"]))
+        yield from _made(starts, START, {"name": starts["error"]}, is_base=True).to_batches()
+        yield from _of(table.filter(pc.is_valid(table["type"])), {}, is_base=True).to_batches()
+
+
+def _of(table: pa.Table, behind: dict[str, int], *, is_base: bool) -> pa.Table:
+    parts = [SCHEMA.empty_table()]
+    is_bad = pc.or_(pc.is_valid(table["error"]), pc.is_null(table["data"]))
+    if not is_base:
+        parts.append(_gaps(table, is_bad, behind))
+    good = table.filter(pc.invert(is_bad))
+    for kind in pc.unique(good["type"]).to_pylist():
+        if kind in _FIELDS:
+            some = good.filter(pc.equal(good["type"], kind))
+            parts.append(_made(some, kind, _said(some["data"], kind), is_base=is_base))
+    return pa.concat_tables(parts)
+
+
+def _said(texts: pa.ChunkedArray, kind: str) -> dict[str, pa.ChunkedArray]:
+    """The fields of a type, by their names here."""
+    named = _FIELDS[kind]
+    if not named:
+        return {}
+    kinds = dict(_SAID)
+    is_flag = kind == "REGISTER_BROKER_RECORD"  # there they are true or false
+    fields = pa.schema([(named[each], pa.bool_() if is_flag and each in _FLAGS else kinds[each]) for each in named])
+    found = parsed(texts, fields)
+    return {each: found[said].cast(kinds[each]) for each, said in named.items()}
+
+
+def _made(some: pa.Table, kind: str, said: dict[str, Any], *, is_base: bool) -> pa.Table:
+    count = some.num_rows
+    columns = {name: some[name] for name in (*WHOSE, "offset", "epoch", "timestamp")}
+    columns |= {"is_base": pa.repeat(is_base, count), "type": pa.repeat(kind, count), **said}
+    columns["timestamp"] = columns["timestamp"].cast(SCHEMA.field("timestamp").type)  # Spark has zones of its own
+    made = [columns[each.name] if each.name in columns else pa.nulls(count, each.type) for each in SCHEMA]
+    return pa.table(made, schema=SCHEMA)
+
+
+def _gaps(table: pa.Table, is_bad: pa.ChunkedArray, behind: dict[str, int]) -> pa.Table:
+    """What could not be read, at the offset behind what could be: what damaged bytes claim counts for nothing."""
+    if not pc.any(is_bad).as_py():
+        _remember(table, behind)
+        return SCHEMA.empty_table()
+    rows = []
+    directories, offsets, errors = (table[name].to_pylist() for name in ("directory", "offset", "error"))
+    for at in np.flatnonzero(np.asarray(is_bad)).tolist():
+        before = next((at - back for back in range(1, at + 1) if errors[at - back] is None), None)
+        known = behind.get(directories[at]) if before is None or directories[before] != directories[at] else None
+        if known is None and before is not None and directories[before] == directories[at]:
+            known = offsets[before] + 1
+        rows.append({"offset": offsets[at] if known is None else known, "name": errors[at] or "it cannot be read"})
+    _remember(table.filter(pc.invert(is_bad)), behind)
+    bad = table.filter(is_bad).drop_columns("offset")
+    bad = bad.append_column("offset", pa.array([row["offset"] for row in rows], pa.int64()))
+    return _made(bad, GAP, {"name": pa.array([row["name"] for row in rows], pa.string())}, is_base=False)
+
+
+def _remember(table: pa.Table, behind: dict[str, int]) -> None:
+    """How far each log could be read."""
+    if table.num_rows:
+        behind[table["directory"][-1].as_py()] = table["offset"][-1].as_py() + 1

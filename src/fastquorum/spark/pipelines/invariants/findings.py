@@ -1,0 +1,167 @@
+"""What breaks a promise, with its evidence; and the same finding of several replicas as one."""
+
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+
+class Kind(StrEnum):
+    """Which promise is broken, and how."""
+
+    EPOCH_BACKWARDS = "epoch-backwards"
+    TWO_LEADERS = "two-leaders"
+    LEADER_NOT_IN_ISR = "leader-not-in-isr"
+    ISR_OUTSIDE_REPLICAS = "isr-outside-replicas"
+    PARTITION_EPOCH_JUMP = "partition-epoch-jump"
+    LEADER_EPOCH = "leader-epoch-backwards"
+    BROKER_EPOCH_NOT_OFFSET = "broker-epoch-not-offset"
+    FENCED_LEADS = "fenced-leads"
+    SHUTTING_DOWN_ELECTED = "shutting-down-elected"
+    SNAPSHOT_DIFFERS = "snapshot-differs"
+    MISSING_SEGMENT = "missing-segment"
+    BIT_FLIP = "bit-flip"
+    NOT_REPLAYABLE = "not-replayable"
+    TORN_END = "torn-end"
+    UNCHECKED = "unchecked"
+
+
+PROMISES: Final = MappingProxyType(
+    {
+        Kind.EPOCH_BACKWARDS: "the epochs of a log never fall",
+        Kind.TWO_LEADERS: "an epoch has one leader, and begins once",
+        Kind.LEADER_NOT_IN_ISR: "a partition's leader is in its ISR, or there is none",
+        Kind.ISR_OUTSIDE_REPLICAS: "a partition's ISR is a part of its replicas",
+        Kind.PARTITION_EPOCH_JUMP: "a partition's epoch begins at 0 and grows by one with each change",
+        Kind.LEADER_EPOCH: "a partition's leader epoch never falls, and rises with a change of leader",
+        Kind.BROKER_EPOCH_NOT_OFFSET: "a broker's epoch is the offset of its registration, and grows",
+        Kind.FENCED_LEADS: "a broker that is fenced, or not registered, leads nothing",
+        Kind.SHUTTING_DOWN_ELECTED: "a broker in controlled shutdown is not elected",
+        Kind.SNAPSHOT_DIFFERS: "a snapshot is what the log comes to at its offset",
+        Kind.MISSING_SEGMENT: "offsets continue",
+        Kind.BIT_FLIP: "bytes are as they were written",
+        Kind.NOT_REPLAYABLE: "a record fits what there is before it",
+        Kind.TORN_END: "an interrupted write may end a log: the next start cuts it off",
+        Kind.UNCHECKED: "what could not be checked is named",
+    }
+)
+NOTES: Final = frozenset({Kind.TORN_END, Kind.UNCHECKED})
+"""Kinds that break no promise."""
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("node_ids", pa.list_(pa.int32()), nullable=False),
+        pa.field("directories", pa.list_(pa.string()), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("is_violation", pa.bool_(), nullable=False),
+        pa.field("promise", pa.string(), nullable=False),
+        pa.field("offset", pa.int64()),
+        pa.field("epoch", pa.int32()),
+        pa.field("timestamp", pa.timestamp("us", "UTC")),
+        pa.field("topic", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("broker_id", pa.int32()),
+        pa.field("says", pa.string(), nullable=False),
+        pa.field("before", pa.string()),
+        pa.field("before_offset", pa.int64()),
+    ]
+)
+"""One row for each finding. `directories`, and the nodes they are of: who has it. `says`: what is wrong, as the record
+says it, or what is there; `before`: what stood there before, since the record at `before_offset`."""
+_WHO: Final = ("cluster_id", "node_ids", "directories")
+
+
+class Whose(NamedTuple):
+    """The log that is looked at."""
+
+    cluster_id: str | None
+    node_id: int | None
+    directory: str
+
+    @classmethod
+    def of(cls, table: pa.Table) -> "Whose":
+        """Of its first row."""
+        return cls(*(table[name][0].as_py() for name in cls._fields))
+
+
+class Finding(NamedTuple):
+    """One, in one log."""
+
+    kind: Kind
+    says: str
+    offset: int | None
+    epoch: int | None = None
+    timestamp: Any = None
+    topic: str | None = None
+    topic_id: str | None = None
+    partition: int | None = None
+    broker_id: int | None = None
+    before: str | None = None
+    before_offset: int | None = None
+
+
+def table_of(found: Iterable[Finding], *logs: Whose) -> pa.Table:
+    """Findings that all these logs have, of SCHEMA."""
+    whose = {
+        "cluster_id": logs[0].cluster_id if logs else None,
+        "node_ids": [each.node_id for each in logs],
+        "directories": [each.directory for each in logs],
+    }
+    rows = [
+        {**whose, **each._asdict(), "is_violation": each.kind not in NOTES, "promise": PROMISES[each.kind]}
+        for each in found
+    ]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def merged(found: pa.Table) -> pa.Table:
+    """Findings of one cluster's logs, those that are the same as one: by kind, then offset."""
+    kept: dict[str, dict[str, Any]] = {}
+    for row in found.to_pylist():
+        what = {name: each for name, each in row.items() if name not in _WHO}
+        key = json.dumps(what, sort_keys=True, default=str)
+        known = kept.setdefault(key, {**row, "node_ids": [], "directories": []})
+        for node_id, directory in zip(row["node_ids"], row["directories"], strict=True):
+            if directory not in known["directories"]:
+                known["directories"].append(directory)
+                known["node_ids"].append(node_id)
+    rows = list(kept.values())
+    for row in rows:
+        pairs = sorted(zip(row["directories"], row["node_ids"], strict=True), key=lambda pair: str(pair[0]))
+        row["directories"], row["node_ids"] = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    rows.sort(key=_order)
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+    numbers = [-1 if row[name] is None else row[name] for name in ("offset", "partition", "broker_id")]
+    return (not row["is_violation"], row["kind"], numbers[0], row["topic"] or "", *numbers[1:], row["directories"])
+
+
+def as_report(found: pa.Table) -> dict[str, Any]:
+    """The same for programs. `violations`, and `notes`, which are none; `kinds`: how many of each kind of violation;
+    `clusters`: the same of each cluster that has any."""
+    rows = found.to_pylist()
+    for row in rows:
+        row["timestamp"] = None if row["timestamp"] is None else row["timestamp"].isoformat()
+    rows.sort(key=lambda row: (row["cluster_id"] or "", *_order(row)))
+    violations = [row for row in rows if row["is_violation"]]
+    clusters = sorted({row["cluster_id"] or "" for row in violations})
+    return {
+        "violations": violations,
+        "notes": [row for row in rows if not row["is_violation"]],
+        "kinds": _kinds(violations),
+        "clusters": [
+            {"cluster_id": each, "kinds": _kinds([row for row in violations if (row["cluster_id"] or "") == each])}
+            for each in clusters
+        ],
+    }
+
+
+def _kinds(rows: list[dict[str, Any]]) -> dict[str, int]:
+    return {each.value: count for each in Kind if (count := sum(row["kind"] == each for row in rows))}

@@ -1,0 +1,78 @@
+"""Do a log's offsets continue, do its epochs never fall, and are its bytes good? From the headers of its batches.
+
+Source: KIP-101, KIP-595; Raft, section 5.3.
+"""
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from fastquorum.kernels import BatchFault
+from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
+
+COLUMNS: Final = (
+    "cluster_id",
+    "node_id",
+    "directory",
+    "segment",
+    "position",
+    "size_bytes",
+    "base_offset",
+    "last_offset",
+    "epoch",
+    "base_timestamp",
+    "error",
+)
+"""What is read of table `batches`, damage set aside in `error`."""
+_NOTHING: Final = -1
+
+
+def audit_offsets(batches: pa.Table) -> pa.Table:
+    """Of the batches of one log, with COLUMNS, in any order; of SCHEMA."""
+    if batches.num_rows == 0:
+        return SCHEMA.empty_table()
+    ordered = batches.sort_by([("segment", "ascending"), ("position", "ascending"), ("base_offset", "ascending")])
+    is_bad = np.asarray(ordered["error"].is_valid())
+    good = np.flatnonzero(~is_bad)
+    base, last, epochs = (
+        np.asarray(ordered[name].fill_null(_NOTHING), np.int64)[good]
+        for name in ("base_offset", "last_offset", "epoch")
+    )
+    is_next = np.diff(good) == 1
+    gaps = np.flatnonzero(is_next & (base[1:] != last[:-1] + 1)) + 1
+    falls = np.flatnonzero(epochs[1:] < epochs[:-1]) + 1
+    found = [_damaged(ordered, int(at), int(good[-1]) if len(good) else _NOTHING) for at in np.flatnonzero(is_bad)]
+    for at in gaps.tolist():
+        says = f"a batch begins at offset {base[at]}, where {last[at - 1] + 1} was to come"
+        found.append(_of(ordered, int(good[at]), Kind.MISSING_SEGMENT, says, int(base[at - 1]), int(epochs[at - 1])))
+    for at in falls.tolist():
+        says = f"a batch of epoch {epochs[at]} follows one of epoch {epochs[at - 1]}"
+        found.append(_of(ordered, int(good[at]), Kind.EPOCH_BACKWARDS, says, int(base[at - 1]), int(epochs[at - 1])))
+    return table_of(found, Whose.of(ordered))
+
+
+def _of(ordered: pa.Table, at: int, kind: Kind, says: str, before_offset: int, before_epoch: int) -> Finding:
+    row = ordered.slice(at, 1).to_pylist()[0]
+    before = f"a batch of epoch {before_epoch}"
+    return Finding(
+        kind,
+        says,
+        row["base_offset"],
+        row["epoch"],
+        row["base_timestamp"],
+        before=before,
+        before_offset=before_offset,
+    )
+
+
+def _damaged(ordered: pa.Table, at: int, last_good: int) -> Finding:
+    row = ordered.slice(at, 1).to_pylist()[0]
+    is_end = at > last_good and at + 1 == ordered.num_rows
+    if not row["size_bytes"]:
+        kind = Kind.MISSING_SEGMENT
+    elif is_end and BatchFault.TRUNCATED in row["error"]:
+        kind = Kind.TORN_END
+    else:
+        kind = Kind.BIT_FLIP
+    return Finding(kind, f"{row['error']}, {row['size_bytes'] or 0} bytes", row["base_offset"])

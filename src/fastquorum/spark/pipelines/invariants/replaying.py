@@ -1,0 +1,76 @@
+"""A log's facts put in order, and audited as they are replayed: what was before it, then every record that counts.
+
+Where bytes could not be read nobody knows what they changed: behind a gap nothing is held against a record that only
+what was before would contradict.
+"""
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.errors import ImageFailed
+from fastquorum.spark.pipelines.choosing import taken
+from fastquorum.spark.pipelines.invariants.brokers import audit_brokers
+from fastquorum.spark.pipelines.invariants.facts import GAP, MALFORMED, START, TYPES, codes_of
+from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
+from fastquorum.spark.pipelines.invariants.partitions import PartitionAudit
+from fastquorum.spark.pipelines.transactions import fates
+
+
+def audit_log(facts: pa.Table) -> pa.Table:
+    """Of the facts of one log, in any order; of SCHEMA. Without a START the log is whole if it begins at offset 0."""
+    if facts.num_rows == 0:
+        return SCHEMA.empty_table()
+    found: list[Finding] = []
+    is_mark = pc.is_in(facts["type"], pa.array([START, GAP]))
+    marks, rows = facts.filter(is_mark), facts.filter(pc.invert(is_mark))
+    start, gaps = _marked(marks, found)
+    offsets, is_base = np.asarray(rows["offset"], np.int64), np.asarray(rows["is_base"])
+    if START not in marks["type"].to_pylist():
+        start = 0 if 0 in offsets else None
+    matters = is_base | (offsets >= (start or 0))
+    order = np.flatnonzero(matters)
+    order = order[np.lexsort((offsets[order], ~is_base[order]))]
+    rows, offsets = taken(rows, order), offsets[order]
+    base_count = int(is_base[order].sum())
+    cuts = [0, *(base_count + np.searchsorted(offsets[base_count:], gaps)).tolist(), rows.num_rows]
+    for number, (begin, end) in enumerate(itertools.pairwise(cuts)):
+        is_first = number == 0
+        found += _section(
+            rows.slice(begin, end - begin), is_whole=is_first and start is not None, base_count=is_first * base_count
+        )
+    return table_of(found, Whose.of(facts))
+
+
+def _marked(marks: pa.Table, found: list[Finding]) -> tuple[int | None, list[int]]:
+    """From where on the log is known, and where it has gaps."""
+    start, gaps = None, []
+    for mark in marks.to_pylist():
+        if mark["type"] == START:
+            start = mark["offset"]
+            if start is None:
+                found.append(Finding(Kind.MISSING_SEGMENT, mark["name"], None))
+            continue
+        gaps.append(mark["offset"] or 0)
+        if mark["name"] == MALFORMED:
+            says = "the record cannot be read: it is malformed"
+            found.append(Finding(Kind.NOT_REPLAYABLE, says, mark["offset"], mark["epoch"], mark["timestamp"]))
+    return start, sorted(gaps)
+
+
+def _section(rows: pa.Table, *, is_whole: bool, base_count: int) -> list[Finding]:
+    """Of records without a gap among them."""
+    found: list[Finding] = []
+    types, offsets = codes_of(rows), np.asarray(rows["offset"], np.int64)
+    none = np.zeros(len(types), np.bool_)
+    try:
+        counts, _ = fates(types, TYPES, none, offsets, begins_whole=is_whole)
+    except ImageFailed as error:
+        found.append(Finding(Kind.NOT_REPLAYABLE, str(error), error.offset))
+        counts = ~none
+    rows = taken(rows, np.flatnonzero(counts))
+    partitions = PartitionAudit(rows, is_whole=is_whole, base_count=base_count)
+    of_brokers, standing = audit_brokers(rows, partitions.are_left_by, is_whole=is_whole)
+    return [*found, *of_brokers, *partitions.found(standing)]

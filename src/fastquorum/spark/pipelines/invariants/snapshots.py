@@ -1,0 +1,47 @@
+"""Is each snapshot what the log comes to at its offset? Of table `snapshots`, which compares them. Source: KIP-630."""
+
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
+
+COLUMNS: Final = (
+    "cluster_id",
+    "node_id",
+    "directory",
+    "offset",
+    "epoch",
+    "timestamp",
+    "verdict",
+    "kind",
+    "name",
+    "in_log",
+    "in_snapshot",
+    "error",
+)
+"""What is read of table `snapshots`."""
+
+
+def audit_snapshots(snapshots: pa.Table) -> pa.Table:
+    """Of any number of logs, with COLUMNS; of SCHEMA. What could not be compared for one reason is one note."""
+    tables = [SCHEMA.empty_table()]
+    unchecked: dict[tuple[Whose, str], list[dict[str, Any]]] = {}
+    for row in snapshots.filter(pc.not_equal(snapshots["verdict"], "same")).to_pylist():
+        whose = Whose(row["cluster_id"], row["node_id"], row["directory"])
+        where = row["offset"], row["epoch"], row["timestamp"]
+        if row["verdict"] == "differs":
+            says = f"the snapshot has {row['kind']} {row['name']} as {row['in_snapshot'] or 'not there'}"
+            before = f"the log comes to {row['in_log'] or 'none of it'}"
+            found = Finding(Kind.SNAPSHOT_DIFFERS, says, *where, before=before, before_offset=row["offset"])
+        elif row["verdict"] == "damaged":
+            found = Finding(Kind.BIT_FLIP, f"the snapshot is damaged: {row['error']}", *where)
+        else:
+            unchecked.setdefault((whose, row["error"]), []).append(row)
+            continue
+        tables.append(table_of([found], whose))
+    for (whose, error), rows in unchecked.items():
+        says = f"{len(rows)} snapshots, up to offset {rows[-1]['offset']}, could not be compared: {error}"
+        tables.append(table_of([Finding(Kind.UNCHECKED, says, rows[0]["offset"])], whose))
+    return pa.concat_tables(tables)

@@ -1,0 +1,48 @@
+"""Which files a path means: results, histogram logs and traces, wherever a store has them."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from fastquorum.errors import UsageError
+from fastquorum.spark.stores import Store, store_of
+
+SUFFIXES: Final = (".json", ".hlog", ".hdr", ".log")
+"""JSON is a result or a trace; the others are HdrHistogram logs, as `load --hdr` and other tools write them."""
+_DEPTH_MAX: Final = 4
+_GLOB: Final = frozenset("*?[")
+
+
+def find_files(path: str) -> list[str]:
+    """Files that may hold latencies: what is named, whatever its name; in directories, those of SUFFIXES.
+
+    Raises:
+        UsageError: there is none.
+        DirectoryError: a path cannot be read.
+    """
+    found: set[str] = set()
+    for part in path.split(","):
+        part = part.strip()
+        store = store_of(part)
+        for root in store.expand(part) if _GLOB & set(part) else [part.rstrip("/") or "/"]:
+            found.update(_below(store, root, _DEPTH_MAX))
+    if not found:
+        hint = f"name a result of `fastquorum load`, or a directory of files with {', '.join(SUFFIXES)}"
+        raise UsageError(f"there are no latencies at {path}", hint)
+    return sorted(found)
+
+
+def _below(store: Store, root: str, depth: int) -> Iterator[str]:
+    parent, _, name = root.rpartition("/")
+    listed = {each.name: each for each in store.entries(parent or ("/" if root.startswith("/") else "."))}
+    if name in listed and not listed[name].is_directory:
+        yield root
+        return
+    yield from _inside(store, root, depth)
+
+
+def _inside(store: Store, root: str, depth: int) -> Iterator[str]:
+    for each in store.entries(root):
+        if each.is_directory and depth > 0:
+            yield from _inside(store, each.path, depth - 1)
+        elif each.name.endswith(SUFFIXES):
+            yield each.path

@@ -1,0 +1,89 @@
+"""`placement`: how leaders and replicas lie over brokers and racks, what each loss would do, and what would repair it.
+
+From tables `partitions`, `brokers` and `configs` of one cluster's image. What computes is `controller.planning`; what
+is here makes tables of it. Needs pyarrow and numpy, and no JVM.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pyarrow as pa
+
+from fastquorum.controller.planning import Layout, Limits, Loss, loss_of_each, plan_moves
+from fastquorum.spark.pipelines.placement.layouts import (
+    BROKER_COLUMNS,
+    CONFIG_COLUMNS,
+    PARTITION_COLUMNS,
+    cluster_of,
+)
+from fastquorum.spark.pipelines.placement.packing import PACKED, PARTS, Placement, packed, unpacked
+from fastquorum.spark.pipelines.placement.reassignment import reassignment_text
+from fastquorum.spark.pipelines.placement.summary import summary_of
+from fastquorum.spark.pipelines.placement.told import broker_rows, loss_rows, move_rows
+
+__all__ = [
+    "BROKER_COLUMNS",
+    "CONFIG_COLUMNS",
+    "PARTITION_COLUMNS",
+    "PACKED",
+    "PARTS",
+    "Limits",
+    "Placement",
+    "as_report",
+    "packed",
+    "placement",
+    "reassignment_text",
+    "unpacked",
+]
+
+
+ALL: Final = Limits()
+
+
+def placement(
+    partitions: pa.Table, brokers: pa.Table, configs: pa.Table, limits: Limits = ALL, *, keep_fenced: bool = False
+) -> Placement:
+    """Of one cluster's image.
+
+    Args:
+        partitions, brokers, configs: PARTITION_COLUMNS, BROKER_COLUMNS and CONFIG_COLUMNS of the tables of these names,
+            of one directory. Rows that tell of damage are not counted, but told of.
+        keep_fenced: brokers that are registered and fenced will be back; else they are dead, and what they hold is
+            to be elsewhere.
+    """
+    cluster = cluster_of(partitions, brokers, configs)
+    layout = cluster.layout
+    of_brokers, of_racks = losses_of(layout)
+    plan = plan_moves(layout, cluster.dead(keep_fenced=keep_fenced), limits)
+    return Placement(
+        broker_rows(cluster, plan),
+        loss_rows(cluster, of_brokers, of_racks),
+        move_rows(cluster, plan),
+        summary_of(cluster, of_brokers, of_racks, plan),
+    )
+
+
+def losses_of(layout: Layout) -> tuple[list[Loss], list[Loss]]:
+    """Of each broker, and of each rack; of racks none, if brokers name none."""
+    has_racks = layout.brokers.rack_names not in ((), (None,))
+    return list(loss_of_each(layout)), list(loss_of_each(layout, of_racks=True)) if has_racks else []
+
+
+def as_report(
+    found: Iterable[tuple[str | None, Placement]], *, moves_max: int | None = None, losses_max: int | None = None
+) -> dict[str, Any]:
+    """For programs: `clusters`, each with `summary`, `brokers`, `losses` and `moves`; no more of the two last than
+    asked for, the worst losses first."""
+    clusters = []
+    for cluster_id, told in found:
+        losses = told.losses.sort_by([(name, "descending") for name in ("offline", "under_min_isr", "leaders")])
+        clusters.append(
+            {
+                "cluster_id": cluster_id,
+                **told.summary,
+                "brokers": told.brokers.to_pylist(),
+                "losses": losses.slice(0, losses_max).to_pylist(),
+                "moves": told.moves.slice(0, moves_max).to_pylist(),
+            }
+        )
+    return {"clusters": clusters}

@@ -1,0 +1,111 @@
+"""`base`: what there was before each log: the records of the snapshot that it begins with.
+
+A log that begins at offset 0 has none. Of each log one more row, without a type, says from where on it is known:
+`end_offset`, where the snapshot ends, exclusive, as in all its rows; null, with `error`, where the log begins later and
+no good snapshot says what was before. Records of the log below it are in the snapshot already. Source: KIP-630.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from fastquorum.errors import FastQuorumError
+from fastquorum.kernels import Kernels, load
+from fastquorum.kernels.rows import Rows, Want
+from fastquorum.spark import arrow
+from fastquorum.spark.logs import Checkpoint, FoundLog
+from fastquorum.spark.options import Options
+from fastquorum.spark.reading import Mode, rows_of
+from fastquorum.spark.splits import checkpoint_pieces
+from fastquorum.spark.store_disk import file_of
+from fastquorum.spark.tables.table import WHOSE, Task, refuse_others, whole_logs, whose
+from fastquorum.storage.checkpoint import scan_checkpoint
+from fastquorum.storage.identity import LogKind
+from fastquorum.wire.row_layouts import record_layouts
+
+SCHEMA: Final = pa.schema(
+    [
+        *WHOSE,
+        pa.field("end_offset", pa.int64()),
+        pa.field("epoch", pa.int32()),
+        pa.field("timestamp", arrow.TIMESTAMP),
+        pa.field("type", pa.string()),
+        pa.field("version", pa.int16()),
+        pa.field("data", pa.string()),
+        pa.field("error", pa.string()),
+    ]
+)
+_NO_VERSION: Final = -1
+
+
+class BaseTable:
+    """Of metadata logs; others have no snapshots."""
+
+    name = "base"
+    schema = SCHEMA
+
+    def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
+        refuse_others(self.name, options, {"types"})
+        return whole_logs([log for log in logs if log.kind is LogKind.METADATA], options.split_bytes)
+
+    def read(self, task: Task, options: Options, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        kernels = load("native")
+        schema = arrow.pruned(SCHEMA, columns)
+        for log in task.logs:
+            yield from _read(log, options, schema, kernels)
+
+
+def base_of(log: FoundLog, kernels: Kernels) -> tuple[Checkpoint | None, int | None, str | None]:
+    """The snapshot that a log begins with, the offset from which on the log is known, and why there is none."""
+    start_offset = min((each.base_offset for each in log.segments), default=0)
+    if start_offset == 0:
+        return None, 0, None
+    error = f"the log begins at offset {start_offset}, and no snapshot says what was before"
+    for each in sorted(log.checkpoints):
+        if each.id.offset >= start_offset:
+            try:
+                scan_checkpoint(kernels, file_of(each.path), each.id.epoch)
+            except FastQuorumError as found:
+                error = f"{error}: {found}"
+                continue
+            return each, each.id.offset, None
+    return None, None, error
+
+
+def _read(log: FoundLog, options: Options, schema: pa.Schema, kernels: Kernels) -> Iterator[pa.RecordBatch]:
+    checkpoint, end_offset, error = base_of(log, kernels)
+    same = whose(log) | {"end_offset": end_offset, "epoch": None if checkpoint is None else checkpoint.id.epoch}
+    yield arrow.batch_of(schema, [{**same, "error": error}])
+    if checkpoint is None:
+        return
+    piece = next(each for each in checkpoint_pieces(log) if each.path == checkpoint.path)
+    want = Want.TEXTS if "data" in schema.names else Want(0)
+    reader = kernels.RowReader(record_layouts(), want, options.row_filter, is_metadata=True)
+    for rows in rows_of(piece, kernels, reader, Mode.FAIL):
+        assert isinstance(rows, Rows)
+        yield from _batch(rows, same, schema)
+
+
+def _batch(rows: Rows, same: dict[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    of_metadata = pa.array(rows.types >= 0)
+    columns = []
+    for field in schema:
+        match field.name:
+            case "timestamp":
+                column = arrow.timestamps(rows.timestamps_ms)
+            case "type":
+                column = arrow.type_names(rows.types)
+            case "version":
+                column = arrow.numbers(rows.versions, field.type, null=_NO_VERSION)
+            case "data":
+                assert rows.texts is not None
+                column = arrow.strings(rows.texts)
+            case name:
+                column = arrow.same(same.get(name), field.type, len(np.asarray(rows.offsets)))
+        columns.append(column)
+    yield pa.RecordBatch.from_arrays(columns, schema=schema).filter(of_metadata)
+
+
+BASE: Final = BaseTable()

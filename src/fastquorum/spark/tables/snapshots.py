@@ -1,0 +1,103 @@
+"""`snapshots`: every finished snapshot of metadata, compared with what its log comes to at its offset.
+
+A row for each that is the same, is damaged, or cannot be compared, as what precedes it is gone or cannot be read; of
+one that differs a row for each thing that does, DIFFERENCES_MAX at most. The log is folded from its beginning, or from
+the snapshot that it begins with, never from those that are judged. What a single directory's log holds may not be
+committed. Source: KIP-630.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from fastquorum.controller.image import Image
+from fastquorum.controller.image.diff import Difference, differences
+from fastquorum.controller.image.fold import Fold
+from fastquorum.errors import CorruptionError, FastQuorumError
+from fastquorum.spark import arrow
+from fastquorum.spark.logs import FoundLog
+from fastquorum.spark.options import Options
+from fastquorum.spark.tables.base import base_of
+from fastquorum.spark.tables.folding import offline
+from fastquorum.spark.tables.table import LogTable, Row
+from fastquorum.storage.identity import LogKind
+from fastquorum.storage.images import fold_log, fold_snapshot
+from fastquorum.types import OffsetAndEpoch
+
+FIELDS: Final = (
+    pa.field("offset", pa.int64(), nullable=False),
+    pa.field("epoch", pa.int32(), nullable=False),
+    pa.field("timestamp", arrow.TIMESTAMP),
+    pa.field("verdict", pa.string(), nullable=False),
+    pa.field("kind", pa.string()),
+    pa.field("name", pa.string()),
+    pa.field("in_log", pa.string()),
+    pa.field("in_snapshot", pa.string()),
+    pa.field("error", pa.string()),
+)
+"""`verdict`: same, differs, damaged, unchecked. `kind` and `name`: of the thing that differs, as `image diff` has them;
+`in_log` and `in_snapshot`: what it is, as JSON; null: it is not there. `timestamp`: of the last record before it."""
+DIFFERENCES_MAX: Final = 1000
+"""Of one snapshot that are told."""
+
+
+def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+    checkpoints = [each.id for each in sorted(log.checkpoints) if each.id.offset > 0]
+    if log.kind is not LogKind.METADATA or not checkpoints:
+        return
+    stored, kernels = offline(log)
+    base, known_from, why = base_of(log, kernels)
+    fold = Fold() if base is None else fold_snapshot(stored, kernels, base.id)
+    for snapshot in checkpoints:
+        row: dict[str, Any] = {"offset": snapshot.offset, "epoch": snapshot.epoch}
+        try:
+            held = fold_snapshot(stored, kernels, snapshot)
+        except FastQuorumError as error:
+            verdict = "damaged" if isinstance(error, CorruptionError) else "unchecked"
+            yield {**row, "verdict": verdict, "error": str(error)}
+            continue
+        if why is None and known_from is not None and snapshot.offset >= known_from:
+            try:
+                fold = fold_log(stored, kernels, snapshot.offset, after=fold)
+            except FastQuorumError as error:
+                why = str(error)
+        reason = why or ("what precedes it is gone" if snapshot.offset < (known_from or 0) else None)
+        if reason is not None:
+            yield {**row, "verdict": "unchecked", "error": reason}
+            continue
+        row["timestamp"] = arrow.moment(fold.place.timestamp_ms)
+        yield from ({**row, **each} for each in _compared(fold, held.image, snapshot))
+
+
+def _compared(fold: Fold, image: Image, snapshot: OffsetAndEpoch) -> Iterator[Row]:
+    found: list[Row] = []
+    if fold.place.epoch != snapshot.epoch:
+        found.append(_difference("epoch", "", fold.place.epoch, snapshot.epoch))
+    if fold.image != image:
+        found += map(_row, itertools.islice(differences(fold.image, image), DIFFERENCES_MAX))
+    yield from ({"verdict": "differs", **each} for each in found)
+    if not found:
+        yield {"verdict": "same"}
+
+
+def _row(each: Difference) -> Row:
+    if each.before is None or each.after is None:
+        return _difference(each.kind, each.name, each.before, each.after)
+    changes = each.changes
+    return _difference(
+        each.kind,
+        each.name,
+        {name: was for name, (was, _) in changes.items()},
+        {name: now for name, (_, now) in changes.items()},
+    )
+
+
+def _difference(kind: str, name: str, in_log: Any, in_snapshot: Any) -> Row:
+    sides = (None if side is None else json.dumps(side, ensure_ascii=False) for side in (in_log, in_snapshot))
+    return dict(zip(("kind", "name", "in_log", "in_snapshot"), (kind, name, *sides), strict=True))
+
+
+SNAPSHOTS: Final = LogTable("snapshots", FIELDS, _rows)

@@ -1,0 +1,40 @@
+"""`--html` of every command, on the session that the tests share: the page has what `--format json` says."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fastquorum.cli.main import main
+from fastquorum.pages import report_of
+from tests.pages.reading import looked_at
+from tests.wire.golden import CLUSTER
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("audit-replicas", CLUSTER), "28,538 bytes from offset 3,836 on"),
+        (("audit-invariants", CLUSTER), "Every promise that could be checked is kept."),
+        (("timeline", CLUSTER), "Who led the quorum"),
+        (("placement", CLUSTER), "610, leads 434"),
+        (("image-diff", CLUSTER, "--from", "1800", "--to", "1836"), "From offset 1,800 to 1,836"),
+    ],
+)
+def test_the_page_has_the_report(
+    words: tuple[object, ...],
+    said: str,
+    shared: "SparkSession",
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = tmp_path / "page.html"
+    assert main(["spark", *map(str, words), "--html", str(page), "--format", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    drawn = page.read_text()
+    assert said in looked_at(drawn).said
+    assert report_of(drawn) == report

@@ -1,0 +1,146 @@
+"""Pages of pipelines: the report's figures are on it, in few bytes, and the report itself."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastquorum.cli import spark_output
+from fastquorum.errors import UsageError
+from fastquorum.pages import Page, document, report_of
+from fastquorum.spark.pages import audit_replicas, demo, timeline
+from fastquorum.spark.pages.words import lasted
+from tests.cli.conftest import Ran
+from tests.pages.reading import Looked, looked_at
+
+from .reports import audit, large_audit, large_timeline, real_audit, real_timeline, replica
+
+PAGE_BYTES_MAX = 2_000_000
+EVIL = "<script>alert('x')</script>"
+
+
+def looked(page: Page, report: dict[str, Any]) -> Looked:
+    """Small, whole, and with the report in it."""
+    drawn = document(page)
+    assert len(drawn.encode()) < PAGE_BYTES_MAX
+    assert report_of(drawn) == report
+    return looked_at(drawn)
+
+
+def plain(looked: Looked) -> str:
+    return re.sub(r"\s+", " ", looked.said)
+
+
+# --- audit-replicas ---------------------------------------------------------------------------------------------------
+
+
+def test_the_real_clusters_tail_is_drawn_and_named() -> None:
+    report = real_audit()
+    seen = looked(audit_replicas.page_of(report), report)
+    assert {"node 2, c2: uncommitted tail, 3,836 to 4,447"} <= {
+        each.replace("28,538 bytes", "uncommitted tail") for each in seen.titles
+    }
+    for said in ("28,538 bytes from offset 3,836 on", "committed, 3,836", "with an uncommitted tail", "4,447"):
+        assert said in seen.said
+    assert report["divergent"] == []
+
+
+def test_of_500_replicas_the_wrong_ones_come_first_however_little_is_wrong() -> None:
+    report = large_audit()
+    seen = looked(audit_replicas.page_of(report), report)
+    assert "Node 4 of cluster cluster-80 is divergent from offset 999,999 on, 70 bytes: it has" in seen.said
+    headings = re.findall(r"(Cluster cluster-\d+)\n", seen.said)
+    assert headings == ["Cluster cluster-80", "Cluster cluster-50", "Cluster cluster-1"]
+    assert "Not drawn: 97 more clusters; all their replicas hold the same." in seen.said
+    assert "400 more rows are not shown here" in seen.said
+    assert "node 2, controller-2: 70 bytes, 1,000,000 to 1,000,001" in seen.titles
+
+
+def test_foreign_names_on_a_page_are_text() -> None:
+    odd = replica(1, 2, verdict="divergent", cluster_id=EVIL, directory=f"/x/{EVIL}\udcff", why=EVIL, offset=3, bytes=9)
+    report = audit([odd])
+    seen = looked(audit_replicas.page_of(report), report)
+    assert EVIL in seen.said
+
+
+def test_nothing_at_all_makes_a_page_too() -> None:
+    looked(audit_replicas.page_of(audit([])), audit([]))
+    nothing: dict[str, Any] = {"events": [], "clusters": []}
+    looked(timeline.page_of(nothing), nothing)
+
+
+# --- timeline ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_real_clusters_story_is_drawn() -> None:
+    report = real_timeline()
+    seen = looked(timeline.page_of(report), report)
+    assert seen.tags.count("svg") == 5
+    titles = seen.titles
+    assert any(each.startswith("controller 2: leads in epoch 3, 2026-11-21 06:35:00.506 to") for each in titles)
+    assert any(each.startswith("broker 13: fenced, 2026-11-21 06:34:24.164 to 06:34:32.817") for each in titles)
+    assert any(each.startswith("broker 12: in controlled shutdown, 2026-11-21 06:34:38.430") for each in titles)
+    most = max(report["clusters"][0]["over_time"]["under_replicated"]["most"])
+    assert any(each.endswith(f"under-replicated {most}") for each in titles)
+    for said in ("740 partitions, 650 of them at the end", "broker 13 was fenced", "__consumer_offsets-2", "3.93 h"):
+        assert said in plain(seen)
+
+
+def test_a_day_of_a_thousand_brokers_stays_small_and_legible() -> None:
+    report = large_timeline()
+    seen = looked(timeline.page_of(report), report)
+    assert "9,900 more rows are not shown here; the JSON has them." in seen.said
+    assert "960 more are not drawn here; the JSON has them." not in seen.said  # the JSON has not
+    assert "960 more are not drawn here." in seen.said
+    for doubt in ("3 partitions changed before it says what they were", "2 records are of a type", "by 12 ms at most"):
+        assert doubt in plain(seen)
+
+
+def test_of_many_clusters_the_worst_are_drawn_and_all_are_listed() -> None:
+    report = large_timeline(brokers=30, events=300, clusters=50)
+    for nth, cluster in enumerate(report["clusters"]):
+        cluster["partitions"]["offline_ms"] = nth
+    seen = looked(timeline.page_of(report), report)
+    assert re.findall(r"Cluster cluster-(\d+)", seen.said)[:2] == ["49", "48"]
+    assert seen.tags.count("svg") <= 10 * 7
+    assert "Only in the table: 40 more clusters" in seen.said
+
+
+def test_the_demos_page_has_both() -> None:
+    said = {"audit": real_audit(), "timeline": real_timeline(), "seconds": 20.1, "ok": True}
+    seen = looked(demo.page_of(said), said)
+    for each in ("GREEN", "28,538 bytes from offset 3,836 on", "Who led the quorum", "What brokers were"):
+        assert each in seen.said
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "text"),
+    [(0, "0 ms"), (850, "850 ms"), (61_000, "1.02 min"), (90_000_000, "1.04 d"), (1e12, "11,574 d")],
+)
+def test_how_long_something_lasted_is_said_shortly(time_ms: float, text: str) -> None:
+    assert lasted(time_ms) == text
+
+
+# --- the option -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [("audit-replicas", "/nowhere"), ("timeline", "/nowhere"), ("demo",)])
+def test_a_file_that_is_there_is_refused_before_anything_is_done(
+    words: tuple[str, ...], tmp_path: Path, fastquorum: Callable[..., Ran]
+) -> None:
+    mine = tmp_path / "page.html"
+    mine.write_text("mine")
+    ran = fastquorum("spark", *words, "--html", mine)
+    assert ran.code == 2
+    assert ran.err.splitlines()[-1].endswith(f"{mine} is there already; name another --html, or remove it")
+    assert mine.read_text() == "mine"
+
+
+def test_what_could_not_be_written_is_refused_too(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no directory"):
+        spark_output.check_out(None, str(tmp_path / "none" / "page.html"))
+    with pytest.raises(UsageError, match="both"):
+        spark_output.check_out(str(tmp_path / "a.json"), str(tmp_path / "a.json"))
+    spark_output.check_out(str(tmp_path / "new" / "parquet"), str(tmp_path / "page.html"))

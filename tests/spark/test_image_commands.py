@@ -1,0 +1,95 @@
+"""Pipelines over images, and their commands, on the session that the tests share."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fastquorum.cli.main import main
+from fastquorum.cli.reassignment_plan import read_plan
+from fastquorum.spark.image_jobs import placement, speakers
+from tests.wire.golden import CLUSTER
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ID = "usACA5tBSrKS64DhDt4jig"
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real cluster, and its first replica as another cluster."""
+    root = tmp_path_factory.mktemp("two")
+    shutil.copytree(CLUSTER, root / "one")
+    shutil.copytree(CLUSTER / "c1", root / "other")
+    path = root / "other" / "meta.properties"
+    path.write_text(path.read_text().replace(ID, "another"))
+    return root
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
+    assert main(["spark", *map(str, words), "--format", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_of_each_cluster_one_directory_speaks(spark: "SparkSession", two: Path) -> None:
+    # Not c2, whose tail nobody else has.
+    assert speakers(spark, str(two)) == {str(two / "other"): "another", str(two / "one" / "c1"): ID}
+
+
+def test_what_changed_is_told_of_each_cluster(
+    shared: "SparkSession", two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "changes.json"
+    report = told(capsys, "image-diff", two, "--from", 1800, "--to", 1836, "--out", out)
+    assert json.loads(out.read_text()) == report
+    words = [[change["words"] for change in cluster["changes"]] for cluster in report["clusters"]]
+    assert len(words) == 2
+    assert words[0] == words[1]
+    broker = "broker 13: epoch 41 -> 1827"
+    assert any(each.startswith(broker) for each in words[0])
+    assert main(["spark", "image-diff", str(two), "--from", "9999"]) == 1
+    assert "not compared: " in capsys.readouterr().out
+
+
+def test_replicas_and_clusters_are_compared(
+    shared: "SparkSession", two: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    c1, c2 = two / "one" / "c1", two / "one" / "c2"
+    assert told(capsys, "image-diff", c1, "--with", c2, "--to", 3000) == {"clusters": []}
+    (tail,) = told(capsys, "image-diff", c1, "--with", c2)["clusters"]
+    assert set(tail["counts"]) == {"broker", "partition"}  # in what c2 alone has
+    assert told(capsys, "image-diff", two / "one", "--with", two / "other") == {"clusters": []}
+    assert main(["spark", "image-diff", str(two), "--with", str(two), "--from", "1"]) == 2
+    assert "one of --from and --with is needed" in capsys.readouterr().err
+
+
+def test_placement_is_told_of_each_cluster_alone(
+    shared: "SparkSession", two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, plans = tmp_path / "moves", tmp_path / "plans"
+    # At this offset broker 13 is fenced.
+    report = told(capsys, "placement", two, "--at", 1820, "--out", out, "--reassignment-json", plans)
+    assert [(each["cluster_id"], each["end_offset"]) for each in report["clusters"]] == [("another", 1820), (ID, 1820)]
+    assert report["clusters"][0]["now"] == report["clusters"][1]["now"]
+    assert report["clusters"][0]["now"]["replicas_on_inactive"] == 610
+    assert report["clusters"][0]["plan"]["stuck"] == 530  # there is no fourth broker
+    assert sorted(each.name for each in plans.iterdir()) == [f"{name}.json" for name in ("another", ID)]
+    plan = read_plan(str(plans / f"{ID}.json"))
+    planned = [(each.topic, each.partition, list(each.replicas)) for each in plan]
+    moves = report["clusters"][1]["moves"]
+    assert planned == sorted((each["topic"], each["partition"], each["planned"]) for each in moves)
+    assert sum(each["added"] for each in moves) == 80
+    assert main(["spark", "placement", str(two / "one")]) == 0
+    assert "0 replicas on brokers that are not active" in capsys.readouterr().out
+
+
+def test_a_part_of_a_placement_is_a_data_frame(spark: "SparkSession") -> None:
+    rows = placement(spark, str(CLUSTER)).orderBy("broker_id").collect()
+    assert [(row["cluster_id"], row["broker_id"], row["leaders"]) for row in rows] == [
+        (ID, 11, 434),
+        (ID, 12, 0),
+        (ID, 13, 216),
+    ]
