@@ -81,6 +81,7 @@ COMMANDS: Final = tuple(
         ("sim run", "sim_run", "simulate one seed"),
         ("sim sweep", "sim_sweep", "simulate many seeds"),
         ("sim replay", "sim_replay", "simulate a seed again, with its trace"),
+        ("generate", "generate", "metadata logs of made-up clusters, of real size, with faults on request"),
         ("spark audit-replicas", "spark_audit_replicas", "do the replicas of each cluster hold the same bytes?"),
         ("spark timeline", "spark_timeline", "who led, who was fenced, which partitions lacked replicas, and how long"),
         ("spark demo", "spark_demo", "a real Kafka cluster's directories, audited and told as a story"),
