@@ -37,6 +37,8 @@ from fastquorum.wire.topics import CreateTopicsRequest, DeleteTopicsRequest
 LOOK_US: Final = 5 * MINUTE
 AGAIN_US: Final = 3 * HOUR
 """Within which the same broker is not restarted."""
+TOPIC_US: Final = HOUR
+"""That a passing topic is there."""
 REJOIN_PIECES: Final = 10
 SESSION_US: Final = 9 * SECOND
 _TOPIC: Final = 2
@@ -66,21 +68,21 @@ class Life:
 
     def plan(self, from_us: Micros, to_us: Micros) -> None:
         """All that happens between the two."""
-        acts: tuple[tuple[Micros, Callable[[], None]], ...] = (
-            (2 * HOUR, self._restart_any),
-            (HOUR, self._slow_down_any),
-            (4 * HOUR, self._move_any),
-            (2 * HOUR, self._configure_any),
-            (6 * HOUR, self._set_quota),
-            (HOUR, self._give_producer_ids),
-            (3 * HOUR, self._make_topic),
-            (8 * HOUR, self.change_leader),
+        acts: tuple[tuple[Micros, Callable[[], None], Micros], ...] = (
+            (2 * HOUR, self._restart_any, 0),
+            (HOUR, self._slow_down_any, 0),
+            (4 * HOUR, self._move_any, 0),
+            (2 * HOUR, self._configure_any, 0),
+            (6 * HOUR, self._set_quota, 0),
+            (HOUR, self._give_producer_ids, 0),
+            (3 * HOUR, self._make_topic, TOPIC_US),
+            (8 * HOUR, self.change_leader, 0),
         )
-        for every_us, act in acts:
+        for every_us, act, takes_us in acts:
             turn_us = from_us
             while (turn_us := turn_us + every_us) < to_us:
                 at_us = turn_us - every_us // 2 + self.prng.randrange(every_us // 2)
-                if at_us >= from_us and not any(a <= at_us <= b for a, b in self._calm):
+                if at_us < to_us - takes_us and not any(a <= at_us <= b for a, b in self._calm):
                     self.calendar.at(at_us, act)
         self.calendar.at(from_us, self._look)
 
@@ -226,7 +228,7 @@ class Life:
         name = f"passing-{self._made}"
         topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=self._factor)
         create(self.lead, CreateTopicsRequest(topics=[topic]))
-        self.calendar.after(HOUR, lambda: self._delete_topic(name))
+        self.calendar.after(TOPIC_US, lambda: self._delete_topic(name))
 
     def _delete_topic(self, name: str) -> None:
         state = DeleteTopicsRequest.DeleteTopicState(name=name)

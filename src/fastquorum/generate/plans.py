@@ -11,7 +11,9 @@ from fastquorum.sim.prng import Prng
 from fastquorum.types import LISTENER_NAME, Endpoint, ReplicaKey, Voter, VoterSet
 
 CONTROLLERS_FROM: Final = 1
-PORT: Final = 9093
+HOST: Final = "localhost"
+PORTS_FROM: Final = 19_091
+"""So that a cluster can be run on one machine."""
 
 
 class ClusterPlan(NamedTuple):
@@ -39,7 +41,7 @@ def plan_clusters(options: GenerateOptions) -> list[ClusterPlan]:
         voters = [
             Voter(
                 ReplicaKey(node_id, random_id(own)),
-                (Endpoint(LISTENER_NAME, f"controller-{node_id}", PORT),),
+                (Endpoint(LISTENER_NAME, HOST, PORTS_FROM + node_id - CONTROLLERS_FROM),),
             )
             for node_id in range(CONTROLLERS_FROM, CONTROLLERS_FROM + options.replicas)
         ]
