@@ -116,7 +116,7 @@ class World:
         for batch in batches(checkpoint.read_bytes()):
             if not batch.is_control:
                 for _, record in batch.records():
-                    self._take(-1, record)
+                    self._take(-1, record, -1)
 
     def take(self, batch: Batch) -> None:
         if batch.epoch < self.epoch:
@@ -128,18 +128,19 @@ class World:
                 if self.leaders.setdefault(batch.epoch, record.leader_id) != record.leader_id:
                     self._find(offset, "two-leaders", None)
             elif not batch.is_control:
-                touched |= self._take(offset, record)
+                touched |= self._take(offset, record, batch.base_offset)
         for key in sorted(touched):
             self._judge(batch.last_offset, key)
 
     def _find(self, offset: int, kind: str, about: Any) -> None:
         self.violations.append(Violation(offset, kind, about))
 
-    def _take(self, offset: int, record: Message) -> set[tuple[Any, int]]:
+    def _take(self, offset: int, record: Message, base_offset: int) -> set[tuple[Any, int]]:
         match record:
             case RegisterBrokerRecord():
                 self.fenced[record.broker_id] = record.fenced
-                if offset >= 0 and record.broker_epoch != offset:
+                # What its former life leaves behind comes first, in one batch, and the epoch is that batch's offset.
+                if offset >= 0 and record.broker_epoch not in (offset, base_offset):
                     self._find(offset, "broker-epoch-not-offset", record.broker_id)
             case BrokerRegistrationChangeRecord():
                 if record.fenced:

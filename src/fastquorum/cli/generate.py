@@ -53,6 +53,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=START_MS,
         help="when the logs begin, in milliseconds since 1970 (default: the first of January 2026)",
     )
+    parser.add_argument(
+        "--keep-log",
+        action="store_true",
+        help="the logs begin at offset 0 (default: what the first sixth of the snapshots covers is "
+        "removed, as retention would)",
+    )
     add_kernels(parser)
     add_format(parser)
 
@@ -67,6 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         replicas=arguments.replicas,
         faults=parse_faults(arguments.faults),
         start_ms=arguments.start_ms,
+        keeps_log=arguments.keep_log,
     )
     kernels = load_kernels(arguments.kernels)
     out = arguments.out

@@ -53,7 +53,7 @@ TOPICS_AT_US: Final = 90 * SECOND
 SEGMENTS: Final = 8
 """About so many a log has."""
 SEGMENT_BYTES_MIN: Final = 2048
-_PARTITION_BYTES, _NO_OP_BYTES = 250, 76
+_PARTITION_BYTES, _CHANGE_BYTES, _NO_OP_BYTES = 250, 60, 76
 CALM_US: Final = 15 * MINUTE
 """In a fault's own time, before it begins."""
 TAIL_RECORDS: Final = 5
@@ -72,10 +72,7 @@ class Cluster:
         self._prng = Prng(plan.seed)
         self._planted: list[Planted] = []
         self._start_offset: Offset = 0
-        minutes = options.hours * 60
-        size = plan.partitions * _PARTITION_BYTES + minutes * _NO_OP_BYTES
-        segment_bytes = max(size // SEGMENTS, SEGMENT_BYTES_MIN)
-        self._config = QuorumConfig(segment_bytes=segment_bytes, preallocate_bytes=4096)
+        self._config = QuorumConfig(segment_bytes=_segment_bytes(plan, options), preallocate_bytes=4096)
         self._first = self._disk(plan.voters.ids[0])
         self._identity = self._format()
         settings = ControllerSettings(plan.cluster_id)
@@ -165,7 +162,8 @@ class Cluster:
             for number in range(TAIL_RECORDS):
                 lead.now_us += IDLE_US if number else SECOND
                 life.configure(self._prng.randrange(life.topics.count), number + 1)
-        self._start_offset = lead.writer.close(snapshots.keep_from.offset)
+        keep_from = None if self._options.keeps_log else snapshots.keep_from.offset
+        self._start_offset = lead.writer.close(keep_from)
         return end_offset
 
     # --- the replicas -------------------------------------------------------------------------------------------------
@@ -216,7 +214,8 @@ class Cluster:
 
     def _told(self, topics: Topics, snapshots: Snapshots, end_offset: Offset) -> dict[str, Any]:
         plan = self._plan
-        kept = [each for each in snapshots.taken if each.offset >= snapshots.keep_from.offset]
+        is_all = self._options.keeps_log
+        kept = [each for each in snapshots.taken if is_all or each.offset >= snapshots.keep_from.offset]
         planted = sorted(self._planted, key=lambda each: each.offset)
         return {
             "cluster_id": plan.cluster_id,
@@ -234,3 +233,14 @@ class Cluster:
             ],
             "planted": [each.as_json(plan.cluster_id, plan.directory) for each in planted],
         }
+
+
+def _segment_bytes(plan: ClusterPlan, options: GenerateOptions) -> int:
+    """So that what is kept of the log is in some SEGMENTS files, by a guess at how long it gets."""
+    moves = (
+        6 * plan.partitions * replication(plan.brokers) // plan.brokers
+    )  # changes that one restart comes to, at most
+    size = options.hours * (60 * _NO_OP_BYTES + moves * _CHANGE_BYTES // 4)
+    if options.keeps_log:
+        size += plan.partitions * _PARTITION_BYTES
+    return max(size // SEGMENTS, SEGMENT_BYTES_MIN)

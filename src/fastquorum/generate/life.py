@@ -59,7 +59,7 @@ class Life:
         self.prng: Final = prng
         self._calm: list[tuple[Micros, Micros]] = []
         self._restarted_us: dict[NodeId, Micros] = {}
-        self._made = 0
+        self._made = self._changes = 0
         self._factor = replication(len(herd.ids))
 
     def keep_calm(self, from_us: Micros, to_us: Micros) -> None:
@@ -203,9 +203,10 @@ class Life:
         self.configure(self.prng.randrange(self.topics.count), self.prng.between(1, 14))
 
     def configure(self, topic_number: int, days: int) -> None:
-        """One record."""
+        """One record: never the value that it had."""
+        self._changes += 1
         change = _Resource.AlterableConfig(
-            name="retention.ms", config_operation=_SET, value=str(days * 86_400_000 + self.lead.now_ms % 1000)
+            name="retention.ms", config_operation=_SET, value=str(days * 86_400_000 + self._changes)
         )
         name = Topics.name_of(topic_number)
         resource = _Resource(resource_type=_TOPIC, resource_name=name, configs=[change])

@@ -49,6 +49,8 @@ class GenerateOptions:
     faults: Mapping[Kind, int] = field(default_factory=dict)
     """How many of each kind, over all clusters."""
     start_ms: int = START_MS
+    keeps_log: bool = False
+    """Nothing is removed: the log begins at offset 0."""
 
     @property
     def slots(self) -> int:

@@ -99,10 +99,11 @@ class LogWriter:
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def close(self, keep_from: Offset) -> Offset:
-        """As a node that stops; but what lies wholly below keep_from, where a snapshot ends, is removed. Where the log
-        begins then."""
-        self._log.remove_before(keep_from)
+    def close(self, keep_from: Offset | None) -> Offset:
+        """As a node that stops; but what lies wholly below keep_from, where a snapshot ends, is removed (None: nothing
+        is). Where the log begins then."""
+        if keep_from is not None:
+            self._log.remove_before(keep_from)
         start = self._log.start_offset
         self._log.close()
         return start

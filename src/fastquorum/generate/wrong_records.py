@@ -129,12 +129,19 @@ def _elects(record: Message, key: PartitionKey) -> bool:
 
 
 def two_leaders(life: Life) -> Planted:
-    """The epoch that goes on is said to have another leader."""
+    """An epoch has begun, and is said to have another leader seconds later. (Of one that began long ago the log may
+    not say any more who led it.)"""
     lead, planted = life.lead, begun(life.lead, Kind.TWO_LEADERS)
-    other = next((each for each in lead.voters.ids if each != lead.leader_id), lead.leader_id + 1)
-    granting = [other, *(each for each in lead.voters.ids if each != other)][: lead.voters.majority]
-    lead.append_control([leader_change(other, lead.voters, granting)])
-    ended(lead, planted)
+    life.change_leader()
+
+    def contradict() -> None:
+        other = next((each for each in lead.voters.ids if each != lead.leader_id), lead.leader_id + 1)
+        granting = [other, *(each for each in lead.voters.ids if each != other)][: lead.voters.majority]
+        planted.offset, planted.epoch, planted.time_ms = lead.end_offset, lead.epoch, lead.now_ms
+        lead.append_control([leader_change(other, lead.voters, granting)])
+        ended(lead, planted)
+
+    life.calendar.after(REPAIR_US, contradict)
     return planted
 
 
