@@ -4,13 +4,19 @@ import json
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fastquorum.cli.main import main
-from fastquorum.generate import LIST, START_MS, Kind, parse_faults, parse_span
-from fastquorum.generate.options import GenerateOptions, Span, check
+from fastquorum.errors import UsageError
+from fastquorum.generate import LIST, START_MS, GenerateOptions, Kind, Span, parse_faults, parse_span
+from fastquorum.generate.kinds import Room, room_of
+from fastquorum.generate.options import check
+from fastquorum.generate.plans import plan_clusters
 
 SMALL = ("--brokers", "4", "--partitions", "8", "--hours", "6", "--seed", "1")
 
@@ -81,9 +87,35 @@ def test_what_cannot_be_had_is_refused_before_anything_is_made(
     assert not (tmp_path / "logs").exists()
 
 
-def test_whatever_is_let_through_can_be_spread() -> None:
-    every = parse_faults("all")
-    check(GenerateOptions(brokers=Span(4, 4), partitions=Span(1, 1), hours=24, seed=1, clusters=5, faults=every))
+@settings(max_examples=300)
+@given(
+    faults=st.dictionaries(st.sampled_from(Kind), st.integers(1, 12)),
+    clusters=st.integers(1, 12),
+    hours=st.integers(6, 24),
+    replicas=st.sampled_from([3, 5, 7]),
+    seed=st.integers(0, 9),
+)
+def test_whatever_is_let_through_is_spread_over_the_clusters(
+    faults: dict[Kind, int], clusters: int, hours: int, replicas: int, seed: int
+) -> None:
+    wanted = GenerateOptions(
+        brokers=Span(4, 4), partitions=Span(1, 1), hours=hours, seed=seed, clusters=clusters, replicas=replicas,
+        faults=faults,
+    )  # fmt: skip
+    try:
+        check(wanted)
+    except UsageError as refused:
+        assert "give --clusters" in refused.hint  # noqa: PT017
+        return
+    plans = plan_clusters(wanted)
+    assert Counter(kind for plan in plans for kind in plan.kinds) == faults
+    for plan in plans:
+        assert len(set(plan.kinds)) == len(plan.kinds)
+        for room, most in ((Room.REPLICA, wanted.minority), (Room.TIME, wanted.slots)):
+            assert sum(room_of(kind) is room for kind in plan.kinds) <= most
+
+
+def test_faults_and_numbers_are_read_as_people_write_them() -> None:
     assert parse_faults("all=3,torn-end=1,none") == dict.fromkeys(Kind, 3) | {Kind.TORN_END: 1}
     assert parse_faults("none") == {}
     assert parse_span("7", "brokers") == Span(7, 7)

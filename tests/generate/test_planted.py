@@ -47,8 +47,8 @@ STORIES = (Kind.ELECTION_STORM, Kind.FLAPPING_BROKER, Kind.ISR_CHURN, Kind.RECOR
 class Sown:
     """A cluster with one thing planted."""
 
-    def __init__(self, root: Path, kind: Kind, seed: int = 5, **given: Any) -> None:
-        wanted = {"brokers": Span(5, 5), "partitions": Span(12, 12), "hours": 10, "seed": seed, "faults": {kind: 1}}
+    def __init__(self, root: Path, kind: Kind, **given: Any) -> None:
+        wanted = {"brokers": Span(5, 5), "partitions": Span(12, 12), "hours": 10, "seed": 5, "faults": {kind: 1}}
         told = generate(str(root), GenerateOptions(**{**wanted, **given}), KERNELS)
         assert json.loads((root / LIST).read_text()) == json.loads(json.dumps(told))
         (self.planted,) = told["planted"]
@@ -94,10 +94,9 @@ def verified(replica: Path) -> Verification:
     return OfflineLog(RealDisk(str(replica), KERNELS), KERNELS).verify()
 
 
-@pytest.mark.parametrize("seed", [5, 6])
 @pytest.mark.parametrize("kind", IN_RECORDS)
-def test_one_invariant_is_broken_at_one_offset_of_every_replica(tmp_path: Path, kind: Kind, seed: int) -> None:
-    sown = Sown(tmp_path / "out", kind, seed)
+def test_one_invariant_is_broken_at_one_offset_of_every_replica(tmp_path: Path, kind: Kind) -> None:
+    sown = Sown(tmp_path / "out", kind)
     sown.check_alike()
     world = judged(sown.replicas[0])
     (violation,) = world.violations
@@ -229,16 +228,14 @@ def test_a_story_is_told_between_the_offsets_and_all_is_sound(tmp_path: Path, ki
     assert found[-1].timestamp_ms <= sown.planted["end_ms"]
 
 
-@pytest.mark.parametrize("partitions", [12, 20_001])
-def test_snapshots_are_far_apart_where_the_gap_is(tmp_path: Path, partitions: int) -> None:
-    sown = Sown(tmp_path / "out", Kind.SNAPSHOT_GAP, partitions=Span(partitions, partitions))
+def test_snapshots_are_far_apart_where_the_gap_is(tmp_path: Path) -> None:
+    sown = Sown(tmp_path / "out", Kind.SNAPSHOT_GAP)
     sown.check_alike()
     ends = sown.cluster["checkpoints"]
     assert ends == sorted(checkpoints(sown.replicas[0]))
     at = ends.index(sown.offset)
     assert ends[at + 1] == sown.end_offset
-    hours = 10 / (24 if partitions == 12 else 12)
-    assert (sown.planted["end_ms"] - sown.planted["time_ms"]) / 3_600_000 == pytest.approx(5 * hours, abs=0.01)
+    assert (sown.planted["end_ms"] - sown.planted["time_ms"]) / 3_600_000 == pytest.approx(5 * 10 / 24, abs=0.01)
     assert verified(sown.replicas[0]).findings == []
 
 

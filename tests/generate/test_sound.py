@@ -109,7 +109,7 @@ def test_in_the_end_there_is_what_was_asked_for_and_everybody_is_in_sync(cluster
     assert len(image.controllers) == 3
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**32),
     brokers=st.integers(1, 9),

@@ -6,10 +6,7 @@ Sound or not, a directory is as one that a node has closed: formatted, with its 
 import os
 import shutil
 from collections.abc import Callable
-from contextlib import closing
 from typing import Any, Final
-
-import lmdb
 
 from fastquorum.config import SECOND, QuorumConfig
 from fastquorum.controller.state import ControllerSettings
@@ -43,9 +40,8 @@ from fastquorum.sim.prng import Prng
 from fastquorum.storage.checkpoint import data_values
 from fastquorum.storage.format import FormatOptions, format_directory, meta_properties
 from fastquorum.storage.identity import Identity, LogKind
-from fastquorum.storage.io_state import MAP_BYTES
-from fastquorum.storage.names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, QUORUM_STATE
-from fastquorum.storage.state_value import STATE_KEY, encode_state
+from fastquorum.storage.io_state import write_unsynced
+from fastquorum.storage.names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES
 from fastquorum.types import NodeId, Offset
 
 TOPICS_AT_US: Final = 90 * SECOND
@@ -181,18 +177,13 @@ class Cluster:
                 disk = self._disk(voter.key.id)
             identity = self._identity._replace(node_id=voter.key.id, directory_id=voter.key.directory_id)
             disk.replace_file(META_PROPERTIES, meta_properties(identity))
-        for voter in self._plan.voters:
+        for voter in self._plan.voters:  # not before all are copied
             identity = self._identity._replace(node_id=voter.key.id, directory_id=voter.key.directory_id)
             leader = self._plan.voters.get(self._lead.leader_id)
             assert leader is not None
             state = ElectionState(self._lead.epoch, leader.key.id, leader.key)
-            path = os.path.join(self._path, replica_name(voter.key.id), QUORUM_STATE)
-            # Not by the store of a node, which has every vote synced.
-            with (
-                closing(lmdb.open(path, map_size=MAP_BYTES, subdir=False, max_dbs=0, lock=False, sync=False)) as env,
-                env.begin(write=True) as transaction,
-            ):
-                transaction.put(STATE_KEY, encode_state(self._kernels, identity.owner, state))
+            root = os.path.join(self._path, replica_name(voter.key.id))
+            write_unsynced(root, identity.owner, self._kernels, state)
 
     def _damage(self) -> None:
         kinds = [kind for kind in self._plan.kinds if room_of(kind) is Room.REPLICA]
@@ -237,9 +228,8 @@ class Cluster:
 
 def _segment_bytes(plan: ClusterPlan, options: GenerateOptions) -> int:
     """So that what is kept of the log is in some SEGMENTS files, by a guess at how long it gets."""
-    moves = (
-        6 * plan.partitions * replication(plan.brokers) // plan.brokers
-    )  # changes that one restart comes to, at most
+    # What one restart comes to at most is six changes of each partition that the broker has.
+    moves = 6 * plan.partitions * replication(plan.brokers) // plan.brokers
     size = options.hours * (60 * _NO_OP_BYTES + moves * _CHANGE_BYTES // 4)
     if options.keeps_log:
         size += plan.partitions * _PARTITION_BYTES

@@ -65,7 +65,8 @@ def _drawn(span: Span, prng: Prng) -> int:
 def _spread(options: GenerateOptions, prng: Prng) -> list[list[Kind]]:
     """Of each kind at most one to a cluster, where there is most room for its like; which one of those, is drawn."""
     kinds: list[list[Kind]] = [[] for _ in range(options.clusters)]
-    often = sorted(options.faults, key=lambda kind: -options.faults[kind])  # who must be nearly everywhere comes first
+    wanted = [kind for kind in Kind if options.faults.get(kind)]
+    often = sorted(wanted, key=lambda kind: -options.faults[kind])  # who must be nearly everywhere comes first
     for kind in itertools.chain.from_iterable([each] * options.faults[each] for each in often):
         able = [each for each in kinds if kind not in each and _like(each, kind) < options.room_for(kind)]
         least = min((_like(each, kind), len(each)) for each in able)
