@@ -1,6 +1,7 @@
 """Damage to one replica's directory, which was a copy of all the others until then. The files are valid but for it."""
 
 import os
+import struct
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,17 +24,18 @@ from fastquorum.storage.names import (
     LOG_DIRECTORY,
     index_name,
     join,
+    parse_checkpoint,
     parse_segment,
     segment_name,
 )
 from fastquorum.types import NodeId, Offset
-from fastquorum.wire.cluster_records import NoOpRecord
-from fastquorum.wire.metadata_records import encode_metadata_record
 
 LATER_MS: Final = 1
 """Than in the other replicas: of the batches that diverge."""
-_EPOCH_AT: Final = 12
-"""In a batch; it is under no checksum."""
+_EPOCH_AT, _CRC_AT, _CHECKED_FROM, _TIMES_AT = 12, 17, 21, 27
+"""In a batch. The epoch is under no checksum."""
+_CRC: Final = struct.Struct(">I")
+_TIMES: Final = struct.Struct(">qq")
 
 
 @dataclass(slots=True)
@@ -53,6 +55,11 @@ class Victim:
         """Of its segments, ascending."""
         names = (parse_segment(name) for name in self.disk.list(LOG_DIRECTORY))
         return [base for base in names if base is not None]
+
+    @property
+    def checkpoint_ends(self) -> frozenset[Offset]:
+        found = (parse_checkpoint(name) for name in self.disk.list(LOG_DIRECTORY))
+        return frozenset(each.offset for each in found if each is not None)
 
     def path(self, name: str) -> str:
         return os.path.join(self.disk.root, LOG_DIRECTORY, name)
@@ -83,26 +90,24 @@ class Victim:
 
 
 def divergence(victim: Victim) -> Planted:
-    """Every no-op of a segment, from somewhere in its middle on, was written a moment later here: as if another leader
-    had done it. No record that means something differs."""
+    """The batches of a segment, from its middle on, were written a moment later here, as if another leader had done
+    it. What they say is the same, and so is the last one that a checkpoint covers: nothing else is wrong."""
     base = victim.pick_inner()
-    value = encode_metadata_record(NoOpRecord(), 0)
     data, infos = bytearray(victim.segment(base)), victim.infos(base)
-    alone = [each for each in infos if each.records_count == 1 and not each.is_control]
-    chosen = []
-    for info in alone[len(alone) // 2 :]:
-        anew = victim.kernels.encode_values(
-            [value],
-            base_offset=info.base_offset,
-            leader_epoch=info.leader_epoch,
-            timestamp_ms=info.base_timestamp_ms + LATER_MS,
-        )
-        if len(anew) == info.size_bytes:  # no other record is so short
-            data[info.position : info.position + info.size_bytes] = anew
-            chosen.append(info)
-    assert chosen, f"a segment without a no-op: {segment_name(base)}"
+    covered = victim.checkpoint_ends
+    chosen = [each for each in infos[len(infos) // 2 :] if each.last_offset + 1 not in covered] or infos[:1]
+    for info in chosen:
+        _stamp_later(victim.kernels, data, info)
     _rewrite(victim.path(segment_name(base)), data)
     return victim.planted(Kind.DIVERGENCE, chosen[0], chosen[-1].last_offset + 1, base)
+
+
+def _stamp_later(kernels: Kernels, data: bytearray, info: BatchInfo) -> None:
+    """Base and largest timestamp, and the checksum over them."""
+    at, end = info.position, info.position + info.size_bytes
+    times = (info.base_timestamp_ms + LATER_MS, info.max_timestamp_ms + LATER_MS)
+    _TIMES.pack_into(data, at + _TIMES_AT, *times)
+    _CRC.pack_into(data, at + _CRC_AT, kernels.crc32c(data[at + _CHECKED_FROM : end]))
 
 
 def uncommitted_tail(victim: Victim) -> Planted:
