@@ -81,6 +81,7 @@ COMMANDS: Final = tuple(
         ("sim run", "sim_run", "simulate one seed"),
         ("sim sweep", "sim_sweep", "simulate many seeds"),
         ("sim replay", "sim_replay", "simulate a seed again, with its trace"),
+        ("generate", "generate", "metadata logs of made-up clusters, of real size, with faults on request"),
         ("spark audit-replicas", "spark_audit_replicas", "do the replicas of each cluster hold the same bytes?"),
         ("spark audit-invariants", "spark_audit_invariants", "does each log keep the promises of a quorum?"),
         (

@@ -8,6 +8,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Self
 
 from fastquorum.errors import DirectoryError, FsyncFailed, StorageFailed
 from fastquorum.kernels import Kernels, SegmentFile
@@ -23,7 +24,7 @@ class RealDisk:
         self._kernels = kernels
 
     @classmethod
-    def open_directory(cls, root: str, kernels: Kernels, *, create: bool = False, writable: bool = True) -> "RealDisk":
+    def open_directory(cls, root: str, kernels: Kernels, *, create: bool = False, writable: bool = True) -> Self:
         """The disk of an existing directory, or one made here. DirectoryError if it cannot be used."""
         path = os.path.abspath(root)
         try:

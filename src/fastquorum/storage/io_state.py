@@ -139,6 +139,21 @@ class LmdbStateStore:
         return StateStoreFailed(detail=self._failure, operation=operation, path=self._path, errno_code=code)
 
 
+def write_unsynced(root: str, owner: StateOwner, kernels: Kernels, state: ElectionState) -> None:
+    """The quorum state of a directory that nobody counts on before it is whole, as when many are made at once: nothing
+    is synced. StateStoreFailed."""
+    path = os.path.join(root, QUORUM_STATE)
+    try:
+        with (
+            closing(lmdb.open(path, map_size=MAP_BYTES, subdir=False, max_dbs=0, lock=False, sync=False)) as env,
+            env.begin(write=True) as transaction,
+        ):
+            transaction.put(STATE_KEY, encode_state(kernels, owner, state))
+    except (lmdb.Error, OSError) as error:
+        code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+        raise StateStoreFailed(detail=str(error), operation="save", path=path, errno_code=code) from error
+
+
 def _open(path: str) -> lmdb.Environment:
     return lmdb.open(path, map_size=MAP_BYTES, subdir=False, max_dbs=0, lock=False)
 

@@ -1,0 +1,236 @@
+"""One cluster: its log is made once, by its controllers, and copied to every replica; then damage is done.
+
+Sound or not, a directory is as one that a node has closed: formatted, with its log, its snapshots and its vote.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from typing import Any, Final
+
+from fastquorum.config import SECOND, QuorumConfig
+from fastquorum.controller.state import ControllerSettings
+from fastquorum.generate.calendar import HOUR, IDLE_US, MINUTE, Calendar
+from fastquorum.generate.damage import DAMAGES, Victim, turn_epoch_back
+from fastquorum.generate.drafts import DraftDisk
+from fastquorum.generate.herd import Herd
+from fastquorum.generate.kinds import Kind, Room, room_of
+from fastquorum.generate.lead import Lead
+from fastquorum.generate.life import Life
+from fastquorum.generate.options import FAULTS_FROM, SLOT_MINUTES, GenerateOptions
+from fastquorum.generate.plans import ClusterPlan
+from fastquorum.generate.planted import Planted, replica_name
+from fastquorum.generate.setting_up import (
+    Topics,
+    create,
+    draw_topics,
+    register_controllers,
+    replication,
+    start_brokers,
+    topic_requests,
+)
+from fastquorum.generate.snapshots import Snapshots
+from fastquorum.generate.stories import STORIES
+from fastquorum.generate.writing import LogWriter
+from fastquorum.generate.wrong_records import PLANTS
+from fastquorum.kernels import Kernels
+from fastquorum.node.first_records import first_values
+from fastquorum.raft.election import ElectionState
+from fastquorum.sim.prng import Prng
+from fastquorum.storage.checkpoint import data_values
+from fastquorum.storage.format import FormatOptions, format_directory, meta_properties
+from fastquorum.storage.identity import Identity, LogKind
+from fastquorum.storage.io_state import write_unsynced
+from fastquorum.storage.names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES
+from fastquorum.types import NodeId, Offset
+
+TOPICS_AT_US: Final = 90 * SECOND
+"""When the first topics are made: all brokers are there."""
+SEGMENTS: Final = 8
+"""About so many a log has."""
+SEGMENT_BYTES_MIN: Final = 2048
+_PARTITION_BYTES, _CHANGE_BYTES, _NO_OP_BYTES = 250, 60, 76
+CALM_US: Final = 15 * MINUTE
+"""In a fault's own time, before it begins."""
+TAIL_RECORDS: Final = 5
+Progress = Callable[[int], None]
+
+
+class Cluster:
+    """Being made."""
+
+    def __init__(self, path: str, plan: ClusterPlan, options: GenerateOptions, kernels: Kernels) -> None:
+        """`path`: its directory, which exists and is empty."""
+        self._path = path
+        self._plan = plan
+        self._options = options
+        self._kernels = kernels
+        self._prng = Prng(plan.seed)
+        self._planted: list[Planted] = []
+        self._start_offset: Offset = 0
+        self._config = QuorumConfig(segment_bytes=_segment_bytes(plan, options), preallocate_bytes=4096)
+        self._first = self._disk(plan.voters.ids[0])
+        self._identity = self._format()
+        settings = ControllerSettings(plan.cluster_id)
+        writer = LogWriter(self._first, kernels, self._config)
+        self._lead = Lead(writer, kernels, plan.voters, settings, self._prng.fork(), options.start_ms)
+        self._herd = Herd(self._lead, self._prng.fork(), plan.brokers)
+        self._calendar = Calendar(self._lead)
+
+    def make(self, progress: Progress) -> dict[str, Any]:
+        """All of it; what there is, for the list."""
+        try:
+            sizes = draw_topics(self._prng, self._plan.partitions)
+            topics = Topics(sizes)
+            self._set_up(sizes, progress)
+            life = Life(self._lead, self._herd, self._calendar, topics, self._prng.fork())
+            snapshots = Snapshots(life, self._options.hours, self._plan.kinds)
+            self._plan_life(life)
+            for hour in range(self._options.hours):
+                self._calendar.run((hour + 1) * HOUR)
+                done = self._plan.partitions * (hour + 1) // self._options.hours
+                progress(done - self._plan.partitions * hour // self._options.hours)
+            end_offset = self._end(life, snapshots)
+        except BaseException:
+            self._lead.writer.abandon()
+            raise
+        self._copy()
+        self._damage()
+        return self._told(topics, snapshots, end_offset)
+
+    # --- the log ------------------------------------------------------------------------------------------------------
+
+    def _format(self) -> Identity:
+        voter = self._plan.voters[0]
+        wanted = FormatOptions(
+            cluster_id=self._plan.cluster_id,
+            node_id=voter.key.id,
+            directory_id=voter.key.directory_id,
+            voters=self._plan.voters,
+            log_kind=LogKind.METADATA,
+            is_controller=True,
+        )
+        return format_directory(self._first, self._kernels, wanted, now_ms=self._options.start_ms)
+
+    def _set_up(self, sizes: list[int], progress: Progress) -> None:
+        lead, calendar = self._lead, self._calendar
+        lead.now_us = SECOND
+        bootstrap = data_values(self._first, self._kernels, BOOTSTRAP_CHECKPOINT)
+        lead.elect(self._prng.pick(self._plan.voters.ids), first_values(bootstrap))
+        register_controllers(lead, calendar, self._prng)
+        start_brokers(calendar, self._herd)
+        requests = topic_requests(self._prng, sizes, replication(self._plan.brokers))
+        for number, request in enumerate(requests):
+
+            def make(request: Any = request) -> None:
+                self._herd.beat()
+                create(lead, request)
+                progress(sum(each.num_partitions for each in request.topics))
+
+            calendar.at(TOPICS_AT_US + number * SECOND, make)
+
+    def _plan_life(self, life: Life) -> None:
+        """What happens by itself, and in a time of its own each of what is planted."""
+        timed = [kind for kind in self._plan.kinds if room_of(kind) is Room.TIME]
+        slot_us = SLOT_MINUTES * MINUTE
+        from_us = int(self._options.hours * HOUR * FAULTS_FROM)
+        slots = self._prng.shuffled(range(self._options.slots))[: len(timed)]
+        for kind, slot in zip(timed, slots, strict=True):
+            begin_us = from_us + slot * slot_us
+            life.keep_calm(begin_us, begin_us + slot_us)
+            plant = PLANTS.get(kind) or STORIES[kind]
+
+            def act(plant: Callable[[Life], Planted] = plant) -> None:
+                self._planted.append(plant(life))
+
+            self._calendar.at(begin_us + CALM_US + self._prng.randrange(2 * MINUTE), act)
+        half_us = HOUR // 2
+        life.plan(half_us, max(self._options.hours * HOUR - half_us, half_us))
+
+    def _end(self, life: Life, snapshots: Snapshots) -> Offset:
+        """Everybody stops."""
+        lead = self._lead
+        lead.no_op()
+        end_offset = lead.end_offset
+        self._planted += snapshots.planted
+        if Kind.UNCOMMITTED_TAIL in self._plan.kinds:
+            lead.writer.begin_tail()
+            for number in range(TAIL_RECORDS):
+                lead.now_us += IDLE_US if number else SECOND
+                life.configure(self._prng.randrange(life.topics.count), number + 1)
+        keep_from = None if self._options.keeps_log else snapshots.keep_from.offset
+        self._start_offset = lead.writer.close(keep_from)
+        return end_offset
+
+    # --- the replicas -------------------------------------------------------------------------------------------------
+
+    def _disk(self, node_id: NodeId) -> DraftDisk:
+        return DraftDisk.open_directory(os.path.join(self._path, replica_name(node_id)), self._kernels, create=True)
+
+    def _copy(self) -> None:
+        """Of the first replica, to all the others; then each is given its own identity and vote."""
+        for voter in self._plan.voters:
+            disk = self._first
+            if voter is not self._plan.voters[0]:
+                target = os.path.join(self._path, replica_name(voter.key.id))
+                shutil.copytree(self._first.root, target, copy_function=shutil.copyfile)
+                disk = self._disk(voter.key.id)
+            identity = self._identity._replace(node_id=voter.key.id, directory_id=voter.key.directory_id)
+            disk.replace_file(META_PROPERTIES, meta_properties(identity))
+        for voter in self._plan.voters:  # not before all are copied
+            identity = self._identity._replace(node_id=voter.key.id, directory_id=voter.key.directory_id)
+            leader = self._plan.voters.get(self._lead.leader_id)
+            assert leader is not None
+            state = ElectionState(self._lead.epoch, leader.key.id, leader.key)
+            root = os.path.join(self._path, replica_name(voter.key.id))
+            write_unsynced(root, identity.owner, self._kernels, state)
+
+    def _damage(self) -> None:
+        kinds = [kind for kind in self._plan.kinds if room_of(kind) is Room.REPLICA]
+        leader_id = self._lead.leader_id
+        others = self._prng.shuffled([each for each in self._plan.voters.ids if each != leader_id])
+        for kind in kinds:
+            node_id = leader_id if kind is Kind.UNCOMMITTED_TAIL else others.pop()
+            self._planted.append(DAMAGES[kind](self._victim(self._disk(node_id), node_id)))
+        for planted in self._planted:  # last, as a log that has it is not opened again
+            if planted.kind is Kind.EPOCH_BACKWARDS:
+                for node_id in self._plan.voters.ids:
+                    turn_epoch_back(self._victim(self._disk(node_id), node_id), planted)
+
+    def _victim(self, disk: DraftDisk, node_id: NodeId) -> Victim:
+        tail = tuple(self._lead.writer.tail)
+        return Victim(disk, self._kernels, self._config, node_id, self._prng.fork(), tail)
+
+    # --- the list -----------------------------------------------------------------------------------------------------
+
+    def _told(self, topics: Topics, snapshots: Snapshots, end_offset: Offset) -> dict[str, Any]:
+        plan = self._plan
+        is_all = self._options.keeps_log
+        kept = [each for each in snapshots.taken if is_all or each.offset >= snapshots.keep_from.offset]
+        planted = sorted(self._planted, key=lambda each: each.offset)
+        return {
+            "cluster_id": plan.cluster_id,
+            "directory": plan.directory,
+            "brokers": plan.brokers,
+            "partitions": topics.partition_count,
+            "topics": topics.count,
+            "start_offset": self._start_offset,
+            "end_offset": end_offset,
+            "epoch": self._lead.epoch,
+            "checkpoints": [each.offset for each in kept],
+            "replicas": [
+                {"node_id": each.key.id, "directory": f"{plan.directory}/{replica_name(each.key.id)}"}
+                for each in plan.voters
+            ],
+            "planted": [each.as_json(plan.cluster_id, plan.directory) for each in planted],
+        }
+
+
+def _segment_bytes(plan: ClusterPlan, options: GenerateOptions) -> int:
+    """So that what is kept of the log is in some SEGMENTS files, by a guess at how long it gets."""
+    # What one restart comes to at most is six changes of each partition that the broker has.
+    moves = 6 * plan.partitions * replication(plan.brokers) // plan.brokers
+    size = options.hours * (60 * _NO_OP_BYTES + moves * _CHANGE_BYTES // 4)
+    if options.keeps_log:
+        size += plan.partitions * _PARTITION_BYTES
+    return max(size // SEGMENTS, SEGMENT_BYTES_MIN)

@@ -1,0 +1,51 @@
+"""A data directory that is being made, and that nobody counts on before it is whole: nothing in it is ever synced.
+
+Knows nothing of what is written. A file of a log is the kernels' own, but for its syncs.
+"""
+
+import os
+from typing import Any, Final, cast
+
+from fastquorum.kernels import SegmentFile
+from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.names import TEMPORARY_SUFFIX
+from fastquorum.storage.ports import FileMode
+
+
+class _Unsynced:
+    """A file of the kernels' whose syncs do nothing."""
+
+    def __init__(self, file: SegmentFile) -> None:
+        self._file: Final = file
+
+    def sync(self) -> None:
+        """Nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+class DraftDisk(RealDisk):
+    """A Disk that syncs nothing: thousands of small files are made in the time that their syncs would take."""
+
+    def open(self, name: str, mode: FileMode = "open") -> SegmentFile:
+        return cast(SegmentFile, _Unsynced(super().open(name, mode)))
+
+    def sync_directory(self, directory: str = "") -> None:
+        """Nothing."""
+
+    def replace_file(self, name: str, data: bytes) -> None:
+        path = self._path(name)
+        with self._mapped("write", name):
+            with open(path + TEMPORARY_SUFFIX, "wb") as file:
+                file.write(data)
+            os.rename(path + TEMPORARY_SUFFIX, path)
+
+
+class NoFlush:
+    """A FlushPort that is never asked: a draft's log is flushed when it rolls, and when it is closed."""
+
+    failed = False
+
+    def submit(self, token: int, files: object) -> None:
+        raise AssertionError("nobody syncs a draft")

@@ -1,0 +1,167 @@
+"""The controllers of a cluster without a quorum: whoever leads decides, and what it decides is in the log at once.
+
+The real controller, its records and answers (`controller/`), as `node.controller_role` runs it; what is missing is all
+that takes part in agreeing. Time moves only by the caller's hand.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from fastquorum.controller import brokers
+from fastquorum.controller.decisions import record_version
+from fastquorum.controller.image import EMPTY, Image
+from fastquorum.controller.requests import decide, done, heard
+from fastquorum.controller.state import ControllerSettings, ControllerState
+from fastquorum.generate.writing import LogWriter
+from fastquorum.kernels import Kernels
+from fastquorum.node.controller_looks import Look, looks
+from fastquorum.node.controller_role import PIECE_RECORDS
+from fastquorum.raft.messages import kraft_version_record, leader_change, voters_record
+from fastquorum.sim.prng import Prng
+from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset, VoterSet
+from fastquorum.wire.cluster_records import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
+from fastquorum.wire.codec import codec_of
+from fastquorum.wire.message import Message
+from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
+
+KRAFT_VERSION: Final = 1
+Tamper = Callable[[Sequence[Message]], Sequence[Message]]
+
+
+class Lead:
+    """Whoever leads at the moment; nobody does until `elect`."""
+
+    def __init__(
+        self,
+        writer: LogWriter,
+        kernels: Kernels,
+        voters: VoterSet,
+        settings: ControllerSettings,
+        chance: Prng,
+        start_ms: int,
+    ) -> None:
+        self.writer: Final = writer
+        self.voters: Final = voters
+        self.settings: Final = settings
+        self.now_us: Micros = 0
+        """Since the log began."""
+        self.appended_us: Micros = 0
+        """When a batch was last written."""
+        self.leader_id: NodeId = NO_NODE
+        self.epoch: Epoch = 0
+        self._chance = chance
+        self._start_ms = start_ms
+        self._codec = codec_of(kernels)
+        self._make = kernels.untracked
+        self._state: ControllerState | None = None
+        self._image: Image = EMPTY
+        self._looks: list[Look] = []
+        self._tamper: Tamper | None = None
+
+    @property
+    def state(self) -> ControllerState:
+        """Of the active controller."""
+        assert self._state is not None, "nobody leads"
+        return self._state
+
+    @property
+    def image(self) -> Image:
+        return self.state.image
+
+    @property
+    def now_ms(self) -> int:
+        """The wall clock."""
+        return self._start_ms + self.now_us // 1000
+
+    @property
+    def end_offset(self) -> Offset:
+        """Of the next record."""
+        return self.writer.end_offset
+
+    # --- who leads ----------------------------------------------------------------------------------------------------
+
+    def elect(self, leader_id: NodeId, first_values: Sequence[bytes] = ()) -> Offset:
+        """Another epoch begins; its first offset. `first_values`: the first leader appends these."""
+        base, image = self.end_offset, self._image if self._state is None else self._state.image
+        granting = [leader_id, *(each for each in self.voters.ids if each != leader_id)][: self.voters.majority]
+        records: list[Message] = [leader_change(leader_id, self.voters, granting)]
+        if base == 0:
+            records += [kraft_version_record(KRAFT_VERSION), voters_record(self.voters)]
+        self.epoch, self.leader_id = self.epoch + 1, leader_id
+        self.appended_us = self.now_us
+        self.writer.append_control(records, self.epoch, self.now_ms)
+        if first_values:
+            self.writer.append(first_values, self.epoch, self.now_ms)
+            image = image.apply(_without_transaction(first_values))
+        self._state = ControllerState(
+            self.settings,
+            image,
+            self.end_offset,
+            KRAFT_VERSION,
+            self.now_us,
+            node_id=leader_id,
+            make=self._make,
+        )
+        self._looks = looks(self.settings, self.now_us)
+        return base
+
+    def append_control(self, messages: Sequence[Message]) -> Offset:
+        """A control batch of this epoch, whatever it says; its first offset."""
+        base = self.end_offset
+        self.writer.append_control(messages, self.epoch, self.now_ms)
+        self.appended_us = self.now_us
+        self.state.next_offset = self.end_offset
+        return base
+
+    # --- what it does -------------------------------------------------------------------------------------------------
+
+    def ask(self, message: Message) -> Message:
+        """A request: its records are written; the answer. It must not be one that is refused as a whole."""
+        state = self.state
+        heard(state, message, self.now_us)
+        decision = decide(state, message, message.__class__.__wire__.versions.last, self.now_us, self._chance)
+        self.append(decision.records, is_atomic=decision.is_atomic)
+        done(state, message)
+        return decision.answer
+
+    def append(self, records: Sequence[Message], *, is_atomic: bool = True) -> Offset:
+        """Write records, in as many batches as the controller would; the first one's offset."""
+        base = self.end_offset
+        if records and self._tamper is not None:
+            records, self._tamper = self._tamper(records), None
+        piece = max(len(records), 1) if is_atomic else PIECE_RECORDS
+        for start in range(0, len(records), piece):
+            self._append_piece(records[start : start + piece])
+        return base
+
+    def _append_piece(self, records: Sequence[Message]) -> None:
+        state, level = self.state, self.state.level
+        prepared = state.prepare(records)
+        values = [encode_metadata_record(record, record_version(record, level), self._codec) for record in records]
+        self.writer.append(values, self.epoch, self.now_ms)
+        state.applied(prepared)
+        self.appended_us = self.now_us
+
+    def tamper_with_next(self, tamper: Tamper) -> None:
+        """What is decided next is written as this has it."""
+        self._tamper = tamper
+
+    def no_op(self) -> Offset:
+        """As a leader that has nothing else to write; its offset."""
+        return self.append([NoOpRecord()])
+
+    def look(self) -> None:
+        """For leaders that are not the preferred ones, and for missing ones, where it is time for that."""
+        for look in self._looks:
+            while look.at_us <= self.now_us:
+                self.append(look.find(self.state, self.now_us), is_atomic=False)
+
+    def fence_expired(self) -> None:
+        """Whoever was silent for too long."""
+        while records := brokers.fence_expired(self.state, self.now_us):
+            self.append(records, is_atomic=False)
+
+
+def _without_transaction(values: Sequence[bytes]) -> list[Message]:
+    records = [decode_metadata_record(value)[0] for value in values]
+    return [each for each in records if not isinstance(each, BeginTransactionRecord | EndTransactionRecord)]

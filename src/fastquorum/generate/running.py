@@ -1,0 +1,100 @@
+"""All clusters, one after another, and the list of what they are and what was planted in them: `planted.json`.
+
+A cluster that is being made has a name that no pattern takes for a directory of logs (`.cluster-001`), and is removed
+if it does not get done; the list comes last. So whatever ends a run before its time, what has its name is whole, and
+without a list it is not all.
+"""
+
+import dataclasses
+import json
+import os
+import shutil
+from collections.abc import Callable
+from typing import Any, Final
+
+from fastquorum.errors import DirectoryError
+from fastquorum.generate.cluster import Cluster
+from fastquorum.generate.options import GenerateOptions, check
+from fastquorum.generate.plans import ClusterPlan, plan_clusters
+from fastquorum.kernels import Kernels
+from fastquorum.node.collector import CollectorAtRest
+
+LIST: Final = "planted.json"
+FORMAT_VERSION: Final = 1
+LARGE_PARTITIONS: Final = 50_000
+"""Of a cluster from here on, looking for garbage takes longer than making it."""
+Progress = Callable[[int], None]
+
+
+def generate(
+    path: str, options: GenerateOptions, kernels: Kernels, progress: Callable[[int], Progress] | None = None
+) -> dict[str, Any]:
+    """Make them all below `path`, which is created, or is empty; what the list says.
+
+    `progress` is told how much there is to do, and gives what to call with how much more is done.
+
+    Raises:
+        UsageError: it cannot be had; nothing was changed.
+        DirectoryError: the directory is not empty, or cannot be made; nothing was changed.
+        OSError, StorageFailed: the disk, as when it is full. What has its name is whole.
+    """
+    check(options)
+    root = _claim(path)
+    plans = plan_clusters(options)
+    done = progress(2 * sum(plan.partitions for plan in plans)) if progress is not None else lambda _: None
+    clusters = [_make(root, plan, options, kernels, done) for plan in plans]
+    told = {
+        "format_version": FORMAT_VERSION,
+        "options": _as_json(options),
+        "clusters": [{key: value for key, value in each.items() if key != "planted"} for each in clusters],
+        "planted": [planted for each in clusters for planted in each["planted"]],
+    }
+    with open(os.path.join(root, LIST), "w", encoding="ascii") as file:
+        json.dump(told, file, indent=1)
+        file.write("\n")
+    return told
+
+
+def whole_clusters(path: str) -> list[str]:
+    """The names of those that are whole, of a run that was interrupted."""
+    return sorted(name for name in os.listdir(path) if name.startswith("cluster-")) if os.path.isdir(path) else []
+
+
+def _claim(path: str) -> str:
+    """DirectoryError."""
+    root = os.path.abspath(path)
+    try:
+        os.makedirs(root, exist_ok=True)
+        is_empty = not os.listdir(root)
+    except OSError as error:
+        raise DirectoryError(f"nothing can be made there: {error.strerror}", path=root) from error
+    if not is_empty:
+        raise DirectoryError("it is not empty, and nothing in it was changed", "name a new directory", root)
+    return root
+
+
+def _make(
+    root: str, plan: ClusterPlan, options: GenerateOptions, kernels: Kernels, progress: Progress
+) -> dict[str, Any]:
+    draft = os.path.join(root, f".{plan.directory}")
+    os.mkdir(draft)
+    try:
+        if plan.partitions < LARGE_PARTITIONS:
+            told = Cluster(draft, plan, options, kernels).make(progress)
+        else:
+            with CollectorAtRest():
+                told = Cluster(draft, plan, options, kernels).make(progress)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    os.rename(draft, os.path.join(root, plan.directory))
+    return told
+
+
+def _as_json(options: GenerateOptions) -> dict[str, Any]:
+    told = {name: getattr(options, name) for name in (each.name for each in dataclasses.fields(options))}
+    return told | {
+        "brokers": str(options.brokers),
+        "partitions": str(options.partitions),
+        "faults": {str(kind): count for kind, count in options.faults.items()},
+    }

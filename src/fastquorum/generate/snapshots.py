@@ -1,0 +1,84 @@
+"""When a cluster's snapshots are taken, which of them is left out, and which one is wrong.
+
+One after another at equal distances, the last one interval before the end. What precedes the first sixth of them is
+removed when the log is closed, as retention would.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from fastquorum.config import SECOND
+from fastquorum.controller.image import Image
+from fastquorum.controller.image.partition import partition_record
+from fastquorum.generate.calendar import HOUR
+from fastquorum.generate.kinds import Kind
+from fastquorum.generate.lead import KRAFT_VERSION
+from fastquorum.generate.life import Life
+from fastquorum.generate.options import FAULTS_FROM
+from fastquorum.generate.planted import Planted, begun
+from fastquorum.types import OffsetAndEpoch
+
+COUNT: Final = 24
+COUNT_LARGE: Final = 12
+LARGE_PARTITIONS: Final = 20_000
+GAP: Final = 4
+"""Snapshots that a gap lacks: it is five times as long as the others."""
+
+
+class Snapshots:
+    """Of one cluster."""
+
+    def __init__(self, life: Life, hours: int, kinds: Sequence[Kind]) -> None:
+        """All of them are put into the calendar."""
+        self._life = life
+        self.taken: Final[list[OffsetAndEpoch]] = []
+        self.planted: Final[list[Planted]] = []
+        self._count = COUNT if life.topics.partition_count <= LARGE_PARTITIONS else COUNT_LARGE
+        earliest = int(self._count * FAULTS_FROM)
+        self._gap_after = self._count + 1
+        if Kind.SNAPSHOT_GAP in kinds:
+            self._gap_after = life.prng.between(earliest, self._count - GAP - 3)
+        self._wrong = 0
+        if Kind.SNAPSHOT_DIFFERS in kinds:
+            self._wrong = life.prng.between(earliest, min(self._gap_after, self._count - 3))
+        for number in range(1, self._count):
+            at_us = number * hours * HOUR // self._count + life.prng.randrange(20 * SECOND)
+            if not self._gap_after < number <= self._gap_after + GAP:
+                life.calendar.at(at_us, self._taker(number))
+
+    @property
+    def keep_from(self) -> OffsetAndEpoch:
+        """The earliest one that is kept."""
+        return self.taken[self._count // 6 - 1]
+
+    def _taker(self, number: int) -> Callable[[], None]:
+        return lambda: self._take(number)
+
+    def _take(self, number: int) -> None:
+        lead, image = self._life.lead, self._life.lead.image
+        if number == self._gap_after + GAP + 1:
+            self.planted[-1].end_ms, self.planted[-1].end_offset = lead.now_ms, lead.end_offset
+        if number == self._wrong:
+            image = self._without_a_member(image)
+        self.taken.append(lead.writer.snapshot(image, KRAFT_VERSION, lead.voters, lead.now_ms))
+        if number == self._gap_after:
+            gap = begun(lead, Kind.SNAPSHOT_GAP)
+            self.planted.append(gap)
+
+    def _without_a_member(self, image: Image) -> Image:
+        """One ISR is shorter than the log has it."""
+        life = self._life
+        while True:
+            key = life.topics.pick(life.lead, life.prng)
+            partition = life.herd.partition(key)
+            if len(partition.isr) > 1:
+                break
+        planted = begun(life.lead, Kind.SNAPSHOT_DIFFERS)
+        planted.name(life.lead, key)
+        planted.end_offset = planted.offset
+        follower = next(each for each in reversed(partition.isr) if each != partition.leader)
+        planted.broker = follower
+        shorter = partition._replace(isr=tuple(each for each in partition.isr if each != follower))
+        self.planted.insert(0, planted)
+        level, with_elr = life.lead.state.level, image.features.is_elr_enabled
+        return image.apply([partition_record(key.topic_id, key.partition_id, shorter, level, with_elr=with_elr)])

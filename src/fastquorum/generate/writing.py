@@ -1,0 +1,125 @@
+"""One log that is being written: batches at its end, snapshots beside it, and a tail that not every replica gets.
+
+By the product's own log, over a disk that syncs nothing. Knows no controller: values and control records in, files out.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from fastquorum.config import QuorumConfig
+from fastquorum.controller.image import Image
+from fastquorum.generate.drafts import DraftDisk, NoFlush
+from fastquorum.kernels import Kernels
+from fastquorum.node import control
+from fastquorum.storage.checkpoint import CheckpointTimes, checkpoint_batches
+from fastquorum.storage.log import Log
+from fastquorum.storage.names import LOG_DIRECTORY
+from fastquorum.storage.snapshots import write_snapshot
+from fastquorum.types import Epoch, Offset, OffsetAndEpoch, VoterSet
+from fastquorum.wire.codec import Codec, codec_of
+from fastquorum.wire.message import Message
+from fastquorum.wire.metadata_records import encode_metadata_record
+
+
+class Batch(NamedTuple):
+    """As `Log.append_batch` takes it."""
+
+    data: bytes
+    base_offset: Offset
+    next_offset: Offset
+    epoch: Epoch
+    timestamp_ms: int
+
+
+class LogWriter:
+    """Of the first replica's directory, which was formatted; the others' are copies."""
+
+    def __init__(self, disk: DraftDisk, kernels: Kernels, config: QuorumConfig) -> None:
+        self._disk = disk
+        self._kernels = kernels
+        self._log = Log.open(disk, kernels, config, NoFlush())
+        self._codec: Final[Codec] = codec_of(kernels)
+        self._last = Batch(b"", 0, self._log.end_offset, 0, 0)
+        self._tail: list[Batch] | None = None
+
+    @property
+    def end_offset(self) -> Offset:
+        """Of the next record."""
+        return self._last.next_offset
+
+    def append(self, values: Sequence[bytes], epoch: Epoch, timestamp_ms: int) -> None:
+        """One batch of metadata records."""
+        base = self.end_offset
+        data = self._kernels.encode_values(values, base_offset=base, leader_epoch=epoch, timestamp_ms=timestamp_ms)
+        self._add(Batch(data, base, base + len(values), epoch, timestamp_ms))
+
+    def append_control(self, messages: Sequence[Message], epoch: Epoch, timestamp_ms: int) -> None:
+        """One control batch."""
+        base = self.end_offset
+        data = control.encode_batch(self._kernels, messages, base, epoch, timestamp_ms)
+        self._add(Batch(data, base, base + len(messages), epoch, timestamp_ms))
+
+    def _add(self, batch: Batch) -> None:
+        self._last = batch
+        if self._tail is not None:
+            self._tail.append(batch)
+        else:
+            append(self._log, batch)
+
+    def begin_tail(self) -> None:
+        """What follows is not in this log, and was never committed: see `tail`."""
+        self._tail = []
+
+    @property
+    def tail(self) -> Sequence[Batch]:
+        """What came after `begin_tail`; nothing without it."""
+        return self._tail or ()
+
+    # --- snapshots ----------------------------------------------------------------------------------------------------
+
+    def snapshot(self, image: Image, kraft_version: int, voters: VoterSet, now_ms: int) -> OffsetAndEpoch:
+        """Of all that is in the log, which the image is meant to be; its id."""
+        place = OffsetAndEpoch(self.end_offset, self._last.epoch)
+        times = CheckpointTimes.at(now_ms)._replace(last_contained_ms=self._last.timestamp_ms)
+        batches = checkpoint_batches(
+            self._kernels,
+            times,
+            epoch=place.epoch,
+            kraft_version=kraft_version,
+            voters=voters if kraft_version else None,
+            values=self._values(image),
+        )
+        state = write_snapshot(self._disk, self._kernels, LOG_DIRECTORY, place, batches)
+        self._log.snapshots.add(place, state)
+        return place
+
+    def _values(self, image: Image) -> Iterator[bytes]:
+        for record, version in image.records():
+            yield encode_metadata_record(record, version, self._codec)
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def close(self, keep_from: Offset | None) -> Offset:
+        """As a node that stops; but what lies wholly below keep_from, where a snapshot ends, is removed (None: nothing
+        is). Where the log begins then."""
+        if keep_from is not None:
+            self._log.remove_before(keep_from)
+        start = self._log.start_offset
+        self._log.close()
+        return start
+
+    def abandon(self) -> None:
+        """It is not going to be whole."""
+        self._log.abandon()
+        self._log.close()
+
+
+def append(log: Log, batch: Batch) -> None:
+    """At the log's end."""
+    log.append_batch(
+        batch.data,
+        base_offset=batch.base_offset,
+        next_offset=batch.next_offset,
+        epoch=batch.epoch,
+        timestamp_ms=batch.timestamp_ms,
+    )
