@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from fastquorum.controller import directories
+from fastquorum.controller import directories, elections
 from fastquorum.controller.image.partition import DIRECTORY_UNASSIGNED
-from fastquorum.types import Uuid
+from fastquorum.types import NO_NODE, Uuid
 from fastquorum.wire.cluster_records import FeatureLevelRecord
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.partitions import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
@@ -120,3 +120,40 @@ def test_another_incarnation_is_refused() -> None:
 def test_before_directories_were_known() -> None:
     controller = two(level=16)
     assert refusal(lambda: assign(controller, {SECOND_DIRECTORY: [0]})) is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_replica_that_was_made_anew_elsewhere_is_not_eligible() -> None:
+    """C9. The disk that it lay on is gone; the broker went in good order, and came back without that."""
+    controller = Controller(elr=True)
+    for broker_id, more in ((1, [SECOND_DIRECTORY]), (2, []), (3, [])):
+        controller.register(broker_id, log_dirs=[directory_of(broker_id), *more])
+        controller.beat(broker_id)
+    controller.topic([2, 1, 3], configs={"min_insync_replicas": "2"})
+    controller.beat(3, want_fence=True)
+    controller.beat(1, offline_log_dirs=[directory_of(1)])
+    assert (controller.partition().isr, controller.partition().elr) == ((2,), (1,))
+    controller.beat(2, want_fence=True)
+    controller.wait(20)
+    controller.register(1, incarnation=2, log_dirs=[SECOND_DIRECTORY], previous_broker_epoch=controller.broker(1).epoch)
+    controller.beat(1)
+    assert controller.partition().elr == (1, 2)
+    assert assign(controller, {SECOND_DIRECTORY: [0]}) == [0]
+    assert controller.partition().elr == (2,)
+    controller.beat(1)
+    for election in elections.elect_missing(controller.state).elections(controller.state):
+        controller.write(election)
+    assert controller.partition().leader == NO_NODE
+    controller.beat(2)
+    assert controller.partition().leader == 2
+
+
+def test_a_replica_that_moves_within_its_broker_stays_eligible() -> None:
+    controller = Controller(elr=True)
+    for broker_id, more in ((1, [SECOND_DIRECTORY]), (2, [])):
+        controller.register(broker_id, log_dirs=[directory_of(broker_id), *more])
+        controller.beat(broker_id)
+    controller.topic([2, 1], configs={"min_insync_replicas": "2"})
+    controller.alter([2])
+    assert controller.partition().elr == (1,)
+    assert assign(controller, {SECOND_DIRECTORY: [0]}) == [0]
+    assert (controller.partition().directories[1], controller.partition().elr) == (SECOND_DIRECTORY, (1,))

@@ -11,6 +11,7 @@ from fastquorum.controller.image.features import Level
 from fastquorum.controller.image.partition import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Partition, changed
 from fastquorum.controller.partition_change import Election, PartitionChange, Rules, is_online
 from fastquorum.types import NO_NODE, NodeId
+from fastquorum.wire.cluster_records import FeatureLevelRecord
 from fastquorum.wire.topic_records import PartitionChangeRecord
 from tests.controller.rig import TOPIC_ID, Controller, directory_of, uuid
 
@@ -144,6 +145,21 @@ def test_the_last_known_leader_does_not_lead_while_it_is_fenced() -> None:
     controller.beat(2)
     assert controller.broker(1).fenced
     assert controller.partition().leader == NO_NODE
+
+
+def test_where_nobody_is_eligible_any_more_who_was_so_does_not_lead() -> None:
+    """It was given up while broker 2 was: what came back uncleanly since, or another least ISR, nobody has heeded."""
+    controller = elr_three()
+    leave(controller, 3, 2)
+    controller.write(FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=0))
+    controller.wait(10)
+    controller.register(2, incarnation=2)
+    controller.beat(2)
+    assert who(controller.partition()) == (1, (1,), (2,), ())
+    leave(controller, 1)
+    assert who(controller.partition()) == (NO_NODE, (1,), (), ())
+    controller.beat(1)
+    assert controller.partition().leader == 1
 
 
 def test_an_unregistered_broker_is_led_by_no_more() -> None:

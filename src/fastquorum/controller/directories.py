@@ -60,5 +60,8 @@ def _moved(state: ControllerState, broker: Broker, key: PartitionKey, directory:
     else:
         change = state.change(key, gone=broker.id)
         change.isr = without(change.isr, broker.id)
+    former = change.before.directory_of(broker.id)
+    if directory != former and not is_online(former, broker.directories):
+        change.unclean_replicas = (broker.id,)  # it was made anew, with nothing of what lies there
     change.directories[broker.id] = directory
     return change.record()

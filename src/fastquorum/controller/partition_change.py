@@ -195,6 +195,8 @@ class PartitionChange:
         who was moved away eligible, and elects it when it is back, with nothing of what was committed.)
         """
         if not self.rules.is_elr_enabled:
+            if self.before.isr:
+                self._elr = ()  # who was, when that was given up, may lack what was committed since
             return
         if len(self.isr) >= self.rules.min_isr:
             self._elr = ()
