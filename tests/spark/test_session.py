@@ -150,12 +150,26 @@ import json
 import fastquorum.spark
 
 spark = fastquorum.spark.session(master="local[1]", config={"spark.api.mode": "connect"})
-print(json.dumps({"kind": type(spark).__module__, "knows": knows(spark), "workers": workers(spark)}))
+
+def streamed(path):
+    from fastquorum.spark import lag
+
+    frame = spark.readStream.format("fastquorum").option("maxOffsetsPerTrigger", 9000).load(path)
+    query = frame.groupBy().count().writeStream.format("memory").queryName("rows").outputMode("complete")
+    query = query.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return spark.sql("select count from rows").collect()[0][0], list(lag(query.recentProgress[0]).values())
+
+
+told = {"kind": type(spark).__module__, "knows": knows(spark), "workers": workers(spark), "streamed": streamed(CLUSTER)}
+print(json.dumps(told))
 spark.stop()
 """
     # A server that is stopped may still be told that a result was read.
-    told = run(program, tmp_path / "started", no_java, None)
+    told = run(program.replace("CLUSTER", repr(str(CLUSTER))), tmp_path / "started", no_java, None)
     assert told["kind"] == "pyspark.sql.connect.session"
+    count, lags = told["streamed"]
+    assert (count, sum(lags)) == (3 * 3836, 3 * 3836 - 9000)
     assert told["knows"]
     assert {each["version"] for each in told["workers"]} == {fastquorum.__version__}
 
