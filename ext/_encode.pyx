@@ -1,4 +1,4 @@
-"""Record batches, written: from values, from full records, and from one buffer with offsets.
+"""Record batches, written: from values, from full records, and from columns.
 
 Sizes are known before a byte is written, so each batch is encoded straight into the bytes object that is returned; only
 compression needs a section of its own. The GIL is released around a whole batch, never held for one record at a time.
@@ -20,6 +20,7 @@ import numpy as np
 
 from fastquorum.errors import RecordTooLarge, UsageError
 from fastquorum.kernels.compression import compress
+from fastquorum.kernels.packing import checked_rows
 
 # Up to here handing over the GIL would cost more than the work.
 cdef enum:
@@ -289,4 +290,80 @@ cdef int _point(_RecordsSource source, tuple items) except -1:
             _nullable(header_value, &source.headers[row].value, source.holders)
             row += 1
         record.headers_end = row
+    return 0
+
+
+@cython.final
+cdef class _Column:
+    """Byte strings that were checked, as slices."""
+
+    cdef Py_buffer view
+    cdef const int64_t[::1] ends
+    cdef const uint8_t[::1] valid
+    cdef int64_t count
+
+    def __cinit__(self, column):
+        PyObject_GetBuffer(column.data, &self.view, PyBUF_SIMPLE)
+        self.ends = column.ends
+        self.valid = column.valid
+        self.count = self.valid.shape[0]
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+    cdef Slice at(self, int64_t i) noexcept nogil:
+        cdef Slice slice
+        slice.data = NULL
+        slice.size = -1
+        if self.valid[i]:
+            slice.data = <const uint8_t *>self.view.buf + self.ends[i]
+            slice.size = self.ends[i + 1] - self.ends[i]
+        return slice
+
+
+def encode_rows(values, keys=None, headers=None, *, base_offset, leader_epoch, timestamp_ms, attributes=0, producer_id=-1,
+                producer_epoch=-1, base_sequence=-1):
+    """One batch of full records from Arrow's layout: every timestamp delta is 0."""
+    cdef BatchHeader header
+    cdef _RecordsSource source
+    cdef _Column column
+    rows = checked_rows(values, keys, headers)
+    _describe(&header, base_offset, leader_epoch, timestamp_ms, attributes, producer_id, producer_epoch, base_sequence)
+    column = _Column(rows.values)
+    source = _RecordsSource(column.count, 0 if rows.header_keys is None else len(rows.header_keys.valid))
+    _point_rows(source, column, None if rows.keys is None else _Column(rows.keys))
+    if rows.header_keys is not None:
+        _point_headers(source, rows.header_ends, _Column(rows.header_keys), _Column(rows.header_values))
+    return _build(source, &header, source.count, source.count - 1)
+
+
+cdef int _point_rows(_RecordsSource source, _Column values, _Column keys) except -1:
+    cdef int64_t i
+    cdef bint has_keys = keys is not None
+    source.holders.append((values, keys))
+    with nogil:
+        for i in range(source.count):
+            source.records[i].timestamp_delta = 0
+            source.records[i].offset_delta = i
+            source.records[i].headers_begin = 0
+            source.records[i].headers_end = 0
+            source.records[i].value = values.at(i)
+            source.records[i].key.data = NULL
+            source.records[i].key.size = -1
+            if has_keys:
+                source.records[i].key = keys.at(i)
+    return 0
+
+
+cdef int _point_headers(_RecordsSource source, ends, _Column keys, _Column values) except -1:
+    cdef int64_t i
+    cdef const int64_t[::1] bounds = ends
+    source.holders.append((keys, values))
+    with nogil:
+        for i in range(source.count):
+            source.records[i].headers_begin = bounds[i]
+            source.records[i].headers_end = bounds[i + 1]
+        for i in range(keys.count):
+            source.headers[i].key = keys.at(i)
+            source.headers[i].value = values.at(i)
     return 0

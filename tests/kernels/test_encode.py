@@ -7,6 +7,7 @@ import pytest
 
 from fastquorum.errors import RecordTooLarge, UsageError
 from fastquorum.kernels import Attribute, Compression, Header, Kernels, Record
+from fastquorum.kernels.rows import Packed, PackedHeaders
 
 PLACE = {"base_offset": 5, "leader_epoch": 3, "timestamp_ms": 1_700_000_000_000}
 
@@ -92,6 +93,7 @@ def test_what_no_header_can_hold_is_refused(kernels: Kernels, bad: dict[str, int
         lambda **place: kernels.encode_values([b"a"], **place),
         lambda **place: kernels.encode_records([Record(b"a")], **place),
         lambda **place: kernels.encode_columns(b"a", np.array([0, 1]), **place),
+        lambda **place: kernels.encode_rows(column([b"a"]), **place),
     ):
         with pytest.raises(UsageError):
             encode(**(PLACE | bad))
@@ -104,6 +106,8 @@ def test_an_empty_batch_is_refused(kernels: Kernels) -> None:
         kernels.encode_records([], **PLACE)
     with pytest.raises(UsageError):
         kernels.encode_columns(b"", np.array([0], dtype=np.int64), **PLACE)
+    with pytest.raises(UsageError):
+        kernels.encode_rows(column([]), **PLACE)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +126,66 @@ def test_an_empty_batch_is_refused(kernels: Kernels) -> None:
 def test_offsets_outside_the_data_are_refused(kernels: Kernels, offsets: np.ndarray) -> None:
     with pytest.raises(UsageError):
         kernels.encode_columns(b"abc", offsets, **PLACE)
+
+
+def column(items: list[bytes | None]) -> Packed:
+    ends = np.cumsum([0, *(len(item or b"") for item in items)]).astype(np.int32)
+    return Packed(
+        b"".join(item or b"" for item in items), ends, np.array([item is not None for item in items], np.uint8)
+    )
+
+
+def test_rows_of_columns_are_records(kernels: Kernels) -> None:
+    records = [
+        Record(b"a", b"k", (Header("x", b"1"), Header("y", None))),
+        Record(None),
+        Record(b"", None, (Header("", b""),)),
+    ]
+    headers = PackedHeaders(np.array([0, 2, 2, 3], np.int32), column([b"x", b"y", b""]), column([b"1", None, b""]))
+    batch = kernels.encode_rows(column([b"a", None, b""]), column([b"k", None, None]), headers, **PLACE)
+    assert batch == kernels.encode_records(records, **PLACE)
+    # A slice of a longer column, as Arrow has them; and data behind a null, which is none.
+    values = Packed(b"--a+++", np.array([2, 3, 6], np.int32), np.array([1, 0], np.uint8))
+    assert kernels.encode_rows(values, **PLACE) == kernels.encode_records([Record(b"a"), Record(None)], **PLACE)
+
+
+@pytest.mark.parametrize(
+    ("values", "keys", "headers", "said"),
+    [
+        (
+            Packed(b"a", np.array([0, 2], np.int32), np.array([1], np.uint8)),
+            None,
+            None,
+            "values: ends must ascend within",
+        ),
+        (
+            Packed(b"a", np.array([0, 1], np.int16), np.array([1], np.uint8)),
+            None,
+            None,
+            "values: ends must be int32 or",
+        ),
+        (Packed(b"a", np.array([0, 1], np.int32), np.array([True])), None, None, "values: valid must be uint8"),
+        (column([b"a"]), column([b"a", b"b"]), None, r"keys: valid must be uint8 of shape \(1,\)"),
+        (
+            column([b"a"]),
+            None,
+            PackedHeaders(np.array([0, 2], np.int32), column([b"x"]), column([b"y"])),
+            r"headers: ends must ascend within 0\.\.1",
+        ),
+        (
+            column([b"a"]),
+            None,
+            PackedHeaders(np.array([0, 1], np.int32), column([None]), column([b"y"])),
+            "header 0 has no key",
+        ),
+    ],
+    ids=["outside", "width", "flags", "keys", "headers", "name"],
+)
+def test_columns_that_do_not_fit_together_are_refused(
+    kernels: Kernels, values: Packed, keys: Packed | None, headers: PackedHeaders | None, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        kernels.encode_rows(values, keys, headers, **PLACE)
 
 
 def test_header_keys_must_be_text(kernels: Kernels) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from fastquorum.kernels import Compression, Record
+from fastquorum.kernels.rows import Packed, PackedHeaders
 from fastquorum.types import VOTERS_MAX
 
 from .conftest import Twins
@@ -80,6 +81,53 @@ def test_encode_columns_with_any_offsets(twins: Twins, data: bytes, edges: list[
     for dtype in (np.int64, np.int32):
         same(twins, "encode_columns", data, np.array(edges, dtype=dtype), **place)
         same(twins, "encode_columns", data, np.array(sorted(edges), dtype=dtype), **place)
+
+
+def packed(items: list[bytes | None]) -> Packed:
+    ends = np.cumsum([0, *(len(item or b"") for item in items)]).astype(np.int32)
+    return Packed(
+        b"".join(item or b"" for item in items), ends, np.array([item is not None for item in items], np.uint8)
+    )
+
+
+def packed_headers(records: list[Record]) -> PackedHeaders:
+    pairs = [pair for record in records for pair in record.headers]
+    ends = np.cumsum([0, *(len(record.headers) for record in records)]).astype(np.int32)
+    return PackedHeaders(ends, packed([name.encode() for name, _ in pairs]), packed([value for _, value in pairs]))
+
+
+@settings(max_examples=100)
+@given(records=RECORDS, place=st.one_of(PLACEMENTS, ANY_PLACEMENT))
+def test_encode_rows_is_encode_records_of_columns(twins: Twins, records: list[Record], place: dict[str, int]) -> None:
+    records = [record._replace(timestamp_ms=-1, offset=-1) for record in records]
+    expected = same(twins, "encode_records", records, **place)
+    values, keys = packed([record.value for record in records]), packed([record.key for record in records])
+    assert same(twins, "encode_rows", values, keys, packed_headers(records), **place) == expected
+    bare = same(twins, "encode_records", [Record(record.value) for record in records], **place)
+    assert same(twins, "encode_rows", values, **place) == bare
+
+
+COLUMN = st.builds(
+    lambda data, ends, valid, dtype: Packed(data, np.array(ends, dtype), np.array(valid, np.uint8)),
+    st.binary(max_size=8),
+    st.one_of(
+        st.lists(st.integers(-1, 9), max_size=4), st.lists(st.integers(0, 8), min_size=2, max_size=4).map(sorted)
+    ),
+    st.lists(st.integers(0, 1), max_size=3),
+    st.sampled_from([np.int32, np.int64, np.int16]),
+)
+
+
+@settings(max_examples=150)
+@given(
+    values=COLUMN,
+    keys=st.none() | COLUMN,
+    headers=st.none() | st.builds(PackedHeaders, COLUMN.map(lambda column: column.ends), COLUMN, COLUMN),
+)
+def test_encode_rows_with_any_columns(
+    twins: Twins, values: Packed, keys: Packed | None, headers: PackedHeaders | None
+) -> None:
+    same(twins, "encode_rows", values, keys, headers, base_offset=0, leader_epoch=0, timestamp_ms=0)
 
 
 # --- decoding ---------------------------------------------------------------------------------------------------------

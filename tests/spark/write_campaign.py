@@ -31,7 +31,7 @@ from tests.process.processes import NodeProcess
 
 FILES = 2
 """That come together: a task of a batch for each."""
-ROWS = 1500
+ROWS = 4000
 """Of a file. A few of them fit into a batch of the log."""
 PAD = "." * 80
 START_S = 240.0

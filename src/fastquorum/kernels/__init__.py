@@ -40,7 +40,7 @@ from fastquorum.kernels.messages import MessageCodec, StructLayout
 from fastquorum.kernels.outcomes import Outcome, Turn
 from fastquorum.kernels.partitions import PartitionRows
 from fastquorum.kernels.producers import Producers
-from fastquorum.kernels.rows import RowReader
+from fastquorum.kernels.rows import Packed, PackedHeaders, RowReader
 
 __all__ = [
     "BATCH_BYTES_MAX",
@@ -262,6 +262,27 @@ class Kernels(Protocol):
         1,).
 
         UsageError unless 0 <= offsets[0] <= ... <= offsets[n] <= len(data) and n >= 1.
+        """
+        ...
+
+    def encode_rows(
+        self,
+        values: Packed,
+        keys: Packed | None = None,
+        headers: PackedHeaders | None = None,
+        *,
+        base_offset: int,
+        leader_epoch: int,
+        timestamp_ms: int,
+        attributes: int = 0,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+    ) -> bytes:
+        """One batch of full records from Arrow's layout, as `RowReader` gives it: no Python object for a record. Every
+        timestamp delta is 0. Otherwise as encode_values.
+
+        UsageError: the columns do not fit together, or lie outside their data; a header has no key.
         """
         ...
 

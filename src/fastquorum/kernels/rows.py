@@ -79,6 +79,16 @@ class Packed(NamedTuple):
     valid: npt.NDArray[np.uint8]
 
 
+class PackedHeaders(NamedTuple):
+    """The headers of n records."""
+
+    ends: npt.NDArray[np.int32]
+    """shape (n + 1,): those of record i are rows ends[i]:ends[i + 1] of the next two."""
+    keys: Packed
+    """UTF-8, and none is null."""
+    values: Packed
+
+
 class Rows(NamedTuple):
     """n records, shape (n,) each; a column that nobody wanted is None."""
 

@@ -10,8 +10,9 @@ on every node, so that nothing has to be asked before, or kept anywhere else:
   sent once the one before it is committed: what a killed attempt left is a prefix, in order, and the next one goes on
   behind it. A partition that fits into one batch is there as a whole, or not at all.
 * One chunk, one batch, one producer: so the quorum's answer to a chunk that it has always says where that lies, however
-  long the partition was. If it lay there before this attempt began, it is read and compared with the rows at hand, byte
-  for byte: other rows, or another order, are refused, and never written beside the first.
+  long the partition was. What lay there before this attempt began, and every partition's first chunk, is read and
+  compared with the rows at hand, byte for byte: other rows, or another order, are refused, and never written beside the
+  first; of two that write under one name at the same time, one is told.
 * Epochs: once a query writes batch n + 1, whoever still writes batch n is fenced. The same producers serve a query
   batch after batch: the quorum remembers the 65,536 that appended last, that is, so many chunks of 8 MiB.
 
@@ -126,7 +127,7 @@ def _append(
         text = f"rows {chunk.first_row} to {chunk.last_row}: {error}"
         hint = 'with option("batchBytes", ...) batches are smaller'
         raise RecordTooLarge(text if chunk.rows.num_rows == 1 else f"{text}; {hint}") from error
-    if placed.is_old:
+    if placed.is_old or chunk.first_row == 0:
         _check_same(producer.batch_at(placed), chunk, kernels, stamp, whose)
     return placed
 

@@ -1,4 +1,4 @@
-"""Columns in Arrow from what kernels give: no Python object for a row."""
+"""Columns in Arrow from what kernels give, and the other way round: no Python object for a row."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -6,9 +6,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastquorum.kernels import Int64Array
-from fastquorum.kernels.rows import NO_TYPE, Packed, Rows
+from fastquorum.kernels.rows import NO_TYPE, Packed, PackedHeaders, Rows
 from fastquorum.wire.row_layouts import ROW_TYPE_NAMES
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
@@ -80,6 +81,31 @@ def _of(packed: Packed, kind: pa.DataType) -> pa.Array:
     validity = None if whole else pa.py_buffer(np.packbits(packed.valid, bitorder="little"))
     buffers = [validity, pa.py_buffer(packed.ends), pa.py_buffer(packed.data)]
     return pa.Array.from_buffers(kind, count, buffers)
+
+
+def packed(column: pa.Array) -> Packed:
+    """Of binary or string, for kernels."""
+    if not len(column):
+        return Packed(b"", np.zeros(1, np.int32), np.zeros(0, np.uint8))  # it may have no buffers
+    _, ends, data = column.buffers()
+    bounds = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
+    return Packed(data or b"", bounds, _valid(column))
+
+
+def packed_headers(column: pa.Array) -> PackedHeaders:
+    """Of HEADERS, for kernels. No list, and an empty one, are the same: a record without headers."""
+    pairs = column.flatten()
+    counts = np.diff(np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1])
+    ends = np.concatenate([np.zeros(1, np.int32), np.cumsum(np.where(_valid(column), counts, 0), dtype=np.int32)])
+    keys, values = (packed(pc.struct_field(pairs, name)) for name in ("key", "value"))
+    return PackedHeaders(ends, keys, values)
+
+
+def _valid(column: pa.Array) -> npt.NDArray[np.uint8]:
+    if not column.null_count:
+        return np.ones(len(column), np.uint8)
+    valid: npt.NDArray[np.uint8] = column.is_valid().to_numpy(zero_copy_only=False).astype(np.uint8)
+    return valid
 
 
 def batch_of(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.errors import RecordTooLarge, UsageError
-from fastquorum.kernels import BATCH_HEADER_BYTES, Header, Int64Array, Kernels, Record
+from fastquorum.kernels import BATCH_HEADER_BYTES, Int64Array, Kernels
 from fastquorum.kernels.producers import Stamp
 from fastquorum.spark import arrow
 
@@ -109,26 +109,15 @@ def _header_sizes(column: pa.Array, first_row: int) -> Int64Array:
 
 def encoded(chunk: Chunk, kernels: Kernels, stamp: Stamp, timestamp_ms: int) -> bytes:
     """As one batch of the producer that `stamp` names."""
-    values = chunk.rows["value"].combine_chunks()
-    whose = {
-        "base_offset": 0,
-        "leader_epoch": 0,
-        "timestamp_ms": timestamp_ms,
-        "producer_id": stamp.producer_id,
-        "producer_epoch": stamp.epoch,
-        "base_sequence": stamp.first_sequence,
-    }
-    if chunk.rows.schema.names == ["value"] and not values.null_count:
-        _, ends, data = values.buffers()
-        bounds = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
-        return kernels.encode_columns(data or b"", bounds, **whose)
-    return kernels.encode_records(_records(chunk.rows), **whose)
-
-
-def _records(rows: pa.Table) -> list[Record]:
-    nothing = [None] * rows.num_rows
-    keys, headers = (rows[name].to_pylist() if name in rows.schema.names else nothing for name in ("key", "headers"))
-    return [
-        Record(value, key, tuple(Header(pair["key"], pair["value"]) for pair in pairs or ()))
-        for value, key, pairs in zip(rows["value"].to_pylist(), keys, headers, strict=True)
-    ]
+    columns = {name: chunk.rows[name].combine_chunks() for name in chunk.rows.schema.names}
+    return kernels.encode_rows(
+        arrow.packed(columns["value"]),
+        arrow.packed(columns["key"]) if "key" in columns else None,
+        arrow.packed_headers(columns["headers"]) if "headers" in columns else None,
+        base_offset=0,
+        leader_epoch=0,
+        timestamp_ms=timestamp_ms,
+        producer_id=stamp.producer_id,
+        producer_epoch=stamp.epoch,
+        base_sequence=stamp.first_sequence,
+    )

@@ -7,7 +7,7 @@ from fastquorum.kernels.native._accumulator import Accumulator
 from fastquorum.kernels.native._beats import SteadyBeats
 from fastquorum.kernels.native._crc32c import cpu_path, cpu_paths, crc32c, force_cpu_path
 from fastquorum.kernels.native._decode import decode_batch, decode_records, decode_values
-from fastquorum.kernels.native._encode import encode_columns, encode_records, encode_values
+from fastquorum.kernels.native._encode import encode_columns, encode_records, encode_rows, encode_values
 from fastquorum.kernels.native._epochs import EpochCache, high_watermark
 from fastquorum.kernels.native._frames import FrameSplitter
 from fastquorum.kernels.native._index import OffsetIndex
@@ -43,6 +43,7 @@ __all__ = [
     "decode_values",
     "encode_columns",
     "encode_records",
+    "encode_rows",
     "encode_values",
     "force_cpu_path",
     "high_watermark",

@@ -12,7 +12,7 @@ from fastquorum.kernels import Buffer
 from fastquorum.kernels.messages import MessageCodec, StructLayout
 from fastquorum.kernels.pure.accumulator import Accumulator
 from fastquorum.kernels.pure.batch_decode import decode_batch, decode_records, decode_values
-from fastquorum.kernels.pure.batch_encode import encode_columns, encode_records, encode_values
+from fastquorum.kernels.pure.batch_encode import encode_columns, encode_records, encode_rows, encode_values
 from fastquorum.kernels.pure.batch_header import as_view
 from fastquorum.kernels.pure.beats import SteadyBeats
 from fastquorum.kernels.pure.epochs import EpochCache
@@ -49,6 +49,7 @@ __all__ = [
     "decode_values",
     "encode_columns",
     "encode_records",
+    "encode_rows",
     "encode_values",
     "high_watermark",
     "message_codec",

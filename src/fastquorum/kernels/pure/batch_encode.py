@@ -1,4 +1,4 @@
-"""Record batches, written: from values, from full records, and from one buffer with offsets. Source: KIP-98."""
+"""Record batches, written: from values, from full records, and from columns. Source: KIP-98."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastquorum.errors import RecordTooLarge, UsageError
-from fastquorum.kernels import BATCH_HEADER_BYTES, Buffer, Header, Int64Array, Record
+from fastquorum.kernels import BATCH_HEADER_BYTES, Buffer, Int64Array, Record
 from fastquorum.kernels.compression import compress
+from fastquorum.kernels.packing import Column, RowColumns, checked_rows
 from fastquorum.kernels.pure.batch_header import (
     BATCH_SIZE_MAX,
     INT32_MAX,
@@ -19,7 +20,10 @@ from fastquorum.kernels.pure.batch_header import (
     seal,
 )
 from fastquorum.kernels.pure.varint import encode_varint, varint_size
+from fastquorum.kernels.rows import Packed, PackedHeaders
 
+_Pair = tuple[bytes, bytes | None]
+"""A header: its key and value."""
 _COMPRESSION_MASK: Final = 0x07
 _NULL: Final = encode_varint(-1)
 _OVERHEAD_BYTES_MAX: Final = 19
@@ -125,7 +129,7 @@ def encode_records(
         if not -INT64_MAX - 1 <= timestamp <= INT64_MAX:
             raise UsageError(f"timestamp_ms {timestamp} is no int64")
     parts = [
-        _record_parts(delta, _wrap_int64(timestamp - timestamp_ms), record)
+        _record_parts(delta, _wrap_int64(timestamp - timestamp_ms), record.key, record.value, _headers(record))
         for delta, timestamp, record in zip(deltas, timestamps, records, strict=True)
     ]
     _refuse_too_large(sum(map(len, pieces)) for pieces in parts)
@@ -140,6 +144,64 @@ def encode_records(
         attributes=attributes,
         producer=producer,
     )
+
+
+def encode_rows(
+    values: Packed,
+    keys: Packed | None = None,
+    headers: PackedHeaders | None = None,
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    timestamp_ms: int,
+    attributes: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+) -> bytes:
+    """One batch of full records from Arrow's layout: every timestamp delta is 0."""
+    rows = checked_rows(values, keys, headers)
+    producer = (producer_id, producer_epoch, base_sequence)
+    check_encoding(base_offset, leader_epoch, timestamp_ms, attributes, producer)
+    count = len(rows.values.valid)
+    parts = [
+        _record_parts(delta, 0, key, value, pairs)
+        for delta, (key, value, pairs) in enumerate(
+            zip(_items(rows.keys, count), _items(rows.values, count), _pairs(rows, count), strict=True)
+        )
+    ]
+    _refuse_too_large(sum(map(len, pieces)) for pieces in parts)
+    return seal(
+        _section([b"".join(pieces) for pieces in parts], attributes),
+        base_offset=base_offset,
+        last_offset_delta=count - 1,
+        records_count=count,
+        leader_epoch=leader_epoch,
+        base_timestamp_ms=timestamp_ms,
+        max_timestamp_ms=timestamp_ms,
+        attributes=attributes,
+        producer=producer,
+    )
+
+
+def _items(column: Column | None, count: int) -> list[bytes | None]:
+    if column is None:
+        return [None] * count
+    view = memoryview(column.data).cast("B")
+    edges = pairwise(column.ends.tolist())
+    return [bytes(view[start:end]) if valid else None for (start, end), valid in zip(edges, column.valid, strict=True)]
+
+
+def _pairs(rows: RowColumns, count: int) -> Iterator[list[_Pair]]:
+    """The headers of each row."""
+    if rows.header_ends is None or rows.header_keys is None or rows.header_values is None:
+        yield from [[]] * count
+        return
+    total = len(rows.header_keys.valid)
+    names = [name or b"" for name in _items(rows.header_keys, total)]
+    pairs = list(zip(names, _items(rows.header_values, total), strict=True))
+    for start, end in pairwise(rows.header_ends.tolist()):
+        yield pairs[start:end]
 
 
 def _section(records: list[bytes], attributes: int) -> Sequence[Buffer]:
@@ -174,16 +236,18 @@ def _wrap_int64(value: int) -> int:
     return (value + 2**63) % 2**64 - 2**63
 
 
-def _record_parts(offset_delta: int, timestamp_delta: int, record: Record) -> tuple[bytes, ...]:
+def _record_parts(
+    offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Sequence[_Pair]
+) -> tuple[bytes, ...]:
     """A record in pieces that share the caller's key and value, so that its size is known before anything is copied."""
     body = (
         b"\x00",
         encode_varint(timestamp_delta),
         encode_varint(offset_delta),
-        *_encode_nullable(record.key),
-        *_encode_nullable(record.value),
-        encode_varint(len(record.headers)),
-        *_header_parts(record.headers),
+        *_encode_nullable(key),
+        *_encode_nullable(value),
+        encode_varint(len(headers)),
+        *_header_parts(headers),
     )
     return encode_varint(sum(map(len, body))), *body
 
@@ -192,12 +256,18 @@ def _encode_nullable(data: bytes | None) -> tuple[bytes, bytes]:
     return (_NULL, b"") if data is None else (encode_varint(len(data)), data)
 
 
-def _header_parts(headers: tuple[Header, ...]) -> Iterator[bytes]:
-    for name, value in headers:
+def _headers(record: Record) -> list[_Pair]:
+    found = []
+    for name, value in record.headers:
         try:
-            key = name.encode()
+            found.append((name.encode(), value))
         except UnicodeEncodeError as error:
             raise UsageError(f"header key {name!r} is no valid Unicode text") from error
+    return found
+
+
+def _header_parts(headers: Sequence[_Pair]) -> Iterator[bytes]:
+    for key, value in headers:
         yield encode_varint(len(key))
         yield key
         yield from _encode_nullable(value)
