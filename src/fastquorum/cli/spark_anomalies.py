@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from fastquorum.cli import spark_output
 from fastquorum.cli.output import print_json, working
+from fastquorum.spark.pages.anomalies import page_of
 
 _LOOKED_AT: Final = {
     "quorum_elections": "elections of the quorum's leader",
@@ -36,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    spark_output.check_out(arguments.out)
+    spark_output.check_out(arguments.out, arguments.html)
     from fastquorum.spark.running import running
 
     with working("looking for what is unusual"), running(arguments.master) as spark:
@@ -46,6 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = anomalies(spark, arguments.path, arguments.window_minutes, arguments.sensitivity).toArrow()
     report = as_report(found)
     spark_output.write(arguments.out, found, report)
+    spark_output.write_html(arguments.html, page_of(report))
     if arguments.format == "json":
         print_json(report)
     else:

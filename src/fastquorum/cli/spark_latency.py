@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.cli import spark_output
 from fastquorum.cli.output import print_json, print_table
+from fastquorum.spark.pages.latency import page_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +48,7 @@ def _ratio(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    spark_output.check_out(arguments.out)
+    spark_output.check_out(arguments.out, arguments.html)
     by = _groups(arguments.by)
     from fastquorum.spark.running import running
 
@@ -64,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         errors, doubles = _left_out(sides)
     report = as_report(merged, by, compared=compared, errors=errors, doubles=doubles)
     spark_output.write(arguments.out, merged if compared is None else compared, report)
+    spark_output.write_html(arguments.html, page_of(report))
     if arguments.format == "json":
         print_json(report)
     else:

@@ -19,6 +19,8 @@ _TIME_STEPS_S: Final = (
     *(each * _DAY_S for each in (1, 2, 7, 14, 28, 91, 182, 364, 1820, 3640, 18_200)),
 )
 _NO_TIME_S: Final = 0.001
+_DECADES_MAX: Final = 1e15
+"""From the lowest to the highest value on a logarithmic axis."""
 
 
 class Tick(NamedTuple):
@@ -40,7 +42,8 @@ class Range:
             self.high = max(self.high, self.low + _NO_TIME_S)
         elif self.is_log:
             # Whole decades waste half of the picture: a little air is enough.
-            self.low, self.high = min(values, default=1.0) / 1.2, max(values, default=10.0) * 1.2
+            self.high = max(values, default=10.0) * 1.2
+            self.low = max(min(values, default=1.0) / 1.2, self.high / _DECADES_MAX)
         else:
             self.low = min([*values, 0.0]) * 1.05
             self.high = max([*values, 0.0]) * 1.05
@@ -50,7 +53,7 @@ class Range:
     def place(self, value: float) -> float:
         """Of a value of the range; of another one outside of 0 to 1."""
         if self.is_log:
-            value = max(value, 1e-12)
+            value = max(value, self.low / 10)
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
@@ -72,7 +75,8 @@ class Range:
 
     def _decades(self) -> list[Tick]:
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-        factors = (1, 2, 5) if self.high / self.low < 1000 else (1,)
+        ratio = self.high / self.low
+        factors = (1, 1.5, 2, 3, 4, 5, 7) if ratio < 5 else (1, 2, 5) if ratio < 1000 else (1,)
         values = [factor * 10.0**power for power in powers for factor in factors]
         return [Tick(value, number(value)) for value in values if self.low <= value <= self.high]
 

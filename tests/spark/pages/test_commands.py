@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fastquorum.cli.main import main
+from fastquorum.load import history
 from fastquorum.pages import report_of
 from tests.pages.reading import looked_at
+from tests.spark.pipelines.test_latency import spread
 from tests.wire.golden import CLUSTER
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     [
         (("audit-replicas", CLUSTER), "28,538 bytes from offset 3,836 on"),
         (("audit-invariants", CLUSTER), "Every promise that could be checked is kept."),
+        (("anomalies", CLUSTER), "Nothing is unusual."),
         (("timeline", CLUSTER), "Who led the quorum"),
         (("placement", CLUSTER), "610, leads 434"),
         (("image-diff", CLUSTER, "--from", "1800", "--to", "1836"), "From offset 1,800 to 1,836"),
@@ -38,3 +41,14 @@ def test_the_page_has_the_report(
     drawn = page.read_text()
     assert said in looked_at(drawn).said
     assert report_of(drawn) == report
+
+
+def test_the_page_of_runs_has_the_report(
+    shared: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    for each in spread(1000, 3):
+        history.save(str(tmp_path / "runs"), each)
+    assert main(["spark", "latency", str(tmp_path / "runs"), "--html", str(page), "--format", "json"]) == 0
+    assert report_of(page.read_text()) == json.loads(capsys.readouterr().out)
+    assert "Latency by percentile" in looked_at(page.read_text()).said

@@ -1,0 +1,161 @@
+"""The page of `latency`: percentiles of many runs as one, and what became slower or faster."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from fastquorum.pages import Card, Page, Prose, Section, Table
+from fastquorum.pages.chart import SERIES_PENS, Axis, Bar, Bars, Chart, Key, Pen, Series
+from fastquorum.pages.page import Part
+from fastquorum.spark.pages.words import counted, text
+
+_NINES: Final = {"p50_us": 2.0, "p90_us": 10.0, "p99_us": 100.0, "p999_us": 1000.0}
+_FIGURES: Final = ("mean_us", *_NINES, "max_us")
+_CHARTS_MAX: Final = 12
+_VERDICTS: Final = {"slower": Pen.BAD, "faster": Pen.GOOD}
+_OTHER: Final = Key("no difference shown", Pen.MUTED)
+
+
+def page_of(report: dict[str, Any]) -> Page:
+    """Of a report as `pipelines.latency.as_report` makes it."""
+    rows = report["latencies"]
+    return Page(
+        title=f"fastquorum spark latency, {counted(len(rows), 'histogram')}",
+        heading="How long did it take?",
+        subtitles=[
+            "fastquorum spark latency: histograms of runs added, so that a percentile is that of all of them together."
+        ],
+        report=report,
+        cards=list(_cards(report)),
+        warnings=[f"Left out: {each}" for each in report["errors"][:10]],
+        sections=list(_sections(report)),
+    )
+
+
+def _cards(report: dict[str, Any]) -> Iterator[Card]:
+    rows = report["latencies"]
+    yield Card("histograms", text(len(rows)))
+    yield Card("runs in one, at most", text(max((row["runs"] for row in rows), default=0)))
+    yield Card("measured", text(sum(row["count"] for row in rows)))
+    if report["comparison"] is not None:
+        yield Card("slower", text(len(report["slower"])), Pen.BAD if report["slower"] else Pen.GOOD)
+        yield Card("faster", text(len(report["faster"])), Pen.GOOD if report["faster"] else None)
+        yield Card("comparisons", text(report["tests"]))
+    yield Card("files left out", text(len(report["errors"])), Pen.WARN if report["errors"] else None)
+
+
+def _sections(report: dict[str, Any]) -> Iterator[Section]:
+    if report["comparison"] is not None:
+        yield Section("What became slower or faster", list(_comparison(report)))
+    yield Section("Latency by percentile", list(_curves(report["latencies"], report["by"])))
+    header = [*report["by"], "of", "role", "runs", "count", *(_short(name) for name in _FIGURES), "note"]
+    rows = [
+        [
+            *_group(row, report["by"]),
+            text(row["runs"]),
+            text(row["count"]),
+            *(_us(row[name]) for name in _FIGURES),
+            row["note"] or "",
+        ]
+        for row in report["latencies"]
+    ]
+    left = [*range(len(report["by"]) + 2), len(header) - 1]
+    yield Section("Figures, in microseconds", [Table(header, rows, left=left)])
+    if report["doubles"]:
+        told = [Prose(each) for each in report["doubles"][:10]]
+        yield Section(f"Told of twice, counted once: {counted(len(report['doubles']), 'file')}", told)
+
+
+def _curves(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> Iterator[Part]:
+    """For each thing that was measured its groups, as many as can be told apart, those with the longest p99 first."""
+    kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["p50_us"] is not None:
+            kinds.setdefault((text(row["what"]), row["role"] or ""), []).append(row)
+    named = _telling(rows, by)
+    for (what, role), those in list(kinds.items())[:_CHARTS_MAX]:
+        those = sorted(those, key=lambda row: -row["p99_us"])
+        drawn = those[: len(SERIES_PENS)]
+        title = f"{what}{f', as {role}' if role else ''}"
+        if len(those) > len(drawn):
+            title += f"; the {len(drawn)} groups of {len(those)} with the longest p99"
+        series = [Series(_label(row, named), _points(row), has_points=True) for row in drawn]
+        yield Chart(f"latency-{what}", title, Axis("percentile", "percentile"), Axis("latency, us", "log"), series)
+    if len(kinds) > _CHARTS_MAX:
+        yield Prose(f"Not drawn: {len(kinds) - _CHARTS_MAX:,} more that were measured; the table has their figures.")
+
+
+def _points(row: dict[str, Any]) -> list[tuple[float, float]]:
+    """The largest one stands where its own share of all is."""
+    points = [(nines, row[name]) for name, nines in _NINES.items() if nines <= max(row["count"], 2)]
+    return [*points, (float(row["count"]), row["max_us"])] if row["count"] > points[-1][0] else points
+
+
+def _telling(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> list[str]:
+    """The columns in which groups differ."""
+    return [name for name in by if len({row["group"][name] for row in rows}) > 1]
+
+
+def _label(row: dict[str, Any], named: Sequence[str]) -> str:
+    return ", ".join(text(row["group"][name]) for name in named) or counted(row["runs"], "run")
+
+
+# --- compared with other runs -----------------------------------------------------------------------------------------
+
+
+def _comparison(report: dict[str, Any]) -> Iterator[Part]:
+    rows = report["comparison"]
+    yield Prose(
+        f"{len(report['slower']):,} slower and {len(report['faster']):,} faster, of {report['tests']:,} comparisons; "
+        f"chance alone would call {report['expected_by_chance']:g} of them different."
+    )
+    measured = [row for row in rows if row["ratio"] is not None]
+    measured.sort(key=lambda row: (row["verdict"] not in _VERDICTS, -abs(row["ratio"] - 1)))
+    named = _telling(rows, report["by"])
+    keys = [*(Key(verdict, pen) for verdict, pen in _VERDICTS.items()), _OTHER]
+    bars = [_bar(row, named, [key.name for key in keys]) for row in measured]
+    if bars:
+        yield Bars("change", "Change of each percentile, after against before", Axis("%"), keys, bars)
+    header = [*report["by"], "of", "role", "at", "runs", "before", "after", "ratio", "95 %", "p", "verdict"]
+    cells = [
+        [
+            *_group(row, report["by"]),
+            row["percentile"],
+            f"{row['runs_before'] or 0} / {row['runs_after'] or 0}",
+            _us(row["before_us"]),
+            _us(row["after_us"]),
+            _ratio(row["ratio"]),
+            _interval(row),
+            _ratio(row["p"]),
+            row["verdict"],
+        ]
+        for row in [*measured, *(row for row in rows if row["ratio"] is None)]
+    ]
+    yield Table(header, cells, left=[*range(len(report["by"]) + 3), len(header) - 1])
+
+
+def _bar(row: dict[str, Any], named: Sequence[str], keys: Sequence[str]) -> Bar:
+    change = (row["ratio"] - 1) * 100
+    verdict = row["verdict"] if row["verdict"] in _VERDICTS else _OTHER.name
+    parts = [_label(row, named)] if named else []
+    label = ", ".join([text(row["what"]), *([row["role"]] if row["role"] else []), *parts, row["percentile"]])
+    return Bar(label, [change if key == verdict else 0.0 for key in keys], f"{change:+.1f} % ({_interval(row)})")
+
+
+def _interval(row: dict[str, Any]) -> str:
+    return "-" if row["low"] is None else f"{_ratio(row['low'])} to {_ratio(row['high'])}"
+
+
+def _group(row: dict[str, Any], by: Sequence[str]) -> list[str]:
+    return [*(text(row["group"][name]) for name in by), text(row["what"]), row["role"] or "-"]
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _us(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.1f}"
+
+
+def _short(name: str) -> str:
+    return name.removesuffix("_us").replace("p999", "p99.9")

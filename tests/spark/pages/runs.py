@@ -1,0 +1,66 @@
+"""Reports of pipelines over time and over runs: what was unusual, how long it took."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from fastquorum.spark.pipelines.anomalies import Finding, Kind
+from fastquorum.spark.pipelines.anomalies import as_report as as_anomalies_report
+from fastquorum.spark.pipelines.anomalies.findings import table_of
+from fastquorum.spark.pipelines.latency import as_report as as_latency_report
+from fastquorum.spark.pipelines.latency import compared, merged
+from tests.spark.pipelines.test_latency import rows, spread
+
+BEGIN_MS = 1_790_000_000_000
+MINUTE_MS = 60_000
+KINDS = tuple(Kind)
+TOPIC = "orders <&>"
+
+
+def anomalies(count: int, clusters: int = 1) -> dict[str, Any]:
+    """So many findings in each of so many clusters; one more cluster could not be looked at."""
+    most = {"count": 9, "most": 3, "too_many": 6}
+    looked_at = {
+        "node_id": 1,
+        "directory": "/c1",
+        "lasted_ms": 86_400_000,
+        "window_ms": 30 * MINUTE_MS,
+        "end_offset": 12_345,
+        "snapshots": 4,
+        "record_mix": None,
+        **dict.fromkeys(("quorum_elections", "broker_departures", "partition_elections", "isr_shrinks"), most),
+    }
+    tables = []
+    for cluster in range(clusters):
+        found = [_finding(number) for number in range(count)]
+        tables.append(table_of(f"cluster-{cluster}", found, looked_at))
+    tables.append(table_of("silent", [], {"unchecked": "no majority shares a record"}))
+    return as_anomalies_report(pa.concat_tables(tables))
+
+
+def _finding(number: int) -> Finding:
+    begin_ms, kind = BEGIN_MS + number * 10 * MINUTE_MS, KINDS[number % len(KINDS)]
+    about: dict[str, Any] = {
+        Kind.FLAPPING_BROKER: {"broker_id": number},
+        Kind.ISR_CHURN: {"topic": TOPIC, "topic_id": "id", "partition": number, "subjects": 3},
+        Kind.RECORD_MIX_CHANGE: {"type": "CONFIG_RECORD"},
+    }.get(kind, {})
+    text = f"{number + 12} times, where 6 are too many"
+    end_ms, offset = begin_ms + 5 * MINUTE_MS, number * 100
+    return Finding(kind, "quorum", begin_ms, end_ms, offset, offset + 9, number + 12.0, 0.5, 6.0, text, **about)
+
+
+def latency(loads: int = 1, *, slower: bool = False) -> dict[str, Any]:
+    """Runs of so many loads; compared with five that took half as long, and of which one load is missing."""
+    after = [one for load in range(loads) for one in _at(spread(2000 if slower else 1000, 5), load)]
+    before = [one for load in range(max(loads - 1, 1)) for one in _at(spread(1000, 5), load)]
+    by = ["workload", "load"]
+    tables = rows(*before), rows(*after)
+    found = compared(*tables, by)
+    return as_latency_report(merged(tables[1], by), by, compared=found, errors=["a.json: it is no result"])
+
+
+def _at(runs: list[dict[str, Any]], load: int) -> list[dict[str, Any]]:
+    for run in runs:
+        run["plan"]["records_per_s"] = 1000.0 * (load + 1)
+    return runs
