@@ -22,7 +22,7 @@ from tests.controller.image.logs import folded
 from tests.controller.image.test_diff import full
 from tests.wire.golden import CLUSTER
 
-OFFSETS = [(0, 30), (30, 988), (988, 1820), (1820, 1836), (1836, 2600), (2600, 3836), (0, 3836)]
+OFFSETS = [(0, 30), (30, 988), (988, 1820), (1820, 1836), (1836, 3068), (3068, 3836), (0, 3836)]
 LOG = CLUSTER / "c1"
 
 
