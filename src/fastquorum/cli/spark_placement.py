@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     with running(arguments.master) as spark:
         from fastquorum.spark.image_jobs import placements
-        from fastquorum.spark.pipelines.placement import Limits, as_report, unpacked
+        from fastquorum.spark.pipelines.placement import Limits, all_moves, as_report, unpacked
 
         limits = Limits(arguments.tolerance, load=not arguments.no_load, leaders=not arguments.no_load)
         packed = placements(spark, arguments.path, limits, keep_fenced=arguments.keep_fenced, at=arguments.at).toArrow()
@@ -69,23 +69,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.reassignment_json:
         _write_moves(arguments.reassignment_json, found)
     if arguments.out:
-        spark_output.write(arguments.out, _moves(found), as_report(found) if arguments.out.endswith(_JSON) else {})
+        spark_output.write(arguments.out, all_moves(found), as_report(found) if arguments.out.endswith(_JSON) else {})
     if arguments.format == "json":
         print_json(as_report(found))
     else:
         show(as_report(found, moves_max=_SHOWN, losses_max=_SHOWN))
     return 0
-
-
-def _moves(found: "list[tuple[str | None, Placement]]") -> Any:
-    """Of all clusters, with their ids in front."""
-    import pyarrow
-
-    tables = []
-    for cluster_id, each in found:
-        column = pyarrow.repeat(pyarrow.scalar(cluster_id, pyarrow.string()), each.moves.num_rows)
-        tables.append(each.moves.add_column(0, "cluster_id", column))
-    return pyarrow.concat_tables(tables)
 
 
 def _write_moves(path: str, found: "list[tuple[str | None, Placement]]") -> None:
