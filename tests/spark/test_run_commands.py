@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fastquorum import sim
 from fastquorum.cli.main import main
 from fastquorum.load import history
+from fastquorum.spark.run_jobs import sim_sweep
 from tests.load.results import result
 from tests.spark.pipelines.test_latency import spread
 
@@ -38,3 +40,18 @@ def test_runs_are_merged_and_compared(
     assert told[1].split()[:5] == ["values", "commit", "-", "5", "1,000"]
     assert main(["spark", "latency", str(tmp_path), "--by", "weather"]) == 2
     assert "there is no such group; the groups are driver, api" in capsys.readouterr().err
+
+
+def test_seeds_are_simulated_on_executors(
+    shared: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "seeds.json"
+    words = ["spark", "sim-sweep", "--seeds", "3:7", "--seeds-a-task", "2", "--out", str(out)]
+    assert main(words) == 0
+    assert capsys.readouterr().out.startswith("4 seeds, 0 failed; ")
+    report = json.loads(out.read_text())
+    expected = list(sim.sweep(range(3, 7)))
+    assert report["totals"]["events"] == sum(each.events for each in expected)
+    assert (report["first_seed"], report["last_seed"], report["failed"]) == (3, 6, [])
+    rows = sim_sweep(shared, range(3, 5), seeds_a_task=1).orderBy("seed").collect()
+    assert [row["trace_hash"] for row in rows] == [each.trace_hash for each in expected[:2]]

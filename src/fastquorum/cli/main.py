@@ -92,6 +92,7 @@ COMMANDS: Final = tuple(
         ("spark image-diff", "spark_image_diff", "what changed in each cluster, or differs between two"),
         ("spark placement", "spark_placement", "how replicas and leaders lie, what a loss does, what would repair it"),
         ("spark latency", "spark_latency", "percentiles of many runs of load as one, and what became slower"),
+        ("spark sim-sweep", "spark_sim_sweep", "simulate many seeds on Spark's executors, and shrink those that fail"),
         ("spark demo", "spark_demo", "a real Kafka cluster's directories, audited and told as a story"),
         ("doctor", "doctor", "what is installed here, how fast it syncs, what is wrong"),
     )

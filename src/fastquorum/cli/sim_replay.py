@@ -6,7 +6,7 @@ import dataclasses
 from fastquorum import sim
 from fastquorum.cli.arguments import add_format, explain
 from fastquorum.cli.output import print_json
-from fastquorum.cli.sim_run import add_seed
+from fastquorum.cli.sim_run import add_seed, add_without
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum sim replay --seed 7 | less",
     )
     add_seed(parser)
+    add_without(parser)
     add_format(parser)
 
 
@@ -27,6 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.nodes,
         kernels=arguments.kernels,
         controller=arguments.controller,
+        without=arguments.without,
     )
     if is_json:
         print_json(dataclasses.asdict(report))

@@ -6,6 +6,7 @@ import dataclasses
 from fastquorum import sim
 from fastquorum.cli.arguments import add_format, explain, natural, positive
 from fastquorum.cli.output import print_json
+from fastquorum.sim.swarm import HARDSHIPS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum sim run --seed 7 --nodes 5",
     )
     add_seed(parser)
+    add_without(parser)
     add_format(parser)
 
 
@@ -34,6 +36,17 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
     add_controller(parser)
 
 
+def add_without(parser: argparse.ArgumentParser) -> None:
+    """`--without`, as reports of shrunk runs say it."""
+    parser.add_argument(
+        "--without",
+        metavar="FAULT,...",
+        type=lambda text: tuple(text.split(",")),
+        default=(),
+        help=f"faults that the seed is spared: {', '.join(HARDSHIPS)}",
+    )
+
+
 def add_controller(parser: argparse.ArgumentParser) -> None:
     """`--controller`, of all commands that simulate."""
     parser.add_argument(
@@ -44,7 +57,13 @@ def add_controller(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    report = sim.run(arguments.seed, arguments.nodes, kernels=arguments.kernels, controller=arguments.controller)
+    report = sim.run(
+        arguments.seed,
+        arguments.nodes,
+        kernels=arguments.kernels,
+        controller=arguments.controller,
+        without=arguments.without,
+    )
     if arguments.format == "json":
         print_json(dataclasses.asdict(report))
     else:

@@ -30,6 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", metavar="A:B", type=seeds, required=True)
     parser.add_argument("--jobs", metavar="J", type=positive, default=os.cpu_count() or 1, help="default: one per CPU")
     parser.add_argument("--kernels", choices=("mixed", "native", "pure"), default="mixed", help="default: mixed")
+    parser.add_argument(
+        "--shrink", action="store_true", help="look for the least that breaks the same promise, of each seed that fails"
+    )
     add_controller(parser)
     add_format(parser)
 
@@ -53,10 +56,19 @@ def run(arguments: argparse.Namespace) -> int:
                 print_json(dataclasses.asdict(report))
             elif not report.ok:
                 print(report)
+            if not report.ok and arguments.shrink:
+                _show_shrunk(sim.shrink(report, kernels=arguments.kernels), arguments.format)
             sys.stdout.flush()
     if arguments.format == "table":
         print(f"{len(arguments.seeds)} seeds, {len(failed)} failed{': ' if failed else ''}{str(failed)[1:-1]}")
     return 1 if failed else 0
+
+
+def _show_shrunk(report: sim.Report, format_name: str) -> None:
+    if format_name == "json":
+        print_json(dataclasses.asdict(report))
+    else:
+        print(f"shrunk to {report.events} events: {report.repro}")
 
 
 def _reports(arguments: argparse.Namespace) -> Iterator[sim.Report]:

@@ -1,14 +1,11 @@
 """`fastquorum spark latency`: percentiles of many runs as one, and what became slower."""
 
 import argparse
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from fastquorum.cli import spark_output
 from fastquorum.cli.output import print_json, print_table
 from fastquorum.spark.pages.latency import page_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _FIGURES: Final = ("mean_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us")
 _BY: Final = "driver,api,workload,load"
@@ -54,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     with running(arguments.master) as spark:
         from fastquorum.spark.pipelines.latency import as_report
-        from fastquorum.spark.run_jobs import latency, latency_compared, latency_rows
+        from fastquorum.spark.run_jobs import latency, latency_compared, latency_rows, left_out
 
         after = latency_rows(spark, arguments.path).persist()
         merged = latency(after, by).toArrow()
@@ -62,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.before is not None:
             sides.append(latency_rows(spark, arguments.before).persist())
             compared = latency_compared(sides[1], after, by, arguments.threshold).toArrow()
-        errors, doubles = _left_out(sides)
+        errors, doubles = left_out(*sides)
     report = as_report(merged, by, compared=compared, errors=errors, doubles=doubles)
     spark_output.write(arguments.out, merged if compared is None else compared, report)
     spark_output.write_html(arguments.html, page_of(report))
@@ -82,16 +79,6 @@ def _groups(text: str) -> tuple[str, ...]:
         if each not in GROUPS:
             raise UsageError(f"--by {each}: there is no such group", f"the groups are {', '.join(GROUPS)}")
     return tuple(dict.fromkeys(names))
-
-
-def _left_out(sides: "list[DataFrame]") -> tuple[list[str], list[str]]:
-    """Errors, and files that tell of runs told of elsewhere."""
-    errors: set[str] = set()
-    doubles: set[str] = set()
-    for side in sides:
-        for row in side.where("error is not null or double_of is not null").select("file", "error").collect():
-            (errors if row["error"] else doubles).add(row["error"] or row["file"])
-    return sorted(errors), sorted(doubles)
 
 
 # --- for people -------------------------------------------------------------------------------------------------------

@@ -22,10 +22,15 @@ def configure(
         *examples,
     )
     parser.add_argument("path", metavar="IN")
+    add_out(parser)
+    add_format(parser)
+
+
+def add_out(parser: argparse.ArgumentParser) -> None:
+    """`--out`, and `--master`."""
     parser.add_argument("--out", metavar="OUT", help=f"write there as well: a {_JSON} file, or a directory of Parquet")
     add_html(parser)
     parser.add_argument("--master", metavar="URL", default="local[*]", help="of the Spark cluster (default: local[*])")
-    add_format(parser)
 
 
 def add_html(parser: argparse.ArgumentParser) -> None:

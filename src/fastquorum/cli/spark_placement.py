@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     with running(arguments.master) as spark:
         from fastquorum.spark.image_jobs import placements
-        from fastquorum.spark.pipelines.placement import Limits, as_report, unpacked
+        from fastquorum.spark.pipelines.placement import Limits, all_moves, as_report, unpacked
 
         limits = Limits(arguments.tolerance, load=not arguments.no_load, leaders=not arguments.no_load)
         packed = placements(spark, arguments.path, limits, keep_fenced=arguments.keep_fenced, at=arguments.at).toArrow()
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.reassignment_json:
         _write_moves(arguments.reassignment_json, found)
     if arguments.out:
-        spark_output.write(arguments.out, _moves(found), as_report(found) if arguments.out.endswith(_JSON) else {})
+        spark_output.write(arguments.out, all_moves(found), as_report(found) if arguments.out.endswith(_JSON) else {})
     if arguments.html:
         told = as_report(found, moves_max=pages.MOVES_MAX, losses_max=pages.LOSSES_MAX)
         spark_output.write_html(arguments.html, pages.page_of(told))
@@ -79,17 +79,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         show(as_report(found, moves_max=_SHOWN, losses_max=_SHOWN))
     return 0
-
-
-def _moves(found: "list[tuple[str | None, Placement]]") -> Any:
-    """Of all clusters, with their ids in front."""
-    import pyarrow
-
-    tables = []
-    for cluster_id, each in found:
-        column = pyarrow.repeat(pyarrow.scalar(cluster_id, pyarrow.string()), each.moves.num_rows)
-        tables.append(each.moves.add_column(0, "cluster_id", column))
-    return pyarrow.concat_tables(tables)
 
 
 def _write_moves(path: str, found: "list[tuple[str | None, Placement]]") -> None:

@@ -7,5 +7,6 @@ this package.
 
 from fastquorum.sim.report import Report, Violation
 from fastquorum.sim.runs import replay, run, run_cluster, run_seed, sweep
+from fastquorum.sim.shrink import shrink
 
-__all__ = ["Report", "Violation", "replay", "run", "run_cluster", "run_seed", "sweep"]
+__all__ = ["Report", "Violation", "replay", "run", "run_cluster", "run_seed", "shrink", "sweep"]

@@ -35,6 +35,10 @@ class Report:
     restarts: int
     brokers: int = 0
     """Of a cluster whose controllers the nodes are; 0: there is none."""
+    nodes: int | None = None
+    """Voters that were asked for; None: the seed's choice."""
+    without: tuple[str, ...] = ()
+    """Faults that the seed was spared."""
     faults: dict[str, int] = field(default_factory=dict)
     """Injected, by kind."""
     invariant: str = ""
@@ -46,7 +50,9 @@ class Report:
     @property
     def repro(self) -> str:
         """One line that shows a failure again."""
-        return f"fastquorum sim run --seed {self.seed}{' --controller' if self.brokers else ''}"
+        nodes = "" if self.nodes is None else f" --nodes {self.nodes}"
+        without = f" --without {','.join(self.without)}" if self.without else ""
+        return f"fastquorum sim run --seed {self.seed}{nodes}{without}{' --controller' if self.brokers else ''}"
 
     def __str__(self) -> str:
         if self.ok:

@@ -1,7 +1,7 @@
 """Running seeds: one, many, or one again with its whole trace. Plain functions, so that a caller may spread them
 over processes."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, get_args
 
 from fastquorum.errors import FastQuorumError, UsageError
@@ -9,7 +9,7 @@ from fastquorum.kernels import load
 from fastquorum.kernels.lane import load_lane
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Report, Violation
-from fastquorum.sim.swarm import draw, draw_cluster
+from fastquorum.sim.swarm import HARDSHIPS, draw, draw_cluster, spared
 from fastquorum.sim.trace import Trace
 from fastquorum.sim.world import Twin, World
 
@@ -23,6 +23,7 @@ def run(
     *,
     kernels: KernelChoice = "mixed",
     controller: bool = False,
+    without: Sequence[str] = (),
     echo: Callable[[str], None] | None = None,
 ) -> Report:
     """Simulate one seed.
@@ -34,10 +35,11 @@ def run(
             it.
         controller: the nodes are a cluster's controllers, brokers and an administrator use them, and what they
             commit is checked as well.
+        without: faults that the seed is spared, of `swarm.HARDSHIPS`: all else stays as it was drawn.
         echo: gets every line of the trace at once.
 
     Raises:
-        UsageError: there is no such seed, number of nodes or choice of kernels.
+        UsageError: there is no such seed, number of nodes, choice of kernels, or fault.
     """
     if not 0 <= seed < 2**64:
         raise UsageError(f"seed {seed}", "a seed is a number from 0 to 2^64 - 1")
@@ -45,8 +47,11 @@ def run(
         raise UsageError(f"{nodes} nodes", f"a simulated quorum has 1 to {NODES_MAX} voters")
     if kernels not in get_args(KernelChoice):
         raise UsageError(f"kernels {kernels!r}", f"one of {', '.join(get_args(KernelChoice))}")
+    for each in without:
+        if each not in HARDSHIPS:
+            raise UsageError(f"without {each!r}", f"the faults are {', '.join(HARDSHIPS)}")
     prng = Prng(seed)
-    swarm = draw(prng, nodes)
+    swarm = spared(draw(prng, nodes), without)
     cluster = draw_cluster(prng) if controller else None
     trace = Trace(echo)
     world = World(prng, swarm if cluster is None else cluster.applied(swarm), _twins(kernels), trace, cluster)
@@ -61,7 +66,7 @@ def run(
     except (FastQuorumError, ArithmeticError, LookupError, AttributeError, TypeError, ValueError) as error:
         violation = Violation("unexpected error", _where(error))
         violation.__cause__ = error
-    return _report(seed, world, violation)
+    return _report(seed, nodes, without, world, violation)
 
 
 def run_seed(seed: int) -> Report:
@@ -87,9 +92,10 @@ def replay(
     *,
     kernels: KernelChoice = "mixed",
     controller: bool = False,
+    without: Sequence[str] = (),
 ) -> Report:
     """Simulate a seed again and show everything that happens."""
-    return run(seed, nodes, kernels=kernels, controller=controller, echo=echo)
+    return run(seed, nodes, kernels=kernels, controller=controller, without=without, echo=echo)
 
 
 def _twins(choice: KernelChoice) -> tuple[Twin, ...]:
@@ -106,7 +112,7 @@ def _where(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{place}"
 
 
-def _report(seed: int, world: World, violation: Violation | None) -> Report:
+def _report(seed: int, nodes: int | None, without: Sequence[str], world: World, violation: Violation | None) -> Report:
     network, ledger = world.network, world.ledger
     faults = {kind: count for kind, count in world.nemesis.counts.items() if count}
     for kind, count in (
@@ -122,6 +128,8 @@ def _report(seed: int, world: World, violation: Violation | None) -> Report:
         seed=seed,
         brokers=0 if world.herd is None else len(world.herd.brokers),
         ok=violation is None,
+        nodes=nodes,
+        without=tuple(without),
         trace_hash=world.trace.digest,
         voters=world.swarm.voters,
         observers=world.swarm.observers,

@@ -1,8 +1,9 @@
 """What one seed decides beforehand: the quorum's shape, its timeouts, and how likely each fault is - often not at
 all."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fastquorum.config import MS, SECOND, QuorumConfig
 from fastquorum.controller.state import ControllerSettings
@@ -33,6 +34,18 @@ FAULT_KINDS: Final = (
     "stop",
     "weather",
 )
+RATES: Final = (
+    "loss",
+    "duplication",
+    "reordering",
+    "half_open",
+    "interleaving",
+    "recovery_crash",
+    "big_values",
+)
+"""What happens by itself, at a rate: fields of a swarm."""
+HARDSHIPS: Final = (*FAULT_KINDS, *RATES)
+"""All that a seed can be spared."""
 _USUAL: Final = {
     "heal": 6,
     "crash_point": 3,
@@ -77,6 +90,19 @@ class Swarm:
     big_values: int
     core_only: bool
     """In the end only a majority is healed."""
+
+
+def spared(swarm: Swarm, without: Collection[str]) -> Swarm:
+    """The same choices, but for some of HARDSHIPS."""
+    weights = tuple(0 if kind in without else weight for kind, weight in zip(FAULT_KINDS, swarm.weights, strict=True))
+    rates: dict[str, Any] = {rate: 0 for rate in RATES if rate in without}
+    return replace(swarm, weights=weights, **rates)
+
+
+def hardships(swarm: Swarm) -> tuple[str, ...]:
+    """Those of HARDSHIPS that a swarm has."""
+    kinds = tuple(kind for kind, weight in zip(FAULT_KINDS, swarm.weights, strict=True) if weight)
+    return (*kinds, *(rate for rate in RATES if getattr(swarm, rate)))
 
 
 class ClusterSwarm(NamedTuple):

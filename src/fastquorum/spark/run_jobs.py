@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from fastquorum.sim.runs import KernelChoice
 from fastquorum.spark.pipelines import latency as telling
+from fastquorum.spark.pipelines import sim_sweep as sweeping
 from fastquorum.spark.stores import store_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FILES_A_TASK: Final = 16
+SEEDS_A_TASK: Final = 8
+"""Some seconds' work, so that progress shows, and no executor is left with the last long task."""
 BY: Final = ("driver", "api", "workload", "load")
 _KEYS: Final = ("what", "role", "layout")
 
@@ -69,3 +73,41 @@ def latency_compared(
     keys = (*by, *_KEYS)
     both = before.groupBy(*keys).cogroup(after.groupBy(*keys))
     return both.applyInArrow(compare, from_arrow_schema(telling.COMPARED))
+
+
+def left_out(*sides: "DataFrame") -> tuple[list[str], list[str]]:
+    """Of `latency_rows`: errors of files that hold no latencies, and files whose runs another one tells of."""
+    errors: set[str] = set()
+    doubles: set[str] = set()
+    for side in sides:
+        for row in side.where("error is not null or double_of is not null").select("file", "error").collect():
+            (errors if row["error"] else doubles).add(row["error"] or row["file"])
+    return sorted(errors), sorted(doubles)
+
+
+# --- simulations ------------------------------------------------------------------------------------------------------
+
+
+def sim_sweep(
+    spark: "SparkSession",
+    seeds: range,
+    *,
+    kernels: KernelChoice = "mixed",
+    controller: bool = False,
+    shrinks: bool = True,
+    seeds_a_task: int = SEEDS_A_TASK,
+) -> "DataFrame":
+    """A row for each seed, simulated on the executors (`pipelines.sim_sweep.SCHEMA`). Nothing is shuffled."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    tasks = -(-len(seeds) // seeds_a_task)
+
+    def simulate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for seed in batch["id"].to_pylist():
+                # One by one, as each takes a while: whatever ends the task, those before have been told.
+                one = sweeping.simulated((seed,), kernels=kernels, controller=controller, shrinks=shrinks)
+                yield from one.to_batches()
+
+    numbers = spark.range(seeds.start, seeds.stop, seeds.step, tasks)
+    return numbers.mapInArrow(simulate, from_arrow_schema(sweeping.SCHEMA))

@@ -16,6 +16,7 @@ from fastquorum.spark.pipelines.placement import (
     PARTITION_COLUMNS,
     Limits,
     Placement,
+    all_moves,
     as_report,
     packed,
     placement,
@@ -150,6 +151,7 @@ def test_tables_and_arrays_say_the_same(cluster: Cluster) -> None:
     worst = max((row["offline"] for row in found.losses.to_pylist() if row["kind"] == "broker"), default=0)
     assert (found.summary["worst_losses"]["broker"] or {"offline": 0})["offline"] == worst
     ((told, again),) = unpacked(packed("c", found))
+    assert all_moves([("c", found), (None, found)])["cluster_id"].null_count == found.moves.num_rows
     assert told == "c"
     assert all(ours.equals(theirs) for ours, theirs in zip(again[:3], found[:3], strict=True))
     assert json.loads(json.dumps(as_report([("c", again)]))) == as_report([("c", found)])

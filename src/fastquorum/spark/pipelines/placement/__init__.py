@@ -16,7 +16,7 @@ from fastquorum.spark.pipelines.placement.layouts import (
     PARTITION_COLUMNS,
     cluster_of,
 )
-from fastquorum.spark.pipelines.placement.packing import PACKED, PARTS, Placement, packed, unpacked
+from fastquorum.spark.pipelines.placement.packing import PACKED, PARTS, Placement, all_moves, packed, unpacked
 from fastquorum.spark.pipelines.placement.reassignment import reassignment_text
 from fastquorum.spark.pipelines.placement.summary import summary_of
 from fastquorum.spark.pipelines.placement.told import broker_rows, loss_rows, move_rows
@@ -29,6 +29,7 @@ __all__ = [
     "PARTS",
     "Limits",
     "Placement",
+    "all_moves",
     "as_report",
     "packed",
     "placement",

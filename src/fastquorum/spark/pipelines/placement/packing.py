@@ -1,7 +1,7 @@
 """A placement's tables as one, so that what takes long is computed once, wherever it is computed."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -60,6 +60,16 @@ def unpacked(table: pa.Table) -> list[tuple[str | None, Placement]]:
         (summary,) = rows.filter(pc.equal(rows["part"], SUMMARY))[SUMMARY].to_pylist()
         found.append((cluster_id, Placement(**parts, summary=json.loads(summary))))
     return found
+
+
+def all_moves(found: Iterable[tuple[str | None, Placement]]) -> pa.Table:
+    """The moves of all clusters, with their ids in front."""
+    schema = pa.schema([PACKED.field("cluster_id"), *PARTS["moves"]])
+    tables = [schema.empty_table()]
+    for cluster_id, each in found:
+        ids = pa.repeat(pa.scalar(cluster_id, pa.string()), each.moves.num_rows)
+        tables.append(pa.table([ids, *each.moves.columns], schema=schema))
+    return pa.concat_tables(tables)
 
 
 def _rows(cluster_id: str | None, part: str, values: pa.Array, count: int) -> pa.Table:
