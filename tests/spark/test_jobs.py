@@ -66,7 +66,7 @@ def test_reports_are_told_to_people(clusters: Path, capsys: pytest.CaptureFixtur
     logs = unusual.anomalies(unusual.read(str(clusters / "faulty" / "n1")))
     spark_anomalies.show(unusual.as_report(logs))
     told = capsys.readouterr().out
-    assert "election-storm: 21 elections of the quorum's leader within 0.35 min" in told
+    assert "election-storm: 21 elections of the quorum's leader within 0.5 min" in told
     assert told.splitlines()[-1] == "1 clusters: 1 election-storm"
 
 
