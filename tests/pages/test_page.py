@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastquorum.errors import UsageError
-from fastquorum.pages import Card, Facts, Page, Prose, Section, Table, document, report_of, write_page
+from fastquorum.pages import Card, Facts, Lines, Page, Prose, Section, Table, document, report_of, write_page
 from fastquorum.pages.chart import Axis, Bar, Bars, Chart, Key, Mark, Pen, Series, Span, Strip, Strips
 from tests.pages.reading import looked_at
 
@@ -24,6 +24,7 @@ def page(text: str = "a topic", report: dict[str, Any] | None = None) -> Page:
     time = Axis(text, "time", (1e9, 1e9 + 60))
     parts = [
         Prose(text),
+        Lines([text, text]),
         Table([text, "n"], [[text, "1"]]),
         Facts({text: text}),
         Chart("c", text, Axis(text), Axis(text), [Series(text, [(0, 1), (1, 2)], has_points=True)], [Mark(1, text)]),
