@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastquorum.errors import UsageError
-from fastquorum.pages import Card, Facts, Page, Prose, Section, Table, document, report_of, write_page
+from fastquorum.pages import Card, Facts, Lines, Page, Prose, Section, Table, document, report_of, write_page
+from fastquorum.pages.__main__ import main
 from fastquorum.pages.chart import Axis, Bar, Bars, Chart, Key, Mark, Pen, Series, Span, Strip, Strips
 from tests.pages.reading import looked_at
 
@@ -24,6 +25,7 @@ def page(text: str = "a topic", report: dict[str, Any] | None = None) -> Page:
     time = Axis(text, "time", (1e9, 1e9 + 60))
     parts = [
         Prose(text),
+        Lines([text, text]),
         Table([text, "n"], [[text, "1"]]),
         Facts({text: text}),
         Chart("c", text, Axis(text), Axis(text), [Series(text, [(0, 1), (1, 2)], has_points=True)], [Mark(1, text)]),
@@ -69,6 +71,14 @@ def test_a_long_report_is_packed_and_comes_out_equal(tmp_path: Path) -> None:
     assert report_of(drawn) == report
     done = subprocess.run([sys.executable, "-m", "fastquorum.pages", path], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == report
+
+
+def test_what_is_no_page_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "other.html").write_text("<html></html>")
+    assert main([str(tmp_path / "other.html")]) == 2
+    assert "this is no page of a report" in capsys.readouterr().err
+    assert main([str(tmp_path / "none.html")]) == 2
+    assert main([]) == 2
 
 
 def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:

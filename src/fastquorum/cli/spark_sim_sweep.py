@@ -9,6 +9,7 @@ from fastquorum.cli.output import print_json
 from fastquorum.cli.sim_run import add_controller
 from fastquorum.cli.sim_sweep import seeds
 from fastquorum.errors import UsageError
+from fastquorum.spark.pages.sim_sweep import page_of
 
 _SEED_MAX = 2**63 - 1
 """That a number of Spark's can be."""
@@ -37,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.seeds.stop > _SEED_MAX:
         raise UsageError(f"--seeds up to {arguments.seeds.stop}", f"Spark counts to {_SEED_MAX}")
-    spark_output.check_out(arguments.out)
+    spark_output.check_out(arguments.out, arguments.html)
     from fastquorum.spark.running import running
 
     with running(arguments.master) as spark:
@@ -54,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         ).toArrow()
     report = as_report(rows)
     spark_output.write(arguments.out, rows, report)
+    spark_output.write_html(arguments.html, page_of(report))
     if arguments.format == "json":
         print_json(report)
     else:

@@ -6,6 +6,6 @@ report inside. What is shown, and what it means, is the business of whoever make
 """
 
 from fastquorum.pages.html_file import document, report_of, write_page
-from fastquorum.pages.page import Card, Facts, Page, Prose, Section, Table
+from fastquorum.pages.page import Card, Facts, Lines, Page, Prose, Section, Table
 
-__all__ = ["Card", "Facts", "Page", "Prose", "Section", "Table", "document", "report_of", "write_page"]
+__all__ = ["Card", "Facts", "Lines", "Page", "Prose", "Section", "Table", "document", "report_of", "write_page"]

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fastquorum.errors import UsageError
 from fastquorum.pages import svg
-from fastquorum.pages.page import Card, Facts, Page, Part, Prose, Section, Table
+from fastquorum.pages.page import Card, Facts, Lines, Page, Part, Prose, Section, Table
 from fastquorum.pages.style import page_style
 from fastquorum.pages.text import shown
 
@@ -98,6 +98,8 @@ def _part(part: Part) -> Iterator[str]:
     match part:
         case Prose():
             yield f"<p>{shown(part.text)}</p>"
+        case Lines():
+            yield "<pre>" + "\n".join(shown(line) for line in part.lines) + "</pre>"
         case Table():
             yield from _table(part)
         case Facts():

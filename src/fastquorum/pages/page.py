@@ -39,13 +39,20 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """Text as a terminal shows it."""
+
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Names, and what they are."""
 
     facts: Mapping[str, str]
 
 
-Part = Prose | Table | Facts | AnyChart
+Part = Prose | Lines | Table | Facts | AnyChart
 
 
 @dataclass(frozen=True, slots=True)

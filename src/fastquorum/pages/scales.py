@@ -19,6 +19,8 @@ _TIME_STEPS_S: Final = (
     *(each * _DAY_S for each in (1, 2, 7, 14, 28, 91, 182, 364, 1820, 3640, 18_200)),
 )
 _NO_TIME_S: Final = 0.001
+_LEAST: Final = 1e-100
+"""What is smaller is nothing."""
 _DECADES_MAX: Final = 1e15
 """From the lowest to the highest value on a logarithmic axis."""
 
@@ -33,7 +35,9 @@ class Range:
 
     def __init__(self, axis: Axis, values: Sequence[float]) -> None:
         self.is_log = axis.scale in ("log", "percentile")
-        values = [value for value in (*values, *axis.extent) if math.isfinite(value) and (value > 0 or not self.is_log)]
+        values = [
+            value for value in (*values, *axis.extent) if math.isfinite(value) and (value > _LEAST or not self.is_log)
+        ]
         self._axis = axis
         if axis.scale == "percentile":
             self.low, self.high = 1.0, max([*values, 10.0])
@@ -47,8 +51,8 @@ class Range:
         else:
             self.low = min([*values, 0.0]) * 1.05
             self.high = max([*values, 0.0]) * 1.05
-            if self.high == self.low:
-                self.high = 1.05
+            if self.high - self.low < _LEAST:
+                self.low, self.high = 0.0, 1.05
 
     def place(self, value: float) -> float:
         """Of a value of the range; of another one outside of 0 to 1."""

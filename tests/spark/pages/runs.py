@@ -9,12 +9,15 @@ from fastquorum.spark.pipelines.anomalies import as_report as as_anomalies_repor
 from fastquorum.spark.pipelines.anomalies.findings import table_of
 from fastquorum.spark.pipelines.latency import as_report as as_latency_report
 from fastquorum.spark.pipelines.latency import compared, merged
+from fastquorum.spark.pipelines.sim_sweep import SCHEMA as SEEDS
+from fastquorum.spark.pipelines.sim_sweep import as_report as as_sweep_report
 from tests.spark.pipelines.test_latency import rows, spread
 
 BEGIN_MS = 1_790_000_000_000
 MINUTE_MS = 60_000
 KINDS = tuple(Kind)
 TOPIC = "orders <&>"
+EVIL = "voted <b>twice</b>"
 
 
 def anomalies(count: int, clusters: int = 1) -> dict[str, Any]:
@@ -64,3 +67,18 @@ def _at(runs: list[dict[str, Any]], load: int) -> list[dict[str, Any]]:
     for run in runs:
         run["plan"]["records_per_s"] = 1000.0 * (load + 1)
     return runs
+
+
+def sim_sweep(seeds: int, failed: int) -> dict[str, Any]:
+    """So many seeds, the first of them failed; every other of these was shrunk."""
+    counts = {name: 7 for name in SEEDS.names if SEEDS.field(name).type == pa.int64()}
+    table = []
+    for seed in range(seeds):
+        row = counts | {"seed": seed, "ok": seed >= failed, "trace_hash": "ab", "faults": '{"kill": 3, "cut": 1}'}
+        if seed < failed:
+            row |= {"invariant": ("S3", "S1 <&>")[seed % 2], "detail": EVIL, "node_id": 2, "trace_tail": [EVIL] * 40}
+            row |= {"repro": f"fastquorum sim run --seed {seed}", "shrunk_repro": None, "shrunk_trace_tail": None}
+        if seed < failed and seed % 2:
+            row |= {"shrunk_repro": "fastquorum sim run --nodes 3", "shrunk_trace_tail": ["last"], "shrunk_events": 5}
+        table.append(row)
+    return as_sweep_report(pa.Table.from_pylist(table, SEEDS))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastquorum.spark.pages import anomalies, latency
+from fastquorum.spark.pages import anomalies, latency, sim_sweep
 
 from . import runs
 from .test_pages import looked, plain
@@ -64,3 +64,21 @@ def test_runs_that_nothing_is_compared_with_have_their_percentiles() -> None:
     seen = looked(latency.page_of(report), report)
     assert "Latency by percentile" in seen.said
     assert "What became slower" not in seen.said
+
+
+# --- sim-sweep --------------------------------------------------------------------------------------------------------
+
+
+def test_failed_seeds_are_told_with_the_command_that_shows_them_again() -> None:
+    report = runs.sim_sweep(1000, 500)
+    seen = looked(sim_sweep.page_of(report), report)
+    for said in ("fastquorum sim run --seed 9", "fastquorum sim run --nodes 3", runs.EVIL, "S1 <&>"):
+        assert said in seen.said
+    assert "400 more rows are not shown here; the JSON has them." in seen.said
+    assert "kill: 3,000" in seen.titles
+    assert "In 500 seeds a promise was broken." in seen.said
+
+
+def test_a_sweep_in_which_nothing_failed_says_so() -> None:
+    report = runs.sim_sweep(3, 0)
+    assert "Every promise was kept in every seed." in looked(sim_sweep.page_of(report), report).said

@@ -47,22 +47,30 @@ def _sections(report: dict[str, Any]) -> Iterator[Section]:
     if report["comparison"] is not None:
         yield Section("What became slower or faster", list(_comparison(report)))
     yield Section("Latency by percentile", list(_curves(report["latencies"], report["by"])))
-    header = [*report["by"], "of", "role", "runs", "count", *(_short(name) for name in _FIGURES), "note"]
-    rows = [
-        [
-            *_group(row, report["by"]),
-            text(row["runs"]),
-            text(row["count"]),
-            *(_us(row[name]) for name in _FIGURES),
-            row["note"] or "",
-        ]
-        for row in report["latencies"]
-    ]
-    left = [*range(len(report["by"]) + 2), len(header) - 1]
-    yield Section("Figures, in microseconds", [Table(header, rows, left=left)])
+    yield Section("Figures, in microseconds", list(_figures(report["latencies"], report["by"])))
     if report["doubles"]:
         told = [Prose(each) for each in report["doubles"][:10]]
         yield Section(f"Told of twice, counted once: {counted(len(report['doubles']), 'file')}", told)
+
+
+def _figures(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> Iterator[Part]:
+    """What is the same of all groups is told once."""
+    named = _telling(rows, by)
+    if rows and (same := [f"{name} {text(rows[0]['group'][name])}" for name in by if name not in named]):
+        yield Prose(f"All of them: {', '.join(same)}.")
+    notes = ["note"] if any(row["note"] for row in rows) else []
+    header = [*named, "of", "role", "runs", "count", *(_short(name) for name in _FIGURES), *notes]
+    cells = [
+        [
+            *_group(row, named),
+            text(row["runs"]),
+            text(row["count"]),
+            *(_us(row[name]) for name in _FIGURES),
+            *(row[name] or "" for name in notes),
+        ]
+        for row in rows
+    ]
+    yield Table(header, cells, left=[*range(len(named) + 2), *([len(header) - 1] if notes else [])])
 
 
 def _curves(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> Iterator[Part]:
@@ -115,11 +123,11 @@ def _comparison(report: dict[str, Any]) -> Iterator[Part]:
     bars = [_bar(row, named, [key.name for key in keys]) for row in measured]
     if bars:
         yield Bars("change", "Change of each percentile, after against before", Axis("%"), keys, bars)
-    header = [*report["by"], "of", "role", "at", "runs", "before", "after", "ratio", "95 %", "p", "verdict"]
+    header = [*named, "of", "role", "at", "runs", "before", "after", "ratio", "95 %", "p", "verdict"]
     cells = [
         [
-            *_group(row, report["by"]),
-            row["percentile"],
+            *_group(row, named),
+            _short(row["percentile"]),
             f"{row['runs_before'] or 0} / {row['runs_after'] or 0}",
             _us(row["before_us"]),
             _us(row["after_us"]),
@@ -130,14 +138,14 @@ def _comparison(report: dict[str, Any]) -> Iterator[Part]:
         ]
         for row in [*measured, *(row for row in rows if row["ratio"] is None)]
     ]
-    yield Table(header, cells, left=[*range(len(report["by"]) + 3), len(header) - 1])
+    yield Table(header, cells, left=[*range(len(named) + 3), len(header) - 1])
 
 
 def _bar(row: dict[str, Any], named: Sequence[str], keys: Sequence[str]) -> Bar:
     change = (row["ratio"] - 1) * 100
     verdict = row["verdict"] if row["verdict"] in _VERDICTS else _OTHER.name
     parts = [_label(row, named)] if named else []
-    label = ", ".join([text(row["what"]), *([row["role"]] if row["role"] else []), *parts, row["percentile"]])
+    label = ", ".join([text(row["what"]), *([row["role"]] if row["role"] else []), *parts, _short(row["percentile"])])
     return Bar(label, [change if key == verdict else 0.0 for key in keys], f"{change:+.1f} % ({_interval(row)})")
 
 

@@ -17,6 +17,7 @@ from fastquorum.spark.pipelines.anomalies.findings import SCHEMA, Finding, Kind,
 from fastquorum.spark.pipelines.anomalies.gaps import snapshot_gaps
 from fastquorum.spark.pipelines.anomalies.log import Log
 from fastquorum.spark.pipelines.anomalies.mix import WINDOWS_MIN, mix_changes, mix_of
+from fastquorum.spark.pipelines.anomalies.reading import read
 from fastquorum.spark.pipelines.anomalies.settings import WINDOW_MINUTES, Sensitivity, Settings
 from fastquorum.spark.pipelines.anomalies.signals import (
     BASE_COLUMNS,
@@ -46,6 +47,7 @@ __all__ = [
     "as_report",
     "base_signals",
     "checkpoint_signals",
+    "read",
     "record_signals",
     "signals_of",
 ]

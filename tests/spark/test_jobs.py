@@ -1,0 +1,79 @@
+"""The pipelines as Spark runs them: on several clusters at once, with the same result as without it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fastquorum.cli import spark_anomalies, spark_audit_invariants
+from fastquorum.spark import jobs
+from fastquorum.spark.pipelines import anomalies as unusual
+from fastquorum.spark.pipelines import invariants
+from fastquorum.storage.names import LOG_DIRECTORY, segment_name
+from fastquorum.wire.cluster_records import ConfigRecord
+from tests.spark.damage import change as overwrite
+from tests.spark.pipelines.invariant_logs import Log, change, change_of
+from tests.wire.golden import CLUSTER
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RUN_S = 240
+
+
+@pytest.fixture
+def clusters(tmp_path: Path) -> Path:
+    """A real one without a fault; one of which all replicas have an ISR without its leader, and one a flipped bit, that
+    has lived through a storm; one log that begins with its snapshot."""
+    (tmp_path / "real").symlink_to(CLUSTER)
+    for node_id in (1, 2, 3):
+        log = Log(node_id=node_id, cluster_id="faulty").begun().snapshot().add(change(isr=[2, 3])).add(change(isr=[1]))
+        for epoch in range(2, 22):
+            log.leads(1 + epoch % 3, epoch)
+        log.write(tmp_path / "faulty" / f"n{node_id}", roll_at=(8,))
+    overwrite(tmp_path / "faulty" / "n2" / LOG_DIRECTORY / segment_name(8), 90, b"\xff\x00\xff")
+    cut = Log(node_id=1, cluster_id="cut").begun()
+    base = cut.snapshot().next_offset
+    cut.add(ConfigRecord(resource_type=2, resource_name="t", name="x", value="y")).add(change_of(1, 2, fenced=1))
+    cut.write(tmp_path / "cut" / "n1", begin=base)
+    return tmp_path
+
+
+def test_spark_finds_what_is_found_without_it(spark: "SparkSession", clusters: Path) -> None:
+    report = invariants.as_report(jobs.audit_invariants(spark, str(clusters)).toArrow())
+    assert report == invariants.as_report(invariants.audit(str(clusters)))
+    told = [(row["cluster_id"], row["kind"], row["node_ids"]) for row in report["violations"]]
+    assert told == [
+        ("cut", "fenced-leads", [1]),
+        ("faulty", "bit-flip", [2]),
+        ("faulty", "leader-not-in-isr", [1, 3]),
+    ]
+    found = unusual.as_report(jobs.anomalies(spark, str(clusters)).toArrow())
+    assert found["kinds"] == {"election-storm": 1}
+    assert [each["cluster_id"] for each in found["clusters"]] == ["cut", "faulty", "usACA5tBSrKS64DhDt4jig"]
+    assert (found["findings"][0]["cluster_id"], found["findings"][0]["peak"]) == ("faulty", 21)
+
+
+def test_reports_are_told_to_people(clusters: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = invariants.as_report(invariants.audit(str(clusters / "faulty")))
+    spark_audit_invariants.show({"logs": 3, **report})
+    told = capsys.readouterr().out
+    assert "leader 1 is not in ISR [2, 3]; before, since offset 9: leader 1, ISR [1, 2, 3], replicas [1, 2, 3]" in told
+    assert told.splitlines()[-1] == "3 logs: 1 leader-not-in-isr, 1 bit-flip; 1 notes"
+    logs = unusual.anomalies(unusual.read(str(clusters / "faulty" / "n1")))
+    spark_anomalies.show(unusual.as_report(logs))
+    told = capsys.readouterr().out
+    assert "election-storm: 21 elections of the quorum's leader within 0.5 min" in told
+    assert told.splitlines()[-1] == "1 clusters: 1 election-storm"
+
+
+def test_a_broken_promise_is_the_commands_verdict(clusters: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fastquorum.cli", "spark", "audit-invariants", str(clusters / "cut")]
+    out = ["--out", str(tmp_path / "found.json"), "--master", "local[1]"]
+    done = subprocess.run([*command, *out], capture_output=True, text=True, timeout=RUN_S, env=os.environ)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines()[-1] == "1 logs: 1 fenced-leads"
+    assert "BROKER_REGISTRATION_CHANGE_RECORD of broker 1 leaves it leading" in (tmp_path / "found.json").read_text()
