@@ -60,6 +60,18 @@ def test_segments_roll_and_old_ones_are_trimmed(kernels: Kernels) -> None:
     assert [value for _, _, value in rig.reopen().values()] == [b"%d" % number for number in range(20)]
 
 
+def test_a_segment_may_end_before_it_is_full_but_not_before_it_has_something(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    rig.log.roll()
+    rig.append(1, b"a")
+    rig.log.roll()
+    rig.log.roll()
+    rig.append(1, b"b")
+    names = [name for name in rig.disk.list(LOG_DIRECTORY) if name.endswith(".log")]
+    assert [int(name[:20]) for name in names] == [0, 1]
+    assert [value for _, _, value in rig.reopen().values()] == [b"a", b"b"]
+
+
 def test_the_next_segment_is_made_ready_before_it_is_needed(kernels: Kernels) -> None:
     rig = Rig(kernels)
     name = f"{LOG_DIRECTORY}/next-segment.tmp"

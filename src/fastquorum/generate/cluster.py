@@ -47,9 +47,9 @@ from fastquorum.types import NodeId, Offset
 TOPICS_AT_US: Final = 90 * SECOND
 """When the first topics are made: all brokers are there."""
 SEGMENTS: Final = 8
-"""About so many a log has."""
-SEGMENT_BYTES_MIN: Final = 2048
-_PARTITION_BYTES, _CHANGE_BYTES, _NO_OP_BYTES = 250, 60, 76
+"""That a log is written in, one after the other in equal times; in more, where one gets too large."""
+SEGMENT_BYTES: Final = 64 * 1024 * 1024
+PREALLOCATE_BYTES: Final = 4096
 CALM_US: Final = 15 * MINUTE
 """In a fault's own time, before it begins."""
 TAIL_RECORDS: Final = 5
@@ -68,7 +68,7 @@ class Cluster:
         self._prng = Prng(plan.seed)
         self._planted: list[Planted] = []
         self._start_offset: Offset = 0
-        self._config = QuorumConfig(segment_bytes=_segment_bytes(plan, options), preallocate_bytes=4096)
+        self._config = QuorumConfig(segment_bytes=SEGMENT_BYTES, preallocate_bytes=PREALLOCATE_BYTES)
         self._first = self._disk(plan.voters.ids[0])
         self._identity = self._format()
         settings = ControllerSettings(plan.cluster_id)
@@ -144,6 +144,8 @@ class Cluster:
                 self._planted.append(plant(life))
 
             self._calendar.at(begin_us + CALM_US + self._prng.randrange(2 * MINUTE), act)
+        for number in range(1, SEGMENTS):
+            self._calendar.at(number * self._options.hours * HOUR // SEGMENTS + MINUTE, self._lead.writer.roll)
         half_us = HOUR // 2
         life.plan(half_us, max(self._options.hours * HOUR - half_us, half_us))
 
@@ -199,7 +201,8 @@ class Cluster:
 
     def _victim(self, disk: DraftDisk, node_id: NodeId) -> Victim:
         tail = tuple(self._lead.writer.tail)
-        return Victim(disk, self._kernels, self._config, node_id, self._prng.fork(), tail)
+        spared = tuple(each.offset for each in self._planted if each.kind in PLANTS)
+        return Victim(disk, self._kernels, self._config, node_id, self._prng.fork(), tail, spared)
 
     # --- the list -----------------------------------------------------------------------------------------------------
 
@@ -224,13 +227,3 @@ class Cluster:
             ],
             "planted": [each.as_json(plan.cluster_id, plan.directory) for each in planted],
         }
-
-
-def _segment_bytes(plan: ClusterPlan, options: GenerateOptions) -> int:
-    """So that what is kept of the log is in some SEGMENTS files, by a guess at how long it gets."""
-    # What one restart comes to at most is six changes of each partition that the broker has.
-    moves = 6 * plan.partitions * replication(plan.brokers) // plan.brokers
-    size = options.hours * (60 * _NO_OP_BYTES + moves * _CHANGE_BYTES // 4)
-    if options.keeps_log:
-        size += plan.partitions * _PARTITION_BYTES
-    return max(size // SEGMENTS, SEGMENT_BYTES_MIN)

@@ -49,6 +49,8 @@ class Victim:
     prng: Prng
     tail: tuple[Batch, ...]
     """What it alone is given, if it is."""
+    spared: tuple[Offset, ...]
+    """Where records are wrong in all replicas: whoever looks for these is to find them in this one as well."""
 
     @property
     def bases(self) -> list[Offset]:
@@ -74,7 +76,9 @@ class Victim:
         """A segment that is neither the first nor the last one."""
         bases = self.bases
         first = max(1, int(len(bases) * FAULTS_FROM))
-        return bases[first + self.prng.randrange(max(len(bases) - 1 - first, 1))]
+        inner = [*zip(bases[first:-1], bases[first + 1 :], strict=True)]
+        calm = [base for base, end in inner if not any(base <= each < end for each in self.spared)]
+        return self.prng.pick(calm or [base for base, _ in inner])
 
     def planted(self, kind: Kind, info: BatchInfo, end_offset: Offset, base: Offset) -> Planted:
         return Planted(

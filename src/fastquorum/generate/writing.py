@@ -75,6 +75,10 @@ class LogWriter:
         """What came after `begin_tail`; nothing without it."""
         return self._tail or ()
 
+    def roll(self) -> None:
+        """Go on in a new file."""
+        self._log.roll()
+
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
     def snapshot(self, image: Image, kraft_version: int, voters: VoterSet, now_ms: int) -> OffsetAndEpoch:

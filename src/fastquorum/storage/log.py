@@ -321,6 +321,13 @@ class Log:
         self._tail.append(self._end_offset, span)
         return segment, position
 
+    def roll(self) -> None:
+        """Go on in a new segment, whatever room is left in this one; an empty one stays in use. StorageFailed."""
+        assert self._borrower is None, "the log's end is lent"
+        with self._latched():
+            if self._segments[-1].size_bytes:
+                self._roll()
+
     def _roll(self) -> None:
         """Begin a new segment: old one synced and trimmed, new one and its name durable, before it is written."""
         self._segments[-1].trim()
