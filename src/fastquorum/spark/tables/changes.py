@@ -24,7 +24,14 @@ from fastquorum.spark.pipelines.timeline.states import strange
 from fastquorum.spark.tables.columns import ROWS_MAX
 from fastquorum.spark.tables.folding import metadata_logs, tell, told
 from fastquorum.spark.tables.histories import Stretch, stretches
-from fastquorum.spark.tables.partition_changes import ISR_FIELDS, LEADER_FIELDS, Changes, isr_changes, leader_changes
+from fastquorum.spark.tables.partition_changes import (
+    ISR_FIELDS,
+    LEADER_FIELDS,
+    LEADER_RECORD,
+    Changes,
+    isr_changes,
+    leader_changes,
+)
 from fastquorum.spark.tables.table import BOUNDS, WHOSE, Task, bounds_of, refuse_others, whole_logs, whose
 
 _BEFORE_ALL_MS: Final = -1
@@ -62,6 +69,7 @@ class ChangesTable:
                 yield from tell(stretch, log, options, schema)
                 continue
             found = _Found.of(stretch)
+            del stretch  # its texts
             yield from self._batches(found, log, options, schema)
             if found.stretch.broken is not None:
                 raise found.stretch.broken
@@ -98,7 +106,8 @@ class _Found(NamedTuple):
             strange(history, partitions, partitions.is_there())
         except ImageFailed as error:
             return cls.of(stretch.before(error))
-        return cls(stretch, history, partitions)
+        lean = stretch._replace(records=stretch.records.select(["offset", "timestamp"]), image=None)
+        return cls(lean, history.without_texts(LEADER_RECORD), partitions)
 
     def within(self, rows: Ints, options: Options) -> Flags:
         """Which of these are of the log itself, and within its bounds."""

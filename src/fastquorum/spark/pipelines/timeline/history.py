@@ -103,6 +103,13 @@ class History(NamedTuple):
         is_wanted = (self.types == self.type_names.index(kind)) & np.asarray(self.texts.is_valid())
         return np.flatnonzero(is_wanted), parsed(self.texts, fields, is_wanted)
 
+    def without_texts(self, but: str) -> Self:
+        """The same, of which only records of one type can be asked any more: texts are what takes room."""
+        is_it = np.zeros(len(self.types), np.bool_)
+        if but in self.type_names:
+            is_it = self.types == self.type_names.index(but)
+        return self._replace(texts=pc.if_else(pa.array(is_it), self.texts, pa.scalar(None, pa.string())))
+
 
 # --- when, and whether at all -----------------------------------------------------------------------------------------
 
