@@ -146,6 +146,21 @@ def test_new_directories_are_taken_in_and_one_that_goes_is_missed(tmp_path: Path
         assert careless.latestOffset(second) == second
 
 
+def test_a_disk_that_was_replaced_is_told_of_and_read_on_when_it_is_back(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, 1, 2, 3)
+    replicas.append(batch(0, 4) + batch(4, 4), 1, 2, 3)
+    stream = reader(tmp_path)
+    first = stream.latestOffset(stream.initialOffset())
+    replicas.segments(3)[0].write_bytes(batch(0, 4))
+    stream = reader(tmp_path)
+    with pytest.warns(RuntimeWarning, match="n3 ends below offset 8, up to which it was read"):
+        assert stream.latestOffset(first) == first
+    replicas.append(batch(4, 4), 3)
+    replicas.append(batch(8, 1), 1, 2, 3)
+    end = stream.latestOffset(first)
+    assert offsets(stream, first, end) == {"n1": [8], "n2": [8], "n3": [8]}
+
+
 def test_segments_that_retention_removed_are_named_or_left_out(tmp_path: Path) -> None:
     replicas = Replicas(tmp_path, 1, 2)
     replicas.append(batch(0, 4), 1, 2)
@@ -216,6 +231,12 @@ def test_what_a_stream_cannot_do(tmp_path: Path, options: dict[str, object], sai
         reader(tmp_path, **options).initialOffset()
 
 
+def test_a_quorum_says_itself_what_is_committed() -> None:
+    stream = StreamReader(Scan.of({"bootstrap": "h1:1", "committed": "majority"}))
+    with pytest.raises(UsageError, match="option committed means nothing to a quorum; its leader knows"):
+        stream.initialOffset()
+
+
 def test_a_stream_begins_where_it_is_told_to(tmp_path: Path) -> None:
     replicas = Replicas(tmp_path, 1, 2)
     replicas.append(batch(0, 4), 1, 2)
@@ -283,6 +304,7 @@ def test_a_place_is_where_a_plain_walk_finds_it(
         begins = sum(size for begin, _, size in walked if begin < cut)
         assert places.of(segments, cut, begins=False).position == holds
         assert places.of(segments, cut, begins=True).position == begins
+        assert places.reaches(segments, cut) is (cut <= end)
     assert sum(each.size_bytes for each in pieces_between(log, places, cut, None, 1 << 20)) == sum(
         size for _, behind, size in walked if behind > cut
     )

@@ -14,6 +14,7 @@ from fastquorum.types import Uuid
 from tests.api.nodes import Trio
 from tests.cli.controllers import Controller, controller
 from tests.cli.test_committed_image import SNAPSHOT, behind_a_snapshot
+from tests.spark.tables.directories import GOLDEN
 
 OF_FILES = ("directory", "node_id", "segment", "position", "checkpoint_start_offset", "checkpoint_agrees")
 """What a quorum's rows do not say, or not of files."""
@@ -98,12 +99,28 @@ def test_what_cannot_be_shown(
     assert str(raised.value).startswith(said)
 
 
+def test_voters_of_the_configuration_are_told_by_the_leader(cluster: tuple[Controller, str]) -> None:
+    running, directory = cluster
+    names = ("offset", "voter_id", "host", "port")
+    (found,), (expected,) = (
+        read_table(**where, table="voters").to_pylist()
+        for where in ({"bootstrap": running.address}, {"path": directory})
+    )
+    assert {name: found[name] for name in names} == {name: expected[name] for name in names}
+    assert (found["source"], found["directory"], found["node_id"]) == ("DescribeQuorum", running.address, None)
+
+
 def test_a_quorum_that_nobody_reaches_is_named() -> None:
     one, other = free_ports(2)
     with pytest.raises(NotReady) as raised:
         read_table(bootstrap=f"127.0.0.1:{one}, 127.0.0.1:{other}", timeout=0.2)
     assert f"127.0.0.1:{one} cannot be reached" in str(raised.value)
     assert f"127.0.0.1:{other} cannot be reached" in str(raised.value)
+
+
+def test_a_batch_of_directories_has_no_data_to_lose() -> None:
+    with pytest.raises(UsageError, match="option failOnDataLoss means nothing to a batch read of directories"):
+        read_table(str(GOLDEN), failOnDataLoss="false")
 
 
 def test_an_address_that_is_none_is_refused() -> None:

@@ -21,6 +21,7 @@ from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Endpoint, Epoch, Off
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.error_codes import error_name
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.quorum_admin import DescribeQuorumResponse
 from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 
 T = TypeVar("T")
@@ -190,22 +191,15 @@ class CommittedLog:
             raise _Moved(_refusal(source.endpoint, answer.error_code))
         if answer.error_code:
             raise PeerProtocolError(f"Fetch at offset {offset}: {error_name(answer.error_code)}")
-        return self._committed(answer, offset, end)
-
-    def _committed(self, answer: Partition, offset: Offset, end: Offset) -> bytes:
-        """The batches of an answer that it says are committed."""
-        data = answer.records or b""
-        scan = self._kernels.scan(data)
-        if scan.fault is not None and scan.fault.reason != BatchFault.TRUNCATED and scan.next_offset <= offset:
-            raise CorruptionError(*scan.fault)
-        good = memoryview(data)[: scan.valid_bytes]
-        start = self._kernels.slice_batches(good, offset, 1)[0]
-        behind = min(
-            first_from(self._kernels, good, end), self._kernels.slice_batches(good, answer.high_watermark, 1)[0]
-        )
-        if behind <= start:
+        found = committed_part(self._kernels, answer.records or b"", answer.high_watermark, offset, end)
+        if not found:
             raise _Moved(f"offset {offset} is committed, but was not served")
-        return data[start:behind]
+        return found
+
+    def voters(self) -> DescribeQuorumResponse:
+        """Who votes, as the leader knows it. NotReady."""
+        self._deadline = Deadline(self._timeout_s)
+        return self._client.describe(self._deadline)
 
     # --- one request --------------------------------------------------------------------------------------------------
 
@@ -298,6 +292,19 @@ class CommittedLog:
         if response.error_code or len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
             raise PeerProtocolError(f"FetchSnapshot: {error_name(response.error_code)}")
         return response.topics[0].partitions[0]
+
+
+def committed_part(kernels: Kernels, data: bytes, high_watermark: Offset, offset: Offset, end: Offset) -> bytes:
+    """Of the batches that an answer brings, the last of which may be cut: those from the one that holds `offset` to the
+    last one that begins before `end`, as far as all of a batch is below the answer's high watermark. CorruptionError if
+    already the first one that is wanted is damaged."""
+    scan = kernels.scan(data)
+    if scan.fault is not None and scan.fault.reason != BatchFault.TRUNCATED and scan.next_offset <= offset:
+        raise CorruptionError(*scan.fault)
+    good = memoryview(data)[: scan.valid_bytes]
+    start = kernels.slice_batches(good, offset, 1)[0]
+    behind = min(first_from(kernels, good, end), kernels.slice_batches(good, max(high_watermark, 0), 1)[0])
+    return data[start:behind]
 
 
 def first_from(kernels: Kernels, batches: memoryview, offset: Offset) -> int:

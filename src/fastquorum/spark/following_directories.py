@@ -88,6 +88,8 @@ class FollowedDirectories:
         found = dict(start) | {log.directory: start.get(log.directory, _begin(log)) for log in logs}
         for gone in sorted(start.keys() - {log.directory for log in logs}):
             self._gone(gone, start[gone])
+        for log in logs:
+            self._check_reaches(log, start.get(log.directory, 0))
         if self._scan.options.committed is Committed.SINGLE:
             return {**found, **{log.directory: max(found[log.directory], _proven(log)) for log in logs}}
         by_cluster = sorted(logs, key=lambda log: (log.cluster_id or "", log.directory))
@@ -100,6 +102,14 @@ class FollowedDirectories:
             hint = "option failOnDataLoss=false goes on without it"
             raise UsageError(f"the log at {directory}, read up to offset {offset}, is there no more", hint)
         self._tell(f"the log at {directory} is there no more: what followed offset {offset} is left out", directory, -1)
+
+    def _check_reaches(self, log: FoundLog, offset: Offset) -> None:
+        """A disk may have been replaced: its node fetches what was committed again."""
+        if log.segments and not self._places.reaches(sorted(log.segments), offset):
+            text = (
+                f"{log.directory} ends below offset {offset}, up to which it was read: it goes on there when it is back"
+            )
+            self._tell(text, log.directory, offset)
 
     def _tell(self, text: str, directory: str, offset: Offset) -> None:
         """Once."""

@@ -130,6 +130,9 @@ def refuse_streams_options(options: Options) -> None:
     for name, is_given in given.items():
         if is_given:
             raise UsageError(f"option {name} means nothing to a batch read", "it is for spark.readStream")
+    if not options.fail_on_data_loss and not options.bootstrap:
+        hint = "it is for a quorum and for streams; mode says what becomes of damage"
+        raise UsageError("option failOnDataLoss means nothing to a batch read of directories", hint)
 
 
 # --- one reader for each kind of value --------------------------------------------------------------------------------

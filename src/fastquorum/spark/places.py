@@ -34,14 +34,23 @@ class Places:
     def of(self, segments: list[Segment], offset: Offset, *, begins: bool) -> Place:
         """Of the first batch that ends behind `offset`, or with `begins`, that begins at it or behind it; else, where
         the log ends. DirectoryError."""
-        at = max((number for number, each in enumerate(segments) if each.base_offset <= offset), default=0)
-        return Place(at, self._position(segments[at], offset, begins=begins))
+        return self._find(segments, offset, begins=begins)[0]
 
-    def _position(self, segment: Segment, offset: Offset, *, begins: bool) -> int:
+    def _find(self, segments: list[Segment], offset: Offset, *, begins: bool) -> tuple[Place, bool]:
+        """And whether the batch that holds `offset`, or a later one, is there."""
+        at = max((number for number, each in enumerate(segments) if each.base_offset <= offset), default=0)
+        position, is_there = self._position(segments[at], offset, begins=begins)
+        return Place(at, position), is_there or at + 1 < len(segments)
+
+    def reaches(self, segments: list[Segment], offset: Offset) -> bool:
+        """Whether the log holds the record before `offset`, or one behind it. DirectoryError."""
+        return offset <= segments[0].base_offset or self._find(segments, offset - 1, begins=False)[1]
+
+    def _position(self, segment: Segment, offset: Offset, *, begins: bool) -> tuple[int, bool]:
         known = self._found.get(segment.path)
         position = known[1] if known is not None and known[0] <= offset else 0
-        if offset <= segment.base_offset:
-            return 0
+        if offset < segment.base_offset or (begins and offset == segment.base_offset):
+            return 0, True
         store, size = store_of(segment.path), _WINDOW_BYTES
         while position < segment.size_bytes:
             window = store.read(segment.path, position, min(size, segment.size_bytes - position))
@@ -55,10 +64,10 @@ class Places:
             at = self._kernels.slice_batches(good, offset, 1)[0]
             if at < len(good):
                 self._found[segment.path] = (int.from_bytes(good[at : at + 8], "big"), position + at)
-                return position + (first_from(self._kernels, good, offset) if begins else at)
+                return position + (first_from(self._kernels, good, offset) if begins else at), True
             position, size = position + len(good), _WINDOW_BYTES
             self._found[segment.path] = (scan.next_offset, position)
-        return position
+        return position, False
 
 
 def pieces_between(

@@ -21,10 +21,10 @@ from fastquorum.kernels import load
 from fastquorum.spark import arrow
 from fastquorum.spark.logs import Checkpoint, FoundLog, Segment
 from fastquorum.spark.options import Options
-from fastquorum.spark.tables.table import Table, bounds_of
+from fastquorum.spark.tables.table import Row, Table, bounds_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
-from fastquorum.types import Offset, OffsetAndEpoch
+from fastquorum.types import ZERO_UUID, Offset, OffsetAndEpoch
 
 BY_RECORD: Final = frozenset({"records", "control"})
 """Tables of which a range of offsets can be read by itself."""
@@ -35,6 +35,9 @@ _NO_SEGMENT: Final = -1
 SAMPLE_OFFSETS: Final = 20_000
 """So many are fetched by one task, without a look at how large they are."""
 _DRAFT: Final = "draft"
+_VOTERS: Final = "voters"
+_ASKED: Final = "DescribeQuorum"
+"""In place of a file's name."""
 
 
 class QuorumRange(NamedTuple):
@@ -173,11 +176,32 @@ def read_range(task: QuorumRange, table: Table, options: Options, columns: Seque
     with tempfile.TemporaryDirectory(prefix="fastquorum-") as root:
         try:
             found = _fetched(task, table, options, root)
+            is_told = False
             for each in table.tasks([found], options):
                 for batch in table.read(each, options, columns):
+                    is_told = is_told or batch.num_rows > 0
                     yield _named(batch, options)
+            if table.name == _VOTERS and not is_told:
+                yield arrow.batch_of(arrow.pruned(table.schema, columns), _configured(task, options))
         except FastQuorumError as error:
             raise _about(error, root, options.bootstrap) from error
+
+
+def _configured(task: QuorumRange, options: Options) -> list[Row]:
+    """Voters whom no record tells: they are in the configuration of each node, and the leader says who they are."""
+    with open_quorum(options, task.cluster_id) as log:
+        said = log.voters()
+    listeners = {node.node_id: node.listeners for node in said.nodes}
+    whose: Row = {"cluster_id": task.cluster_id, "directory": options.bootstrap, "offset": 0, "source": _ASKED}
+    rows: list[Row] = []
+    for voter in said.topics[0].partitions[0].current_voters:
+        known = str(voter.replica_directory_id) if voter.replica_directory_id != ZERO_UUID else None
+        row = {**whose, "voter_id": voter.replica_id, "directory_id": known}
+        for each in listeners.get(voter.replica_id, []):
+            rows.append({**row, "listener": each.name, "host": each.host, "port": each.port})
+        if not listeners.get(voter.replica_id):
+            rows.append(row)
+    return rows
 
 
 def _fetched(task: QuorumRange, table: Table, options: Options, root: str) -> FoundLog:
