@@ -483,6 +483,20 @@ def test_what_many_partitions_change_is_written_in_pieces(monkeypatch: pytest.Mo
     assert rig.log.end_offset == begin + 21
 
 
+def test_a_broker_that_leads_more_than_fits_into_a_batch_is_fenced_in_several() -> None:
+    """Of what may be cut off no piece is too large: else a dead broker would lead for ever."""
+    rig, epochs = many(20)
+    rig.replica._controller._batch_bytes_max = 700  # type: ignore[union-attr]
+    beat(rig, epochs[2], 2)
+    rig.pass_time(SESSION - 1)
+    beat(rig, epochs[2], 2)
+    rig.pass_time(SESSION // 8 + 1)
+    rig.sync()
+    assert leads(rig) == [2] * 20
+    rig.replica._controller._batch_bytes_max = 40  # type: ignore[union-attr]  # not one record
+    assert beat(rig, epochs[2], 2, want_fence=True).error_code == ErrorCode.POLICY_VIOLATION
+
+
 def test_what_is_cut_off_is_made_good_when_it_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fence comes last: a broker whose partitions are not all taken from it is not fenced."""
     monkeypatch.setattr(controller_role, "PIECE_RECORDS", 8)

@@ -383,9 +383,12 @@ class ControllerRole:
     ) -> bool:
         """Written, and the state after it. False if not all of it can be: whoever asked is told why. Of a piece that
         does not fit the image, which is a fault of ours, nothing is written, and nothing follows from it."""
-        piece = max(len(records), 1) if is_atomic else PIECE_RECORDS
-        for start in range(0, len(records), piece):
+        piece, start = len(records) if is_atomic else min(len(records), PIECE_RECORDS), 0
+        while start < len(records):
             code, text = self._append_piece(state, records[start : start + piece], now_us)
+            if code is ErrorCode.POLICY_VIOLATION and not is_atomic and piece > 1:
+                piece = min(piece, len(records) - start) // 2 or 1  # more than fits into a batch: a dead broker must go
+                continue
             if code is not ErrorCode.NONE:
                 if asked is not None:
                     is_late = code is ErrorCode.REQUEST_TIMED_OUT and isinstance(asked.message, BrokerHeartbeatRequest)
@@ -394,6 +397,7 @@ class ControllerRole:
                 if start or asked is None:
                     self._look_again(now_us)
                 return False
+            start += piece
         return True
 
     def _look_again(self, now_us: Micros) -> None:
