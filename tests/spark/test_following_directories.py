@@ -207,6 +207,15 @@ def test_what_nobody_can_tell_is_refused_with_the_ways_out(tmp_path: Path) -> No
             StreamReader(Scan.of({"path": str(path)})).latestOffset()
 
 
+def test_a_copy_of_a_directory_has_no_vote_of_its_own(tmp_path: Path) -> None:
+    Replicas(tmp_path, 1, 2, 3)
+    shutil.copytree(tmp_path / "n1", tmp_path / "n1-saved")
+    with pytest.raises(
+        UsageError, match="n1 and .*n1-saved are both of node 1 of cluster a-cluster, which has one vote"
+    ):
+        reader(tmp_path).latestOffset()
+
+
 def test_kafkas_own_directories_are_read_up_to_the_tail_that_one_has() -> None:
     stream = StreamReader(Scan.of({"path": str(GOLDEN)}))
     assert set(stream.latestOffset().values()) == {3836}
