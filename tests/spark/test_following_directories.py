@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+import threading
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ from fastquorum.spark.scan import Scan
 from fastquorum.spark.streaming import StreamReader
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from fastquorum.types import OffsetAndEpoch
+from tests.api.nodes import Trio
 from tests.spark.tables.directories import GOLDEN, batch
 from tests.storage.logs import checkpoint, checkpoint_path
 
@@ -207,6 +209,15 @@ def test_what_nobody_can_tell_is_refused_with_the_ways_out(tmp_path: Path) -> No
             StreamReader(Scan.of({"path": str(path)})).latestOffset()
 
 
+def test_a_copy_of_a_directory_has_no_vote_of_its_own(tmp_path: Path) -> None:
+    Replicas(tmp_path, 1, 2, 3)
+    shutil.copytree(tmp_path / "n1", tmp_path / "n1-saved")
+    with pytest.raises(
+        UsageError, match=r"n1 and .*n1-saved are both of node 1 of cluster a-cluster, which has one vote"
+    ):
+        reader(tmp_path).latestOffset()
+
+
 def test_kafkas_own_directories_are_read_up_to_the_tail_that_one_has() -> None:
     stream = StreamReader(Scan.of({"path": str(GOLDEN)}))
     assert set(stream.latestOffset().values()) == {3836}
@@ -321,3 +332,42 @@ def test_a_limit_is_shared_out_and_never_stops_a_stream(behind: dict[str, tuple[
     total, read = sum(count for _, count in behind.values()), sum(found[name] - start[name] for name in start)
     assert all(start[name] <= found[name] <= end[name] for name in start)
     assert read == (total if most is None else min(total, most))
+
+
+@pytest.mark.filterwarnings("ignore:.*it is read up to there:RuntimeWarning")
+def test_directories_of_running_nodes_are_followed_through_a_crash(tmp_path: Path) -> None:
+    trio = Trio(tmp_path, segment_bytes=4096)
+    trio.open(1, 2, 3)
+    trio.ready()
+    values = [b"%04d" % number for number in range(400)]
+
+    def append() -> None:
+        for value in values:
+            trio.append(value)
+
+    appending = threading.Thread(target=append)
+    stream = StreamReader(Scan.of({"path": str(tmp_path), "maxOffsetsPerTrigger": "100"}))
+    at = stream.initialOffset()
+    found: dict[str, list[dict[str, Any]]] = {}
+    crashed = ""
+    appending.start()
+    try:
+        is_over = False
+        while not is_over:
+            is_still = not appending.is_alive()
+            end = stream.latestOffset(at, stream.getDefaultReadLimit())
+            is_over = is_still and at == end
+            for row in rows(stream, at, end):
+                found.setdefault(Path(row["directory"]).name, []).append(row)
+            at = end
+            if not crashed and len(found.get("1", [])) > 50:
+                crashed = str(trio.leader.node_id)
+                trio.crash(int(crashed))
+    finally:
+        appending.join()
+        trio.close()
+    assert crashed
+    for name, read in found.items():
+        assert [row["offset"] for row in read] == list(range(len(read)))
+        users = [row["value"] for row in read if not row["is_control"]]
+        assert sorted(set(users)) == values or (name == crashed and users == values[: len(users)])

@@ -31,6 +31,8 @@ def test_a_running_quorum_is_read_and_streamed(spark: "SparkSession", tmp_path: 
             options = {"bootstrap": at, "table": table, "asOfOffset": now}
             found = spark.read.format("fastquorum").options(**options).load().toArrow()
             assert found.to_pylist() == read_table(**options).cast(found.schema).to_pylist()
+        beyond = spark.read.format("fastquorum").option("bootstrap", at).option("fromOffset", 1_000_000)
+        assert beyond.load().count() == 0
         frame = stream(spark, bootstrap=at, maxOffsetsPerTrigger=10).where("offset >= 2").select("offset", "type")
         sink = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
 

@@ -55,6 +55,7 @@ class Extent(NamedTuple):
     cluster_id: str
     kind: LogKind
     start_offset: Offset
+    """Of what is served: 1, of a log of Kafka's that begins at 0 and has a snapshot."""
     end_offset: Offset
     """The high watermark."""
     snapshot: OffsetAndEpoch | None
@@ -126,9 +127,19 @@ class CommittedLog:
             )
         answer = self._first(source)
         kind = LogKind.METADATA if self._user_topic is None else LogKind.USER
-        start_offset = max(answer.log_start_offset, 0)
-        snapshot = _snapshot(answer) if start_offset else None
-        return Extent(source.cluster_id, kind, start_offset, source.high_watermark, snapshot)
+        start_offset, snapshot = max(answer.log_start_offset, 0), _snapshot(answer)
+        if snapshot is not None and start_offset == 0 and self._beginning(source, 1) is None:
+            start_offset = 1
+        return Extent(
+            source.cluster_id, kind, start_offset, source.high_watermark, snapshot if start_offset > 0 else None
+        )
+
+    def _beginning(self, source: _Source, size_bytes: int) -> Partition | None:
+        """Kafka shows whoever asks for offset 0 to its snapshot, if there is one, though its log may begin there: the
+        first batch is served if it holds more than that record. None: it is not."""
+        answer = self._fetch(source, 1, source.epoch, size_bytes)
+        served = (answer.records or b"")[:_OFFSET_BYTES]
+        return answer if served and int.from_bytes(served, "big") == 0 else None
 
     def _first(self, source: _Source) -> Partition:
         """What is said of the very first offset, which may be long gone."""
@@ -176,6 +187,8 @@ class CommittedLog:
         self._source = source
         answer = self._fetch(source, offset, source.epoch if last_epoch is None else last_epoch, FETCH_BYTES)
         snapshot = _snapshot(answer)
+        if snapshot is not None and offset == answer.log_start_offset == 0:
+            return self._served(self._beginning(source, FETCH_BYTES), offset, end) or snapshot
         if snapshot is not None and offset == answer.log_start_offset and last_epoch is None:
             # Kafka serves a log's first record to those that know the epoch of what was before it.
             for epoch in range(snapshot.epoch, -1, -1):
@@ -191,10 +204,16 @@ class CommittedLog:
             raise _Moved(_refusal(source.endpoint, answer.error_code))
         if answer.error_code:
             raise PeerProtocolError(f"Fetch at offset {offset}: {error_name(answer.error_code)}")
-        found = committed_part(self._kernels, answer.records or b"", answer.high_watermark, offset, end)
+        found = self._served(answer, offset, end)
         if not found:
             raise _Moved(f"offset {offset} is committed, but was not served")
         return found
+
+    def _served(self, answer: Partition | None, offset: Offset, end: Offset) -> bytes:
+        """What an answer brings of what is wanted; nothing if there is none."""
+        if answer is None:
+            return b""
+        return committed_part(self._kernels, answer.records or b"", answer.high_watermark, offset, end)
 
     def voters(self) -> DescribeQuorumResponse:
         """Who votes, as the leader knows it. NotReady."""

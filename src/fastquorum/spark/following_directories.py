@@ -8,7 +8,7 @@ how it is. Files are read while their nodes write them: never further than to wh
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -169,6 +169,10 @@ class FollowedDirectories:
         where = logs[0].directory if len(logs) == 1 else f"{logs[0].directory} and {len(logs) - 1} more"
         if not voters:
             raise UsageError(f"nothing says who the voters of cluster {cluster_id} are ({where})", _HINT)
+        for one, other in pairwise(sorted(logs, key=lambda log: (log.node_id or 0, log.directory))):
+            if one.node_id == other.node_id and one.node_id in voters:
+                both = f"{one.directory} and {other.directory} are both of node {one.node_id} of cluster {cluster_id}"
+                raise UsageError(f"{both}, which has one vote", "name one of them")
         given = {log.node_id for log in logs} & voters
         if len(given) <= len(voters) // 2:
             raise UsageError(

@@ -124,6 +124,8 @@ def _bounds(options: Options, extent: Extent) -> tuple[Offset, Offset]:
 def lost(options: Options, whose: str, wanted: Offset, start_offset: Offset, end_offset: Offset) -> None:
     """What was asked for is there no more: OffsetOutOfRange, or a warning, as the option `failOnDataLoss` has it."""
     text = f"{whose} no longer holds offset {wanted}: it begins at {start_offset}"
+    if (wanted, start_offset) == (0, 1):
+        return  # the first leader's own record, which Kafka serves until it has a snapshot
     if options.fail_on_data_loss:
         raise OffsetOutOfRange(
             f"{text} and ends at {end_offset}; option failOnDataLoss=false goes on there",

@@ -202,7 +202,10 @@ class Walk:
         self._base, self.at = self.position, 0
         self.window = self._store.read(self.piece.path, self._base, min(size_bytes, self.piece.end - self._base))
         if not self.window and self._base < self.piece.end:
-            # Cut off meanwhile: what was to be read there was never committed, or somebody else's doing.
+            if self.piece.is_tail:
+                # Its node has gone on: zeros laid ahead of use are cut off at a roll, and what was never committed too.
+                self.piece = self.piece._replace(end=self._base)
+                return
             raise CorruptionError(BatchFault.TRUNCATED, self._base, path=self.piece.path)
 
 

@@ -85,6 +85,8 @@ class Reader(DataSourceReader):
         return [Split(task) for task in self._scan.tasks()]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        if partition.value is None:
+            return iter(())  # Spark's own, where there are none
         return self._scan.read(cast("Task | QuorumRange", partition.value))
 
 

@@ -370,6 +370,19 @@ def test_an_empty_log_has_no_records(tmp_path: Path) -> None:
     assert read_table(str(root)).num_rows == 0
 
 
+@pytest.mark.parametrize("left", [10, 7, 0], ids=["zeros are cut off", "a tail is cut off", "all is cut off"])
+def test_a_log_that_its_node_cut_off_after_it_was_found_ends_there(tmp_path: Path, left: int) -> None:
+    root = make_log(tmp_path / "n1", 10)
+    (segment,) = segments(root)
+    size = segment.stat().st_size
+    segment.write_bytes(segment.read_bytes() + bytes(4096))
+    scan = Scan.of({"path": str(root)})
+    (task,) = scan.tasks()
+    with segment.open("r+b") as file:
+        file.truncate(size * left // 10)
+    assert sum(rows.num_rows for rows in scan.read(task)) == left * RECORDS_A_BATCH
+
+
 def test_options_are_read_whatever_their_case() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
