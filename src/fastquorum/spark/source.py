@@ -6,17 +6,12 @@ Spark's API: `pyspark.sql.datasource`. The class is pickled by reference, so thi
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamWriter,
-    DataSourceWriter,
-    InputPartition,
-)
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
 
     from fastquorum.spark.scan import Scan
     from fastquorum.spark.tables import Task
@@ -29,6 +24,18 @@ class FastQuorumSource(DataSource):
     def name(cls) -> str:
         return "fastquorum"
 
+    def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
+        """Of one job; UsageError. See `fastquorum.spark.writing`."""
+        from fastquorum.spark.writing import batch_writer
+
+        return batch_writer(dict(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
+        """Of one batch of a query; UsageError. See `fastquorum.spark.writing`."""
+        from fastquorum.spark.writing import stream_writer
+
+        return stream_writer(dict(self.options), schema, overwrite)
+
     def schema(self) -> StructType:
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -37,18 +44,6 @@ class FastQuorumSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Of the columns that `schema` names: a read's own `.schema(...)` may leave some out."""
         return Reader(self._scan().pruned(schema.names))
-
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Of one job; UsageError. See `fastquorum.spark.writing`."""
-        from fastquorum.spark.writing import batch_writer
-
-        return batch_writer(dict(self.options), schema, overwrite)
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Of one batch of a query; UsageError. See `fastquorum.spark.writing`."""
-        from fastquorum.spark.writing import stream_writer
-
-        return stream_writer(dict(self.options), schema, overwrite)
 
     def _scan(self) -> "Scan":
         """UsageError, as `Scan.of`. Imported here: every session imports this module to learn that there is such a
