@@ -12,9 +12,9 @@ from fastquorum.client.committed_log import CommittedLog
 from fastquorum.client.connection import Deadline, NotSent
 from fastquorum.client.quorum import LOOK_AGAIN_S, SILENCE_S, QuorumClient
 from fastquorum.client.refusals import OutcomeUnknown
-from fastquorum.errors import AppendTimeout, NotReady, Overloaded, RetriableError
+from fastquorum.errors import AppendTimeout, NotReady, OffsetOutOfRange, Overloaded, RetriableError
 from fastquorum.kernels import Kernels
-from fastquorum.types import Offset
+from fastquorum.types import Offset, OffsetAndEpoch
 
 COMMIT_S: Final = 2.0
 """How long a leader may try to commit a batch before another one is looked for: less than SILENCE_S."""
@@ -69,7 +69,10 @@ class Producer:
 
     def batch_at(self, placed: Placed) -> bytes:
         """A batch that is committed, as it lies in the log. NotReady, OffsetOutOfRange, CorruptionError."""
-        return next(self._log.batches(placed.base_offset, placed.base_offset + 1))
+        found = self._log.fetch(placed.base_offset, placed.base_offset + 1)
+        if isinstance(found, OffsetAndEpoch):
+            raise OffsetOutOfRange(offset=placed.base_offset, start_offset=found.offset)
+        return found
 
     def _log_end(self, deadline: Deadline) -> Offset:
         """The leader's. What somebody else sent before, and has not been appended yet, is not in it. NotReady."""
