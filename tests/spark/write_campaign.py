@@ -67,7 +67,11 @@ class Campaign:
         arguments = [str(self._source), str(self._root / "checkpoint"), self._nodes.bootstrap, master]
         errors = self._root / "driver.stderr"
         driver = NodeProcess(0, arguments, errors=errors, module="tests.spark.write_query")
-        driver.wait_event("running", timeout_s=START_S)
+        try:
+            driver.wait_event("running", timeout_s=START_S)
+        except BaseException:
+            driver.close()
+            raise
         return driver
 
     def close(self) -> None:
@@ -92,13 +96,10 @@ class Campaign:
     def expected(self) -> int:
         return self._files * ROWS
 
-    def in_the_middle(self, parts: int = 1) -> Iterator[None]:
-        """In turn, in the middle of the batch that was added last: when some of its rows are there, and some more."""
+    def in_the_middle(self) -> None:
+        """Return in the middle of the batch that was added last: when some of its rows are there."""
         before = self.expected - FILES * ROWS
-        for part in range(parts):
-            share = (part + self._random.uniform(0.1, 0.8)) / parts
-            self._wait_for(before + int(share * FILES * ROWS))
-            yield
+        self._wait_for(before + int(self._random.uniform(0.1, 0.8) * FILES * ROWS))
 
     def _wait_for(self, rows: int) -> None:
         """Return once so many are committed. Beside rows a log has a record for each epoch."""
@@ -244,18 +245,19 @@ def campaign(root: Path, master: str = THREADS, seed: int = 1) -> Iterator[Campa
 def write_kills(
     root: Path, kills: int, *, seed: int = 1, say: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
-    """So many leaders, two in each batch; after half of them the driver, too. The figures; AssertionError."""
+    """So many leaders, each in the middle of a batch; after half of them the driver, too. The figures;
+    AssertionError."""
     with campaign(root, seed=seed) as hurt:
-        done = 0
-        while done < kills:
+        for number in range(1, kills + 1):
             hurt.add_files()
-            for _ in hurt.in_the_middle(min(2, kills - done)):
-                hurt.kill_leader()
-                done += 1
-                say(f"leader {done} of {kills} killed, epoch {hurt.epochs[-1]}")
-                if done == kills // 2:
-                    hurt.kill_driver(THREADS)
-                    say("driver killed, and started again")
+            hurt.in_the_middle()
+            hurt.kill_leader()
+            say(f"leader {number} of {kills} killed, epoch {hurt.epochs[-1]}")
+            if number == (kills + 1) // 2:
+                hurt.add_files()
+                hurt.in_the_middle()
+                hurt.kill_driver(THREADS)
+                say("driver killed, and started again")
         return hurt.finish()
 
 

@@ -16,8 +16,10 @@ on every node, so that nothing has to be asked before, or kept anywhere else:
 * Epochs: once a query writes batch n + 1, whoever still writes batch n is fenced. The same producers serve a query
   batch after batch: the quorum remembers the 65,536 that appended last, that is, so many chunks of 8 MiB.
 
-What it cannot know: into how many partitions the rows were divided when they were written first. They must be divided
-alike when they are written again; then what one partition has left out, no other has taken up.
+What it cannot know, as Spark does not tell a task: into how many partitions the rows were divided when they were first
+written. They must be divided alike when they are written again; else what one partition has taken up may be there
+already, from another. One partition (`coalesce(1)`) is always divided alike. Nor does it miss rows at the very end of a
+partition, if all that is left fills whole chunks.
 Needs pyarrow, and no JVM.
 """
 

@@ -6,19 +6,12 @@ Spark's API: `pyspark.sql.datasource`. The class is pickled by reference, so thi
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamReader,
-    DataSourceStreamWriter,
-    DataSourceWriter,
-    Filter,
-    InputPartition,
-)
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
 
     from fastquorum.spark.quorum import QuorumRange
     from fastquorum.spark.scan import Scan
@@ -31,6 +24,18 @@ class FastQuorumSource(DataSource):
     @classmethod
     def name(cls) -> str:
         return "fastquorum"
+
+    def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
+        """Of one job; UsageError. See `fastquorum.spark.writing`."""
+        from fastquorum.spark.writing import batch_writer
+
+        return batch_writer(dict(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
+        """Of one batch of a query; UsageError. See `fastquorum.spark.writing`."""
+        from fastquorum.spark.writing import stream_writer
+
+        return stream_writer(dict(self.options), schema, overwrite)
 
     def schema(self) -> StructType:
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -47,18 +52,6 @@ class FastQuorumSource(DataSource):
         from fastquorum.spark.streaming import StreamReader
 
         return StreamReader(self._scan().pruned(schema.names))
-
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Of one job; UsageError. See `fastquorum.spark.writing`."""
-        from fastquorum.spark.writing import batch_writer
-
-        return batch_writer(dict(self.options), schema, overwrite)
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Of one batch of a query; UsageError. See `fastquorum.spark.writing`."""
-        from fastquorum.spark.writing import stream_writer
-
-        return stream_writer(dict(self.options), schema, overwrite)
 
     def _scan(self) -> "Scan":
         """UsageError, as `Scan.of`. Imported here: every session imports this module to learn that there is such a

@@ -83,7 +83,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         task = _task()
         query_id, batch_id = (task.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID))
         if not query_id or not batch_id:
-            raise UsageError("Spark does not say which batch of which query this is", "it does from PySpark 4.1 on")
+            raise UsageError(
+                "Spark does not say which batch of which query this is",
+                "micro-batches have numbers, continuous processing is not served",
+            )
         return _written(iterator, Whose(f"query {query_id}", int(batch_id), task.partitionId()), self._options)
 
     def commit(self, messages: Messages, batchId: int) -> None:
