@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.partition import Partition
 from fastquorum.errors import CorruptionError, ImageFailed, UsageError
+from fastquorum.spark.tables import histories
 from fastquorum.storage.io_open import open_offline
 from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name, segment_name
 from fastquorum.types import OffsetAndEpoch, Uuid
@@ -30,12 +32,22 @@ C1 = GOLDEN / "c1"
 Row = dict[str, Any]
 
 
-def metadata_log(directory: Path, values: list[bytes], *, base: int = 0, epoch: int = 1) -> Path:
-    """A metadata log with these records."""
+def metadata_log(directory: Path, values: list[bytes], *, is_batched: bool = True) -> Path:
+    """A metadata log with these records, in one batch or a batch each."""
     root = make_log(directory, 0, kind="metadata")
-    data = KERNELS.encode_values(values, base_offset=base, leader_epoch=epoch, timestamp_ms=5) if values else b""
-    (root / LOG_DIRECTORY / segment_name(base)).write_bytes(data)
+    batches = [values] if is_batched and values else [[each] for each in values]
+    data = [
+        KERNELS.encode_values(each, base_offset=at * len(batches[0]), leader_epoch=1, timestamp_ms=5)
+        for at, each in enumerate(batches)
+    ]
+    (root / LOG_DIRECTORY / segment_name(0)).write_bytes(b"".join(data))
     return root
+
+
+def in_parts(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Logs are read in parts of so many records, however many partitions there are."""
+    monkeypatch.setattr(histories, "RECORDS_MIN", size)
+    monkeypatch.setattr(histories, "RECORDS_A_PARTITION", 0)
 
 
 def told(found: list[Row], *names: str) -> list[tuple[Any, ...]]:
@@ -146,10 +158,17 @@ def _sorted(lists: list[int] | None) -> list[int] | None:
     return None if lists is None else sorted(lists)
 
 
-@given(steps=logs())
-@settings(deadline=None)
-def test_any_log_is_told_as_a_slow_walk_tells_it(tmp_path_factory: pytest.TempPathFactory, steps: list[Step]) -> None:
-    root = metadata_log(tmp_path_factory.mktemp("log"), [_encoded(step) for step in steps])
+@given(steps=logs(), size=st.sampled_from([1, 3, 1000]), is_batched=st.booleans())
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_log_is_told_as_a_slow_walk_tells_it_however_many_parts_it_is_read_in(
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    steps: list[Step],
+    size: int,
+    is_batched: bool,
+) -> None:
+    in_parts(monkeypatch, size)
+    root = metadata_log(tmp_path_factory.mktemp("log"), [_encoded(step) for step in steps], is_batched=is_batched)
     isr, leaders = walked(steps)
     found = [
         (*start, _sorted(joined), _sorted(left), under)
@@ -209,8 +228,12 @@ def without_place(found: list[Row], start: int = 0) -> list[Row]:
     return [row | {"directory": None} for row in found if row["offset"] >= start]
 
 
+@pytest.mark.parametrize("size", [50, 1 << 19])
 @pytest.mark.parametrize("table", ["isr_history", "leadership"])
-def test_a_log_that_begins_with_a_snapshot_knows_what_was_before(tmp_path: Path, table: str) -> None:
+def test_a_log_that_begins_with_a_snapshot_knows_what_was_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, size: int
+) -> None:
+    in_parts(monkeypatch, size)
     directory = cut(tmp_path, SNAPSHOT.offset, SNAPSHOT)
     expected = without_place(rows(C1, table), SNAPSHOT.offset)
     found = without_place(rows(directory, table))
@@ -222,7 +245,18 @@ def test_a_log_that_begins_with_a_snapshot_knows_what_was_before(tmp_path: Path,
 
 
 @pytest.mark.parametrize("table", ["isr_history", "leadership"])
-def test_without_a_snapshot_what_is_not_known_is_null_and_never_invented(tmp_path: Path, table: str) -> None:
+def test_in_however_many_parts_a_real_log_is_the_same(monkeypatch: pytest.MonkeyPatch, table: str) -> None:
+    whole = rows(C1, table)
+    in_parts(monkeypatch, 100)
+    assert rows(C1, table) == whole
+
+
+@pytest.mark.parametrize("size", [50, 1 << 19])
+@pytest.mark.parametrize("table", ["isr_history", "leadership"])
+def test_without_a_snapshot_what_is_not_known_is_null_and_never_invented(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, size: int
+) -> None:
+    in_parts(monkeypatch, size)
     found = without_place(rows(cut(tmp_path, SNAPSHOT.offset), table))
     expected = {(row["offset"], row["partition"]): row for row in without_place(rows(C1, table), SNAPSHOT.offset)}
     assert expected.keys() <= {(row["offset"], row["partition"]) for row in found}

@@ -6,7 +6,7 @@ before is told by its snapshot; without one, a partition is known from its first
 holds a record that does not fit or that nobody here knows, its rows end: what follows would be guessed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -18,16 +18,16 @@ from fastquorum.spark import arrow
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
 from fastquorum.spark.pipelines.carrying import Flags, Ints
+from fastquorum.spark.pipelines.timeline.earlier import LEADER_RECORD, carried
 from fastquorum.spark.pipelines.timeline.history import History
-from fastquorum.spark.pipelines.timeline.partition_rows import PartitionRows, partition_rows
+from fastquorum.spark.pipelines.timeline.partition_rows import CONFIG_RECORD, PartitionRows, partition_rows
 from fastquorum.spark.pipelines.timeline.states import strange
 from fastquorum.spark.tables.columns import ROWS_MAX
 from fastquorum.spark.tables.folding import metadata_logs, tell, told
-from fastquorum.spark.tables.histories import Stretch, stretches
+from fastquorum.spark.tables.histories import Part, parts
 from fastquorum.spark.tables.partition_changes import (
     ISR_FIELDS,
     LEADER_FIELDS,
-    LEADER_RECORD,
     Changes,
     isr_changes,
     leader_changes,
@@ -64,15 +64,18 @@ class ChangesTable:
             yield from told(log, options, schema, self._read(log, options, schema))
 
     def _read(self, log: FoundLog, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        for stretch in stretches(log, options.mode, bounds_of(options).offset_max):
-            if isinstance(stretch, FastQuorumError):
-                yield from tell(stretch, log, options, schema)
+        before: Mapping[str, pa.Table] = {}
+        for part in parts(log, options.mode, bounds_of(options).offset_max):
+            if isinstance(part, FastQuorumError):
+                yield from tell(part, log, options, schema)
                 continue
-            found = _Found.of(stretch)
-            del stretch  # its texts
-            yield from self._batches(found, log, options, schema)
-            if found.stretch.broken is not None:
-                raise found.stretch.broken
+            found = _Found.of(part, {} if part.is_first else before)
+            del part  # its texts
+            before = {} if found.part.is_last else carried(found.history, found.partitions)
+            if not found.part.is_image:
+                yield from self._batches(found, log, options, schema)
+            if found.part.broken is not None:
+                raise found.part.broken
 
     def _batches(self, found: "_Found", log: FoundLog, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         rows, fields = self._make(found.history, found.partitions)
@@ -90,24 +93,25 @@ class ChangesTable:
 
 
 class _Found(NamedTuple):
-    """A stretch's history, and what it says of partitions."""
+    """A part's history, and what it says of partitions."""
 
-    stretch: Stretch
-    """As far as its records fit one another."""
+    part: Part
+    """As far as its records fit one another; without their texts."""
     history: History
     partitions: PartitionRows
 
     @classmethod
-    def of(cls, stretch: Stretch) -> Self:
-        """ImageFailed: what precedes the stretch does not fit."""
+    def of(cls, part: Part, before: Mapping[str, pa.Table]) -> Self:
+        """`before`: what was carried. ImageFailed: that does not fit."""
         try:
-            history = History.of(stretch.records, stretch.image)
+            nothing = part.records.slice(0, 0) if part.is_whole else None
+            history = History.of(part.records, nothing).after(before)._replace(is_whole=part.is_whole)
             partitions = partition_rows(history)
             strange(history, partitions, partitions.is_there())
         except ImageFailed as error:
-            return cls.of(stretch.before(error))
-        lean = stretch._replace(records=stretch.records.select(["offset", "timestamp"]), image=None)
-        return cls(lean, history.without_texts(LEADER_RECORD), partitions)
+            return cls.of(part.before(error), before)
+        lean = part._replace(records=part.records.select(["offset", "timestamp"]))
+        return cls(lean, history.without_texts({LEADER_RECORD, CONFIG_RECORD}), partitions)
 
     def within(self, rows: Ints, options: Options) -> Flags:
         """Which of these are of the log itself, and within its bounds."""
@@ -134,7 +138,7 @@ class _Found(NamedTuple):
 
     def _timestamps(self, rows: Ints) -> pa.Array:
         """As the records have them; null for those of an image."""
-        records = self.stretch.records
+        records = self.part.records
         at = np.searchsorted(np.asarray(records["offset"], np.int64), self.history.offsets[rows])
         is_image = rows < self.history.image_count
         return records["timestamp"].combine_chunks().take(pa.array(at, mask=is_image))

@@ -1,7 +1,7 @@
-"""One log as a history: what its records say in order, from what is known where it begins.
+"""One log, part by part: what its records say in order, from what is known where it begins.
 
 A log that begins later than at 0 begins with a snapshot. Where none is there, or it is damaged, or records stand before
-the first one, the history of those is told from its first record on, and what came before is not known.
+the first one, those are told from its first record on, and what came before is not known.
 """
 
 from collections.abc import Iterator
@@ -9,18 +9,21 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, ImageFailed
-from fastquorum.kernels import BatchFault, Kernels, load
+from fastquorum.kernels import BatchFault, Kernels, RowReader, load
 from fastquorum.kernels.rows import RowFault, RowFilter, Rows, Want, control_row_type
 from fastquorum.spark import arrow
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.pipelines.timeline.history import COLUMNS
-from fastquorum.spark.pipelines.timeline.partition_rows import RECORDS
+from fastquorum.spark.pipelines.timeline.partition_rows import CREATION_RECORD, RECORDS
 from fastquorum.spark.pipelines.transactions import ABORT, BEGIN, END
 from fastquorum.spark.reading import Mode, rows_of
 from fastquorum.spark.splits import Piece, checkpoint_pieces, log_pieces
+from fastquorum.spark.store_disk import file_of
 from fastquorum.spark.tables.table import whose
+from fastquorum.storage.checkpoint import check_checkpoint
 from fastquorum.types import Offset
 from fastquorum.wire.control_records import ControlRecordType
 from fastquorum.wire.row_layouts import ROW_TYPE_NAMES, record_layouts
@@ -42,72 +45,113 @@ _SCHEMA: Final = pa.schema(
     ]
 )
 assert tuple(_SCHEMA.names) == COLUMNS
+_EMPTY: Final = _SCHEMA.empty_table()
+RECORDS_MIN: Final = 1 << 19
+"""Of a part."""
+RECORDS_A_PARTITION: Final = 1
+"""And at least so many for each partition that was created: each of them is carried from part to part."""
 
 
-class Stretch(NamedTuple):
-    """A part of a log that has a history of its own."""
+class Part(NamedTuple):
+    """Some of a log's records, in order; no transaction goes on in the next."""
 
-    image: pa.Table | None
-    """What there was before it: nothing, or the records of a snapshot. None: that is not known."""
     records: pa.Table
-    broken: FastQuorumError | None
-    """Why they end before the log does."""
+    is_image: bool
+    """They are a snapshot's: what there was, and no change."""
+    is_first: bool
+    """Nothing that was read before it counts."""
+    is_whole: bool
+    """It is known what there was before."""
+    is_last: bool = False
+    """Nothing that is read after it needs what it comes to."""
+    broken: FastQuorumError | None = None
+    """Why the records end before the log does."""
 
-    def before(self, error: ImageFailed) -> "Stretch":
-        """Cut off before the record that does not fit. The error, if it is about the image."""
+    def before(self, error: ImageFailed) -> "Part":
+        """Cut off before the record that does not fit. The error, if there is none to cut off."""
         is_before = np.asarray(self.records["offset"]) < error.offset
         if bool(is_before.all()):
-            raise error  # what is wrong is in the image
+            raise error
         return self._replace(records=self.records.filter(pa.array(is_before)), broken=error)
 
 
-def stretches(log: FoundLog, mode: Mode, end_offset: Offset) -> Iterator[Stretch | FastQuorumError]:
-    """The log below `end_offset`, in order; and errors that keep what precedes it from being known, if the mode is
-    not to fail. CorruptionError, DirectoryError."""
+def parts(log: FoundLog, mode: Mode, end_offset: Offset) -> Iterator[Part | FastQuorumError]:
+    """The log below `end_offset`, in order, part by part; and errors that keep what precedes it from being known, if
+    the mode is not to fail. CorruptionError, DirectoryError."""
     kernels = load("native")
     start_offset = min((each.base_offset for each in log.segments), default=0)
     if start_offset == 0:
-        yield _stretch(log, _SCHEMA.empty_table(), 0, end_offset, kernels)
+        yield from _of_log(log, 0, end_offset, kernels, is_whole=True)
         return
-    for piece in checkpoint_pieces(log):
+    for piece, checkpoint in zip(checkpoint_pieces(log), sorted(log.checkpoints), strict=True):
         if not start_offset <= piece.base_offset < end_offset:
             continue
-        image, error = _read([piece], RowFilter(types=_TYPES), log, kernels)
-        if error is not None:
+        try:
+            check_checkpoint(kernels, file_of(piece.path), checkpoint.id.epoch)
+        except (CorruptionError, DirectoryError) as error:
             if mode is Mode.FAIL:
-                raise error
+                raise
             yield error
             continue
         if piece.base_offset > start_offset:
-            yield _stretch(log, None, start_offset, piece.base_offset, kernels)
-        yield _stretch(log, image, piece.base_offset, end_offset, kernels)
+            yield from _of_log(log, start_offset, piece.base_offset, kernels)
+        yield from _read([piece], RowFilter(types=_TYPES), log, kernels, Part(_EMPTY, True, True, True))
+        yield from _of_log(log, piece.base_offset, end_offset, kernels, is_whole=True, is_first=False)
         return
-    yield _stretch(log, None, start_offset, end_offset, kernels)
+    yield from _of_log(log, start_offset, end_offset, kernels)
 
 
-def _stretch(log: FoundLog, image: pa.Table | None, start: Offset, end: Offset, kernels: Kernels) -> Stretch:
+def _of_log(
+    log: FoundLog, start: Offset, end: Offset, kernels: Kernels, *, is_whole: bool = False, is_first: bool = True
+) -> Iterator[Part]:
     wanted = RowFilter(offset_min=start, offset_max=end, types=_TYPES)
-    return Stretch(image, *_read(log_pieces(log, start, end), wanted, log, kernels))
+    yield from _read(log_pieces(log, start, end), wanted, log, kernels, Part(_EMPTY, False, is_first, is_whole))
 
 
-def _read(
-    pieces: list[Piece], wanted: RowFilter, log: FoundLog, kernels: Kernels
-) -> tuple[pa.Table, FastQuorumError | None]:
-    """Their records as far as they are good, and what is wrong then."""
+def _read(pieces: list[Piece], wanted: RowFilter, log: FoundLog, kernels: Kernels, part: Part) -> Iterator[Part]:
+    """Their records as far as they are good; the last part says what is wrong then."""
     reader = kernels.RowReader(record_layouts(), Want.TEXTS, wanted)
-    read: list[pa.RecordBatch] = []
-    error: FastQuorumError | None = None
+    read = _EMPTY
+    created, error = 0, None
+    for found in _batches(pieces, reader, log, kernels):
+        if isinstance(found, FastQuorumError):
+            error = found
+            break
+        read = pa.concat_tables([read, pa.Table.from_batches([found])])
+        created += int(pc.sum(pc.equal(found["type"], CREATION_RECORD)).as_py() or 0)
+        while (end := _part_end(read, max(RECORDS_MIN, RECORDS_A_PARTITION * created))) is not None:
+            yield part._replace(records=read.slice(0, end))
+            part, read = part._replace(is_first=False), read.slice(end)
+    yield part._replace(records=read, broken=error, is_last=not part.is_image)
+
+
+def _part_end(records: pa.Table, least: int) -> int | None:
+    """How many, so many or more, come before a place where no transaction is open; None: there is none yet."""
+    if records.num_rows < least:
+        return None
+    types = records["type"]
+    begins, ends = (np.asarray(pc.is_in(types, pa.array(names))) for names in ([BEGIN], [END, ABORT]))
+    last = np.maximum.accumulate(np.where(begins | ends, np.arange(len(begins)), -1))
+    is_closed = (last < 0) | ~begins[last]
+    found = np.flatnonzero(is_closed[least - 1 :])
+    return least + int(found[0]) if len(found) else None
+
+
+def _batches(
+    pieces: list[Piece], reader: RowReader, log: FoundLog, kernels: Kernels
+) -> Iterator[pa.RecordBatch | FastQuorumError]:
+    """An error is the last."""
     try:
         for piece in pieces:
             for found in rows_of(piece, kernels, reader, Mode.FAIL):
                 assert isinstance(found, Rows), "damage fails"
                 count, error = _good(found, piece)
-                read.append(_batch(found, log).slice(0, count))
+                yield _batch(found, log).slice(0, count)
                 if error is not None:
-                    return pa.Table.from_batches(read, _SCHEMA), error
+                    yield error
+                    return
     except (CorruptionError, DirectoryError) as caught:
-        error = caught
-    return pa.Table.from_batches(read, _SCHEMA), error
+        yield caught
 
 
 def _good(rows: Rows, piece: Piece) -> tuple[int, FastQuorumError | None]:

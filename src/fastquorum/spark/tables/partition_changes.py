@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.spark.pipelines.carrying import UNSAID, Flags, Ints
+from fastquorum.spark.pipelines.timeline.earlier import LEADER_FIELDS as QUORUM_FIELDS
+from fastquorum.spark.pipelines.timeline.earlier import LEADER_RECORD
 from fastquorum.spark.pipelines.timeline.history import History
 from fastquorum.spark.pipelines.timeline.partition_rows import (
     CHANGED,
@@ -50,11 +52,8 @@ LEADER_FIELDS: Final = pa.schema(
 )
 """`scope`: whether it is a "partition"'s leader or the "quorum"'s, whose `leader_epoch` is the quorum's. `elected_by`:
 who voted for the quorum's. `former_leader`: null where it is not known, and of a partition that was just created."""
-LEADER_RECORD: Final = "LEADER_CHANGE"
 _EVENTS: Final = pa.array(["created", "changed", "removed"])
 _CHANGED_EVENT: Final = "changed"
-_VOTER: Final = pa.struct([("voterId", pa.int32())])
-_QUORUM_FIELDS: Final = pa.schema([("leaderId", pa.int32()), ("grantingVoters", pa.list_(_VOTER))])
 _SPAN: Final = 1 << 31
 """More than any node's id."""
 
@@ -113,7 +112,7 @@ def leader_changes(history: History, found: PartitionRows) -> Changes:
 
 
 def _quorum_changes(history: History) -> Changes:
-    rows, said = history.said(LEADER_RECORD, _QUORUM_FIELDS)
+    rows, said = history.said(LEADER_RECORD, QUORUM_FIELDS)
     leaders = said["leaderId"].combine_chunks()
     voters = said["grantingVoters"].combine_chunks()
     elected_by = pa.ListArray.from_arrays(voters.offsets, voters.values.field("voterId"), mask=voters.is_null())
@@ -143,7 +142,7 @@ def _columns(found: PartitionRows, at: Ints) -> dict[str, pa.Array]:
     is_gone = found.kinds[at] == REMOVED
     topics = found.partitions.topics[found.owners[at]]
     leaders = found.filled(numbers(found.records["leader"]))[at]
-    partition_epochs, leader_epochs = (each[at] for each in _epochs(found))
+    partition_epochs, leader_epochs = (each[at] for each in found.epochs())
     columns = {
         "event": _EVENTS.take(pa.array(found.kinds[at])),
         "topic": found.topics.names_of(topics),
@@ -157,20 +156,6 @@ def _columns(found: PartitionRows, at: Ints) -> dict[str, pa.Array]:
         lists = found.records[name].combine_chunks()
         columns[name] = _those(lists, found.last_said_in(lengths(found.records[name]))[at], is_gone)
     return columns
-
-
-def _epochs(found: PartitionRows) -> tuple[Ints, Ints]:
-    """Of partitions and their leaders: a change counts on the first, one that names a leader, even the same, on both.
-    UNSAID where nothing tells what they began with."""
-    created = found.at_creation()
-    is_change = found.kinds == CHANGED
-    is_election = is_change & (found.said(numbers(found.records["leader"])) != UNSAID)
-    epochs = []
-    for name, counts in (("partitionEpoch", is_change), ("leaderEpoch", is_election)):
-        counted = np.cumsum(counts)
-        since = counted - counted[created] if len(counted) else counted
-        epochs.append(np.where(created == UNSAID, UNSAID, found.filled(numbers(found.records[name])) + since))
-    return epochs[0], epochs[1]
 
 
 def _least(found: PartitionRows, at: Ints) -> Ints:

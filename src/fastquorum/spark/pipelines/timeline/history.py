@@ -9,6 +9,8 @@ does (KIP-868). Time is that of the records' timestamps, which leaders take from
 it stands still until it has caught up, so that nothing lasts less than no time; `clock_back_ms` says by how much.
 """
 
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -25,6 +27,13 @@ COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "time
 """What is read of table `records`."""
 _NO_TIME: Final = np.iinfo(np.int64).min
 _NO_TYPE: Final = -1
+
+
+class Carried(NamedTuple):
+    """Records of one type that an earlier part of a log came to."""
+
+    rows: Ints
+    said: pa.Table
 
 
 class History(NamedTuple):
@@ -51,6 +60,8 @@ class History(NamedTuple):
     types: Ints
     type_names: tuple[str, ...]
     texts: pa.ChunkedArray
+    carried: "Mapping[str, Carried]" = MappingProxyType({})
+    """By type of record: what comes before all others."""
 
     @classmethod
     def of(cls, records: pa.Table, image: pa.Table | None = None, committed_end: int | None = None) -> Self:
@@ -98,17 +109,42 @@ class History(NamedTuple):
 
     def said(self, kind: str, fields: pa.Schema) -> tuple[Ints, pa.Table]:
         """The rows of all records of a type, and of each the fields asked for; null is what its text does not have."""
-        if kind not in self.type_names:
-            return np.empty(0, np.int64), fields.empty_table()
-        is_wanted = (self.types == self.type_names.index(kind)) & np.asarray(self.texts.is_valid())
-        return np.flatnonzero(is_wanted), parsed(self.texts, fields, is_wanted)
+        rows, found = np.empty(0, np.int64), fields.empty_table()
+        if kind in self.type_names:
+            is_wanted = (self.types == self.type_names.index(kind)) & np.asarray(self.texts.is_valid())
+            rows, found = np.flatnonzero(is_wanted), parsed(self.texts, fields, is_wanted)
+        before = self.carried.get(kind)
+        if before is None:
+            return rows, found
+        chosen = before.said.select(fields.names).cast(fields)
+        return np.concatenate([before.rows, rows]), pa.concat_tables([chosen, found])
 
-    def without_texts(self, but: str) -> Self:
-        """The same, of which only records of one type can be asked any more: texts are what takes room."""
-        is_it = np.zeros(len(self.types), np.bool_)
-        if but in self.type_names:
-            is_it = self.types == self.type_names.index(but)
-        return self._replace(texts=pc.if_else(pa.array(is_it), self.texts, pa.scalar(None, pa.string())))
+    def after(self, carried: Mapping[str, pa.Table]) -> Self:
+        """The same, with records before it, as an image is: by type, what `said` gives of each, in this order."""
+        ends = np.cumsum([0, *(each.num_rows for each in carried.values())])
+        count = int(ends[-1])
+
+        def behind(column: Ints, value: int) -> Ints:
+            return np.concatenate([np.full(count, value, np.int64), column])
+
+        return self._replace(
+            offsets=behind(self.offsets, -1),
+            epochs=behind(self.epochs, -1),
+            times_ms=behind(self.times_ms, self.begin_ms),
+            image_count=count + self.image_count,
+            types=behind(self.types, _NO_TYPE),
+            texts=pa.chunked_array([pa.nulls(count, pa.string()), *self.texts.chunks], pa.string()),
+            carried={
+                kind: Carried(np.arange(start, start + said.num_rows), said)
+                for start, (kind, said) in zip(ends.tolist(), carried.items(), strict=False)
+            },
+        )
+
+    def without_texts(self, but: Collection[str]) -> Self:
+        """The same, of which only records of these types can be asked any more: texts are what takes room."""
+        numbers = [number for number, name in enumerate(self.type_names) if name in but]
+        kept = pa.array(np.isin(self.types, numbers))
+        return self._replace(texts=pc.if_else(kept, self.texts, pa.scalar(None, pa.string())))
 
 
 # --- when, and whether at all -----------------------------------------------------------------------------------------

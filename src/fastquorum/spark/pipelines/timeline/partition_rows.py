@@ -21,13 +21,14 @@ REMOVED: Final = 2
 MOMENT: Final = 3
 """Something else changed that matters to it."""
 CHANGE_RECORD: Final = "PARTITION_CHANGE_RECORD"
-_CREATION_RECORD: Final = "PARTITION_RECORD"
-_TOPIC_RECORD: Final = "TOPIC_RECORD"
+CREATION_RECORD: Final = "PARTITION_RECORD"
+TOPIC_RECORD: Final = "TOPIC_RECORD"
+CONFIG_RECORD: Final = "CONFIG_RECORD"
 _REMOVAL_RECORD: Final = "REMOVE_TOPIC_RECORD"
-RECORDS: Final = frozenset({_CREATION_RECORD, CHANGE_RECORD, _TOPIC_RECORD, _REMOVAL_RECORD, "CONFIG_RECORD"})
+RECORDS: Final = frozenset({CREATION_RECORD, CHANGE_RECORD, TOPIC_RECORD, _REMOVAL_RECORD, CONFIG_RECORD})
 """What is looked at."""
 _NODES: Final = pa.list_(pa.int32())
-_FIELDS: Final = pa.schema(
+FIELDS: Final = pa.schema(
     [
         ("partitionId", pa.int32()),
         ("topicId", pa.string()),
@@ -39,7 +40,7 @@ _FIELDS: Final = pa.schema(
         ("partitionEpoch", pa.int32()),
     ]
 )
-_TOPIC_FIELDS: Final = pa.schema([("topicId", pa.string()), ("name", pa.string())])
+TOPIC_FIELDS: Final = pa.schema([("topicId", pa.string()), ("name", pa.string())])
 
 
 class Topics(NamedTuple):
@@ -106,11 +107,29 @@ class PartitionRows(NamedTuple):
         found: Flags = carried(np.array([1, UNSAID, 0, UNSAID])[self.kinds], self.starts) == 1
         return found
 
+    def is_gone(self) -> Flags:
+        """Its topic was removed."""
+        found: Flags = carried(np.array([0, 0, 1, UNSAID])[self.kinds], self.starts) == 1
+        return found
+
+    def epochs(self) -> tuple[Ints, Ints]:
+        """Of partitions and their leaders: a change counts on the first, one that names a leader, even the same, on
+        both. UNSAID where nothing tells what they began with."""
+        created = self.at_creation()
+        is_change = self.kinds == CHANGED
+        is_election = is_change & (self.said(numbers(self.records["leader"])) != UNSAID)
+        found = []
+        for name, counts in (("partitionEpoch", is_change), ("leaderEpoch", is_election)):
+            counted, begun = np.cumsum(counts), self.filled(numbers(self.records[name]))
+            since = counted - counted[created] if len(counted) else counted
+            found.append(np.where((created == UNSAID) | (begun == UNSAID), UNSAID, begun + since))
+        return found[0], found[1]
+
 
 def partition_rows(history: History) -> PartitionRows:
     """All that a history says of partitions."""
-    created_rows, created = history.said(_CREATION_RECORD, _FIELDS)
-    changed_rows, changed = history.said(CHANGE_RECORD, _FIELDS)
+    created_rows, created = history.said(CREATION_RECORD, FIELDS)
+    changed_rows, changed = history.said(CHANGE_RECORD, FIELDS)
     records = pa.concat_tables([created, changed])
     rows = np.concatenate([created_rows, changed_rows])
     topics, topic_of = _topics(history, records["topicId"])
@@ -147,8 +166,8 @@ def lengths(lists: pa.ChunkedArray) -> Ints:
 
 def _topics(history: History, of_partitions: pa.ChunkedArray) -> tuple[Topics, Ints]:
     """The topics, and which of them each row about a partition is of."""
-    named_rows, named = history.said(_TOPIC_RECORD, _TOPIC_FIELDS)
-    removed_rows, removed = history.said(_REMOVAL_RECORD, _TOPIC_FIELDS)
+    named_rows, named = history.said(TOPIC_RECORD, TOPIC_FIELDS)
+    removed_rows, removed = history.said(_REMOVAL_RECORD, TOPIC_FIELDS)
     columns = (named["topicId"], removed["topicId"], of_partitions)
     spoken = pa.chunked_array([chunk for each in columns for chunk in each.chunks], pa.string())
     ids = spoken.dictionary_encode().combine_chunks()
