@@ -1,6 +1,8 @@
 """`fastquorum generate`: what it refuses, what it says, and what Ctrl-C leaves."""
 
+import filecmp
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -120,6 +122,20 @@ def test_faults_and_numbers_are_read_as_people_write_them() -> None:
     assert parse_faults("none") == {}
     assert parse_span("7", "brokers") == Span(7, 7)
     assert parse_span("1-100", "brokers") == Span(1, 100)
+
+
+def test_whatever_order_python_hashes_in_the_bytes_are_the_same(tmp_path: Path) -> None:
+    for name in ("1", "2"):
+        command = [sys.executable, "-m", "fastquorum.cli", "generate", "--out", str(tmp_path / name), *SMALL]
+        environment = {**os.environ, "PYTHONHASHSEED": name}
+        faults = ("--clusters", "6", "--faults", "all")
+        subprocess.run([*command, *faults], env=environment, check=True, stdout=subprocess.DEVNULL)
+    names = [
+        sorted(str(path.relative_to(tmp_path / name)) for path in (tmp_path / name).rglob("*") if path.is_file())
+        for name in ("1", "2")
+    ]
+    assert names[0] == names[1]
+    assert filecmp.cmpfiles(tmp_path / "1", tmp_path / "2", names[0], shallow=False) == (names[0], [], [])
 
 
 def test_ctrl_c_leaves_whole_clusters_no_list_and_a_word_about_it(tmp_path: Path) -> None:
