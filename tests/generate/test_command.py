@@ -1,6 +1,9 @@
 """`fastquorum generate`: what it refuses, what it says, and what Ctrl-C leaves."""
 
+import filecmp
 import json
+import os
+import resource
 import signal
 import subprocess
 import sys
@@ -120,6 +123,34 @@ def test_faults_and_numbers_are_read_as_people_write_them() -> None:
     assert parse_faults("none") == {}
     assert parse_span("7", "brokers") == Span(7, 7)
     assert parse_span("1-100", "brokers") == Span(1, 100)
+
+
+def test_whatever_order_python_hashes_in_the_bytes_are_the_same(tmp_path: Path) -> None:
+    for name in ("1", "2"):
+        command = [sys.executable, "-m", "fastquorum.cli", "generate", "--out", str(tmp_path / name), *SMALL]
+        environment = {**os.environ, "PYTHONHASHSEED": name}
+        faults = ("--clusters", "6", "--faults", "all")
+        subprocess.run([*command, *faults], env=environment, check=True, stdout=subprocess.DEVNULL)
+    names = [
+        sorted(str(path.relative_to(tmp_path / name)) for path in (tmp_path / name).rglob("*") if path.is_file())
+        for name in ("1", "2")
+    ]
+    assert names[0] == names[1]
+    assert filecmp.cmpfiles(tmp_path / "1", tmp_path / "2", names[0], shallow=False) == (names[0], [], [])
+
+
+def test_a_disk_that_takes_no_more_ends_it_with_one_line_and_nothing_half_made(tmp_path: Path) -> None:
+    out = tmp_path / "logs"
+    command = [sys.executable, "-m", "fastquorum.cli", "generate", "--out", str(out), *SMALL, "--partitions", "9000"]
+    limit = resource.RLIMIT_FSIZE, (200_000, 200_000)
+    done = subprocess.run(
+        command, preexec_fn=lambda: resource.setrlimit(*limit), stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 5
+    first, second = done.stderr.splitlines()
+    assert first.startswith(f"{out} is incomplete: 0 of 1 cluster(s) are whole")
+    assert "File too large" in second
+    assert list(out.iterdir()) == []
 
 
 def test_ctrl_c_leaves_whole_clusters_no_list_and_a_word_about_it(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastquorum as fq
@@ -109,7 +109,7 @@ def test_in_the_end_there_is_what_was_asked_for_and_everybody_is_in_sync(cluster
     assert len(image.controllers) == 3
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10)
 @given(
     seed=st.integers(0, 2**32),
     brokers=st.integers(1, 9),

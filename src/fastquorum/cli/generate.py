@@ -3,16 +3,17 @@
 import argparse
 import os
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels, natural, positive
 from fastquorum.cli.output import print_json, print_table, progress, tell
 from fastquorum.generate import (
+    FINDERS,
     LIST,
     START_MS,
     GenerateOptions,
-    Kind,
     generate,
     parse_faults,
     parse_span,
@@ -27,7 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "snapshots. The real controller decides it all, in simulated time; each replica's directory is one that "
         "`run`, `log verify` and Kafka's tools open. The same arguments give the same bytes.\n"
         "--faults plants what is wrong, and planted.json lists it: cluster, kind, offset, whom it is about and which "
-        f"pipeline is to find it.\nThe kinds: {', '.join(Kind)}.",
+        "pipeline is to find it. A cluster has at most one of a kind, and as many in all as it has time and replicas "
+        "for.\n\nThe kinds of faults, and what is to be found:\n"
+        + "\n".join(f"  {kind:24}{finder.finds}" for kind, finder in FINDERS.items()),
         "fastquorum generate --out logs --brokers 1000 --partitions 1000000 --hours 24 --seed 7",
         "fastquorum generate --out many --clusters 200 --brokers 4-12 --partitions 1-100 --seed 7 --faults all=5",
     )
@@ -80,19 +83,19 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     is_begun = False
 
-    with ExitStack() as resources:
+    try:
+        with ExitStack() as resources:
 
-        def begin(total: int) -> Any:
-            nonlocal is_begun
-            is_begun = True  # whatever was there before is none of ours
-            return resources.enter_context(progress("partitions", total))
+            def begin(total: int) -> Callable[[int], None]:
+                nonlocal is_begun
+                is_begun = True  # whatever was there before is none of ours
+                return resources.enter_context(progress("partitions", total))
 
-        try:
             told = generate(out, options, kernels, begin)
-        except BaseException:
-            if is_begun:
-                _tell_incomplete(out, options)
-            raise
+    except BaseException:
+        if is_begun:
+            _tell_incomplete(out, options)
+        raise
     _show(told, out, time.monotonic() - began, arguments.format)
     return 0
 

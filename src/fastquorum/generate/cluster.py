@@ -4,7 +4,6 @@ Sound or not, a directory is as one that a node has closed: formatted, with its 
 """
 
 import os
-import shutil
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -174,8 +173,7 @@ class Cluster:
         for voter in self._plan.voters:
             disk = self._first
             if voter is not self._plan.voters[0]:
-                target = os.path.join(self._path, replica_name(voter.key.id))
-                shutil.copytree(self._first.root, target, copy_function=shutil.copyfile)
+                self._first.copy_to(os.path.join(self._path, replica_name(voter.key.id)))
                 disk = self._disk(voter.key.id)
             identity = self._identity._replace(node_id=voter.key.id, directory_id=voter.key.directory_id)
             disk.replace_file(META_PROPERTIES, meta_properties(identity))

@@ -4,6 +4,7 @@ Knows nothing of what is written. A file of a log is the kernels' own, but for i
 """
 
 import os
+import shutil
 from typing import Any, Final, cast
 
 from fastquorum.kernels import SegmentFile
@@ -40,6 +41,16 @@ class DraftDisk(RealDisk):
             with open(path + TEMPORARY_SUFFIX, "wb") as file:
                 file.write(data)
             os.rename(path + TEMPORARY_SUFFIX, path)
+
+    def copy_to(self, root: str) -> None:
+        """All files, to the same places below `root`, which is made. StorageFailed at the first that cannot be had."""
+        for directory, _, files in os.walk(self.root):
+            below = os.path.relpath(directory, self.root)
+            os.makedirs(os.path.join(root, below), exist_ok=True)
+            for name in sorted(files):
+                place = os.path.normpath(os.path.join(below, name))
+                with self._mapped("copy", place):
+                    shutil.copyfile(os.path.join(self.root, place), os.path.join(root, place))
 
 
 class NoFlush:

@@ -1,4 +1,4 @@
-"""What can be planted, and who is to find it..
+"""What can be planted, and who is to find it.
 
 Three ways of planting: bytes of one replica are damaged, a record that no controller would write goes into the log of
 all replicas, or the cluster lives through something that is allowed and should worry somebody.

@@ -1,0 +1,44 @@
+"""Of generated clusters `audit-replicas` names each replica that was damaged, from the offset on, and nobody else."""
+
+from pathlib import Path
+
+from fastquorum.generate import GenerateOptions, Kind, Span, generate
+from fastquorum.kernels import load
+from fastquorum.spark.pipelines.audit_replicas import BATCH_COLUMNS, VOTER_COLUMNS, Verdict, audit_cluster
+from fastquorum.spark.scan import read_table
+
+DAMAGED = (Kind.DIVERGENCE, Kind.UNCOMMITTED_TAIL, Kind.BIT_FLIP, Kind.MISSING_SEGMENT, Kind.TORN_END)
+IN_ALL = (Kind.TWO_LEADERS, Kind.FENCED_LEADS, Kind.ISR_CHURN, Kind.SNAPSHOT_DIFFERS)
+"""What no comparison of replicas tells."""
+
+
+def test_who_was_damaged_is_found_and_nobody_else(tmp_path: Path) -> None:
+    wanted = GenerateOptions(
+        brokers=Span(4, 9),
+        partitions=Span(1, 60),
+        hours=12,
+        seed=17,
+        clusters=16,
+        faults=dict.fromkeys((*DAMAGED, *IN_ALL), 3),
+    )
+    told = generate(str(tmp_path / "out"), wanted, load())
+    planted = {
+        (each["cluster_id"], each["node_id"]): (_verdict(each["kind"]), each["offset"])
+        for each in told["planted"]
+        if each["directory"] is not None
+    }
+    found = {}
+    for cluster in told["clusters"]:
+        path = str(tmp_path / "out" / cluster["directory"] / "*")
+        batches = read_table(path, "batches", mode="quarantine", columns=",".join(BATCH_COLUMNS))
+        voters = read_table(path, "voters", mode="quarantine", columns=",".join(VOTER_COLUMNS))
+        for row in audit_cluster(batches, voters).to_pylist():
+            assert row["committed_end"] == cluster["end_offset"]
+            if row["verdict"] != Verdict.SAME:
+                found[row["cluster_id"], row["node_id"]] = row["verdict"], row["offset"]
+    assert found == planted
+    assert len(found) == 15
+
+
+def _verdict(kind: str) -> Verdict:
+    return Verdict.TAIL if kind == Kind.UNCOMMITTED_TAIL else Verdict.DIVERGENT
