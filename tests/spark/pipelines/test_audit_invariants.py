@@ -9,7 +9,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+from fastquorum import sim
 from fastquorum.kernels import load
+from fastquorum.sim.cluster.metadata import Metadata
+from fastquorum.sim.ghost import GhostBatch
 from fastquorum.spark.pipelines.invariants import (
     Finding,
     Kind,
@@ -72,6 +75,27 @@ def test_a_real_log_that_begins_with_a_snapshot_keeps_every_promise(tmp_path: Pa
     assert "what precedes it is gone" in found(tmp_path)[0]["says"]
     verdicts = {row["offset"]: row["verdict"] for row in read_table(str(tmp_path), "snapshots").to_pylist()}
     assert {verdict for offset, verdict in verdicts.items() if offset >= begin} == {"same"}
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_what_simulated_clusters_live_through_breaks_no_promise(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills, fencing, reassignments, unclean elections, eligible leaders, as the real controllers write them."""
+    batches: list[GhostBatch] = []
+    committed = Metadata.committed
+
+    def remember(self: Metadata, some: list[GhostBatch]) -> None:
+        batches.extend(some)
+        committed(self, some)
+
+    monkeypatch.setattr(Metadata, "committed", remember)
+    assert sim.run(seed, controller=True, kernels="native").ok
+    (tmp_path / LOG_DIRECTORY).mkdir()
+    data = b"".join(batch.data for batch in batches)
+    (tmp_path / LOG_DIRECTORY / segment_name(batches[0].base)).write_bytes(data)
+    assert len(batches) > 50
+    assert found(tmp_path) == []
 
 
 def test_a_small_true_log_keeps_every_promise(tmp_path: Path) -> None:
