@@ -176,7 +176,8 @@ def test_a_leader_that_is_not_in_the_isr_is_told_once(tmp_path: Path) -> None:
     assert (row["kind"], row["offset"]) == ("leader-not-in-isr", 10)
     assert (row["topic"], row["topic_id"], row["partition"]) == ("t", str(TOPIC), 0)
     assert row["says"] == "leader 1 is not in ISR [2, 3]"
-    assert (row["before"], row["before_offset"]) == ("leader 1, ISR [1, 2, 3], replicas [1, 2, 3]", 9)
+    before = "leader 1, ISR [1, 2, 3], replicas [1, 2, 3], partition epoch 0, leader epoch 0"
+    assert (row["before"], row["before_offset"]) == (before, 9)
 
 
 def test_an_isr_beyond_the_replicas(tmp_path: Path) -> None:
@@ -195,6 +196,7 @@ def test_a_partition_epoch_that_jumps(tmp_path: Path, epoch: int) -> None:
     row = only(log.add(partition(0, [1, 2, 3], leader_epoch=2, partition_epoch=epoch)).write(tmp_path / "n1"))
     assert (row["kind"], row["offset"]) == ("partition-epoch-jump", 12)
     assert row["says"] == f"the partition's epoch becomes {epoch}, after 2"
+    assert row["before"] == "leader 1, ISR [1], replicas [1, 2, 3], partition epoch 2, leader epoch 0"
 
 
 def test_a_partition_that_begins_with_another_epoch(tmp_path: Path) -> None:

@@ -1,0 +1,366 @@
+"""Which promises a metadata log breaks, and that Kafka's own logs break none."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+from fastquorum import sim
+from fastquorum.kernels import load
+from fastquorum.sim.cluster.metadata import Metadata
+from fastquorum.sim.ghost import GhostBatch
+from fastquorum.spark.pipelines.invariants import (
+    Finding,
+    Kind,
+    as_report,
+    audit,
+    audit_log,
+    facts_of,
+    merged,
+)
+from fastquorum.spark.pipelines.invariants.findings import Whose, table_of
+from fastquorum.spark.scan import read_table
+from fastquorum.storage.names import LOG_DIRECTORY, segment_name
+from fastquorum.wire.cluster_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+)
+from fastquorum.wire.topic_records import TopicRecord
+from tests.spark.damage import change as overwrite
+
+from .invariant_logs import TOPIC, Log, change, change_of, gone, noop, partition, registration, removal, uuid
+from .invariant_model import broken_logs, judged
+from .timeline_worlds import CLUSTER, records
+
+BROKER_EPOCHS = {1: 2, 2: 4, 3: 6}
+"""Of `Log.begun`."""
+
+
+def found(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = audit(str(path)).to_pylist()
+    return rows
+
+
+def kinds(path: Path) -> list[tuple[str, int | None]]:
+    return [(row["kind"], row["offset"]) for row in found(path)]
+
+
+def only(path: Path) -> dict[str, Any]:
+    (row,) = found(path)
+    return row
+
+
+# --- what is legal ----------------------------------------------------------------------------------------------------
+
+
+def test_a_real_cluster_keeps_every_promise() -> None:
+    assert found(CLUSTER) == []
+
+
+@pytest.mark.parametrize("begin", [677, 1816, 3710])
+def test_a_real_log_that_begins_with_a_snapshot_keeps_every_promise(tmp_path: Path, begin: int) -> None:
+    shutil.copytree(CLUSTER / "c1", tmp_path / "c1")
+    log = tmp_path / "c1" / LOG_DIRECTORY
+    whole = (log / segment_name(0)).read_bytes()
+    (log / segment_name(0)).unlink()
+    at = next(each.position for each in load("native").batch_headers(whole) if each.base_offset >= begin)
+    (log / segment_name(begin)).write_bytes(whole[at:])
+    assert {row["kind"] for row in found(tmp_path)} == {Kind.UNCHECKED}  # the snapshots before it
+    assert "what precedes it is gone" in found(tmp_path)[0]["says"]
+    verdicts = {row["offset"]: row["verdict"] for row in read_table(str(tmp_path), "snapshots").to_pylist()}
+    assert {verdict for offset, verdict in verdicts.items() if offset >= begin} == {"same"}
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_what_simulated_clusters_live_through_breaks_no_promise(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills, fencing, reassignments, unclean elections, eligible leaders, as the real controllers write them."""
+    batches: list[GhostBatch] = []
+    committed = Metadata.committed
+
+    def remember(self: Metadata, some: list[GhostBatch]) -> None:
+        batches.extend(some)
+        committed(self, some)
+
+    monkeypatch.setattr(Metadata, "committed", remember)
+    assert sim.run(seed, controller=True, kernels="native").ok
+    (tmp_path / LOG_DIRECTORY).mkdir()
+    data = b"".join(batch.data for batch in batches)
+    (tmp_path / LOG_DIRECTORY / segment_name(batches[0].base)).write_bytes(data)
+    assert len(batches) > 50
+    assert found(tmp_path) == []
+
+
+def test_a_small_true_log_keeps_every_promise(tmp_path: Path) -> None:
+    log = Log().begun().snapshot().leads(2, 2)
+    log.add(change_of(2, 4, shutting=1), change(isr=[1, 3]), change_of(2, 4, fenced=1))
+    log.add(registration(2, log.next_offset, 2)).add(change_of(2, log.next_offset - 1, fenced=-1))
+    log.add(change(isr=[1, 2, 3])).snapshot()
+    log.add(change(leader=2, isr=[2, 3]), change_of(1, 2, fenced=1), gone(1, 2))
+    log.add(removal()).add(TopicRecord(name="t", topic_id=uuid(2))).snapshot()
+    assert found(log.write(tmp_path / "n1", roll_at=(5, 11))) == []
+
+
+def test_a_broker_epoch_may_be_the_offset_of_what_its_coming_changes_first(tmp_path: Path) -> None:
+    log = Log().begun()
+    epoch = log.next_offset
+    log.add(change(isr=[2, 3], leader=2), registration(1, epoch, 2))
+    assert found(log.write(tmp_path / "n1")) == []
+
+
+def test_a_registration_that_is_amended_keeps_its_epoch(tmp_path: Path) -> None:
+    assert found(Log().begun().add(registration(1, 2, fenced=False)).write(tmp_path / "n1")) == []
+
+
+def test_a_partition_that_is_told_whole_again_is_the_next_change(tmp_path: Path) -> None:
+    log = Log().begun().add(change(isr=[1, 2]))
+    log.add(partition(0, [1, 2, 3], isr=[1, 2], partition_epoch=1))  # the same once more
+    log.add(partition(0, [1, 2, 3], leader=2, leader_epoch=1, partition_epoch=2))
+    assert found(log.write(tmp_path / "n1")) == []
+
+
+def test_what_an_aborted_transaction_holds_is_held_against_nobody(tmp_path: Path) -> None:
+    log = Log().begun().add(BeginTransactionRecord(name="x"), change(leader=9), AbortTransactionRecord(reason="y"))
+    assert found(log.write(tmp_path / "n1")) == []
+
+
+def test_a_broker_in_controlled_shutdown_may_lead_on(tmp_path: Path) -> None:
+    log = Log().begun().add(change_of(1, 2, shutting=1)).add(change(isr=[1], leader=1))
+    assert found(log.write(tmp_path / "n1")) == []
+
+
+# --- each promise broken ----------------------------------------------------------------------------------------------
+
+
+def test_an_epoch_that_falls(tmp_path: Path) -> None:
+    log = Log().begun().leads(2, 3)
+    log.epoch = 2
+    log.add(noop())
+    row = only(log.write(tmp_path / "n1"))
+    assert (row["kind"], row["offset"], row["epoch"], row["before_offset"]) == ("epoch-backwards", 11, 2, 10)
+    assert row["says"] == "a batch of epoch 2 follows one of epoch 3"
+    assert (row["cluster_id"], row["node_ids"], row["directories"]) == ("c", [1], [str(tmp_path / "n1")])
+    assert row["timestamp"].timestamp() == 1011.0
+
+
+def test_two_leaders_in_one_log(tmp_path: Path) -> None:
+    row = only(Log().begun().leads(2, 1).write(tmp_path / "n1"))
+    assert (row["kind"], row["offset"], row["before_offset"]) == ("two-leaders", 10, 0)
+    assert row["says"] == "epoch 1 begins with controller 2"
+
+
+def test_two_leaders_in_two_logs(tmp_path: Path) -> None:
+    for node_id, leader in ((1, 1), (2, 2), (3, 1)):
+        Log(node_id=node_id).leads(leader, 5).add(noop()).write(tmp_path / f"n{node_id}")
+    row = only(tmp_path)
+    assert (row["kind"], row["epoch"], row["node_ids"]) == ("two-leaders", 5, [2])
+    assert f"{tmp_path}/n1, {tmp_path}/n3" in row["before"]
+
+
+def test_an_epoch_that_its_leader_begins_again(tmp_path: Path) -> None:
+    assert (
+        only(Log().begun().leads(1, 1).write(tmp_path / "n1"))["says"] == "epoch 1 begins with controller 1 once more"
+    )
+
+
+def test_a_leader_that_is_not_in_the_isr_is_told_once(tmp_path: Path) -> None:
+    log = Log().begun().add(change(isr=[2, 3])).add(change(isr=[2])).add(change(leader=2)).write(tmp_path / "n1")
+    row = only(log)
+    assert (row["kind"], row["offset"]) == ("leader-not-in-isr", 10)
+    assert (row["topic"], row["topic_id"], row["partition"]) == ("t", str(TOPIC), 0)
+    assert row["says"] == "leader 1 is not in ISR [2, 3]"
+    assert (row["before"], row["before_offset"]) == ("leader 1, ISR [1, 2, 3], replicas [1, 2, 3]", 9)
+
+
+def test_an_isr_beyond_the_replicas(tmp_path: Path) -> None:
+    row = only(Log().begun().add(change(isr=[1, 9])).write(tmp_path / "n1"))
+    assert (row["kind"], row["says"]) == ("isr-outside-replicas", "ISR [1, 9] has who is no replica: [1, 2, 3]")
+
+
+def test_replicas_that_leave_the_isr_behind(tmp_path: Path) -> None:
+    log = Log().begun().add(change(replicas=[1, 2], directories=[uuid(1), uuid(2)]))
+    assert kinds(log.write(tmp_path / "n1")) == [("isr-outside-replicas", 10)]
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 4, 9])
+def test_a_partition_epoch_that_jumps(tmp_path: Path, epoch: int) -> None:
+    log = Log().begun().add(change(isr=[1, 2])).add(change(isr=[1]))
+    row = only(log.add(partition(0, [1, 2, 3], leader_epoch=2, partition_epoch=epoch)).write(tmp_path / "n1"))
+    assert (row["kind"], row["offset"]) == ("partition-epoch-jump", 12)
+    assert row["says"] == f"the partition's epoch becomes {epoch}, after 2"
+
+
+def test_a_partition_that_begins_with_another_epoch(tmp_path: Path) -> None:
+    row = only(Log().begun().add(partition(1, [1], partition_epoch=3)).write(tmp_path / "n1"))
+    assert (row["kind"], row["partition"], row["says"]) == (
+        "partition-epoch-jump",
+        1,
+        "a new partition has epoch 3",
+    )
+
+
+def test_a_leader_epoch_that_falls_or_stays_with_another_leader(tmp_path: Path) -> None:
+    log = Log().begun().add(change(leader=2)).add(change(leader=1))
+    log.add(partition(0, [1, 2, 3], leader_epoch=1, partition_epoch=3))
+    log.add(partition(0, [1, 2, 3], leader=3, leader_epoch=1, partition_epoch=4))
+    rows = found(log.write(tmp_path / "n1"))
+    assert [(row["kind"], row["offset"]) for row in rows] == [(Kind.LEADER_EPOCH, 12), (Kind.LEADER_EPOCH, 13)]
+    assert rows[1]["says"] == "leader 3 leads in epoch 1, after 1"
+
+
+@pytest.mark.parametrize("off", [-7, -1, 1, 1000])
+def test_a_broker_epoch_that_is_not_its_offset(tmp_path: Path, off: int) -> None:
+    log = Log().begun()
+    log.add(registration(4, log.next_offset + off))
+    row = only(log.write(tmp_path / "n1"))
+    assert (row["kind"], row["offset"], row["broker_id"]) == ("broker-epoch-not-offset", 10, 4)
+    assert row["says"] == f"broker 4 is registered at offset 10 with epoch {10 + off}"
+
+
+def test_a_broker_epoch_is_not_the_offset_of_anything_before(tmp_path: Path) -> None:
+    log = Log().begun().add(change(isr=[1, 2]), registration(2, 10, 2))  # its coming takes it out of no ISR
+    assert kinds(log.write(tmp_path / "n1")) == [("broker-epoch-not-offset", 11)]
+
+
+def test_a_fenced_broker_that_is_elected(tmp_path: Path) -> None:
+    log = Log().begun().add(change_of(2, 4, fenced=1)).add(change(leader=2))
+    row = only(log.write(tmp_path / "n1"))
+    assert (row["kind"], row["offset"], row["broker_id"]) == ("fenced-leads", 11, 2)
+    assert row["says"] == "broker 2 is to lead, and is fenced"
+
+
+@pytest.mark.parametrize("by", ["fence", "unregister", "another incarnation"])
+def test_a_leader_that_is_fenced_and_leads_on(tmp_path: Path, by: str) -> None:
+    log = Log().begun()
+    how = {"fence": change_of(1, 2, fenced=1), "unregister": gone(1, 2), "another incarnation": registration(1, 10, 2)}
+    row = only(log.add(how[by]).add(change(isr=[1, 2])).write(tmp_path / "n1"))
+    assert (row["kind"], row["offset"], row["partition"], row["before_offset"]) == ("fenced-leads", 10, 0, 9)
+
+
+def test_who_is_not_registered_cannot_lead(tmp_path: Path) -> None:
+    log = Log().begun().add(partition(1, [9]))
+    assert only(log.write(tmp_path / "n1"))["says"] == "broker 9 is to lead, and is not registered"
+
+
+def test_a_broker_in_controlled_shutdown_that_is_elected(tmp_path: Path) -> None:
+    log = Log().begun().add(change_of(2, 4, shutting=1)).add(change(leader=2))
+    row = only(log.write(tmp_path / "n1"))
+    assert (row["kind"], row["offset"]) == ("shutting-down-elected", 11)
+
+
+def test_a_snapshot_that_differs(tmp_path: Path) -> None:
+    log = Log().begun()
+    other = log.fold.image.apply([change(isr=[1]), FeatureLevelRecord(name="group.version", feature_level=1)])
+    rows = found(log.snapshot(other).add(noop()).write(tmp_path / "n1"))
+    assert [(row["kind"], row["offset"]) for row in rows] == [("snapshot-differs", 10), ("snapshot-differs", 10)]
+    assert rows[0]["says"] == 'the snapshot has feature group.version as {"level": 1}'
+    assert rows[1]["before"].startswith('the log comes to {"isr": [1, 2, 3]')
+
+
+def test_a_snapshot_of_another_epoch(tmp_path: Path) -> None:
+    row = only(Log().begun().leads(2, 4).snapshot(epoch=3).write(tmp_path / "n1"))
+    assert (row["kind"], row["epoch"], row["before"]) == ("snapshot-differs", 3, "the log comes to 4")
+
+
+def test_a_segment_that_is_missing(tmp_path: Path) -> None:
+    log = Log().begun().add(change(isr=[1, 2])).add(change(isr=[1])).add(noop())
+    rows = found(log.write(tmp_path / "n1", roll_at=(5, 10), without=5))
+    assert [row["kind"] for row in rows] == ["missing-segment"]  # nothing is held against what follows
+
+
+def test_a_log_whose_beginning_is_missing(tmp_path: Path) -> None:
+    row = only(Log().begun().add(change(isr=[1, 2])).write(tmp_path / "n1", begin=10))
+    assert (row["kind"], row["offset"]) == ("missing-segment", None)
+    assert row["says"] == "the log begins at offset 10, and no snapshot says what was before"
+
+
+def test_a_flipped_bit(tmp_path: Path) -> None:
+    root = Log().begun().add(change(isr=[1, 2])).write(tmp_path / "n1")
+    overwrite(root / LOG_DIRECTORY / segment_name(0), 100, b"\xff")
+    assert [row["kind"] for row in found(root)] == ["bit-flip"]
+
+
+def test_a_damaged_snapshot(tmp_path: Path) -> None:
+    root = Log().begun().snapshot().write(tmp_path / "n1")
+    (path,) = (root / LOG_DIRECTORY).glob("*.checkpoint")
+    overwrite(path, path.stat().st_size // 2, b"\xff\x00\xff")
+    row = only(root)
+    assert (row["kind"], row["offset"]) == ("bit-flip", 10)
+
+
+def test_a_torn_end_breaks_nothing(tmp_path: Path) -> None:
+    root = Log().begun().add(noop()).write(tmp_path / "n1")
+    path = root / LOG_DIRECTORY / segment_name(0)
+    path.write_bytes(path.read_bytes()[:-5])
+    row = only(root)
+    assert (row["kind"], row["is_violation"]) == ("torn-end", False)
+    assert as_report(audit(str(root)))["violations"] == []
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        (change(number=7, leader=1), "PARTITION_CHANGE_RECORD: there is no such partition"),
+        (TopicRecord(name="t", topic_id=TOPIC), "TOPIC_RECORD: the topic is there already"),
+        (change_of(2, 99, fenced=1), "BROKER_REGISTRATION_CHANGE_RECORD is about broker 2 with epoch 99, not 4"),
+        (gone(8, 1), "UNREGISTER_BROKER_RECORD is about broker 8, which is not registered"),
+        (EndTransactionRecord(), "END_TRANSACTION_RECORD at 10: no transaction is open"),
+    ],
+)
+def test_a_record_that_does_not_fit(tmp_path: Path, message: Any, says: str) -> None:
+    row = only(Log().begun().add(message, folds=False).write(tmp_path / "n1"))
+    assert (row["kind"], row["offset"]) == ("not-replayable", 10)
+    assert says.split(":")[-1] in row["says"]
+
+
+# --- several replicas -------------------------------------------------------------------------------------------------
+
+
+def test_what_all_replicas_share_is_told_once_and_what_one_has_alone_by_itself(tmp_path: Path) -> None:
+    for node_id in (1, 2, 3):
+        log = Log(node_id=node_id).begun().add(change(isr=[2]))
+        if node_id == 2:
+            log.add(change(isr=[1, 9]))
+        log.write(tmp_path / f"n{node_id}")
+    shared, alone = sorted(found(tmp_path), key=lambda row: row["offset"])
+    assert (shared["kind"], shared["node_ids"]) == ("leader-not-in-isr", [1, 2, 3])
+    assert shared["directories"] == [str(tmp_path / f"n{each}") for each in (1, 2, 3)]
+    assert (alone["kind"], alone["node_ids"]) == ("isr-outside-replicas", [2])
+
+
+def test_the_report_has_what_programs_ask_for() -> None:
+    logs = [Whose("c", 1, "/n1"), Whose("c", 2, "/n2")]
+    table = pa.concat_tables(
+        [table_of([Finding(Kind.FENCED_LEADS, "x", 5), Finding(Kind.TORN_END, "y", 9)], each) for each in logs]
+    )
+    report = json.loads(json.dumps(as_report(merged(table))))
+    assert report["kinds"] == {"fenced-leads": 1}
+    assert report["clusters"] == [{"cluster_id": "c", "kinds": {"fenced-leads": 1}}]
+    (violation,), (note,) = report["violations"], report["notes"]
+    assert (violation["node_ids"], violation["promise"]) == (
+        [1, 2],
+        "a broker that is fenced, or not registered, leads nothing",
+    )
+    assert note["kind"] == "torn-end"
+
+
+# --- against the slow model -------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=1500, deadline=None)
+@given(broken_logs())
+def test_whatever_a_log_does_what_is_found_is_what_the_slow_model_finds(steps: list[Any]) -> None:
+    rows = audit_log(facts_of(with_errors(records(steps)))).to_pylist()
+    told = [(row["kind"], row["offset"], row["partition"], row["broker_id"]) for row in rows]
+    assert sorted(told, key=str) == sorted(judged(steps), key=str)
+
+
+def with_errors(rows: pa.Table) -> pa.Table:
+    return rows.append_column("error", pa.nulls(rows.num_rows, pa.string()))
