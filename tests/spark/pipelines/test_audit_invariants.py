@@ -13,12 +13,17 @@ from fastquorum import sim
 from fastquorum.kernels import load
 from fastquorum.sim.cluster.metadata import Metadata
 from fastquorum.sim.ghost import GhostBatch
+from fastquorum.sim.prng import Prng
 from fastquorum.spark.pipelines.invariants import (
+    BASE_COLUMNS,
+    RECORD_COLUMNS,
+    TYPES,
     Finding,
     Kind,
     as_report,
     audit,
     audit_log,
+    base_facts_of,
     facts_of,
     merged,
 )
@@ -134,6 +139,22 @@ def test_what_an_aborted_transaction_holds_is_held_against_nobody(tmp_path: Path
 def test_a_broker_in_controlled_shutdown_may_lead_on(tmp_path: Path) -> None:
     log = Log().begun().add(change_of(1, 2, shutting=1)).add(change(isr=[1], leader=1))
     assert found(log.write(tmp_path / "n1")) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_in_whatever_order_facts_come_a_log_that_begins_with_a_snapshot_is_the_same(seed: int, tmp_path: Path) -> None:
+    log = Log().begun().add(TopicRecord(name="u", topic_id=uuid(2)))
+    base = log.snapshot().next_offset
+    log.add(change(isr=[1, 2])).add(removal()).write(tmp_path / "n1", begin=base)
+    options = {"mode": "quarantine", "types": ",".join(TYPES)}
+    facts = pa.concat_tables(
+        [
+            base_facts_of(read_table(str(tmp_path), "base", columns=",".join(BASE_COLUMNS), **options)),
+            facts_of(read_table(str(tmp_path), "records", columns=",".join(RECORD_COLUMNS), **options)),
+        ]
+    )
+    assert facts.num_rows == 9
+    assert audit_log(facts.take(Prng(seed).shuffled(range(facts.num_rows)))).to_pylist() == []
 
 
 # --- each promise broken ----------------------------------------------------------------------------------------------

@@ -31,7 +31,9 @@ def audit_log(facts: pa.Table) -> pa.Table:
     if START not in marks["type"].to_pylist():
         start = 0 if 0 in offsets else None
     order = np.flatnonzero(~is_mark & (is_base | (offsets >= (start or 0))))
-    order = order[np.lexsort((offsets[order], ~is_base[order]))]
+    # A snapshot's records stand at one offset: topics come before their partitions, however shuffled.
+    kinds = np.where(is_base, codes_of(facts), 0)
+    order = order[np.lexsort((kinds[order], offsets[order], ~is_base[order]))]
     rows, offsets = taken(facts, order), offsets[order]
     base_count = int(is_base[order].sum())
     cuts = [0, *(base_count + np.searchsorted(offsets[base_count:], gaps)).tolist(), rows.num_rows]
