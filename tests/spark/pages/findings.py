@@ -4,10 +4,10 @@ import random
 from typing import Any
 
 import pyarrow as pa
-from fastquorum.spark.pipelines.image_diff import SCHEMA as CHANGES
-from fastquorum.spark.pipelines.image_diff import as_report as as_diff_report
 
 from fastquorum.spark.pages.placement import LOSSES_MAX, MOVES_MAX
+from fastquorum.spark.pipelines.image_diff import SCHEMA as CHANGES
+from fastquorum.spark.pipelines.image_diff import as_report as as_diff_report
 from fastquorum.spark.pipelines.invariants import SCHEMA as FINDINGS
 from fastquorum.spark.pipelines.invariants import as_report as as_invariants_report
 from fastquorum.spark.pipelines.placement import Limits, placement
