@@ -154,6 +154,14 @@ def test_what_is_counted_has_whole_ticks(top: int) -> None:
     assert 2 <= len(ticks) <= 8
 
 
+def test_a_log_that_begins_late_is_drawn_from_there() -> None:
+    axis = Range(Axis("offset", "count", has_zero=False), [123_400_000.0, 123_500_000.0])
+    assert (axis.place(123_400_000), axis.place(123_500_000)) == (0, 1)
+    labels = [tick.label for tick in axis.ticks()]
+    assert labels == ["123,400,000", "123,420,000", "123,440,000", "123,460,000", "123,480,000", "123,500,000"]
+    assert Range(Axis("offset", "count", has_zero=False), [7.0, 7.0]).place(7) == 0
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.floats(0, 4e9), st.floats(0, 3e9))
 def test_ticks_of_time_lie_within_and_are_few(begin: float, lasted: float) -> None:
@@ -199,7 +207,13 @@ def charts(draw: st.DrawFn) -> AnyChart:
     edges = st.tuples(st.floats(0, 4e9), st.floats(0, 4e9)).map(sorted)
     spans = st.lists(st.builds(lambda ends, key, text: Span(*ends, key, text), edges, st.integers(0, 1), label))
     rows = draw(st.lists(st.builds(Strip, label, spans), max_size=3))
-    return Strips("s", draw(label), Axis(draw(label), draw(st.sampled_from(["time", "count"]))), STATES, rows)
+    return Strips(
+        "s",
+        draw(label),
+        Axis(draw(label), draw(st.sampled_from(["time", "count"])), has_zero=draw(st.booleans())),
+        STATES,
+        rows,
+    )
 
 
 @settings(max_examples=300, deadline=None)

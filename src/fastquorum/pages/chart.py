@@ -33,11 +33,13 @@ SERIES_PENS: Final = (Pen.FIRST, Pen.SECOND, Pen.THIRD, Pen.FOURTH, Pen.FIFTH, P
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """`extent`: values that it shows whatever is drawn on it, as those that another chart begins and ends with."""
+    """`extent`: values that it shows whatever is drawn on it, as those that another chart begins and ends with.
+    `has_zero`: it shows where nothing is; else, of counts, only from the least to the most."""
 
     label: str
     scale: Scale = "linear"
     extent: tuple[float, ...] = ()
+    has_zero: bool = True
 
 
 @dataclass(frozen=True, slots=True)

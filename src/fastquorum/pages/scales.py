@@ -19,6 +19,8 @@ _TIME_STEPS_S: Final = (
     *(each * _DAY_S for each in (1, 2, 7, 14, 28, 91, 182, 364, 1820, 3640, 18_200)),
 )
 _NO_TIME_S: Final = 0.001
+_WHOLE_MAX: Final = 1e12
+"""So many times a difference may be smaller than what it is of."""
 _LEAST: Final = 1e-100
 """What is smaller is nothing."""
 _DECADES_MAX: Final = 1e15
@@ -48,6 +50,9 @@ class Range:
             # Whole decades waste half of the picture: a little air is enough.
             self.high = max(values, default=10.0) * 1.2
             self.low = max(min(values, default=1.0) / 1.2, self.high / _DECADES_MAX)
+        elif not axis.has_zero and values:
+            self.low, self.high = min(values), max(values)
+            self.high = max(self.high, self.low + max(abs(self.low) / _WHOLE_MAX, 1.0))
         else:
             self.low = min([*values, 0.0]) * 1.05
             self.high = max([*values, 0.0]) * 1.05
@@ -75,7 +80,8 @@ class Range:
         if self._axis.scale == "count":
             step = max(float(math.ceil(step)), 1.0)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-        return [Tick(nth * step, number(nth * step)) for nth in range(first, last + 1)]
+        told = number if self._axis.has_zero else "{:,.0f}".format
+        return [Tick(nth * step, told(nth * step)) for nth in range(first, last + 1)]
 
     def _decades(self) -> list[Tick]:
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)

@@ -66,7 +66,7 @@ def _where(report: dict[str, Any]) -> Iterator[Strips]:
             spans.setdefault(text(row[by]), []).append(Span(row["offset"], row["offset"], 0, row["says"]))
     if spans:
         strips = [Strip(name, those) for name, those in sorted(spans.items(), key=lambda each: -len(each[1]))]
-        yield Strips("where", "Where in the log", Axis("offset", "count"), _BROKEN, strips)
+        yield Strips("where", "Where in the log", Axis("offset", "count", has_zero=False), _BROKEN, strips)
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> Table:

@@ -148,7 +148,7 @@ def _strips(replicas: Sequence[dict[str, Any]], committed: int | None) -> Strips
     marks = [] if committed is None else [Mark(committed, f"committed, {committed:,}")]
     strips = [Strip(_name(each), list(_spans(each, committed))) for each in replicas]
     title = "Offsets that each replica has, and whose they are"
-    return Strips("offsets", title, Axis("offset", "count"), _KEYS, strips, marks)
+    return Strips("offsets", title, Axis("offset", "count", has_zero=False), _KEYS, strips, marks)
 
 
 def _spans(replica: dict[str, Any], committed: int | None) -> Iterator[Span]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastquorum.pages import Card, Page
+from fastquorum.pages import Card, Page, Prose, Section
 from fastquorum.pages.chart import Pen
 from fastquorum.spark.pages import audit_replicas, timeline
 from fastquorum.spark.pages.words import counted, text
@@ -27,5 +27,10 @@ def page_of(said: dict[str, Any]) -> Page:
             Card("events", text(events)),
         ],
         warnings=list(audit_replicas.warnings_of(audit)),
-        sections=[*audit_replicas.sections_of(audit), *timeline.sections_of(told)],
+        sections=[
+            Section("Do the replicas hold the same bytes?", [Prose("As `fastquorum spark audit-replicas` tells it.")]),
+            *audit_replicas.sections_of(audit),
+            Section("What happened?", [Prose("As `fastquorum spark timeline` tells it.")]),
+            *timeline.sections_of(told),
+        ],
     )
