@@ -158,16 +158,24 @@ def test_a_large_segment_that_goes_while_it_is_being_cut_up_is_told_by_who_reads
     assert "is not there" in bad["error"]
 
 
-@pytest.mark.parametrize("left", [0, 100])
-def test_of_a_segment_that_is_cut_off_meanwhile_the_mode_decides(tmp_path: Path, left: int) -> None:
+def test_of_a_segment_that_is_cut_off_inside_a_batch_meanwhile_the_mode_decides(tmp_path: Path) -> None:
     root = make_log(tmp_path / "n1", 12)
     (path,) = segments(root)
     reads = {mode: planned(root, "records", mode) for mode in ("fail", "quarantine")}
-    os.truncate(path, left)
+    os.truncate(path, 100)
     with pytest.raises(CorruptionError, match="truncated"):
         reads["fail"]()
     (bad,) = reads["quarantine"]()
     assert "truncated" in bad["error"]
+
+
+def test_a_log_whose_end_is_cut_off_meanwhile_ends_there(tmp_path: Path) -> None:
+    # As a node does with what it took over from a leader, and was never committed.
+    root = make_log(tmp_path / "n1", 12)
+    (path,) = segments(root)
+    read = planned(root, "records", "fail")
+    os.truncate(path, 0)
+    assert read() == []
 
 
 @pytest.mark.parametrize("table", ["image", "isr_history", "leadership"])
