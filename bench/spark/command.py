@@ -6,13 +6,15 @@ from typing import Final
 from bench import floors
 from bench.figures.figure import Figure, Setting
 from bench.figures.running import add_options, asked_for, run_figures
-from bench.spark import growing, reading
+from bench.spark import finding, growing, reading, shuffles
 
 FIGURES: Final = (
     Figure("read", "table records of a large log by Spark, over the same read without it", reading.measure),
     Figure("cores", "the same with two cores over one", growing.cores),
     Figure("logs", "many small logs: time for each", growing.many),
     Figure("memory", "of Spark's processes, while one core reads one large log", growing.memory),
+    Figure("findings", "of what was planted in generated clusters: precision and recall", finding.measure),
+    Figure("shuffles", "bytes that each pipeline hands from task to task, by partitions", shuffles.measure),
 )
 
 

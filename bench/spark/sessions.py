@@ -3,7 +3,7 @@
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,9 +16,9 @@ _SAMPLE_S: Final = 0.05
 
 
 @contextlib.contextmanager
-def spark_with(cores: int) -> Iterator["SparkSession"]:
+def spark_with(cores: int, config: Mapping[str, object] | None = None) -> Iterator["SparkSession"]:
     """`local[cores]`; Java's part of its memory as Spark has it by default (1 GiB)."""
-    spark = session("bench", f"local[{cores}]")
+    spark = session("bench", f"local[{cores}]", config)
     try:
         yield spark
     finally:
