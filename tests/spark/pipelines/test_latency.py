@@ -123,6 +123,9 @@ def test_a_run_counts_once_though_its_histogram_log_lies_beside_it(tmp_path: Pat
     (double,) = [row["file"] for row in both.to_pylist() if row["double_of"]]
     assert double.endswith(".hlog")
     assert only(merged(both, []), "commit")["count"] == 3
+    # A copy too, with all that it says of stages.
+    copied = rows(*[run([5, 7], {"1": {"sync": stage([3])}})] * 2)
+    assert without_doubles(copied)["double_of"].to_pylist() == [None, None, "/d/r0.json", "/d/r0.json"]
     # Alone it is a run as any other.
     alone = merged(rows_of(double, Path(double).read_text()), ["driver", "workload"])
     assert (only(alone, "commit")["count"], only(alone, "commit")["driver"]) == (3, "embedded")
@@ -260,6 +263,12 @@ def test_the_ratio_is_of_all_runs_merged_and_lies_in_its_interval() -> None:
 def test_what_only_one_side_has_is_told() -> None:
     found = compared(rows(result(1000.0)), rows(result(2000.0)), ["load"])
     assert [row["verdict"] for row in found.to_pylist()] == [Verdict.ONE_SIDE] * 2
+
+
+def test_percentiles_without_histograms_are_not_compared() -> None:
+    old = {"1": {"sync": {"count": 4, "sum_us": 40.0, "p99_us": 12.0}}}
+    found = compared(rows(run([1], old)), rows(run([1], {"1": {"sync": stage([1])}})), []).to_pylist()
+    assert [row["verdict"] for row in found if row["what"] == "sync"] == [Verdict.NO_HISTOGRAM]
 
 
 def test_one_run_has_no_interval() -> None:
