@@ -79,7 +79,7 @@ class Judge:
                 wrong("fenced-leads", leader)
             elif broker["shutting"] and (old is None or old["leader"] != leader):
                 wrong("shutting-down-elected", leader)
-        self.partitions[new["topicId"], number] = new
+        self.partitions[new["topicId"], number] = new | {"was told": False}
 
     def broker(self, offset: int, kind: str, data: dict[str, Any]) -> None:
         if kind == "REGISTER_BROKER_RECORD":
@@ -119,8 +119,10 @@ class Judge:
             self.left_leading(offset, broker_id)
 
     def left_leading(self, offset: int, broker_id: int) -> None:
+        """Told once, until the partition changes."""
         for (_, number), each in self.partitions.items():
-            if each["leader"] == broker_id:
+            if each["leader"] == broker_id and not each.get("was told"):
+                each["was told"] = True
                 self.found.append(("fenced-leads", offset, number, broker_id))
 
 

@@ -9,13 +9,21 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+from fastquorum import sim
 from fastquorum.kernels import load
+from fastquorum.sim.cluster.metadata import Metadata
+from fastquorum.sim.ghost import GhostBatch
+from fastquorum.sim.prng import Prng
 from fastquorum.spark.pipelines.invariants import (
+    BASE_COLUMNS,
+    RECORD_COLUMNS,
+    TYPES,
     Finding,
     Kind,
     as_report,
     audit,
     audit_log,
+    base_facts_of,
     facts_of,
     merged,
 )
@@ -74,6 +82,27 @@ def test_a_real_log_that_begins_with_a_snapshot_keeps_every_promise(tmp_path: Pa
     assert {verdict for offset, verdict in verdicts.items() if offset >= begin} == {"same"}
 
 
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_what_simulated_clusters_live_through_breaks_no_promise(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills, fencing, reassignments, unclean elections, eligible leaders, as the real controllers write them."""
+    batches: list[GhostBatch] = []
+    committed = Metadata.committed
+
+    def remember(self: Metadata, some: list[GhostBatch]) -> None:
+        batches.extend(some)
+        committed(self, some)
+
+    monkeypatch.setattr(Metadata, "committed", remember)
+    assert sim.run(seed, controller=True, kernels="native").ok
+    (tmp_path / LOG_DIRECTORY).mkdir()
+    data = b"".join(batch.data for batch in batches)
+    (tmp_path / LOG_DIRECTORY / segment_name(batches[0].base)).write_bytes(data)
+    assert len(batches) > 50
+    assert found(tmp_path) == []
+
+
 def test_a_small_true_log_keeps_every_promise(tmp_path: Path) -> None:
     log = Log().begun().snapshot().leads(2, 2)
     log.add(change_of(2, 4, shutting=1), change(isr=[1, 3]), change_of(2, 4, fenced=1))
@@ -110,6 +139,22 @@ def test_what_an_aborted_transaction_holds_is_held_against_nobody(tmp_path: Path
 def test_a_broker_in_controlled_shutdown_may_lead_on(tmp_path: Path) -> None:
     log = Log().begun().add(change_of(1, 2, shutting=1)).add(change(isr=[1], leader=1))
     assert found(log.write(tmp_path / "n1")) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_in_whatever_order_facts_come_a_log_that_begins_with_a_snapshot_is_the_same(seed: int, tmp_path: Path) -> None:
+    log = Log().begun().add(TopicRecord(name="u", topic_id=uuid(2)))
+    base = log.snapshot().next_offset
+    log.add(change(isr=[1, 2])).add(removal()).write(tmp_path / "n1", begin=base)
+    options = {"mode": "quarantine", "types": ",".join(TYPES)}
+    facts = pa.concat_tables(
+        [
+            base_facts_of(read_table(str(tmp_path), "base", columns=",".join(BASE_COLUMNS), **options)),
+            facts_of(read_table(str(tmp_path), "records", columns=",".join(RECORD_COLUMNS), **options)),
+        ]
+    )
+    assert facts.num_rows == 9
+    assert audit_log(facts.take(Prng(seed).shuffled(range(facts.num_rows)))).to_pylist() == []
 
 
 # --- each promise broken ----------------------------------------------------------------------------------------------
@@ -152,7 +197,8 @@ def test_a_leader_that_is_not_in_the_isr_is_told_once(tmp_path: Path) -> None:
     assert (row["kind"], row["offset"]) == ("leader-not-in-isr", 10)
     assert (row["topic"], row["topic_id"], row["partition"]) == ("t", str(TOPIC), 0)
     assert row["says"] == "leader 1 is not in ISR [2, 3]"
-    assert (row["before"], row["before_offset"]) == ("leader 1, ISR [1, 2, 3], replicas [1, 2, 3]", 9)
+    before = "leader 1, ISR [1, 2, 3], replicas [1, 2, 3], partition epoch 0, leader epoch 0"
+    assert (row["before"], row["before_offset"]) == (before, 9)
 
 
 def test_an_isr_beyond_the_replicas(tmp_path: Path) -> None:
@@ -171,6 +217,7 @@ def test_a_partition_epoch_that_jumps(tmp_path: Path, epoch: int) -> None:
     row = only(log.add(partition(0, [1, 2, 3], leader_epoch=2, partition_epoch=epoch)).write(tmp_path / "n1"))
     assert (row["kind"], row["offset"]) == ("partition-epoch-jump", 12)
     assert row["says"] == f"the partition's epoch becomes {epoch}, after 2"
+    assert row["before"] == "leader 1, ISR [1], replicas [1, 2, 3], partition epoch 2, leader epoch 0"
 
 
 def test_a_partition_that_begins_with_another_epoch(tmp_path: Path) -> None:

@@ -68,7 +68,6 @@ class PartitionAudit:
         at = np.flatnonzero(is_topic | is_removal)
         self._topics = Settings.of(self._ids[at], at, np.where(is_topic[at], _THERE, _GONE))
         self._lives = self._lived(np.flatnonzero((types == _RECORD) | (types == _CHANGE)), np.flatnonzero(is_removal))
-
         self._order = np.argsort(self._lives.rows, kind="stable")
 
     def found(self, brokers: Standing) -> list[Finding]:
@@ -264,9 +263,19 @@ class PartitionAudit:
             return finding
         text = (
             f"leader {lives.leaders[before]}, ISR {self._isr.text(int(lives.isr[before]))}, "
-            f"replicas {self._replicas.text(int(lives.replicas[before]))}"
+            f"replicas {self._replicas.text(int(lives.replicas[before]))}{self._epochs_after(before)}"
         )
         return finding._replace(before=text, before_offset=self._fact(int(lives.rows[before]))["offset"])
+
+    def _epochs_after(self, at: int) -> str:
+        """As of this row, as far as that is known."""
+        lives, row = self._lives, int(self._lives.rows[at])
+        if lives.kinds[at] == _CREATED:
+            fact = self._fact(row)
+            return f", partition epoch {fact['said_epoch']}, leader epoch {fact['leader_epoch']}"
+        is_election = lives.leaders_said[at] != UNSAID
+        epoch, leader_epoch = int(lives.epochs[at]) + 1, int(lives.leader_epochs[at]) + is_election
+        return f", partition epoch {epoch}, leader epoch {leader_epoch}"
 
     def _finding(self, kind: Kind, row: int, says: str) -> Finding:
         fact = self._fact(row)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.errors import ImageFailed
-from fastquorum.spark.pipelines.choosing import taken
+from fastquorum.spark.pipelines.choosing import ints, taken
 from fastquorum.spark.pipelines.invariants.brokers import audit_brokers
 from fastquorum.spark.pipelines.invariants.facts import GAP, MALFORMED, START, TYPES, codes_of
 from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
@@ -24,16 +24,17 @@ def audit_log(facts: pa.Table) -> pa.Table:
     if facts.num_rows == 0:
         return SCHEMA.empty_table()
     found: list[Finding] = []
-    is_mark = pc.is_in(facts["type"], pa.array([START, GAP]))
-    marks, rows = facts.filter(is_mark), facts.filter(pc.invert(is_mark))
+    is_mark = np.asarray(pc.is_in(facts["type"], pa.array([START, GAP])))
+    marks = facts.filter(pa.array(is_mark))
     start, gaps = _marked(marks, found)
-    offsets, is_base = np.asarray(rows["offset"], np.int64), np.asarray(rows["is_base"])
+    offsets, is_base = ints(facts["offset"]), np.asarray(facts["is_base"])
     if START not in marks["type"].to_pylist():
         start = 0 if 0 in offsets else None
-    matters = is_base | (offsets >= (start or 0))
-    order = np.flatnonzero(matters)
-    order = order[np.lexsort((offsets[order], ~is_base[order]))]
-    rows, offsets = taken(rows, order), offsets[order]
+    order = np.flatnonzero(~is_mark & (is_base | (offsets >= (start or 0))))
+    # A snapshot's records stand at one offset: topics come before their partitions, however shuffled.
+    kinds = np.where(is_base, codes_of(facts), 0)
+    order = order[np.lexsort((kinds[order], offsets[order], ~is_base[order]))]
+    rows, offsets = taken(facts, order), offsets[order]
     base_count = int(is_base[order].sum())
     cuts = [0, *(base_count + np.searchsorted(offsets[base_count:], gaps)).tolist(), rows.num_rows]
     for number, (begin, end) in enumerate(itertools.pairwise(cuts)):
