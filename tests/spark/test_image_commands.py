@@ -93,3 +93,5 @@ def test_a_part_of_a_placement_is_a_data_frame(spark: "SparkSession") -> None:
         (ID, 12, 0),
         (ID, 13, 216),
     ]
+    (row,) = placement(spark, str(CLUSTER), "summary").collect()
+    assert json.loads(row["summary"])["partitions"] == 650

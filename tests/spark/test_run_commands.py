@@ -1,6 +1,9 @@
 """Pipelines over runs, and their commands, on the session that the tests share."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +13,14 @@ from fastquorum import sim
 from fastquorum.cli.main import main
 from fastquorum.load import history
 from fastquorum.spark.run_jobs import sim_sweep
+from tests.conftest import ROOT
 from tests.load.results import result
 from tests.spark.pipelines.test_latency import spread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+RUN_S = 240
 
 
 def test_runs_are_merged_and_compared(
@@ -55,3 +61,27 @@ def test_seeds_are_simulated_on_executors(
     assert (report["first_seed"], report["last_seed"], report["failed"]) == (3, 6, [])
     rows = sim_sweep(shared, range(3, 5), seeds_a_task=1).orderBy("seed").collect()
     assert [row["trace_hash"] for row in rows] == [each.trace_hash for each in expected[:2]]
+
+
+@pytest.mark.slow
+def test_a_seed_that_fails_on_an_executor_is_told_and_shrunk(tmp_path: Path) -> None:
+    """Every Python of the session forgets votes, as it starts."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "from tests.sim.campaign import MUTANTS\n"
+        "from tests.sim.mutants import Patches\n"
+        'MUTANTS["K1"].apply(Patches())\n'
+    )
+    words = ["spark", "sim-sweep", "--seeds", "1:3", "--kernels", "pure", "--master", "local[2]", "--format", "json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "fastquorum.cli", *words],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=RUN_S,
+    )
+    assert done.returncode == 1, done.stderr
+    failed = json.loads(done.stdout)["failed"]
+    assert [row["seed"] for row in failed] == [1, 2]
+    assert {row["invariant"] for row in failed} == {"S3"}
+    assert all(row["shrunk_events"] < row["events"] for row in failed)
+    assert failed[0]["shrunk_repro"].startswith("fastquorum sim run --seed 1 --nodes 2 --without ")

@@ -81,8 +81,14 @@ def placement(
 ) -> "DataFrame":
     """How leaders and replicas lie in each cluster: `brokers`, `losses`, `moves` or `summary` (JSON), with the
     cluster's id in front. `at`: as of this offset."""
-    whole = placements(spark, path, limits, keep_fenced=keep_fenced, at=at).where(f"part = '{part}'")
-    return whole.select("cluster_id", "summary" if part not in placing.PARTS else f"{part}.*")
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from placing.part_rows(pa.Table.from_batches([batch]), part)
+
+    whole = placements(spark, path, limits, keep_fenced=keep_fenced, at=at)
+    return whole.mapInArrow(unpack, from_arrow_schema(placing.part_schema(part)))
 
 
 def _of_directories(

@@ -19,6 +19,7 @@ from fastquorum.spark.pipelines.placement import (
     all_moves,
     as_report,
     packed,
+    part_rows,
     placement,
     reassignment_text,
     unpacked,
@@ -153,6 +154,8 @@ def test_tables_and_arrays_say_the_same(cluster: Cluster) -> None:
     ((told, again),) = unpacked(packed("c", found))
     assert all_moves([("c", found), (None, found)])["cluster_id"].null_count == found.moves.num_rows
     assert told == "c"
+    rows = [row for batch in part_rows(packed("c", found), "moves") for row in batch.to_pylist()]
+    assert rows == [{"cluster_id": "c", **row} for row in found.moves.to_pylist()]
     assert all(ours.equals(theirs) for ours, theirs in zip(again[:3], found[:3], strict=True))
     assert json.loads(json.dumps(as_report([("c", again)]))) == as_report([("c", found)])
 

@@ -16,7 +16,16 @@ from fastquorum.spark.pipelines.placement.layouts import (
     PARTITION_COLUMNS,
     cluster_of,
 )
-from fastquorum.spark.pipelines.placement.packing import PACKED, PARTS, Placement, all_moves, packed, unpacked
+from fastquorum.spark.pipelines.placement.packing import (
+    PACKED,
+    PARTS,
+    Placement,
+    all_moves,
+    packed,
+    part_rows,
+    part_schema,
+    unpacked,
+)
 from fastquorum.spark.pipelines.placement.reassignment import reassignment_text
 from fastquorum.spark.pipelines.placement.summary import summary_of
 from fastquorum.spark.pipelines.placement.told import broker_rows, loss_rows, move_rows
@@ -32,6 +41,8 @@ __all__ = [
     "all_moves",
     "as_report",
     "packed",
+    "part_rows",
+    "part_schema",
     "placement",
     "reassignment_text",
     "unpacked",

@@ -1,27 +1,25 @@
-"""A placement's tables as one, so that what takes long is computed once, wherever it is computed."""
+"""A placement's tables as bytes, a row for each: what takes long is computed once, wherever it is, and a million moves
+pass through Spark as one value, not as a million rows."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastquorum.spark.pipelines.placement.told import BROKERS, LOSSES, MOVES
 
 PARTS: Final[Mapping[str, pa.Schema]] = MappingProxyType({"brokers": BROKERS, "losses": LOSSES, "moves": MOVES})
 """The tables."""
 SUMMARY: Final = "summary"
+_CLUSTER: Final = pa.field("cluster_id", pa.string())
 PACKED: Final = pa.schema(
-    [
-        pa.field("cluster_id", pa.string()),
-        pa.field("part", pa.string(), nullable=False),
-        *(pa.field(name, pa.struct([each.with_nullable(True) for each in part])) for name, part in PARTS.items()),
-        pa.field(SUMMARY, pa.string()),
-    ]
+    [_CLUSTER, pa.field("part", pa.string(), nullable=False), pa.field("data", pa.binary(), nullable=False)]
 )
-"""Each row is one of the part that it names; the summary is JSON."""
+"""`data` of a part: a stream of Arrow's; of the summary: JSON."""
+ROWS_MAX: Final = 1 << 16
+"""Of a batch."""
 
 
 class Placement(NamedTuple):
@@ -39,32 +37,42 @@ class Placement(NamedTuple):
 
 def packed(cluster_id: str | None, found: Placement) -> pa.Table:
     """PACKED."""
-    tables = []
-    for name, part in (("brokers", found.brokers), ("losses", found.losses), ("moves", found.moves)):
-        kind = PACKED.field(name).type
-        columns = [each.combine_chunks().cast(field.type) for each, field in zip(part.columns, kind, strict=True)]
-        whole = pa.StructArray.from_arrays(columns, fields=list(kind))
-        tables.append(_rows(cluster_id, name, whole, part.num_rows))
-    tables.append(_rows(cluster_id, SUMMARY, pa.array([json.dumps(found.summary)]), 1))
-    return pa.concat_tables(tables)
+    parts = [(name, _bytes(getattr(found, name))) for name in PARTS]
+    parts.append((SUMMARY, json.dumps(found.summary).encode()))
+    return pa.Table.from_pylist(
+        [{"cluster_id": cluster_id, "part": name, "data": data} for name, data in parts], PACKED
+    )
 
 
 def unpacked(table: pa.Table) -> list[tuple[str | None, Placement]]:
     """Each cluster's, by its id."""
-    found = []
-    ids = sorted(set(table["cluster_id"].to_pylist()), key=lambda each: (each is not None, each or ""))
-    for cluster_id in ids:
-        is_its = table["cluster_id"].is_null() if cluster_id is None else pc.equal(table["cluster_id"], cluster_id)
-        rows = table.filter(is_its)
-        parts = {name: _part(rows, name, schema) for name, schema in PARTS.items()}
-        (summary,) = rows.filter(pc.equal(rows["part"], SUMMARY))[SUMMARY].to_pylist()
-        found.append((cluster_id, Placement(**parts, summary=json.loads(summary))))
-    return found
+    by_cluster: dict[str | None, dict[str, Any]] = {}
+    for cluster_id, part, data in _rows(table):
+        one = by_cluster.setdefault(cluster_id, {})
+        one[part] = json.loads(data.to_pybytes()) if part == SUMMARY else _table(data, PARTS[part])
+    ordered = sorted(by_cluster.items(), key=lambda item: (item[0] is not None, item[0] or ""))
+    return [(cluster_id, Placement(**parts)) for cluster_id, parts in ordered]
+
+
+def part_schema(part: str) -> pa.Schema:
+    """Of `part_rows`."""
+    return pa.schema([_CLUSTER, *(PARTS[part] if part in PARTS else [pa.field(SUMMARY, pa.string(), nullable=False)])])
+
+
+def part_rows(table: pa.Table, part: str) -> Iterator[pa.RecordBatch]:
+    """A part, or the summary, of each cluster, with the cluster's id in front."""
+    schema = part_schema(part)
+    for cluster_id, name, data in _rows(table):
+        if name != part:
+            continue
+        whole = pa.table({SUMMARY: [data.to_pybytes().decode()]}) if part == SUMMARY else _table(data, PARTS[part])
+        ids = pa.repeat(pa.scalar(cluster_id, pa.string()), whole.num_rows)
+        yield from pa.table([ids, *whole.columns], schema=schema).to_batches(max_chunksize=ROWS_MAX)
 
 
 def all_moves(found: Iterable[tuple[str | None, Placement]]) -> pa.Table:
     """The moves of all clusters, with their ids in front."""
-    schema = pa.schema([PACKED.field("cluster_id"), *PARTS["moves"]])
+    schema = part_schema("moves")
     tables = [schema.empty_table()]
     for cluster_id, each in found:
         ids = pa.repeat(pa.scalar(cluster_id, pa.string()), each.moves.num_rows)
@@ -72,16 +80,22 @@ def all_moves(found: Iterable[tuple[str | None, Placement]]) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _rows(cluster_id: str | None, part: str, values: pa.Array, count: int) -> pa.Table:
-    told = {
-        "cluster_id": pa.repeat(pa.scalar(cluster_id, pa.string()), count),
-        "part": pa.repeat(pa.scalar(part), count),
-        part: values,
-    }
-    return pa.table([told.get(field.name, pa.nulls(count, field.type)) for field in PACKED], schema=PACKED)
+def _bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=ROWS_MAX)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
-def _part(rows: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
-    column = rows.filter(pc.equal(rows["part"], name))[name].combine_chunks()
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return pa.table([whole.field(number) for number in range(len(schema))], schema=schema)
+def _rows(table: pa.Table) -> Iterator[tuple[str | None, str, Any]]:
+    """Of each: cluster, part, and the data as a buffer that is not copied."""
+    for batch in table.to_batches():
+        ids, parts = batch["cluster_id"].to_pylist(), batch["part"].to_pylist()
+        yield from zip(ids, parts, (each.as_buffer() for each in batch["data"]), strict=True)
+
+
+def _table(data: Any, schema: pa.Schema) -> pa.Table:
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all().cast(schema)
