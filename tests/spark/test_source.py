@@ -54,7 +54,7 @@ def test_a_schema_of_ones_own_reads_only_its_columns(spark: "SparkSession") -> N
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"table": "recods"}, "there is no table 'recods'; the tables are batches, "),
+        ({"table": "recods"}, "there is no table 'recods'; the tables are base, batches, "),
         ({"table": "records", "fromOfset": "1"}, "there is no option 'fromofset'; the options are "),
     ],
     ids=["table", "option"],

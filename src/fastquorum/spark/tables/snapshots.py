@@ -1,9 +1,9 @@
 """`snapshots`: every finished snapshot of metadata, compared with what its log comes to at its offset.
 
 A row for each that is the same, is damaged, or cannot be compared, as what precedes it is gone or cannot be read; of
-one that differs a row for each thing that does, DIFFERENCES_MAX at most. The log is folded from its beginning, or from
-the snapshot that it begins with, never from those that are judged. What a single directory's log holds may not be
-committed. Source: KIP-630.
+one that differs a row for each thing that does, DIFFERENCES_MAX at most; and so in every mode. The log is folded from
+its beginning, or from the snapshot that it begins with, never from those that are judged. What a single directory's log
+holds may not be committed. Source: KIP-630.
 """
 
 import itertools
