@@ -105,6 +105,8 @@ def _write_moves(path: str, found: "list[tuple[str | None, Placement]]") -> None
 
 def show(report: dict[str, Any]) -> None:
     """For people: of each table no more than the first rows."""
+    if not report["clusters"]:
+        print("no log here holds brokers or partitions")
     for cluster in report["clusters"]:
         _show_cluster(cluster)
         print()

@@ -262,6 +262,12 @@ def test_what_only_one_side_has_is_told() -> None:
     assert [row["verdict"] for row in found.to_pylist()] == [Verdict.ONE_SIDE] * 2
 
 
+def test_percentiles_without_histograms_are_not_compared() -> None:
+    old = {"1": {"sync": {"count": 4, "sum_us": 40.0, "p99_us": 12.0}}}
+    found = compared(rows(run([1], old)), rows(run([1], {"1": {"sync": stage([1])}})), []).to_pylist()
+    assert [row["verdict"] for row in found if row["what"] == "sync"] == [Verdict.NO_HISTOGRAM]
+
+
 def test_one_run_has_no_interval() -> None:
     counts = np.array([[1, 2]])
     assert bootstrap_ratio(counts, counts, np.array([1.0, 2.0]), 0.5) is None

@@ -38,6 +38,8 @@ class Verdict(StrEnum):
     FEW = "too few runs"
     """However far apart they were, chance could have done it: p cannot come below ALPHA."""
     ONE_SIDE = "on one side only"
+    NO_HISTOGRAM = "without histograms"
+    """As of stages in older results: percentiles cannot be merged."""
 
 
 def compared(before: pa.Table, after: pa.Table, by: Sequence[str], threshold: float = THRESHOLD) -> pa.Table:
@@ -51,7 +53,9 @@ def compared(before: pa.Table, after: pa.Table, by: Sequence[str], threshold: fl
         about = dict(zip((*by, *WHAT), key, strict=True))
         if any(part is None or part["buckets"].null_count for part in parts):
             missing = any(part is None for part in parts)
-            told.append(about | {"percentile": "all", "verdict": Verdict.ONE_SIDE if missing else Verdict.FEW})
+            told.append(
+                about | {"percentile": "all", "verdict": (Verdict.ONE_SIDE if missing else Verdict.NO_HISTOGRAM).value}
+            )
             continue
         told += [about | row for row in _figures(about["layout"] or HDR, parts, threshold)]
     return pa.Table.from_pylist(told, COMPARED)
