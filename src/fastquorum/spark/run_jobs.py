@@ -48,7 +48,7 @@ def latency_rows(spark: "SparkSession", path: str) -> "DataFrame":
         return telling.without_doubles(rows)
 
     schema = from_arrow_schema(telling.ROWS)
-    return tasks.mapInArrow(read, schema).groupBy("started", "what").applyInArrow(mark, schema)
+    return tasks.mapInArrow(read, schema).groupBy("started").applyInArrow(mark, schema)
 
 
 def latency(rows: "DataFrame", by: Sequence[str] = BY) -> "DataFrame":

@@ -123,6 +123,9 @@ def test_a_run_counts_once_though_its_histogram_log_lies_beside_it(tmp_path: Pat
     (double,) = [row["file"] for row in both.to_pylist() if row["double_of"]]
     assert double.endswith(".hlog")
     assert only(merged(both, []), "commit")["count"] == 3
+    # A copy too, with all that it says of stages.
+    copied = rows(*[run([5, 7], {"1": {"sync": stage([3])}})] * 2)
+    assert without_doubles(copied)["double_of"].to_pylist() == [None, None, "/d/r0.json", "/d/r0.json"]
     # Alone it is a run as any other.
     alone = merged(rows_of(double, Path(double).read_text()), ["driver", "workload"])
     assert (only(alone, "commit")["count"], only(alone, "commit")["driver"]) == (3, "embedded")

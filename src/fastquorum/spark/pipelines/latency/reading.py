@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastquorum.load.hdr import Histogram
 from fastquorum.load.result import FORMAT, SWEEP_FORMAT
@@ -75,24 +76,26 @@ def rows_of(path: str, text: str) -> pa.Table:
 
 
 def without_doubles(rows: pa.Table) -> pa.Table:
-    """The rows, with `double_of` where another file has told of the same: a result beside its own histogram log, or
-    copied, counts once. All rows that may be of one run have to be there: `started` and `what` are the same."""
-    seen: dict[tuple[Any, ...], str] = {}
-    double_of: list[str | None] = [None] * rows.num_rows
-    columns = ("started", "what", "role", "layout", "count")
-    keys = list(zip(*(rows[name].to_pylist() for name in columns), _digests(rows), strict=True))
-    files, is_poor = rows["file"].to_pylist(), rows["version"].is_null().to_pylist()
+    """The rows, with `double_of` where another file has told of the same run: a result beside its own histogram log, or
+    copied, counts once. A run is the same if it began in the same second, and its commits took as long, one and all.
+    All rows of runs that began in the same second have to be there."""
+    columns = ("file", "run", "started", "version", "buckets", "counts")
+    can_tell = pc.and_(
+        pc.equal(rows["what"], COMMIT), pc.and_(rows["started"].is_valid(), pc.greater(rows["count"], 0))
+    )
+    commits = rows.filter(can_tell).select(columns).to_pylist()
     # Results first: they know more of a run than its histogram log.
-    for at in sorted(range(len(keys)), key=lambda at: (is_poor[at], files[at], at)):
-        if rows["started"][at].as_py() is not None:
-            first = seen.setdefault(keys[at], files[at])
-            double_of[at] = first if first != files[at] else None
-    return rows.set_column(ROWS.get_field_index("double_of"), "double_of", pa.array(double_of, pa.string()))
-
-
-def _digests(rows: pa.Table) -> list[bytes]:
-    pairs = zip(rows["buckets"], rows["counts"], strict=True)
-    return [hashlib.blake2b(repr((one.as_py(), more.as_py())).encode(), digest_size=16).digest() for one, more in pairs]
+    commits.sort(key=lambda row: (row["version"] is None, row["file"], row["run"]))
+    seen: dict[tuple[str, bytes], str] = {}
+    doubles: dict[tuple[str, int], str] = {}
+    for row in commits:
+        digest = hashlib.blake2b(repr((row["buckets"], row["counts"])).encode(), digest_size=16).digest()
+        first = seen.setdefault((row["started"], digest), row["file"])
+        if first != row["file"]:
+            doubles[row["file"], row["run"]] = first
+    runs = zip(rows["file"].to_pylist(), rows["run"].to_pylist(), strict=True)
+    double_of = pa.array([doubles.get(run) for run in runs], pa.string())
+    return rows.set_column(ROWS.get_field_index("double_of"), "double_of", double_of)
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
