@@ -120,14 +120,15 @@ def _table(table: Table) -> Iterator[str]:
     for row in table.rows[: table.rows_max]:
         yield "<tr>" + "".join(f"<td{kind}>{shown(cell)}</td>" for kind, cell in zip(left, row, strict=True)) + "</tr>"
     yield "</table></div>"
-    yield from _rest(max(len(table.rows) - table.rows_max, 0), table.left_out, "more rows are not shown")
+    yield from _rest(max(len(table.rows) - table.rows_max, 0), table.left_out, "more rows are not shown", table.whole)
 
 
-def _rest(cut_off: int, left_out: int, what: str) -> Iterator[str]:
+def _rest(cut_off: int, left_out: int, what: str, whole: str = "") -> Iterator[str]:
     """What is on the page no more, and what never was in the report."""
     if cut_off or left_out:
-        where = "" if left_out else "; the JSON has them"
-        yield f'<p class="rest">{cut_off + left_out:,} {what} here{where}.</p>'
+        where = whole if left_out else "the JSON"
+        has = f"; {shown(where)} has them" if where else ""
+        yield f'<p class="rest">{cut_off + left_out:,} {what} here{has}.</p>'
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

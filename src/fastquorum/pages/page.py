@@ -36,6 +36,8 @@ class Table:
     left: Sequence[int] = (0,)
     left_out: int = 0
     rows_max: int = TABLE_ROWS_MAX
+    whole: str = ""
+    """What has all rows, where some were left out before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def test_a_thousand_brokers_are_drawn_as_a_curve_and_the_fullest_by_name() -> No
     worst = cluster["losses"][0]
     assert f"{worst['offline']:,} offline, {worst['under_min_isr']:,} under min ISR" in seen.said
     left_out = cluster["plan"]["partitions"] - 100
-    assert f"{left_out:,} more rows are not shown here." in seen.said
+    assert f"{left_out:,} more rows are not shown here; --out has them." in seen.said
     assert VISIBLE in seen.said
 
 

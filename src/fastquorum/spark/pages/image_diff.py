@@ -77,4 +77,4 @@ def _cluster(cluster: dict[str, Any]) -> Iterator[Part]:
     if changes := cluster["changes"]:
         rows = [[each["change"], each["kind"], each["name"], each["words"]] for each in changes]
         left_out = max(cluster["total"] - len(changes), 0)
-        yield Table(("", "kind", "name", "in words"), rows, left=(0, 1, 2, 3), left_out=left_out)
+        yield Table(("", "kind", "name", "in words"), rows, left=(0, 1, 2, 3), left_out=left_out, whole="--out")

@@ -216,7 +216,9 @@ def _plan(cluster: dict[str, Any]) -> Iterator[Part]:
             for row in moves
         ]
         left_out = max(plan["partitions"] - len(moves), 0)
-        yield Table(("partition", "from", "to", "copied", "why"), rows, left=(0, 1, 2, 4), left_out=left_out)
+        yield Table(
+            ("partition", "from", "to", "copied", "why"), rows, left=(0, 1, 2, 4), left_out=left_out, whole="--out"
+        )
 
 
 def _nodes(nodes: Sequence[int]) -> str:
