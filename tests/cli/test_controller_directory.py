@@ -127,6 +127,23 @@ def test_a_listener_of_another_name_is_the_voters_own(fastquorum: Run, tmp_path:
     assert [each.endpoints[0].name for each in state.voters] == ["CTRL"]
 
 
+def test_a_directory_of_another_cluster_at_a_voters_place_is_named_on_both_sides(
+    fastquorum: Run, running: Start, tmp_path: Path
+) -> None:
+    ports = [free_port(), free_port()]
+    voters = ",".join(f"{number}@127.0.0.1:{port}:{new_directory_id()}" for number, port in enumerate(ports, 1))
+    for number, cluster_id in enumerate((CLUSTER_ID, "another"), 1):
+        words = ("--controller", "--data", tmp_path / f"n{number}", "--node-id", number, "--voters", voters)
+        formatted(fastquorum, *words, "--cluster-id", cluster_id)
+    nodes = [running(tmp_path / f"n{number}") for number in (1, 2)]
+    for node, other, port, own in ((nodes[0], 2, ports[1], CLUSTER_ID), (nodes[1], 1, ports[0], "another")):
+        assert node.process.stderr is not None
+        assert node.process.stderr.readline() == (
+            f"fastquorum: node {other} at 127.0.0.1:{port} is of another cluster than {own} (INCONSISTENT_CLUSTER_ID): "
+            "nothing comes of it until the right data directory runs there, or here\n"
+        )
+
+
 def test_what_means_nothing_here_is_named(fastquorum: Run, running: Start, tmp_path: Path) -> None:
     port = free_port()
     config = kafka_file(

@@ -28,7 +28,7 @@ from tests.process.cluster import fixed_ports
 
 from .directories import fastquorum
 from .kafka import Kafka
-from .mixed import LOGGING, Member, jvm_controller, properties
+from .mixed import LOGGING, Member, Settings, jvm_controller, properties
 from .nodes import CLUSTER_ID, DIRECTORY_IDS, Description
 from .tools import CONFIGS, FEATURES, LEADER_ELECTION, METADATA_QUORUM, REASSIGN_PARTITIONS, TOPICS, Tools
 
@@ -60,13 +60,13 @@ def wait_for(what: str, is_so: Callable[[], object], within_s: float = WAIT_S) -
         time.sleep(LOOK_S)
 
 
-def our_controller(root: Path, node_id: int, port: int, voters: str) -> Member:
+def our_controller(root: Path, node_id: int, port: int, voters: str, settings: Settings = OURS) -> Member:
     directory = root / f"controller-{node_id}"
     fastquorum(
         "format", "--data", directory, "--node-id", str(node_id), "--cluster-id", CLUSTER_ID, "--voters", voters,
         "--controller",
     )  # fmt: skip
-    config = properties(directory.with_suffix(".properties"), OURS)
+    config = properties(directory.with_suffix(".properties"), settings)
     command = [sys.executable, "-m", "fastquorum.cli", "run", "--data", str(directory), "--verbose", "--controller"]
     command += ["--listen", f"127.0.0.1:{port}", "--config", str(config)]
     return Member(node_id, port, directory, command, config, is_ours=True)
@@ -117,8 +117,10 @@ class Cluster:
         theirs: Sequence[int] = (),
         brokers: Sequence[int] = BROKERS,
         is_static: bool = False,
+        settings: Settings | None = None,
     ) -> None:
-        """`theirs`: the controllers that are Kafka's. `is_static`: voters without directory ids (kraft.version 0)."""
+        """`theirs`: the controllers that are Kafka's. `is_static`: voters without directory ids (kraft.version 0).
+        `settings`: of every controller; else OURS for ours, and none for Kafka's."""
         ports = dict(zip((*DIRECTORY_IDS, *brokers), fixed_ports(len(DIRECTORY_IDS) + len(brokers)), strict=True))
         places = {each: f"{each}@127.0.0.1:{ports[each]}" for each in DIRECTORY_IDS}
         voters = ",".join(at if is_static else f"{at}:{DIRECTORY_IDS[each]}" for each, at in places.items())
@@ -136,9 +138,10 @@ class Cluster:
                 voters=voters,
                 bootstrap=at,
                 static=is_static,
+                settings=settings,
             )
             if each in theirs
-            else our_controller(root, each, ports[each], voters)
+            else our_controller(root, each, ports[each], voters, OURS if settings is None else settings)
             for each in DIRECTORY_IDS
         }
         self.brokers = {each: jvm_broker(kafka, root, each, ports[each], at, len(brokers)) for each in brokers}
@@ -169,6 +172,11 @@ class Cluster:
     def active_controller(self) -> Member:
         with QuorumClient(self.endpoints, load("pure")) as client:
             return self.controllers[Description(client.describe(Deadline(WAIT_S))).leader_id]
+
+    def high_watermark(self) -> int:
+        """What is committed ends here."""
+        with QuorumClient(self.endpoints, load("pure")) as client:
+            return Description(client.describe(Deadline(WAIT_S))).partition.high_watermark
 
     def brokers_caught_up(self) -> None:
         """Wait until each broker has fetched what is committed now."""
@@ -313,10 +321,11 @@ def cluster(
     theirs: Sequence[int] = (),
     brokers: Sequence[int] = BROKERS,
     is_static: bool = False,
+    settings: Settings | None = None,
 ) -> Iterator[Cluster]:
-    """Controllers and brokers, up."""
+    """Controllers and brokers, up. The arguments are those of Cluster."""
     with Tools(kafka, root) as tools:
-        made = Cluster(kafka, tools, root, theirs=theirs, brokers=brokers, is_static=is_static)
+        made = Cluster(kafka, tools, root, theirs=theirs, brokers=brokers, is_static=is_static, settings=settings)
         try:
             # Ours first: they are the majority, and one of them leads.
             for is_ours in (True, False):

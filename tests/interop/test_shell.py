@@ -5,7 +5,6 @@ the provenance in a snapshot, for which Kafka's shell says the offset of the las
 configurations that Kafka does not know, which its shell leaves out.
 """
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,13 +26,10 @@ from tests.controller.image.test_image import FULL, ID, change
 from tests.wire.golden import CLUSTER
 
 from .kafka import Kafka
-from .test_tools import SHELL_S, SHELL_TRIES
+from .metadata_shell import SHELL_S, SHELL_TRIES, answers
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
-READY = "cat /image/provenance"
-"""The first line to Kafka's shell, which may answer before it has read the file."""
-PROMPT = ">> "
 LOG = CLUSTER / "c1" / LOG_DIRECTORY
 COMMANDS = (
     "ls",
@@ -73,22 +69,6 @@ COMMANDS = (
 )
 
 
-def kafkas(kafka: Kafka, file: Path, commands: tuple[str, ...], ready: str) -> list[str]:
-    """What its shell prints for each. It is asked again when it had not read all of the file yet, or never would."""
-    lines = "".join(f"{each}\n" for each in (READY, *commands))
-    seen: list[str] = []
-    while len(seen) < SHELL_TRIES:
-        try:
-            _, first, *answers = kafka.shell(file, stdin=lines, timeout_s=SHELL_S).split(PROMPT)
-        except subprocess.TimeoutExpired:
-            seen.append("nothing")
-            continue
-        if first.startswith(ready):
-            return answers[: len(commands)]
-        seen.append(first)
-    raise AssertionError(seen)
-
-
 def ours(file: Path, commands: tuple[str, ...]) -> Iterator[str]:
     """What our shell prints for each, told apart by a line of another's."""
     mark = "/local/version\n"
@@ -105,12 +85,12 @@ def assert_same(theirs: list[str], mine: Iterator[str], commands: tuple[str, ...
 def test_a_segment_is_seen_as_by_kafkas_shell(kafka: Kafka) -> None:
     file = LOG / segment_name(0)
     commands = (*COMMANDS, "cat /image/provenance", "tree /image")
-    assert_same(kafkas(kafka, file, commands, "offset 3835, epoch 3, "), ours(file, commands), commands)
+    assert_same(answers(kafka, file, commands, "offset 3835, epoch 3, "), ours(file, commands), commands)
 
 
 def test_a_snapshot_is_seen_as_by_kafkas_shell(kafka: Kafka) -> None:
     file = LOG / checkpoint_name(OffsetAndEpoch(3829, 3))
-    assert_same(kafkas(kafka, file, COMMANDS, "offset 790, epoch 3, "), ours(file, COMMANDS), COMMANDS)
+    assert_same(answers(kafka, file, COMMANDS, "offset 790, epoch 3, "), ours(file, COMMANDS), COMMANDS)
 
 
 def test_one_command_given_by_its_words_is_answered_as_by_kafkas_shell(kafka: Kafka) -> None:
@@ -191,4 +171,4 @@ def test_whatever_an_image_may_hold_is_seen_as_by_kafkas_shell(kafka: Kafka, tmp
         "ls /image/clientQuotas/ /image/configs/",
     )
     last = sum(1 for _ in image.records())
-    assert_same(kafkas(kafka, file, commands, f"offset {last}, epoch 5, "), ours(file, commands), commands)
+    assert_same(answers(kafka, file, commands, f"offset {last}, epoch 5, "), ours(file, commands), commands)

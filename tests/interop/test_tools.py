@@ -19,6 +19,7 @@ from fastquorum.wire.topic_records import RemoveTopicRecord, TopicRecord
 
 from .directories import CLUSTER, fastquorum, golden_values
 from .kafka import Kafka
+from .metadata_shell import SHELL_S, SHELL_TRIES
 from .nodes import CLUSTER_ID, DIRECTORY_IDS, TOPIC, Description, Nodes, running
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
@@ -30,9 +31,6 @@ STATUS = [
     "CurrentObservers",
 ]  # fmt: skip
 COLUMNS = ["NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status"]
-
-SHELL_TRIES = 20
-SHELL_S = 15
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from .tools import (
     TOPICS,
     Said,
 )
+from .tools_shell import COMMANDS, FILES, SETTINGS, SHELL, look
 
 DIFFERENT: Final[Mapping[str, str]] = {}
 """Commands that are answered otherwise by our controllers, and why that is right."""
@@ -41,6 +42,10 @@ _VARIABLES: Final = (
     (re.compile(r"PORT-\d+\s+\(\d+\)"), "COORDINATOR"),
     (re.compile(r"(?m)^\s+at .*\n?"), ""),
     (re.compile(r"(?<=\[)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"), "TIME"),
+    (re.compile(r"(?<=Registration\()(id=\d+), epoch=\d+"), r"\1, epoch=N"),
+    (re.compile(r"\b(salt|storedKey|serverKey)=[0-9a-f]+"), r"\1=SECRET"),
+    (re.compile(r"(?<=nextProducerId:\n  )\d+"), "ID"),
+    (re.compile(r"offset \d+, epoch \d+, time \S+"), "offset N, epoch N, time TIME"),
 )
 
 
@@ -223,6 +228,8 @@ SCRIPT: Final = [
         "--list",
     ),
 ]  # fmt: skip
+LOOKS: Final = [Step(SHELL, f"--snapshot {file}: {command}") for file in FILES for command in COMMANDS]
+"""What is asked in the end, of files."""
 
 
 class Played:
@@ -241,14 +248,15 @@ class Played:
         self._kafkas.consumed("read", "readers", RECORDS)
 
     def say(self, step: Step) -> Said:
-        """What it says, without what differs from run to run."""
+        """What it says, made plain."""
         self._kafkas.brokers_caught_up()
         self._plan.write_text(step.plan)
         given = {"at": self._kafkas.bootstrap, "controllers": self._kafkas.bootstrap_controllers, "plan": self._plan}
         said = self._kafkas.tools.call(step.tool, *(word.format(**given) for word in step.words.split()))
-        return Said(said.code, self._plain(said.out), self._plain(said.err))
+        return Said(said.code, self.plain(said.out), self.plain(said.err))
 
-    def _plain(self, text: str) -> str:
+    def plain(self, text: str) -> str:
+        """Without what differs from run to run."""
         for each in self._kafkas.members:
             text = re.sub(rf"\b{each.port}\b", f"PORT-{each.id}", text)
             text = text.replace(str(each.directory), f"DIRECTORY-{each.id}")
@@ -287,10 +295,11 @@ def _compared(played: Played, step: Step, wanted: Said) -> Said:
 def _play(kafka: Kafka, theirs: Sequence[int], ask: Callable[[Played, int], Said]) -> list[Said]:
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
-        with cluster(kafka, root, theirs=theirs) as kafkas:
+        with cluster(kafka, root, theirs=theirs, settings=SETTINGS) as kafkas:
             played = Played(kafkas, root)
             played.prepare()
-            return [ask(played, number) for number in range(len(SCRIPT))]
+            said = [ask(played, number) for number in range(len(SCRIPT))]
+            return [*said, *(Said(0, played.plain(each), "") for each in look(kafka, kafkas))]
 
 
 def tools(kafka: Kafka, say: Callable[[str], None]) -> dict[str, Any]:
@@ -301,7 +310,7 @@ def tools(kafka: Kafka, say: Callable[[str], None]) -> dict[str, Any]:
     said = _play(kafka, (), lambda played, number: _compared(played, SCRIPT[number], wanted[number]))
     found: dict[str, Counter[str]] = {"equal": Counter(), "other words": Counter(), "different": Counter()}
     different = []
-    for step, theirs, ours in zip(SCRIPT, wanted, said, strict=True):
+    for step, theirs, ours in zip([*SCRIPT, *LOOKS], wanted, said, strict=True):
         how = "equal" if theirs == ours else "other words" if _is_same_error(theirs, ours) else "different"
         found[how][step.tool.rpartition(".")[2]] += 1
         if how != "equal":

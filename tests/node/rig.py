@@ -111,6 +111,7 @@ class FakeListener:
         self.committed: list[int] = []
         self.leaderships: list[tuple[int, int, bool]] = []
         self.full: list[bool] = []
+        self.foreign: list[tuple[int, Endpoint | None]] = []
         self.snapshots: list[SnapshotReport] = []
         self.stopped: list[FastQuorumError | None] = []
         self.watches_commits = False
@@ -123,6 +124,9 @@ class FakeListener:
 
     def on_disk_full(self, is_full: bool) -> None:
         self.full.append(is_full)
+
+    def on_other_cluster(self, node_id: int, endpoint: Endpoint | None) -> None:
+        self.foreign.append((node_id, endpoint))
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         self.snapshots.append(report)

@@ -15,7 +15,7 @@ from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.ports import SnapshotReport
-from fastquorum.types import Offset
+from fastquorum.types import Endpoint, NodeId, Offset
 
 if TYPE_CHECKING:
     from fastquorum.kernels.shell import Slot
@@ -163,6 +163,9 @@ class Watch:
 
     def on_disk_full(self, is_full: bool) -> None:
         pass  # who appends is told why this node does not lead
+
+    def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
+        pass
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         pass

@@ -28,6 +28,7 @@ class NodeLog:
         self._node_id: NodeId | None = None
         self._epoch: Epoch | None = None
         self._data = ""
+        self._cluster = ""
 
     def ignored(self, file: str, keys: Sequence[str]) -> None:
         """Always said: whoever wrote them may count on them."""
@@ -37,7 +38,7 @@ class NodeLog:
     def started(self, node: RunningNode, data: str) -> None:
         """On stdout: it listens."""
         identity, endpoint, metrics = node.identity, node.advertised, node.metrics_endpoint
-        self._node_id, self._data = identity.node_id, data
+        self._node_id, self._data, self._cluster = identity.node_id, data, identity.cluster_id
         url = f"http://{_host(metrics)}/metrics" if metrics is not None else ""
         reached = f"{endpoint.name}://{endpoint.host}:{endpoint.port}"
         self._say(
@@ -87,6 +88,15 @@ class NodeLog:
         else:
             sentence = f"the file system of {path} has room again"
             self._say(sys.stderr, "info", "disk_has_room", f"fastquorum: {sentence}", data=path)
+
+    def other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
+        """Always said: neither side comes to take part by itself."""
+        at = _host(endpoint) if endpoint is not None else None
+        sentence = (
+            f"node {node_id}{f' at {at}' if at else ''} is of another cluster than {self._cluster} "
+            "(INCONSISTENT_CLUSTER_ID): nothing comes of it until the right data directory runs there, or here"
+        )
+        self._say(sys.stderr, "error", "other_cluster", f"fastquorum: {sentence}", other=node_id, endpoint=at)
 
     def snapshot(self, report: SnapshotReport) -> None:
         """Taken, or why not, which somebody has to look into."""

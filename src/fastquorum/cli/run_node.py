@@ -22,7 +22,7 @@ from fastquorum.node.io.sources import read_settings
 from fastquorum.node.ports import SnapshotReport
 from fastquorum.node.settings import MEANINGS, SETTINGS, default_text, variable
 from fastquorum.observe.starting import start_node
-from fastquorum.types import Offset
+from fastquorum.types import Endpoint, NodeId, Offset
 
 YOUNG_LOOKS: Final = 1_000
 """Of the collector's at what is young, between two at all there is: some millions of objects more."""
@@ -135,6 +135,9 @@ class _Watcher:
 
     def on_disk_full(self, is_full: bool) -> None:
         self._later(lambda: self._log.disk_full(is_full))
+
+    def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
+        self._later(lambda: self._log.other_cluster(node_id, endpoint))
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         self._later(lambda: self._log.snapshot(report))

@@ -33,7 +33,7 @@ from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.ports import StateStore
 from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Endpoint, Epoch, Micros, NodeId, Offset, OffsetAndEpoch
-from fastquorum.wire import Message
+from fastquorum.wire import ErrorCode, Message
 
 ROOM_LOOK_US: Final = 250 * MS
 """A log that is full does its upkeep, in which it looks for room, at least as often."""
@@ -88,6 +88,8 @@ class Replica:
         self._controller = controller
         self._leaderships: list[fx.LeadershipChanged] = []
         self._stopped = False
+        self._others: tuple[NodeId, ...] = ()
+        """Voters of another cluster that the listener knows of."""
         self._is_full = False
         """The log's file system, as raft/ and the listener know."""
         self._room_at_us: Micros = -1
@@ -126,7 +128,11 @@ class Replica:
         leader = self.raft.leader_id
         if leader == self.raft.key.id and (self._is_full or not self.is_leader):
             leader = NO_NODE
-        hindrance = f"no space is left at {self.log.path}: make room there" if self._is_full else ""
+        hindrance = ""
+        if self._is_full:
+            hindrance = f"no space is left at {self.log.path}: make room there"
+        elif self._others and leader == NO_NODE:
+            hindrance = f"voters are of another cluster: {', '.join(map(str, self._others))}"
         return NotLeader(leader, self.raft.epoch, self.raft.endpoint_of(leader), maybe_committed, hindrance)
 
     @property
@@ -269,6 +275,7 @@ class Replica:
             self._door.on_relayed(item.number, item.answer)
             return
         if not isinstance(item, Waiting):
+            self._note_other_cluster(item)
             self._step(item, now_us)
             return
         if self.connections.is_gone(item):
@@ -281,6 +288,14 @@ class Replica:
             if taken:
                 return
         self._step_frame(item.connection, item.frame, now_us)
+
+    def _note_other_cluster(self, item: ev.Event) -> None:
+        """raft/ asks again, for ever: whoever runs the node has to act."""
+        if not isinstance(item, ev.ResponseReceived | ev.FetchResponseReceived) or item.source in self._others:
+            return
+        if getattr(item.message, "error_code", ErrorCode.NONE) == ErrorCode.INCONSISTENT_CLUSTER_ID:
+            self._others = tuple(sorted((*self._others, item.source)))
+            self._listener.on_other_cluster(item.source, self.raft.endpoint_of(item.source))
 
     def _to_door(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
         """False if the frame is raft's. A client's request may come on a replica's connection, too: then the lane

@@ -456,6 +456,9 @@ class Process:
         self.is_disk_full = is_full
         self.note("its disk is full" if is_full else "its disk has room again")
 
+    def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
+        self.note(f"node {node_id} is of another cluster")
+
     def on_snapshot(self, report: SnapshotReport) -> None:
         if report.error is None and self._world.herd is not None:
             name = join(LOG_DIRECTORY, checkpoint_name(report.snapshot))

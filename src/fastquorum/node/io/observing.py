@@ -29,6 +29,9 @@ class Observer(Protocol):
     def on_disk_full(self, is_full: bool) -> None:
         """There is no room for what is appended: this node does not lead meanwhile. Or there is again."""
 
+    def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
+        """A voter says that it is of another cluster; once for each."""
+
     def on_snapshot(self, report: SnapshotReport) -> None:
         """A snapshot was taken, or could not be."""
 
@@ -84,6 +87,9 @@ class Telling:
 
     def on_disk_full(self, is_full: bool) -> None:
         self.observer.on_disk_full(is_full)
+
+    def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
+        self.observer.on_other_cluster(node_id, endpoint)
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         self.observer.on_snapshot(report)
