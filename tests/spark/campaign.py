@@ -1,6 +1,8 @@
-"""Long runs of the Spark data source over quorums that are hurt.
+"""Long runs of the Spark data source over quorums that are hurt: everything acknowledged is there once, and in order.
 
 python -m tests.spark.campaign stream-kills --kills 10
+python -m tests.spark.campaign write-kills --kills 10
+python -m tests.spark.campaign cluster-kills
 """
 
 import argparse
@@ -8,30 +10,64 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests.spark.stream_kills import stream_kills
+from tests.spark.write_campaign import cluster_kills, write_kills
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.spark.campaign", description=__doc__)
-    campaigns = parser.add_subparsers(dest="campaign", required=True)
-    stream = campaigns.add_parser("stream-kills", help="from a quorum to Parquet, while its leaders are killed")
-    stream.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--report", type=Path, help="where to write the figures as JSON")
-    arguments = parser.parse_args()
+    arguments = _parser().parse_args()
     began, failure, figures = time.monotonic(), "", {}
     with tempfile.TemporaryDirectory(prefix="fastquorum-campaign-") as root:
         try:
-            figures = stream_kills(Path(root), arguments.kills, say=lambda text: print(text, flush=True))
+            figures = arguments.run(Path(root), arguments, lambda text: print(text, flush=True))
         except AssertionError as error:
-            failure = str(error)
+            failure = str(error) or repr(error)
     figures |= {"took_s": round(time.monotonic() - began, 1), "failure": failure}
     text = json.dumps(figures, indent=2)
     print(text)
     if arguments.report is not None:
         arguments.report.write_text(text + "\n")
     return 1 if failure else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.spark.campaign",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--report", type=Path, help="where to write the figures as JSON")
+    campaigns = parser.add_subparsers(dest="campaign", required=True)
+
+    def add(name: str, summary: str, run: Callable[..., dict[str, Any]]) -> argparse.ArgumentParser:
+        added = campaigns.add_parser(name, help=summary)
+        added.set_defaults(run=run)
+        return added
+
+    stream = add(
+        "stream-kills",
+        "from a quorum to Parquet, while its leaders are killed, and the query's own program",
+        lambda root, asked, say: stream_kills(root, asked.kills, stops=asked.kills > 2, say=say),
+    )
+    write = add(
+        "write-kills",
+        "from Parquet to a quorum, while its leaders are killed, and the driver",
+        lambda root, asked, say: write_kills(root, asked.kills, seed=asked.seed, say=say),
+    )
+    cluster = add(
+        "cluster-kills",
+        "from Parquet to a quorum by a cluster of processes: leaders, workers, an executor and the driver are killed",
+        lambda root, asked, say: cluster_kills(root, seed=asked.seed, say=say),
+    )
+    for each in (stream, write):
+        each.add_argument("--kills", type=int, default=10, help="of leaders (default: %(default)s)")
+    for each in (write, cluster):
+        each.add_argument("--seed", type=int, default=1)
+    return parser
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import fastquorum.spark
 from fastquorum.spark.scan import read_table
 from tests.api.nodes import CLUSTER_ID
 from tests.cli.controllers import controller
-from tests.spark.stream_kills import stream_kills
 from tests.spark.tables.directories import batch
 from tests.spark.test_following_directories import Replicas
 
@@ -72,10 +71,3 @@ def test_directories_are_followed_and_what_cannot_be_is_said(spark: "SparkSessio
     refused = stream(spark, path=str(tmp_path)).writeStream.format("memory").queryName("refused").start()
     with pytest.raises(StreamingQueryException, match=r"UsageError: nothing says who the voters of cluster a-cluster"):
         refused.awaitTermination()
-
-
-@pytest.mark.slow
-def test_through_leader_kills_and_its_own_programs_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
-    told = stream_kills(tmp_path, 2, stops=False)
-    assert (told["kills"], told["restarts"]) == (2, 1)
-    assert told["in_parquet"] >= told["acknowledged"] > 0

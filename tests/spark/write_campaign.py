@@ -2,18 +2,12 @@
 of the driver; the query goes on from its checkpoint.
 
 Each comes in the middle of a batch. In the end every row must be in the quorum once, and the rows of each file in their
-order.
-
-    python -m tests.spark.write_campaign --kills 10
+order. `python -m tests.spark.campaign` runs it.
 """
 
-import argparse
-import json
 import os
 import random
 import signal
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -261,16 +255,22 @@ def write_kills(
         return hurt.finish()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="fastquorum-write-kills-") as root:
-        figures = write_kills(Path(root), asked.kills, seed=asked.seed, say=lambda text: print(text, file=sys.stderr))
-    print(json.dumps(figures))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def cluster_kills(root: Path, *, seed: int = 1, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """On a cluster of processes a leader, Spark's Python workers, an executor, the driver, and a leader again, each in
+    the middle of a batch. The figures; AssertionError."""
+    with campaign(root, CLUSTER, seed=seed) as hurt:
+        for whom, kill in (
+            ("leader", hurt.kill_leader),
+            ("workers", hurt.kill_workers),
+            ("an executor", hurt.kill_executor),
+            ("driver", lambda: hurt.kill_driver(THREADS)),
+            ("leader", hurt.kill_leader),
+        ):
+            hurt.add_files()
+            hurt.in_the_middle()
+            kill()
+            say(f"{whom} killed")
+        figures = hurt.finish()
+    assert figures["kills"] == {"leader": 2, "worker": 1, "executor": 1, "driver": 1}
+    assert figures["in_the_midst"] > 0
+    return figures

@@ -99,6 +99,8 @@ def _defaults(master: str, scratch: Path) -> dict[str, str]:
     }
     if is_local(master):
         found |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        # With Spark's own 1 GiB, what tasks hand to one another of a million partitions leaves them waiting for room.
+        found["spark.driver.memory"] = "2g"
         found["spark.executor.defaultJavaOptions"] = java_options
     return found
 
