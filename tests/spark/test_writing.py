@@ -1,5 +1,6 @@
 """`df.write` and `df.writeStream` in a real session, to real nodes."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ import pytest
 
 from fastquorum.kernels import Header
 from tests.api.nodes import Trio, trio
+from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -102,3 +104,21 @@ def test_a_named_job_of_each_batch_is_done_once_though_the_batch_is_replayed(
         streaming(spark, source, checkpoint).foreachBatch(write).start().awaitTermination()
         assert values(nodes, before) == sorted(str(each) for each in range(20))
         replayed(checkpoint)
+
+
+def test_the_readmes_copy_of_a_quorum_runs(spark: "SparkSession", nodes: Trio, tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(from fastquorum\.spark import lag, session\n.*?)```", text, re.DOTALL)
+    with trio(tmp_path / "west") as others:
+        for named, found in (("east1:9093,east2:9093", nodes), ("west1:9093,west2:9093", others)):
+            assert named in example
+            example = example.replace(named, bootstrap(found))
+        for value in (b"one", b"two"):
+            nodes.leader.append(value)
+        for directory in ('"copied"', '"copying"'):  # the JVM has another working directory
+            assert directory in example
+            example = example.replace(directory, repr(str(tmp_path / directory.strip('"'))))
+        exec(example, {})
+        whole = [record.value for record in records(nodes, 0)]
+        assert whole[-2:] == [b"one", b"two"]
+        assert [record.value for record in records(others, 0)] == whole
