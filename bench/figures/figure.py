@@ -19,6 +19,7 @@ class Setting:
     has_compiler: bool = True
     kills: int = 100
     records_max: int = 10_000_000
+    """Or whatever it is that a figure has more and more of."""
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)
     """How it goes on."""
 

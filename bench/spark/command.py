@@ -5,8 +5,9 @@ from typing import Final
 
 from bench import floors
 from bench.figures.figure import Figure, Setting
-from bench.figures.running import add_options, asked_for, run_figures
+from bench.figures.running import add_options, asked_for, positive, run_figures
 from bench.spark import finding, growing, reading, shuffles
+from bench.spark.shuffles import MANY
 
 FIGURES: Final = (
     Figure("read", "table records of a large log by Spark, over the same read without it", reading.measure),
@@ -27,9 +28,16 @@ def main(arguments: list[str]) -> int:
         epilog="example: python -m bench spark --only read --directory /data --save spark.json",
     )
     add_options(parser)
+    parser.add_argument(
+        "--partitions",
+        type=positive,
+        default=MANY,
+        metavar="N",
+        help="of the largest cluster of shuffles (%(default)s)",
+    )
     options = parser.parse_args(arguments)
     wanted = asked_for(FIGURES, options)
     if wanted is None:
         return 0
-    setting = Setting(options.directory, options.quick, floors.has_compiler())
+    setting = Setting(options.directory, options.quick, floors.has_compiler(), records_max=options.partitions)
     return run_figures(wanted, setting, save=options.save, is_json=options.format == "json")

@@ -15,8 +15,9 @@ from fastquorum.spark import image_jobs, jobs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SIZES: Final = (10_000, 100_000, 1_000_000)
-QUICK_SIZES: Final = (100,)
+SIZE_MIN, QUICK_SIZE = 10_000, 100
+MANY: Final = 1_000_000
+"""From here on there are 1,000 brokers, and 10 else."""
 HOURS: Final = 24
 REPLICAS: Final = 3
 _MEMORY: Final = {"spark.driver.memory": "6g"}
@@ -32,13 +33,15 @@ JOBS: Final[dict[str, Job]] = {
 
 
 def measure(setting: Setting, directory: Path) -> Measured:
-    sizes = setting.pick(SIZES, QUICK_SIZES)
+    sizes = [setting.pick(SIZE_MIN, QUICK_SIZE)]
+    while not setting.is_quick and sizes[-1] * 10 <= setting.records_max:
+        sizes.append(sizes[-1] * 10)
     rows, details = [], {}
     for size in sizes:
         setting.say(f"shuffles: generating {size:,} partitions ...")
         path = directory / str(size)
         wanted = GenerateOptions(
-            brokers=Span(10, 10) if size < SIZES[-1] else Span(1000, 1000),
+            brokers=Span(10, 10) if size < MANY else Span(1000, 1000),
             partitions=Span(size, size),
             hours=HOURS,
             seed=1,
