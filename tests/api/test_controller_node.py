@@ -65,7 +65,9 @@ def test_nor_in_an_event_loop(tmp_path: Path, kernels: str) -> None:
 
 
 def test_a_user_log_has_no_controller(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="a controller keeps Kafka's metadata"):
+    with pytest.raises(
+        ConfigError, match="controller: it keeps Kafka's metadata, and this is a user log; format another directory"
+    ):
         sync.open(tmp_path / "n", **{**options("native"), "log": "user"})  # type: ignore[arg-type]
 
 

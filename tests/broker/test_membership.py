@@ -168,6 +168,26 @@ def test_another_clusters_controllers_are_refused(tmp_path: Path) -> None:
         assert membership.state is State.GONE
 
 
+def test_a_quorum_that_keeps_a_user_log_is_named_as_one(tmp_path: Path) -> None:
+    options = {"node_id": 1, "cluster_id": CLUSTER_ID}
+    with fq.sync.open(tmp_path / "n1", **options) as quorum:  # type: ignore[arg-type]
+        quorum.wait_ready(WAIT_S)
+        quorum.append(b"value")
+        membership = join(quorum.endpoint)
+        with pytest.raises(UsageError, match="keeps a user log; join nodes that were formatted with --controller"):
+            membership.wait_active(WAIT_S)
+        assert membership.state is State.GONE
+
+
+def test_a_quorum_without_controllers_is_named_as_one(tmp_path: Path) -> None:
+    with (
+        one_controller(tmp_path, controller=False) as bootstrap,
+        join(bootstrap) as membership,
+        pytest.raises(NotAdmitted, match="run every node of the quorum with --controller"),
+    ):
+        membership.wait_active(2.0)
+
+
 def test_a_controllers_id_is_refused(tmp_path: Path) -> None:
     """A Fetch under a voter's id would count as that voter's acknowledgement."""
     with one_controller(tmp_path) as bootstrap:

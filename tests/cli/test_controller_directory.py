@@ -127,6 +127,20 @@ def test_a_listener_of_another_name_is_the_voters_own(fastquorum: Run, tmp_path:
     assert [each.endpoints[0].name for each in state.voters] == ["CTRL"]
 
 
+def test_a_key_that_is_nearly_one_that_is_heeded_is_asked_after(
+    fastquorum: Run, running: Start, tmp_path: Path
+) -> None:
+    port = free_port()
+    lines = ("log.retention.hours=168", "min.insync.replica=2", f"controller.quorum.voters=1@127.0.0.1:{port}")
+    config = kafka_file(tmp_path, port, *lines)
+    said = f"{config}: without effect here: log.retention.hours, min.insync.replica (is min.insync.replicas meant?)\n"
+    ran = fastquorum("format", "--config", config, "--cluster-id", CLUSTER_ID)
+    assert (ran.code, ran.err) == (0, said)
+    assert running(None, "--config", str(config)).end(signal.SIGTERM).err == f"fastquorum: {said}"
+    as_json = running(None, "--config", str(config), "--log-format", "json").end(signal.SIGTERM).err
+    assert json.loads(as_json.splitlines()[0])["keys"] == ["log.retention.hours", "min.insync.replica"]
+
+
 def test_a_directory_of_another_cluster_at_a_voters_place_is_named_on_both_sides(
     fastquorum: Run, running: Start, tmp_path: Path
 ) -> None:

@@ -282,3 +282,4 @@ def test_a_topic_that_is_not_there_is_named(fastquorum: Run, tmp_path: Path) -> 
         ran = fastquorum("topic", "delete", "nosuch", *cluster.at)
     assert ran.code == 2
     assert "the controller refuses: UNKNOWN_TOPIC_OR_PARTITION: topic nosuch" in ran.err
+    assert ran.err.endswith("; `fastquorum topic list` shows what there is\n")

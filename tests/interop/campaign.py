@@ -30,8 +30,9 @@ nothing aborted is read, all replicas are in sync again, and the controllers' di
 
 mixed-controllers: the same of two controllers of ours and one of Kafka's, which are active in turn.
 
-tools: the same commands of Kafka's tools to brokers on Kafka's controllers and on ours. Exit code 0 if they print the
-same, but for what DIFFERENT in `tools_campaign.py` gives reasons for.
+tools: the same commands of Kafka's tools to brokers on Kafka's controllers and on ours, and of kafka-metadata-shell to
+what these controllers leave on their disks. Exit code 0 if they print the same, but for what DIFFERENT in
+`tools_campaign.py` gives reasons for.
 """
 
 import argparse

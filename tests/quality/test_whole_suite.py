@@ -1,7 +1,6 @@
 """How the whole suite is run: by `pytest` alone, in two processes, whose own processes have none."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ def test_it_is_in_one_of_two_processes():
     assert os.environ["PYTEST_XDIST_WORKER"] in ("gw0", "gw1")
     assert os.environ["PYTEST_XDIST_WORKER_COUNT"] == "2"
 """
+OWN_ROOT = "ROOT = Path(__file__).resolve().parent.parent"
 BOUND_S = 100
 
 
@@ -35,7 +35,10 @@ def test_pytest_looks_into_every_directory_with_tests(pytestconfig: pytest.Confi
 def test_without_a_path_it_runs_in_two_processes_and_with_one_in_this(tmp_path: Path) -> None:
     tests = tmp_path / "tests"
     tests.mkdir()
-    shutil.copy(ROOT / "tests/conftest.py", tests)
+    shared = (ROOT / "tests/conftest.py").read_text()
+    assert shared.count(OWN_ROOT) == 1
+    # The package under test is still this checkout's, editable or not.
+    (tests / "conftest.py").write_text(shared.replace(OWN_ROOT, f"ROOT = Path({str(ROOT)!r})"))
     (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n")
     for name in ("a", "b", "c"):
         (tests / f"test_{name}.py").write_text(TEST)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from fastquorum.broker.metadata import MetadataCopy
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.config import MS
-from fastquorum.errors import PeerProtocolError, ProtocolFatal, UsageError
+from fastquorum.errors import ImageFailed, PeerProtocolError, ProtocolFatal, UsageError, WireError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.ports import Random
 from fastquorum.types import (
@@ -24,6 +24,7 @@ from fastquorum.types import (
     Epoch,
     Micros,
     NodeId,
+    Offset,
     OffsetAndEpoch,
 )
 from fastquorum.wire.error_codes import ErrorCode, error_name
@@ -238,9 +239,19 @@ class Follower:
         elif fetched.snapshot_id.epoch >= 0 and fetched.snapshot_id.end_offset >= 0:
             self._begin_snapshot(OffsetAndEpoch(fetched.snapshot_id.end_offset, fetched.snapshot_id.epoch))
         else:
-            self.copy.take(fetched.records or b"", fetched.high_watermark)
+            self._take(fetched.records or b"", fetched.high_watermark)
             if 0 <= fetched.high_watermark <= self.copy.next_offset:
                 self.fresh_us = sent_us
+
+    def _take(self, records: bytes, high_watermark: Offset) -> None:
+        try:
+            self.copy.take(records, high_watermark)
+        except ImageFailed as error:
+            is_first = self.copy.image.features.metadata_version is None
+            if not (is_first and isinstance(error.__cause__, WireError)):
+                raise
+            text = f"{error}: it seems that this quorum keeps a user log"
+            raise UsageError(text, "join nodes that were formatted with --controller") from error
 
     def _check_code(self, code: int) -> None:
         if code == ErrorCode.INCONSISTENT_CLUSTER_ID:

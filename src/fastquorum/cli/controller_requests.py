@@ -25,6 +25,7 @@ M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
 _LOST: Final = "an earlier try was answered NOT_CONTROLLER by a node that may have lost the lead over it, and may count"
+_NOT_THERE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.BROKER_ID_NOT_REGISTERED)
 
 
 @dataclass(eq=False)
@@ -110,7 +111,8 @@ class ControllerClient:
     def check(self, code: int, text: str | None) -> None:
         """ControllerRefused, unless the code is NONE."""
         if code != ErrorCode.NONE:
-            raise ControllerRefused(text or "", _LOST if self._lost_by else "", error_name(code))
+            hint = f"`{self._look}` shows what there is" if code in _NOT_THERE else ""
+            raise ControllerRefused(text or "", _LOST if self._lost_by else hint, error_name(code))
 
     def _find(self) -> Endpoint:
         try:

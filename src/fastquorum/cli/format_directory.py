@@ -10,6 +10,7 @@ from fastquorum.errors import UsageError
 from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.directory import lock_directory, new_directory_id
 from fastquorum.node.io.sources import read_settings
+from fastquorum.node.kafka_file import ignored_text
 from fastquorum.node.settings import NodeSettings
 from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
 from fastquorum.storage.identity import Identity, LogKind, format_voters, parse_voters
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tell_ignored(file: str, keys: Sequence[str]) -> None:
-    tell(f"{file}: without effect here: {', '.join(keys)}")
+    tell(ignored_text(file, keys))
 
 
 def _missing(option: str, key: str) -> UsageError:

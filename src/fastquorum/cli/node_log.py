@@ -13,6 +13,7 @@ from typing import Any, Final, TextIO
 from fastquorum.errors import FastQuorumError
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
+from fastquorum.node.kafka_file import ignored_text
 from fastquorum.node.ports import SnapshotReport
 from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId
 
@@ -32,8 +33,8 @@ class NodeLog:
 
     def ignored(self, file: str, keys: Sequence[str]) -> None:
         """Always said: whoever wrote them may count on them."""
-        sentence = f"{file}: without effect here: {', '.join(keys)}"
-        self._say(sys.stderr, "warning", "settings_ignored", f"fastquorum: {sentence}", file=file, keys=list(keys))
+        sentence = f"fastquorum: {ignored_text(file, keys)}"
+        self._say(sys.stderr, "warning", "settings_ignored", sentence, file=file, keys=list(keys))
 
     def started(self, node: RunningNode, data: str) -> None:
         """On stdout: it listens."""

@@ -5,6 +5,7 @@ whoever asked; what it would have to heed and cannot, TLS for one, is refused. S
 `KRaftConfigs`, `KafkaConfig`, config/controller.properties.
 """
 
+import difflib
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -46,8 +47,21 @@ _STOCK: Final = frozenset(
     )
 )
 
+_NEAR: Final = 0.9
+"""From here on a key is rather a slip of the pen than another of Kafka's (`difflib`)."""
+
 Ignored = Callable[[str, Sequence[str]], None]
 """Told the file's name and the keys in it that mean nothing here."""
+
+
+def ignored_text(file: str, keys: Sequence[str]) -> str:
+    """What a person is told of them: a key that is nearly one that is heeded may be meant as that."""
+    return f"{file}: without effect here: {', '.join(map(_asked_after, keys))}"
+
+
+def _asked_after(key: str) -> str:
+    near = [] if key in FILE_KEYS | _STOCK else difflib.get_close_matches(key, FILE_KEYS, n=1, cutoff=_NEAR)
+    return f"{key} (is {near[0]} meant?)" if near else key
 
 
 def translated(source: Source, on_ignored: Ignored | None = None) -> Source:

@@ -37,6 +37,7 @@ from fastquorum.wire import frames_of
 
 HALT_S: Final = 1.0
 """What the thread may take to end once it was told to."""
+_NO_CONTROLLER: Final = "it serves no brokers: run every node of the quorum with --controller"
 _READABLE: Final = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 
 Command = Callable[[Micros], Iterable[Effect]]
@@ -248,7 +249,7 @@ class RunningMember:
                 self._carry_out(self._agent.on_answer(link, event.correlation_id, event.message, now))
             elif isinstance(event, NoAnswer):
                 link = Link(event.destination)
-                reason = "it knows no such request" if event.unsupported else "the connection failed"
+                reason = _NO_CONTROLLER if event.unsupported else "the connection failed"
                 self._carry_out(self._agent.on_unanswered(link, event.correlation_id, reason, now))
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:

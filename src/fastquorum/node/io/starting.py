@@ -83,7 +83,9 @@ def _member(opened: directories.OpenDirectory, advertised: Endpoint, settings: N
     controller = controller_settings(identity.cluster_id, settings) if is_controller else None
     if controller is not None and identity.log_kind is not LogKind.METADATA:
         raise ConfigError(
-            "a controller keeps Kafka's metadata", "format the directory with `--log metadata`", "controller"
+            "it keeps Kafka's metadata, and this is a user log",
+            "format another directory with `--controller`",
+            "controller",
         )
     return Member(
         key=identity.key,
