@@ -373,6 +373,25 @@ def test_records_that_nobody_can_read_are_counted() -> None:
     assert "1 records are of a type or version" in "\n".join(as_text(found.summary))
 
 
+def test_a_replica_without_a_hole_is_read_though_a_damaged_one_comes_first() -> None:
+    steps = [topic(0), partition(0, 1, [1, 2]), change(10, isr=[1]), noop(30)]
+    damaged = records(steps, node_id=1)
+    no_epoch = pa.array([0, 0, None, 0], damaged["epoch"].type)
+    damaged = damaged.set_column(damaged.schema.get_field_index("epoch"), "epoch", no_epoch)
+    gap = records(steps, node_id=2)
+    gap = pa.concat_tables([gap.slice(0, 1), gap.slice(2)])
+    found = timeline(pa.concat_tables([damaged, gap, records(steps, node_id=3)]))
+    assert (found.summary["node_id"], only(found.partitions)["under_replicated_ms"]) == (3, 20)
+    assert (found.summary["missing_records"], found.summary["unreadable_records"]) == (0, 0)
+
+
+def test_what_is_missing_where_no_replica_is_whole_is_counted_and_nothing_is_asked_of_it() -> None:
+    rows = records([topic(0), partition(0, 1, [1, 2]), change(10, isr=[1]), broker_change(11, 7, fenced=1), noop(30)])
+    found = timeline(pa.concat_tables([rows.slice(0, 1), rows.slice(2)]))
+    assert (found.summary["missing_records"], found.summary["unknown_partitions"]) == (1, 1)
+    assert "1 records are missing from this log, or damaged" in "\n".join(as_text(found.summary))
+
+
 # --- of a log that begins with a snapshot -----------------------------------------------------------------------------
 
 

@@ -128,7 +128,7 @@ def lives_of(history: History) -> tuple[list[Happening], dict[NodeId, Life]]:
                 life.become(State.GONE, now_ms)
             happened.append(Happening(row, Event.UNREGISTERED, broker_id, f"broker {broker_id} was unregistered"))
         else:
-            if life.state is State.GONE and history.is_whole:
+            if life.state is State.GONE and history.is_known:
                 raise ImageFailed(f"broker {broker_id} is not registered", kind, int(history.offsets[row]))
             fenced = _SAID_BY_TYPE.get(kind) or record.get("fenced") or 0
             happened += _changed(life, row, fenced, bool(record.get("inControlledShutdown")), now_ms)
