@@ -1,5 +1,6 @@
 """The pipelines as Spark runs them: on several clusters at once, with the same result as without it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -55,6 +56,14 @@ def test_spark_finds_what_is_found_without_it(spark: "SparkSession", clusters: P
     assert found["kinds"] == {"election-storm": 1}
     assert [each["cluster_id"] for each in found["clusters"]] == ["cut", "faulty", "usACA5tBSrKS64DhDt4jig"]
     assert (found["findings"][0]["cluster_id"], found["findings"][0]["peak"]) == ("faulty", 21)
+
+
+def test_a_timeline_begins_with_the_snapshot_that_a_log_begins_with(spark: "SparkSession", clusters: Path) -> None:
+    summaries = jobs.timeline(spark, str(clusters), "summary").toArrow()
+    assert summaries["cluster_id"].to_pylist() == ["cut", "faulty", "usACA5tBSrKS64DhDt4jig"]
+    cut = json.loads(summaries["summary"][0].as_py())
+    assert (cut["is_whole"], cut["unknown_partitions"], cut["partitions"]["count"]) == (True, 0, 1)
+    assert (cut["brokers"], cut["events"]) == (3, {"fenced": 1})
 
 
 def test_reports_are_told_to_people(clusters: Path, capsys: pytest.CaptureFixture[str]) -> None:

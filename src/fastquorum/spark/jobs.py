@@ -135,17 +135,20 @@ def anomalies(
 
 
 def timeline(spark: "SparkSession", path: str, part: str = "events") -> "DataFrame":
-    """What each cluster went through: one of TIMELINE_PARTS, with the cluster's id in front. Shuffled, by cluster, is
-    every record with its JSON text."""
+    """What each cluster went through: one of TIMELINE_PARTS, with the cluster's id in front. A log that begins with a
+    snapshot is told from there. Shuffled, by cluster, is every record with its JSON text, and of each such snapshot
+    what it says of brokers, topics and partitions."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     chosen = TIMELINE_PARTS[part]
     schema = pa.schema([_CLUSTER, *chosen.schema])
 
-    def tell(records: pa.Table) -> pa.Table:
-        told = chosen.of(telling.timeline(records))
-        cluster_id = pa.repeat(pa.scalar(records["cluster_id"][0].as_py(), pa.string()), told.num_rows)
+    def tell(key: tuple[pa.Scalar, ...], records: pa.Table, base: pa.Table) -> pa.Table:
+        told = chosen.of(telling.based_timeline(records, base))
+        cluster_id = pa.repeat(pa.scalar(key[0].as_py(), pa.string()), told.num_rows)
         return pa.table([cluster_id, *told.columns], schema=schema)
 
     records = table(spark, path, "records", telling.COLUMNS, mode="quarantine")
-    return records.groupBy("cluster_id").applyInArrow(tell, from_arrow_schema(schema))
+    base = table(spark, path, "base", telling.BASE_COLUMNS, types=",".join(telling.BASE_TYPES))
+    both = records.groupBy("cluster_id").cogroup(base.groupBy("cluster_id"))
+    return both.applyInArrow(tell, from_arrow_schema(schema))

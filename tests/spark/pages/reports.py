@@ -111,6 +111,7 @@ def _cluster(name: str, brokers: int, events: int) -> tuple[dict[str, Any], list
         "is_whole": False,
         "clock_back_ms": 12,
         "unknown_partitions": 3,
+        "missing_records": 3,
         "unreadable_records": 2,
         "events": {"quorum leader": 200, "fenced": events - 200},
         "partitions": {

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastquorum.errors import ImageFailed, UsageError
-from fastquorum.spark.pipelines.timeline import COLUMNS, Event, State, Timeline, as_text, timeline
+from fastquorum.spark.pipelines.timeline import COLUMNS, Event, State, Timeline, as_text, based_timeline, timeline
 from fastquorum.spark.scan import read_table
 
 from .timeline_model import BROKER, CONDITIONS, SCHEMA, TOPIC, Step, partition_rows, settled, walk
@@ -371,6 +371,74 @@ def test_records_that_nobody_can_read_are_counted() -> None:
     found = timeline(rows)
     assert found.summary["unreadable_records"] == 1
     assert "1 records are of a type or version" in "\n".join(as_text(found.summary))
+
+
+def test_a_replica_without_a_hole_is_read_though_a_damaged_one_comes_first() -> None:
+    steps = [topic(0), partition(0, 1, [1, 2]), change(10, isr=[1]), noop(30)]
+    damaged = records(steps, node_id=1)
+    no_epoch = pa.array([0, 0, None, 0], damaged["epoch"].type)
+    damaged = damaged.set_column(damaged.schema.get_field_index("epoch"), "epoch", no_epoch)
+    gap = records(steps, node_id=2)
+    gap = pa.concat_tables([gap.slice(0, 1), gap.slice(2)])
+    found = timeline(pa.concat_tables([damaged, gap, records(steps, node_id=3)]))
+    assert (found.summary["node_id"], only(found.partitions)["under_replicated_ms"]) == (3, 20)
+    assert (found.summary["missing_records"], found.summary["unreadable_records"]) == (0, 0)
+
+
+def test_what_is_missing_where_no_replica_is_whole_is_counted_and_nothing_is_asked_of_it() -> None:
+    rows = records([topic(0), partition(0, 1, [1, 2]), change(10, isr=[1]), broker_change(11, 7, fenced=1), noop(30)])
+    found = timeline(pa.concat_tables([rows.slice(0, 1), rows.slice(2)]))
+    assert (found.summary["missing_records"], found.summary["unknown_partitions"]) == (1, 1)
+    assert "1 records are missing from this log, or damaged" in "\n".join(as_text(found.summary))
+
+
+# --- of a log that begins with a snapshot -----------------------------------------------------------------------------
+
+
+def based(base: pa.Table, node_id: int, end_offset: int | None) -> pa.Table:
+    """An image in the form of table `base`, with the row that says from where on the log is known."""
+    rows = base.select(["cluster_id", "node_id", "directory", "epoch", "timestamp", "type", "data"])
+    first = pa.table([[each] for each in ("c", node_id, f"/n{node_id}", None, None, None, None)], schema=rows.schema)
+    rows = pa.concat_tables([first, rows])
+    return rows.append_column("end_offset", pa.array([end_offset] * rows.num_rows, pa.int64()))
+
+
+def test_what_a_snapshot_holds_already_is_told_once() -> None:
+    image = records([topic(70), partition(70, 1, [1, 2]), registered(70, 1, fenced=False)], node_id=9)
+    log = [partition(60, 1, [1, 2]), broker_change(65, 1, fenced=-1), change(100, isr=[1]), noop(110)]
+    found = based_timeline(records(log, first_offset=500, node_id=9), based(image, 9, 502))
+    assert told(found) == []
+    row = only(found.partitions)
+    assert (row["existed_ms"], row["under_replicated_ms"]) == (40, 10)
+    assert (found.summary["is_whole"], found.summary["end_offset"]) == (True, 504)
+
+
+def test_the_snapshot_is_that_of_the_replica_that_is_read() -> None:
+    log = [change(100, isr=[1]), noop(110)]
+    images = [
+        based(records([topic(70), partition(70, 1, [1, 2])], node_id=1), 1, 500),
+        based(records([topic(90), partition(90, 1, [1, 2])], node_id=2), 2, 500),
+    ]
+    both = pa.concat_tables([records(log, first_offset=500, node_id=each) for each in (1, 2)])
+    found = based_timeline(both, pa.concat_tables(images))
+    assert (found.summary["node_id"], only(found.partitions)["existed_ms"]) == (1, 40)
+
+
+def test_a_snapshot_alone_is_a_cluster_to_which_nothing_happened() -> None:
+    image = records([topic(70), partition(70, 1, [1, 2], isr=[1]), registered(70, 1, fenced=False)], node_id=3)
+    found = based_timeline(records([]), based(image, 3, 500))
+    assert told(found) == []
+    assert [found.summary[each] for each in ("cluster_id", "node_id", "end_offset", "is_whole")] == ["c", 3, 500, True]
+    assert found.summary["partitions"]["at_end"]["under_replicated"] == 1
+
+
+def test_without_a_good_snapshot_nothing_is_known_of_what_was_before() -> None:
+    log = records([change(100, isr=[1]), noop(110)], first_offset=500)
+    nothing = records([]).slice(0, 0)
+    found = based_timeline(log, based(nothing, 1, None))
+    assert (found.summary["is_whole"], found.summary["unknown_partitions"]) == (False, 1)
+    empty = based_timeline(records([noop(1)]), based(nothing, 1, 0))
+    assert empty.summary["is_whole"]
 
 
 # --- against the slow model -------------------------------------------------------------------------------------------

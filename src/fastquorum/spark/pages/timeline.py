@@ -78,6 +78,11 @@ def _doubts(cluster: dict[str, Any]) -> Iterator[str]:
             f"{name}: what was before the log is not known; {cluster['unknown_partitions']:,} partitions changed "
             "before it says what they were."
         )
+    if cluster["missing_records"]:
+        yield (
+            f"{name}: {cluster['missing_records']:,} records are missing from this log, or damaged, and no other is "
+            f"without a hole; {cluster['unknown_partitions']:,} partitions changed before it says what they were."
+        )
     if cluster["unreadable_records"]:
         yield f"{name}: {cluster['unreadable_records']:,} records are of a type or version that is not known here."
     if cluster["clock_back_ms"]:

@@ -1,14 +1,16 @@
 """Which replica of a cluster is read, and how far: what a majority shares counts.
 
 By Raft's log matching (section 5.3), logs that have a record of the same epoch at an offset are the same up to it. Of
-the replicas that hold all that is committed the one is read whose log begins first, then that of the lowest node id and
-directory.
+the replicas that hold all that is committed one is read that has no hole, if there is any: a batch whose bytes are
+damaged, or a segment that is missing. Of those it is the one whose log begins first, then that of the lowest node id
+and directory.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.carrying import Flags, Ints
@@ -24,7 +26,8 @@ class Replica(NamedTuple):
 
 def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, Replica]:
     """The committed records of the replica that is read, in order, and which it is."""
-    records = those(records, np.asarray(records["offset"].is_valid()))  # a row of damaged bytes is no record
+    is_record = pc.and_(records["offset"].is_valid(), records["epoch"].is_valid())  # a row of damaged bytes is none
+    records = those(records, np.asarray(is_record))
     if records.num_rows == 0:
         return records, Replica(None, None, None)
     directories = records["directory"].dictionary_encode().combine_chunks()
@@ -41,12 +44,21 @@ def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, R
     replicas = [Replica(*(each[name][0].as_py() for name in Replica._fields)) for each in found]
     end = max(shared) if committed_end is None else committed_end
 
-    def rank(at: int) -> tuple[int, int, int, str]:
-        node_id = replicas[at].node_id
-        return (-min(shared[at], end), int(logs[at][0][0]), -1 if node_id is None else node_id, f"{directories[at]}")
+    def rank(at: int) -> tuple[int, bool, int, int, int, str]:
+        node_id, its_end = replicas[at].node_id, min(shared[at], end)
+        holes = missing_count(logs[at][0], its_end)
+        first = int(logs[at][0][0])
+        return (-its_end, holes > 0, first, holes, -1 if node_id is None else node_id, replicas[at].directory or "")
 
     best = min(range(len(found)), key=rank)
     return found[best].slice(0, int(np.searchsorted(logs[best][0], end))), replicas[best]
+
+
+def missing_count(offsets: Ints, end_offset: int) -> int:
+    """How many records are not there between the first one and an end, exclusive. A log leaves none out."""
+    if len(offsets) == 0 or end_offset <= offsets[0]:
+        return 0
+    return end_offset - int(offsets[0]) - int(np.searchsorted(offsets, end_offset))
 
 
 def _shared_end(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> int:

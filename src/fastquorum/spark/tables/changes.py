@@ -105,7 +105,9 @@ class _Found(NamedTuple):
         """`before`: what was carried. ImageFailed: that does not fit."""
         try:
             nothing = part.records.slice(0, 0) if part.is_whole else None
-            history = History.of(part.records, nothing).after(before)._replace(is_whole=part.is_whole)
+            history = History.of(part.records, nothing).after(before)
+            # They are of some types only, and end before anything that is missing.
+            history = history._replace(is_whole=part.is_whole, missing_count=0)
             partitions = partition_rows(history)
             strange(history, partitions, partitions.is_there())
         except ImageFailed as error:

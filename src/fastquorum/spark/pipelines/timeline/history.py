@@ -2,7 +2,8 @@
 
 Several replicas may be given. By Raft's log matching (section 5.3), logs that have a record of the same epoch at an
 offset are the same up to it; committed is what a majority of those given share, unless the caller knows better. Of the
-replicas that hold all of it the one is read whose log begins first, then that of the lowest node id and directory.
+replicas that hold all of it one without a hole is read, then the one whose log begins first (`choosing`). Where none is
+without, what is missing is counted, and what follows may be of partitions and brokers that nobody knows.
 
 What a transaction holds counts when it has ended, and from then on; of one that was aborted or is open still nothing
 does (KIP-868). Time is that of the records' timestamps, which leaders take from their own clocks: where it goes back,
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.carrying import Ints
-from fastquorum.spark.pipelines.choosing import Replica, chosen_of, ints, those
+from fastquorum.spark.pipelines.choosing import Replica, chosen_of, ints, missing_count, those
 from fastquorum.spark.pipelines.transactions import fates
 from fastquorum.spark.texts import parsed
 
@@ -57,6 +58,8 @@ class History(NamedTuple):
     """It is known what there was before the log: nothing, or the image that was given."""
     unreadable_count: int
     """Metadata records without text: of a type or version that nobody here knows."""
+    missing_count: int
+    """Records between the first and the last that are not there, or damaged."""
     types: Ints
     type_names: tuple[str, ...]
     texts: pa.ChunkedArray
@@ -82,6 +85,7 @@ class History(NamedTuple):
         image_count = 0 if image is None else image.num_rows
         whole = chosen if image is None else pa.concat_tables([image.select(COLUMNS), chosen])
         first = int(chosen["offset"][0].as_py()) if chosen.num_rows else 0
+        missing = missing_count(ints(chosen["offset"]), int(chosen["offset"][-1].as_py()) + 1 if chosen.num_rows else 0)
         is_whole = image is not None or first == 0
         offsets, names = ints(whole["offset"]), whole["type"].dictionary_encode().combine_chunks()
         type_names = tuple(names.dictionary.to_pylist())
@@ -102,10 +106,16 @@ class History(NamedTuple):
             clock_back_ms=clock_back_ms,
             is_whole=is_whole,
             unreadable_count=int((~is_read & ~is_control).sum()),
+            missing_count=missing,
             types=types[counts],
             type_names=type_names,
             texts=those(whole["data"], counts),
         )
+
+    @property
+    def is_known(self) -> bool:
+        """All is: what there was before the log, and every record since."""
+        return self.is_whole and not self.missing_count
 
     def said(self, kind: str, fields: pa.Schema) -> tuple[Ints, pa.Table]:
         """The rows of all records of a type, and of each the fields asked for; null is what its text does not have."""

@@ -29,13 +29,14 @@ _REGISTRATION: Final = pa.schema(
 _CHANGE: Final = pa.schema([*_FIELDS, pa.field("fenced", pa.int8()), pa.field("inControlledShutdown", pa.int8())])
 _REGISTER: Final = "REGISTER_BROKER_RECORD"
 _UNREGISTER: Final = "UNREGISTER_BROKER_RECORD"
-_RECORDS: Final = {
+RECORDS: Final = {
     _REGISTER: _REGISTRATION,
     _UNREGISTER: _FIELDS,
     "BROKER_REGISTRATION_CHANGE_RECORD": _CHANGE,
     "FENCE_BROKER_RECORD": _FIELDS,
     "UNFENCE_BROKER_RECORD": _FIELDS,
 }
+"""What speaks of a broker's life, and what is read of it."""
 _SAID_BY_TYPE: Final = {"FENCE_BROKER_RECORD": 1, "UNFENCE_BROKER_RECORD": -1}
 """What older records say by being there, as newer ones have it in `fenced`."""
 
@@ -110,7 +111,7 @@ def lives_of(history: History) -> tuple[list[Happening], dict[NodeId, Life]]:
     """
     records = [
         (int(row), kind, record)
-        for kind, fields in _RECORDS.items()
+        for kind, fields in RECORDS.items()
         for rows, said in [history.said(kind, fields)]
         for row, record in zip(rows, said.to_pylist(), strict=True)
     ]
@@ -127,7 +128,7 @@ def lives_of(history: History) -> tuple[list[Happening], dict[NodeId, Life]]:
                 life.become(State.GONE, now_ms)
             happened.append(Happening(row, Event.UNREGISTERED, broker_id, f"broker {broker_id} was unregistered"))
         else:
-            if life.state is State.GONE and history.is_whole:
+            if life.state is State.GONE and history.is_known:
                 raise ImageFailed(f"broker {broker_id} is not registered", kind, int(history.offsets[row]))
             fenced = _SAID_BY_TYPE.get(kind) or record.get("fenced") or 0
             happened += _changed(life, row, fenced, bool(record.get("inControlledShutdown")), now_ms)

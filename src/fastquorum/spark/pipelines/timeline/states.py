@@ -72,7 +72,7 @@ def states_of(history: History) -> States:
 def strange(history: History, found: PartitionRows, is_there: Flags) -> Ints:
     """Changes of partitions that are not there. ImageFailed if that cannot be."""
     changes = np.flatnonzero((found.kinds == CHANGED) & ~is_there)
-    if len(changes) and history.is_whole:
+    if len(changes) and history.is_known:
         row = found.rows[changes].min()
         raise ImageFailed("there is no such partition", CHANGE_RECORD, int(history.offsets[row]))
     return changes

@@ -30,8 +30,8 @@ class Told(NamedTuple):
 
 def summary(history: History, states: States, told: Told, worst: int = WORST) -> dict[str, Any]:
     """For JSON. Of each condition the `worst` partitions, longest first, and of brokers those fenced longest; none
-    that never were. `unknown_partitions` and `unreadable_records`: what the sums do not have in them. `over_time` and
-    `strips`: see there."""
+    that never were. `unknown_partitions`, `missing_records` and `unreadable_records`: what the sums do not have in
+    them. `over_time` and `strips`: see there."""
     happened, partitions, brokers, lives = told
     return {
         **history.replica._asdict(),
@@ -42,6 +42,7 @@ def summary(history: History, states: States, told: Told, worst: int = WORST) ->
         "is_whole": history.is_whole,
         "clock_back_ms": history.clock_back_ms,
         "unknown_partitions": states.unknown_count,
+        "missing_records": history.missing_count,
         "unreadable_records": history.unreadable_count,
         "events": {each.value: _count(happened, each) for each in Event if _count(happened, each)},
         "partitions": _sums(partitions),
@@ -77,6 +78,11 @@ def _doubts(said: dict[str, Any]) -> Iterator[str]:
     if not said["is_whole"]:
         unknown = said["unknown_partitions"]
         yield f"what was before the log is not known; {unknown} partitions changed before it says what they were"
+    if said["missing_records"]:
+        yield (
+            f"{said['missing_records']} records are missing from this log, or damaged, and no other is without a hole; "
+            f"{said['unknown_partitions']} partitions changed before it says what they were"
+        )
     if said["unreadable_records"]:
         yield f"{said['unreadable_records']} records are of a type or version that is not known here"
     if said["clock_back_ms"]:

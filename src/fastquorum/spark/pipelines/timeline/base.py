@@ -1,0 +1,66 @@
+"""What there was before a log that begins later than at 0: the snapshot that it begins with, of table `base`.
+
+Source: KIP-630.
+"""
+
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.spark.pipelines.choosing import Replica, chosen_of, ints
+from fastquorum.spark.pipelines.timeline.history import COLUMNS
+from fastquorum.spark.pipelines.timeline.lives import RECORDS
+from fastquorum.spark.pipelines.timeline.partition_rows import CONFIG_RECORD, CREATION_RECORD, TOPIC_RECORD
+
+BASE_COLUMNS: Final = ("cluster_id", "node_id", "directory", "end_offset", "epoch", "timestamp", "type", "data")
+"""What is read of table `base`."""
+BASE_TYPES: Final = (TOPIC_RECORD, CREATION_RECORD, CONFIG_RECORD, *RECORDS)
+"""What is asked of it: a snapshot has many more."""
+
+
+class Based(NamedTuple):
+    """One replica's log, from where on all is known, if it is."""
+
+    replica: Replica
+    records: pa.Table
+    """COLUMNS; committed ones, from the snapshot's end on."""
+    image: pa.Table | None
+    """COLUMNS; empty for a log that begins at 0; None if nobody knows what was before."""
+    end_offset: int
+    """Of records and snapshot, exclusive."""
+
+    @classmethod
+    def of(cls, records: pa.Table, base: pa.Table, committed_end: int | None = None) -> Self:
+        """Of one cluster's records, with COLUMNS, of all replicas, and all their snapshots, with BASE_COLUMNS.
+
+        The replica is chosen by records; if there are none, by how far its snapshot goes. UsageError: as of
+        `chosen_of`.
+        """
+        chosen, replica = chosen_of(records.select(COLUMNS), committed_end)
+        if chosen.num_rows == 0:
+            replica = _furthest(base, replica)
+        log_end = int(chosen["offset"][-1].as_py()) + 1 if chosen.num_rows else 0
+        is_its = pc.equal(base["directory"], pa.scalar(replica.directory, pa.string()))
+        known = base.filter(pc.and_(is_its, base["end_offset"].is_valid()))
+        if known.num_rows == 0:
+            return cls(replica, chosen, None, log_end)
+        end_offset = int(known["end_offset"][0].as_py())
+        after = chosen.slice(int(np.searchsorted(ints(chosen["offset"]), end_offset)))
+        return cls(replica, after, _as_records(known.filter(known["type"].is_valid())), max(log_end, end_offset))
+
+
+def _furthest(base: pa.Table, otherwise: Replica) -> Replica:
+    known = base.filter(base["end_offset"].is_valid())
+    if known.num_rows == 0:
+        return otherwise
+    ranks = [("end_offset", "descending"), ("node_id", "ascending"), ("directory", "ascending")]
+    (first,) = known.take(pc.sort_indices(known, ranks)[:1]).select(Replica._fields).to_pylist()
+    return Replica(**first)
+
+
+def _as_records(image: pa.Table) -> pa.Table:
+    """In the form of records: none of them has an offset of its own."""
+    more = {"offset": pa.nulls(image.num_rows, pa.int64()), "is_control": pa.repeat(pa.scalar(False), image.num_rows)}
+    return pa.table([more[name] if name in more else image[name] for name in COLUMNS], names=list(COLUMNS))
