@@ -12,52 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastquorum.errors import OffsetOutOfRange, UsageError
+from fastquorum.errors import FastQuorumError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
 from fastquorum.spark.following import limited
 from fastquorum.spark.logs import find_logs
 from fastquorum.spark.places import Places, pieces_between
 from fastquorum.spark.scan import Scan
 from fastquorum.spark.streaming import StreamReader
-from fastquorum.storage.names import LOG_DIRECTORY, segment_name
+from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.types import OffsetAndEpoch
 from tests.api.nodes import Trio
+from tests.spark.replicas import Replicas
 from tests.spark.tables.directories import GOLDEN, batch
+from tests.spark.tables.test_voters import changed, voters
 from tests.storage.logs import checkpoint, checkpoint_path
-
-CLUSTER = "a-cluster"
-
-
-class Replicas:
-    """Data directories of one cluster, written by hand."""
-
-    def __init__(self, root: Path, *node_ids: int, kind: str = "user") -> None:
-        self.root = root
-        self.kind = kind
-        for node_id in node_ids:
-            self.add(node_id)
-
-    def add(self, node_id: int) -> None:
-        directory = self.root / f"n{node_id}"
-        (directory / LOG_DIRECTORY).mkdir(parents=True)
-        (directory / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\nnode.id={node_id}\n")
-        (directory / "fastquorum.properties").write_text(f"log.kind={self.kind}\n")
-        self.roll(0, node_id)
-
-    def path(self, node_id: int) -> str:
-        return str(self.root / f"n{node_id}")
-
-    def segments(self, node_id: int) -> list[Path]:
-        return sorted((self.root / f"n{node_id}" / LOG_DIRECTORY).glob("*.log"))
-
-    def roll(self, base_offset: int, *node_ids: int) -> None:
-        for node_id in node_ids:
-            (self.root / f"n{node_id}" / LOG_DIRECTORY / segment_name(base_offset)).touch()
-
-    def append(self, data: bytes, *node_ids: int) -> None:
-        for node_id in node_ids:
-            with self.segments(node_id)[-1].open("ab") as file:
-                file.write(data)
 
 
 def reader(path: object, **options: object) -> StreamReader:
@@ -119,6 +87,50 @@ def test_a_tail_that_is_cut_off_was_never_read(tmp_path: Path) -> None:
     third = stream.latestOffset(second)
     assert set(third.values()) == {5}
     assert [(row["offset"], row["epoch"]) for row in rows(stream, second, third)] == [(4, 2)]
+
+
+@pytest.mark.filterwarnings("ignore:.*it is read up to there:RuntimeWarning")
+def test_what_a_later_leader_brought_to_a_majority_is_not_committed_before_a_record_of_its_own(tmp_path: Path) -> None:
+    """Figure 8 of the Raft paper: node 2, whose log ends in a later epoch, may be elected still."""
+    replicas = Replicas(tmp_path, 1, 2, 3)
+    replicas.append(batch(0, 4), 1, 2, 3)
+    stream = reader(tmp_path)
+    begin = stream.latestOffset(stream.initialOffset())
+    assert set(begin.values()) == {4}
+    replicas.append(batch(4, 2, epoch=2), 1)
+    replicas.append(batch(4, 1, epoch=3), 2)
+    replicas.append(batch(6, 1, epoch=4), 1)  # node 1 leads again, and node 3 has fetched a part
+    replicas.append(batch(4, 2, epoch=2), 3)
+    assert stream.latestOffset(begin) == begin
+    one, two, three = (replicas.segments(node_id)[0] for node_id in (1, 2, 3))
+    lost, kept = three.read_bytes(), two.read_bytes()
+    three.write_bytes(lost + batch(6, 1, epoch=4))  # had it got so far
+    assert stream.latestOffset(begin) == {replicas.path(1): 7, replicas.path(2): 4, replicas.path(3): 7}
+    for each in (one, two, three):
+        each.write_bytes(kept + batch(5, 1, epoch=5))
+    end = stream.latestOffset(begin)
+    assert {(row["offset"], row["epoch"]) for row in rows(stream, begin, end)} == {(4, 3), (5, 5)}
+
+
+def test_an_election_that_a_missing_voter_may_have_won_is_waited_for(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, 1, 3)
+    replicas.append(changed(0, voters(1, 2, 3)) + batch(1, 1), 1, 3)
+    stream = reader(tmp_path)
+    begin = stream.latestOffset(stream.initialOffset())
+    assert set(begin.values()) == {2}
+    replicas.append(batch(2, 1, epoch=2), 1, 3)
+    replicas.append(batch(3, 1, epoch=4), 1)
+    with pytest.warns(RuntimeWarning, match="an election has begun since the last records that a majority shares"):
+        assert stream.latestOffset(begin) == begin
+    replicas.append(batch(3, 1, epoch=4), 3)
+    assert set(stream.latestOffset(begin).values()) == {4}
+    for node_id in (1, 3):
+        state = (
+            '{"leaderId":-1,"leaderEpoch":5,"votedId":2,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+        )
+        Path(replicas.path(node_id), LOG_DIRECTORY, "quorum-state").write_text(state)
+    with pytest.warns(RuntimeWarning, match="an election has begun"):
+        assert reader(tmp_path).latestOffset(begin) == begin
 
 
 @pytest.mark.parametrize("tail", [bytes(4096), batch(4, 9)[:70], batch(4, 9)[:-1] + b"x"], ids=["zeros", "cut", "torn"])
@@ -184,6 +196,30 @@ def test_segments_that_retention_removed_are_named_or_left_out(tmp_path: Path) -
     assert found == [*range(4, 8), *range(8)]
     with pytest.raises(UsageError, match=r"is not there; was it removed, by retention"):
         list(stream.read(planned[0]))
+
+
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_what_a_micro_batch_holds_and_a_replaced_disk_does_not_is_named_or_left_out(
+    tmp_path: Path, is_planned: bool
+) -> None:
+    """It is in the checkpoint already: nobody would read it again."""
+    replicas = Replicas(tmp_path, 1, 2)
+    replicas.append(batch(0, 4) + batch(4, 4), 1, 2)
+    stream, careless = reader(tmp_path), reader(tmp_path, failOnDataLoss="false")
+    begin = stream.initialOffset()
+    end = stream.latestOffset(begin)
+    tasks = stream.partitions(begin, end)
+    replicas.segments(1)[0].write_bytes(batch(0, 4))
+
+    def read(reading: StreamReader) -> list[int]:
+        planned = tasks if is_planned else reading.partitions(begin, end)
+        return [row["offset"] for task in planned for each in reading.read(task) for row in each.to_pylist()]
+
+    with pytest.raises(FastQuorumError, match="n1"):
+        read(stream)
+    with pytest.warns(RuntimeWarning, match="n1.*left out"):
+        found = read(careless)
+    assert found == [*range(4), *range(8)]
 
 
 def test_a_single_directory_proves_what_its_snapshot_covers(tmp_path: Path) -> None:

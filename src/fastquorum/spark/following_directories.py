@@ -1,9 +1,10 @@
 """Directories that a stream follows: each up to what others, or a snapshot of its own, prove to be committed.
 
-The high watermark is on no disk. Committed is what a majority of the voters' directories share, as `audit-replicas` has
-it, and what a directory has beyond that, or otherwise than they, is left alone until it is settled. One directory alone
-proves nothing but by its snapshots, and by being the only voter: what cannot be told is refused, unless an option says
-how it is. Files are read while their nodes write them: never further than to what is committed.
+The high watermark is on no disk. Committed is what a majority of the voters' directories share, as `audit-replicas`
+has it, once no leader to come can undo that (`spark.settling`). What a directory has beyond, or otherwise than they, is
+left alone until it is settled. One directory alone proves nothing but by its snapshots, and by being the only voter:
+what cannot be told is refused, unless an option says how it is. Files are read while their nodes write them: never
+further than to what is committed.
 """
 
 import warnings
@@ -14,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.errors import DirectoryError, UsageError
+from fastquorum.errors import DirectoryError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
 from fastquorum.spark.following import Offsets
 from fastquorum.spark.logs import FoundLog, find_logs
@@ -29,14 +30,16 @@ from fastquorum.spark.pipelines.audit_replicas import (
 from fastquorum.spark.places import Places, pieces_between
 from fastquorum.spark.quorum import BY_BATCH, lost
 from fastquorum.spark.scan import Scan
+from fastquorum.spark.settling import unsettled_from
 from fastquorum.spark.splits import Piece, packed
 from fastquorum.spark.stores import store_of
 from fastquorum.spark.tables import TABLES, Task
 from fastquorum.spark.tables.table import bounds_of
-from fastquorum.types import NodeId, Offset
+from fastquorum.types import Epoch, NodeId, Offset
 
 _LOOKS: Final = 3
 """A file may go while it is looked at, and another stand for it: so many looks fail before it counts."""
+_NEVER: Final = 1 << 63
 _BATCH_COLUMNS: Final = (*BATCH_COLUMNS, "is_control")
 _HINT: Final = (
     "name the directories of a majority of its voters; or say, with option committed=majority, that those given are "
@@ -132,7 +135,30 @@ class FollowedDirectories:
             self._check_majority(cluster_id, logs, voters)
         rows = [{"cluster_id": cluster_id, "directory": "", "offset": 0, "voter_id": each} for each in sorted(voters)]
         audited = audit_cluster(batches, pa.Table.from_pylist(rows, _VOTERS))
-        return {row["directory"]: max(self._end(row), start[row["directory"]]) for row in audited.to_pylist()}
+        unsettled = self._unsettled_from(cluster_id, logs, voters, batches, audited)
+        return {
+            row["directory"]: max(min(self._end(row), unsettled), start[row["directory"]])
+            for row in audited.to_pylist()
+        }
+
+    def _unsettled_from(
+        self,
+        cluster_id: str | None,
+        logs: Sequence[FoundLog],
+        voters: frozenset[NodeId],
+        batches: pa.Table,
+        audited: pa.Table,
+    ) -> Offset:
+        sees_all = voters <= {log.node_id for log in logs}
+        known_epoch = -1 if sees_all else _known_epoch([log for log in logs if log.node_id in voters])
+        found = unsettled_from(batches, audited, sees_all=sees_all, known_epoch=known_epoch)
+        if found == 0:
+            text = (
+                f"cluster {cluster_id}: an election has begun since the last records that a majority shares, and not "
+                "all voters can be seen: until its leader's first record is on a majority, nothing more is read"
+            )
+            self._tell(text, cluster_id or "", 0)
+        return _NEVER if found is None else found
 
     def _end(self, row: Mapping[str, Any]) -> Offset:
         if row["committed_end"] is None:
@@ -202,15 +228,30 @@ class FollowedDirectories:
         first = max(first, begin)
         if first >= last:
             return []
+        if not self._places.reaches(sorted(log.segments), last):
+            self._lacks(log.directory, last)
         by_batch = options.table in BY_BATCH
         pieces = pieces_between(log, self._places, first, last, options.split_bytes, by_batch=by_batch)
         return [Stretch(tuple(task), first, last) for task in packed(pieces, options.split_bytes)]
+
+    def _lacks(self, directory: str, end: Offset) -> None:
+        """OffsetOutOfRange or a warning: what is in a micro-batch is never planned again."""
+        text = f"{directory} ends below offset {end}, to which it was to be read: was its disk replaced?"
+        if self._scan.options.fail_on_data_loss:
+            hint = "it goes on when it is back; option failOnDataLoss=false goes on without"
+            raise OffsetOutOfRange(f"{text} {hint}", offset=end)
+        warnings.warn(f"{text} The rest is left out", RuntimeWarning, stacklevel=2)
 
     def read(self, task: Any) -> Iterator[pa.RecordBatch]:
         scan, options = self._scan, self._scan.options
         if scan.table.name not in BY_BATCH:
             options = within(options, task.start, task.end)
         for piece in task.pieces:
+            if not options.fail_on_data_loss and _is_cut_off(piece):
+                warnings.warn(
+                    f"{piece.path} is shorter by now: the rest of it is left out", RuntimeWarning, stacklevel=2
+                )
+                piece = piece._replace(is_tail=True)  # ends where it ends
             try:
                 yield from scan.table.read(Task((piece,)), options, scan.columns)
             except DirectoryError as error:
@@ -232,9 +273,21 @@ def _begin(log: FoundLog) -> Offset:
     return min((each.base_offset for each in log.segments), default=0)
 
 
+def _known_epoch(logs: Sequence[FoundLog]) -> Epoch:
+    """The latest that any of the nodes has saved; -1: none says it."""
+    options = parse_options({"path": logs[0].directory, "table": "quorum_state"}, TABLES)
+    said = TABLES["quorum_state"].read(Task(logs=tuple(logs)), options, ("epoch",))
+    return max((epoch for batch in said for epoch in batch["epoch"].to_pylist() if epoch is not None), default=-1)
+
+
 def _proven(log: FoundLog) -> Offset:
     """By its latest snapshot."""
     return max((each.id.offset for each in log.checkpoints), default=0)
+
+
+def _is_cut_off(piece: Piece) -> bool:
+    """Is the file there, but not to where it was to be read?"""
+    return not _is_gone(piece.path) and store_of(piece.path).size(piece.path) < piece.end
 
 
 def _is_gone(path: str) -> bool:

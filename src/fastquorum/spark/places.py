@@ -73,8 +73,8 @@ class Places:
 def pieces_between(
     log: FoundLog, places: Places, start: Offset, end: Offset | None, split_bytes: int, *, by_batch: bool = False
 ) -> Iterator[Piece]:
-    """The batches that hold [start, end), or with `by_batch`, that begin there; of no file more than that. None: to the
-    end, as it is now. DirectoryError."""
+    """The batches that hold [start, end), or with `by_batch`, that begin there; of no file more than that, and of
+    none less, whatever becomes of it meanwhile. None: to the end, as it is now. DirectoryError."""
     segments = sorted(log.segments)
     if not segments:
         return
@@ -82,10 +82,9 @@ def pieces_between(
     last = Place(len(segments), 0) if end is None else places.of(segments, end, begins=True)
     for number, segment in enumerate(segments[first.segment : last.segment + 1], first.segment):
         low = first.position if number == first.segment else 0
-        high = last.position if number == last.segment else segment.size_bytes
+        high = min(last.position, segment.size_bytes) if number == last.segment else segment.size_bytes
         if low >= high:
             continue
-        is_cut = high < segment.size_bytes
         following = segments[number + 1].base_offset if number + 1 < len(segments) else -1
         inner = cuts_of(log, segment, split_bytes) if high - low > split_bytes + split_bytes // 2 else []
         for part in pairwise([low, *(cut for cut in inner if low < cut < high), high]):
@@ -98,6 +97,6 @@ def pieces_between(
                 segment.path,
                 segment.base_offset,
                 *part,
-                is_tail=is_last and following < 0 and not is_cut,
+                is_tail=is_last and following < 0 and end is None,
                 end_offset=following if is_last else -1,
             )

@@ -310,6 +310,17 @@ def test_a_flipped_bit(tmp_path: Path) -> None:
     assert [row["kind"] for row in found(root)] == ["bit-flip"]
 
 
+@pytest.mark.parametrize("byte", [0, 3, 6])
+def test_nothing_is_held_against_records_behind_damage_whatever_offset_it_claims(byte: int, tmp_path: Path) -> None:
+    """The first batch has a registration, and no checksum covers the offset of a batch."""
+    log = Log().add(registration(1, 0)).leads(1, 1).add(change_of(1, 0, fenced=-1))
+    log.add(TopicRecord(name="t", topic_id=TOPIC), partition(0, [1]))
+    root = log.write(tmp_path / "n1")
+    assert found(root) == []
+    overwrite(root / LOG_DIRECTORY / segment_name(0), byte, b"\x01")
+    assert [row["kind"] for row in found(root)] == ["bit-flip"]
+
+
 def test_a_damaged_snapshot(tmp_path: Path) -> None:
     root = Log().begun().snapshot().write(tmp_path / "n1")
     (path,) = (root / LOG_DIRECTORY).glob("*.checkpoint")
@@ -386,4 +397,5 @@ def test_whatever_a_log_does_what_is_found_is_what_the_slow_model_finds(steps: l
 
 
 def with_errors(rows: pa.Table) -> pa.Table:
+    rows = rows.append_column("segment", pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows))
     return rows.append_column("error", pa.nulls(rows.num_rows, pa.string()))

@@ -4,16 +4,22 @@ import itertools
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fastquorum.spark.pipelines.audit_replicas import Verdict, as_report, audit_cluster
+from fastquorum.spark.pipelines.audit_replicas import BATCH_COLUMNS, VOTER_COLUMNS, Verdict, as_report, audit_cluster
+from fastquorum.spark.scan import read_table
+from tests.spark.replicas import Replicas
+from tests.spark.tables.directories import batch
 
 BATCHES = pa.schema(
     [
         ("cluster_id", pa.string()),
         ("node_id", pa.int32()),
         ("directory", pa.string()),
+        ("segment", pa.int64()),
+        ("position", pa.int64()),
         ("base_offset", pa.int64()),
         ("last_offset", pa.int64()),
         ("epoch", pa.int32()),
@@ -25,6 +31,7 @@ BATCHES = pa.schema(
 VOTERS = pa.schema(
     [("cluster_id", pa.string()), ("directory", pa.string()), ("offset", pa.int64()), ("voter_id", pa.int32())]
 )
+THREE = (batch(0, 4), batch(4, 2), batch(6, 3))
 NONE_SAID = VOTERS.empty_table()
 Log = dict[int, str | None]
 """What a replica has at each base offset, in letters; None: damaged. Each batch has ten records and a hundred bytes."""
@@ -36,6 +43,8 @@ def rows_of(node_id: int, log: Log) -> list[dict[str, Any]]:
             "cluster_id": "c",
             "node_id": node_id,
             "directory": f"/n{node_id}",
+            "segment": 0,
+            "position": base * 10,
             "base_offset": base,
             "last_offset": base + 9,
             "epoch": 1,
@@ -193,3 +202,50 @@ def test_one_flipped_batch_is_found_wherever_it_is(data: st.DataObject) -> None:
     found = audit(*logs)
     assert {node_id for node_id, row in found.items() if row["verdict"] == Verdict.DIVERGENT} == {odd}
     assert found[odd]["offset"] == 10 * at
+
+
+@pytest.fixture(scope="module")
+def trio(tmp_path_factory: pytest.TempPathFactory) -> Replicas:
+    """Three directories with the same three batches, of offsets 0 to 8."""
+    replicas = Replicas(tmp_path_factory.mktemp("trio"), 1, 2, 3)
+    for data in THREE:
+        replicas.append(data, 1, 2, 3)
+    return replicas
+
+
+@given(at=st.integers(0, len(b"".join(THREE)) - 1), flip=st.integers(1, 255), odd=st.integers(1, 3))
+@example(at=0, flip=0x80, odd=2)  # of the first batch, which then claims no offset
+@example(at=7, flip=1, odd=2)  # or one that is inside it
+@example(at=len(THREE[0]) + 7, flip=1, odd=2)  # likewise of another batch
+@example(at=len(b"".join(THREE[:2])), flip=0x80, odd=2)  # of the last one
+def test_whichever_byte_is_flipped_its_replica_is_named_and_nobody_else(
+    trio: Replicas, at: int, flip: int, odd: int
+) -> None:
+    """Also where the offset that the batch claims is what was damaged."""
+    good = b"".join(THREE)
+    bad = bytearray(good)
+    bad[at] ^= flip
+    (segment,) = trio.segments(odd)
+    segment.write_bytes(bad)
+    found = audit_directories(trio)
+    segment.write_bytes(good)
+    begins = 0 if at < len(THREE[0]) else 4 if at < len(THREE[0] + THREE[1]) else 6
+    assert found.pop(odd)[:2] == (Verdict.DIVERGENT, begins)
+    assert set(found.values()) == {(Verdict.SAME, None, 9)}
+
+
+def test_a_log_of_nothing_but_garbage_is_divergent_from_its_start(trio: Replicas) -> None:
+    (segment,) = trio.segments(3)
+    segment.write_bytes(b"\xff" * 50)
+    found = audit_directories(trio)
+    segment.write_bytes(b"".join(THREE))
+    assert found == {1: (Verdict.SAME, None, 9), 2: (Verdict.SAME, None, 9), 3: (Verdict.DIVERGENT, 0, 9)}
+
+
+def audit_directories(replicas: Replicas) -> dict[int, tuple[str, int | None, int]]:
+    """Verdict, offset and committed end, by node id."""
+    path = str(replicas.root)
+    batches = read_table(path, "batches", mode="quarantine", columns=",".join(BATCH_COLUMNS))
+    voters = read_table(path, "voters", mode="quarantine", columns=",".join(VOTER_COLUMNS))
+    rows = audit_cluster(batches, voters).to_pylist()
+    return {row["node_id"]: (row["verdict"], row["offset"], row["committed_end"]) for row in rows}

@@ -21,6 +21,7 @@ from fastquorum.types import Uuid
 from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.topic_records import PartitionChangeRecord, TopicRecord
 from tests.spark.damage import RECORDS_A_BATCH, change, make_log, segments
+from tests.spark.pipelines import invariant_logs
 from tests.wire.golden import CLUSTER
 
 RECORD = re.compile(r"\| offset: (\d+) CreateTime: (\d+) keySize: (-?\d+) valueSize: (-?\d+) .*?headerKeys: \[\] (.*)")
@@ -105,6 +106,21 @@ def test_what_is_asked_for_is_filtered(options: dict[str, Any], taken: Any) -> N
     found = as_dumped(read_table(str(CLUSTER / "c1"), **options))
     assert found == [each for each in dumped("dump-c1.txt.gz") if taken(each)]
     assert found
+
+
+def test_a_topic_is_followed_where_only_a_snapshot_names_it(tmp_path: Path) -> None:
+    """The log begins behind the record that gave it its id."""
+    log = invariant_logs.Log().begun().snapshot().add(invariant_logs.change(leader=2))
+    whole = log.write(tmp_path / "n1")
+    later = log.write(tmp_path / "n2", begin=10)
+    assert read_table(str(whole), topic="t")["offset"].to_pylist() == [8, 9, 10]
+    assert read_table(str(later), topic="t")["offset"].to_pylist() == [10]
+    for each in (later / LOG_DIRECTORY).glob("*.checkpoint"):
+        each.unlink()
+    with pytest.warns(
+        RuntimeWarning, match="n2: the log begins at offset 10, and no snapshot.*ids of topic 't' may be"
+    ):
+        assert read_table(str(later), topic="t").num_rows == 0
 
 
 def test_a_topic_is_followed_by_its_name_and_its_id() -> None:

@@ -22,6 +22,8 @@ BATCH_COLUMNS: Final = (
     "cluster_id",
     "node_id",
     "directory",
+    "segment",
+    "position",
     "base_offset",
     "last_offset",
     "epoch",
@@ -137,23 +139,23 @@ def _voter_count(voters: pa.Table, replicas: Iterable[_Replica]) -> int:
 
 def _replicas(batches: pa.Table, voters: frozenset[int]) -> tuple[_Ids, list[_Replica]]:
     """The base offsets of the cluster's batches, ascending, and who has which batch there."""
-    base = _numbers(batches, "base_offset")
     is_damaged = np.asarray(batches["error"].is_valid())
     contents = np.stack(
         [_numbers(batches, name) for name in ("base_offset", "last_offset", "epoch", "crc", "size_bytes")]
     )
     _, ids = np.unique(contents, axis=1, return_inverse=True)
     ids = np.where(is_damaged, _DAMAGED, ids.reshape(-1)).astype(np.int64)
-    offsets = np.unique(base[base >= 0])
     directories = batches["directory"].combine_chunks().dictionary_encode()
     owners = np.asarray(directories.indices)
+    base = _bases(batches, is_damaged, owners)
+    offsets = np.unique(base)
     found = []
     for number, directory in enumerate(directories.dictionary.to_pylist()):
         mine = np.flatnonzero(owners == number)
         first = batches.slice(int(mine[0]), 1).to_pylist()[0]
-        mine = mine[base[mine] >= 0]
+        mine = mine[np.argsort(is_damaged[mine], kind="stable")]  # where bytes were put in between, damage counts
         good = mine[~is_damaged[mine]]
-        start = int(base[good].min()) if len(good) else 0
+        start = int(base[mine].min())
         end = int(_numbers(batches, "last_offset")[good].max()) + 1 if len(good) else start
         placed = np.full(len(offsets), _NOTHING, np.int64)
         sizes = np.zeros(len(offsets), np.int64)
@@ -164,6 +166,26 @@ def _replicas(batches: pa.Table, voters: frozenset[int]) -> tuple[_Ids, list[_Re
         is_voter = not voters or first["node_id"] in voters
         found.append(_Replica(first["cluster_id"], first["node_id"], directory, is_voter, start, end, placed, sizes))
     return offsets, sorted(found, key=lambda each: each.directory)
+
+
+def _bases(batches: pa.Table, is_damaged: npt.NDArray[np.bool_], owners: _Ids) -> _Ids:
+    """Where each row begins, as an offset. Of damage that is where what its replica has before it ends: the offset that
+    damaged bytes claim may be anything, and no checksum covers it."""
+    base, last = _numbers(batches, "base_offset"), _numbers(batches, "last_offset")
+    segments, positions = _numbers(batches, "segment"), _numbers(batches, "position")
+    if not is_damaged.any():
+        return base
+    lowest = int(base[~is_damaged].min()) if not is_damaged.all() else 0
+    found = base.copy()
+    for owner in np.unique(owners[is_damaged]).tolist():
+        mine = np.flatnonzero(owners == owner)
+        mine = mine[np.lexsort((positions[mine], segments[mine]))]
+        ends = np.where(is_damaged[mine], -1, last[mine] + 1)
+        before = np.concatenate([[-1], np.maximum.accumulate(ends)[:-1]])
+        # Who read on from inside a segment, and found damage at once, began with what all have.
+        first = np.where((before < 0) & (positions[mine] > 0), lowest, segments[mine])
+        found[mine] = np.where(is_damaged[mine], np.maximum(before, first), base[mine])
+    return found
 
 
 def _numbers(table: pa.Table, name: str) -> _Ids:

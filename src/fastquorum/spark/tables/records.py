@@ -23,7 +23,8 @@ from fastquorum.spark import arrow
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
 from fastquorum.spark.reading import Damage, Mode, rows_of
-from fastquorum.spark.splits import Piece, log_pieces, packed
+from fastquorum.spark.splits import Piece, checkpoint_pieces, log_pieces, packed
+from fastquorum.spark.tables.base import base_of
 from fastquorum.spark.tables.table import WHOSE, Task, bounds_of
 from fastquorum.spark.typed import RecordType, record_types, struct_column
 from fastquorum.storage.identity import LogKind
@@ -137,15 +138,20 @@ def _typed_schema(typed: Mapping[str, RecordType]) -> pa.Schema:
 
 
 def topic_ids(logs: Sequence[FoundLog], name: str) -> set[str]:
-    """Every id that a topic of this name has had in any of these logs."""
+    """Every id that a topic of this name has had in any of these logs, or in the snapshot that one begins with."""
     kernels = load("native")
     ids: set[str] = set()
     number = next(key for key, each in ROW_TYPE_NAMES.items() if each == _TOPIC_RECORD)
     for log in logs:
         if log.kind is not LogKind.METADATA:
             continue
+        base, _, error = base_of(log, kernels)
+        if error is not None:
+            text = f"{log.directory}: {error}: ids of topic {name!r} may be missing, and records that say no more"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+        before = [] if base is None else [each for each in checkpoint_pieces(log) if each.path == base.path]
         reader = kernels.RowReader(record_layouts(), Want.TEXTS, RowFilter(types=frozenset({number})))
-        for piece in log_pieces(log):
+        for piece in [*before, *log_pieces(log)]:
             for rows in rows_of(piece, kernels, reader, Mode.QUARANTINE):
                 if isinstance(rows, Rows) and rows.texts is not None:
                     said = [json.loads(each.as_py()) for each in arrow.strings(rows.texts) if each.is_valid]

@@ -14,7 +14,18 @@ from fastquorum.spark.pipelines.carrying import Ints
 from fastquorum.spark.pipelines.transactions import ABORT, BEGIN, END
 from fastquorum.spark.texts import parsed
 
-COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "epoch", "timestamp", "type", "data", "error")
+COLUMNS: Final = (
+    "cluster_id",
+    "node_id",
+    "directory",
+    "segment",
+    "offset",
+    "epoch",
+    "timestamp",
+    "type",
+    "data",
+    "error",
+)
 """What is read of table `records`, damage set aside in `error`."""
 BASE_COLUMNS: Final = (
     "cluster_id",
@@ -164,18 +175,21 @@ def _made(some: pa.Table, kind: str, said: dict[str, Any], *, is_base: bool) -> 
 
 
 def _gaps(table: pa.Table, is_bad: pa.ChunkedArray, behind: dict[str, int]) -> pa.Table:
-    """What could not be read, at the offset behind what could be: what damaged bytes claim counts for nothing."""
+    """What could not be read, at the offset behind what could be, or where its segment begins: what damaged bytes claim
+    counts for nothing."""
     if not pc.any(is_bad).as_py():
         _remember(table, behind)
         return SCHEMA.empty_table()
     rows = []
-    directories, offsets, errors = (table[name].to_pylist() for name in ("directory", "offset", "error"))
+    directories, segments, offsets, errors = (
+        table[name].to_pylist() for name in ("directory", "segment", "offset", "error")
+    )
     for at in np.flatnonzero(np.asarray(is_bad)).tolist():
         before = next((at - back for back in range(1, at + 1) if errors[at - back] is None), None)
         known = behind.get(directories[at]) if before is None or directories[before] != directories[at] else None
         if known is None and before is not None and directories[before] == directories[at]:
             known = offsets[before] + 1
-        rows.append({"offset": offsets[at] if known is None else known, "name": errors[at] or "it cannot be read"})
+        rows.append({"offset": max(known or 0, segments[at] or 0), "name": errors[at] or "it cannot be read"})
     _remember(table.filter(pc.invert(is_bad)), behind)
     bad = table.filter(is_bad).drop_columns("offset")
     bad = bad.append_column("offset", pa.array([row["offset"] for row in rows], pa.int64()))
