@@ -1,14 +1,15 @@
 """Which replica of a cluster is read, and how far: what a majority shares counts.
 
 By Raft's log matching (section 5.3), logs that have a record of the same epoch at an offset are the same up to it. Of
-the replicas that hold all that is committed the one is read whose log begins first, then that of the lowest node id and
-directory.
+the replicas that reach all that is committed the one is read that lacks the fewest records on the way, as damage takes
+them; then that whose log begins first, then that of the lowest node id and directory.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.carrying import Flags, Ints
@@ -24,7 +25,7 @@ class Replica(NamedTuple):
 
 def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, Replica]:
     """The committed records of the replica that is read, in order, and which it is."""
-    records = those(records, np.asarray(records["offset"].is_valid()))  # a row of damaged bytes is no record
+    records = those(records, ~are_damaged(records))
     if records.num_rows == 0:
         return records, Replica(None, None, None)
     directories = records["directory"].dictionary_encode().combine_chunks()
@@ -41,12 +42,20 @@ def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, R
     replicas = [Replica(*(each[name][0].as_py() for name in Replica._fields)) for each in found]
     end = max(shared) if committed_end is None else committed_end
 
-    def rank(at: int) -> tuple[int, int, int, str]:
-        node_id = replicas[at].node_id
-        return (-min(shared[at], end), int(logs[at][0][0]), -1 if node_id is None else node_id, f"{directories[at]}")
+    def rank(at: int) -> tuple[int, int, int, int, str]:
+        node_id, offsets = replicas[at].node_id, logs[at][0]
+        begin, count = int(offsets[0]), int(np.searchsorted(offsets, end))
+        lacking = int(offsets[count - 1]) + 1 - begin - count if count else 0
+        return (-min(shared[at], end), lacking, begin, -1 if node_id is None else node_id, f"{directories[at]}")
 
     best = min(range(len(found)), key=rank)
     return found[best].slice(0, int(np.searchsorted(logs[best][0], end))), replicas[best]
+
+
+def are_damaged(records: pa.Table) -> Flags:
+    """Rows of damaged bytes, which are no records: what they claim to be counts for nothing."""
+    found: Flags = np.asarray(pc.or_(records["offset"].is_null(), records["epoch"].is_null()))
+    return found
 
 
 def _shared_end(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> int:

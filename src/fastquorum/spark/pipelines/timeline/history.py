@@ -1,8 +1,8 @@
 """What one cluster's metadata log says, ready to be asked: one replica's committed records that count, with times.
 
 Several replicas may be given. By Raft's log matching (section 5.3), logs that have a record of the same epoch at an
-offset are the same up to it; committed is what a majority of those given share, unless the caller knows better. Of the
-replicas that hold all of it the one is read whose log begins first, then that of the lowest node id and directory.
+offset are the same up to it; committed is what a majority of those given share, unless the caller knows better. Which
+of the replicas is read then: `pipelines.choosing`.
 
 What a transaction holds counts when it has ended, and from then on; of one that was aborted or is open still nothing
 does (KIP-868). Time is that of the records' timestamps, which leaders take from their own clocks: where it goes back,
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.carrying import Ints
-from fastquorum.spark.pipelines.choosing import Replica, chosen_of, ints, those
+from fastquorum.spark.pipelines.choosing import Replica, are_damaged, chosen_of, ints, those
 from fastquorum.spark.pipelines.transactions import fates
 from fastquorum.spark.texts import parsed
 
@@ -56,7 +56,7 @@ class History(NamedTuple):
     is_whole: bool
     """It is known what there was before the log: nothing, or the image that was given."""
     unreadable_count: int
-    """Metadata records without text: of a type or version that nobody here knows."""
+    """Metadata records of a type or version that nobody here knows, and places where bytes are damaged."""
     types: Ints
     type_names: tuple[str, ...]
     texts: pa.ChunkedArray
@@ -101,7 +101,7 @@ class History(NamedTuple):
             end_ms=int(times[-1]) if len(times) else 0,
             clock_back_ms=clock_back_ms,
             is_whole=is_whole,
-            unreadable_count=int((~is_read & ~is_control).sum()),
+            unreadable_count=int((~is_read & ~is_control).sum()) + _damaged_count(records, replica),
             types=types[counts],
             type_names=type_names,
             texts=those(whole["data"], counts),
@@ -148,6 +148,12 @@ class History(NamedTuple):
 
 
 # --- when, and whether at all -----------------------------------------------------------------------------------------
+
+
+def _damaged_count(records: pa.Table, replica: Replica) -> int:
+    """Of the replica that is read."""
+    damaged = those(records["directory"], are_damaged(records))
+    return int(pc.sum(pc.equal(damaged, replica.directory)).as_py() or 0) if replica.directory is not None else 0
 
 
 def _times(timestamps: pa.ChunkedArray, image_count: int) -> tuple[Ints, int]:
