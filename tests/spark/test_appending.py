@@ -182,6 +182,26 @@ def test_of_two_that_write_other_rows_at_the_same_time_under_one_name_one_is_tol
     assert written(quorum, before) == (ROWS if said[0] == "written" else reversed_rows)
 
 
+def test_who_goes_on_with_anothers_rows_is_told_when_that_one_is_not_dead_and_has_others(
+    quorum: Quorum, whose: Whose
+) -> None:
+    """As an executor that was given up on, and still writes: rows come out of a shuffle in another order."""
+    others = [*ROWS[:50], *reversed(ROWS[50:])]
+    before = len(quorum.values)
+    with pytest.raises(ConnectionAbortedError):
+        append_rows(failing(ROWS[:30]), whose, quorum.options, NATIVE)
+
+    def overtaken() -> Iterator[pa.RecordBatch]:
+        first, *rest = arriving(ROWS)
+        yield first
+        quorum.write(others, whose)
+        yield from rest
+
+    with pytest.raises(ReplayDiffers, match="its rows 42 to 55 are not those that were written before"):
+        append_rows(overtaken(), whose, quorum.options, NATIVE)
+    assert written(quorum, before) == others
+
+
 def test_a_batch_larger_than_a_fetch_is_found_again(quorum: Quorum, whose: Whose) -> None:
     rows = [bytes([number]) * 1_000_000 for number in range(14)]
     done = quorum.write(rows, whose, batch_bytes_max=8 << 20)

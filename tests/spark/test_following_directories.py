@@ -198,6 +198,19 @@ def test_segments_that_retention_removed_are_named_or_left_out(tmp_path: Path) -
         list(stream.read(planned[0]))
 
 
+def test_a_log_that_begins_later_than_when_it_was_planned_is_told_of(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, 1, 2)
+    replicas.append(batch(0, 4), 1, 2)
+    replicas.roll(4, 1, 2)
+    replicas.append(batch(4, 4), 1, 2)
+    stream = reader(tmp_path)
+    begin = stream.initialOffset()
+    end = stream.latestOffset(begin)
+    replicas.segments(1)[0].unlink()
+    with pytest.warns(RuntimeWarning, match="n1 begins at offset 4: what was before it is left out"):
+        assert offsets(stream, begin, end) == {"n1": [*range(4, 8)], "n2": [*range(8)]}
+
+
 @pytest.mark.parametrize("is_planned", [True, False])
 def test_what_a_micro_batch_holds_and_a_replaced_disk_does_not_is_named_or_left_out(
     tmp_path: Path, is_planned: bool
@@ -269,6 +282,7 @@ def test_kafkas_own_directories_are_read_up_to_the_tail_that_one_has() -> None:
         ),
         ({"asOfOffset": 4}, "option asOfOffset means nothing to a stream"),
         ({"topic": "t"}, "option topic means nothing to a stream"),
+        ({"pushdown": "true"}, "option pushdown means nothing to a stream"),
         ({"startingOffset": 9}, "startingOffset 9: log .*n1 is committed from 0 to 4"),
     ],
 )

@@ -77,6 +77,8 @@ def _looked_at(cluster: dict[str, Any]) -> list[str]:
         f"{cluster[name]['too_many']} are too many"
         for name, what in _LOOKED_AT.items()
     ]
+    if cluster["unreadable_records"]:
+        lines.append(f"{cluster['unreadable_records']} records could not be read: they count for nothing")
     if cluster["record_mix"] is not None:
         lines.append(f"which records are usual is not known: {cluster['record_mix']}")
     return [

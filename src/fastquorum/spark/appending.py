@@ -10,9 +10,10 @@ on every node, so that nothing has to be asked before, or kept anywhere else:
   sent once the one before it is committed: what a killed attempt left is a prefix, in order, and the next one goes on
   behind it. A partition that fits into one batch is there as a whole, or not at all.
 * One chunk, one batch, one producer: so the quorum's answer to a chunk that it has always says where that lies, however
-  long the partition was. What lay there before this attempt began, and every partition's first chunk, is read and
-  compared with the rows at hand, byte for byte: other rows, or another order, are refused, and never written beside the
-  first; of two that write under one name at the same time, one is told.
+  long the partition was. What lay there before this attempt began, all that follows such a chunk (who wrote it may not
+  be dead), and every partition's first chunk, is read and compared with the rows at hand, byte for byte: other rows, or
+  another order, are refused, and never written beside the first. Of two that begin to write under one name at the same
+  time, one is told, if already their first chunks differ.
 * Epochs: once a query writes batch n + 1, whoever still writes batch n is fenced. The same producers serve a query
   batch after batch: the quorum remembers the 65,536 that appended last, that is, so many chunks of 8 MiB.
 
@@ -103,7 +104,7 @@ def append_rows(
         try:
             for number, chunk in enumerate(chunks(batches, options.batch_bytes_max)):
                 stamp = whose.stamp(number, chunk.rows.num_rows)
-                placed = _append(producer, chunk, kernels, stamp, whose, clock_ms())
+                placed = _append(producer, chunk, kernels, stamp, whose, clock_ms(), has_others=done.found > 0)
                 done = done.and_chunk(stamp.record_count, placed)
         except RecordTooLarge as error:
             text = f"{whose}: {error}"
@@ -112,8 +113,16 @@ def append_rows(
 
 
 def _append(
-    producer: Producer, chunk: Chunk, kernels: Kernels, stamp: Stamp, whose: Whose, timestamp_ms: int
+    producer: Producer,
+    chunk: Chunk,
+    kernels: Kernels,
+    stamp: Stamp,
+    whose: Whose,
+    timestamp_ms: int,
+    *,
+    has_others: bool,
 ) -> Placed:
+    """`has_others`: somebody else has written chunks of this partition, and may not be dead."""
     try:
         placed = producer.append(encoded(chunk, kernels, stamp, timestamp_ms))
     except OutOfOrderSequence as error:
@@ -129,7 +138,7 @@ def _append(
         text = f"rows {chunk.first_row} to {chunk.last_row}: {error}"
         hint = 'with option("batchBytes", ...) batches are smaller'
         raise RecordTooLarge(text if chunk.rows.num_rows == 1 else f"{text}; {hint}") from error
-    if placed.is_old or chunk.first_row == 0:
+    if placed.is_old or has_others or chunk.first_row == 0:
         _check_same(producer.batch_at(placed), chunk, kernels, stamp, whose)
     return placed
 

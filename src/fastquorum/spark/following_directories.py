@@ -218,8 +218,17 @@ class FollowedDirectories:
                 if start.get(directory, 0) < last:
                     self._gone(directory, start.get(directory, 0))
                 continue
+            if start.get(directory) == 0:
+                self._check_begins(log, last)
             found += self._stretches(log, start.get(directory, 0), last)
         return found
+
+    def _check_begins(self, log: FoundLog, last: Offset) -> None:
+        """A log that was empty may begin anywhere, with a snapshot; one that was not has lost something. Which of them
+        it was is not in a checkpoint."""
+        begin = min(_begin(log), last)
+        if begin > 1:  # the first leader's own record may be gone
+            self._tell(f"{log.directory} begins at offset {begin}: what was before it is left out", log.directory, 0)
 
     def _stretches(self, log: FoundLog, first: Offset, last: Offset) -> list[Stretch]:
         options, begin = self._scan.options, _begin(log)

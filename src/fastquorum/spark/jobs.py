@@ -53,7 +53,9 @@ def audit_replicas(spark: "SparkSession", path: str) -> "DataFrame":
     from pyspark.sql.pandas.types import from_arrow_schema
 
     batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
-    voters = table(spark, path, "voters", auditing.VOTER_COLUMNS, mode="quarantine")
+    voters = table(spark, path, "voters", auditing.VOTER_COLUMNS, mode="quarantine").unionByName(
+        table(spark, path, "quorum_state", auditing.PRESENT_COLUMNS, mode="quarantine"), allowMissingColumns=True
+    )
     both = batches.groupBy("cluster_id").cogroup(voters.groupBy("cluster_id"))
     return both.applyInArrow(_audit_cluster, from_arrow_schema(auditing.SCHEMA))
 

@@ -30,6 +30,7 @@ def anomalies(count: int, clusters: int = 1) -> dict[str, Any]:
         "window_ms": 30 * MINUTE_MS,
         "end_offset": 12_345,
         "snapshots": 4,
+        "unreadable_records": 0,
         "record_mix": None,
         **dict.fromkeys(("quorum_elections", "broker_departures", "partition_elections", "isr_shrinks"), most),
     }

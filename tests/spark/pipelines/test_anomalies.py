@@ -2,6 +2,8 @@
 
 import json
 import math
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastquorum.cli import spark_anomalies
 from fastquorum.errors import UsageError
 from fastquorum.sim.prng import Prng
+from fastquorum.spark.pages.anomalies import page_of
 from fastquorum.spark.pipelines.anomalies import (
     CHECKPOINT_COLUMNS,
     Kind,
@@ -22,6 +26,8 @@ from fastquorum.spark.pipelines.anomalies import (
     signals_of,
 )
 from fastquorum.spark.pipelines.anomalies.counting import counts_within, poisson_tail, stretches
+from fastquorum.storage.names import LOG_DIRECTORY
+from tests.spark.damage import change as overwrite
 
 from .timeline_model import Step
 from .timeline_worlds import CLUSTER, broker_change, change, least, noop, partition, records, registered, topic
@@ -249,6 +255,19 @@ def test_replicas_that_share_nothing_are_named_and_nothing_is_said_of_them() -> 
     both = pa.concat_tables([records(day(hours=1), 1), records(other, 2)])
     report = as_report(anomalies(signals_of(both)))
     assert "no majority" in report["clusters"][0]["unchecked"]
+
+
+def test_records_that_could_not_be_read_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = shutil.copytree(CLUSTER / "c1", tmp_path / "c1")
+    (segment,) = (root / LOG_DIRECTORY).glob("*.log")
+    overwrite(segment, segment.stat().st_size // 2, b"\xff\x00\xff")
+    report = as_report(anomalies(read(str(root))))
+    (cluster,) = report["clusters"]
+    assert cluster["unreadable_records"] == 611  # of one batch
+    spark_anomalies.show(report)
+    assert f"{cluster['unreadable_records']} records could not be read" in capsys.readouterr().out
+    (warning,) = page_of(report).warnings
+    assert warning.endswith(f"{cluster['unreadable_records']} records could not be read: they count for nothing")
 
 
 def test_a_topic_from_before_the_log_has_its_name() -> None:

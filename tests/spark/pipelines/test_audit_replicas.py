@@ -8,7 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fastquorum.spark.pipelines.audit_replicas import BATCH_COLUMNS, VOTER_COLUMNS, Verdict, as_report, audit_cluster
+from fastquorum.spark.pipelines.audit_replicas import (
+    BATCH_COLUMNS,
+    PRESENT_COLUMNS,
+    VOTER_COLUMNS,
+    Verdict,
+    as_report,
+    audit_cluster,
+)
 from fastquorum.spark.scan import read_table
 from tests.spark.replicas import Replicas
 from tests.spark.tables.directories import batch
@@ -29,7 +36,13 @@ BATCHES = pa.schema(
     ]
 )
 VOTERS = pa.schema(
-    [("cluster_id", pa.string()), ("directory", pa.string()), ("offset", pa.int64()), ("voter_id", pa.int32())]
+    [
+        ("cluster_id", pa.string()),
+        ("node_id", pa.int32()),
+        ("directory", pa.string()),
+        ("offset", pa.int64()),
+        ("voter_id", pa.int32()),
+    ]
 )
 THREE = (batch(0, 4), batch(4, 2), batch(6, 3))
 NONE_SAID = VOTERS.empty_table()
@@ -242,10 +255,20 @@ def test_a_log_of_nothing_but_garbage_is_divergent_from_its_start(trio: Replicas
     assert found == {1: (Verdict.SAME, None, 9), 2: (Verdict.SAME, None, 9), 3: (Verdict.DIVERGENT, 0, 9)}
 
 
+@pytest.mark.parametrize("left", [b"", bytes(4096)], ids=["empty", "zeros"])
+def test_a_replica_without_a_single_batch_is_behind(trio: Replicas, left: bytes) -> None:
+    (segment,) = trio.segments(2)
+    segment.write_bytes(left)
+    found = audit_directories(trio)
+    segment.write_bytes(b"".join(THREE))
+    assert found == {1: (Verdict.SAME, None, 9), 2: (Verdict.BEHIND, None, 9), 3: (Verdict.SAME, None, 9)}
+
+
 def audit_directories(replicas: Replicas) -> dict[int, tuple[str, int | None, int]]:
     """Verdict, offset and committed end, by node id."""
     path = str(replicas.root)
     batches = read_table(path, "batches", mode="quarantine", columns=",".join(BATCH_COLUMNS))
     voters = read_table(path, "voters", mode="quarantine", columns=",".join(VOTER_COLUMNS))
-    rows = audit_cluster(batches, voters).to_pylist()
+    present = read_table(path, "quorum_state", columns=",".join(PRESENT_COLUMNS))
+    rows = audit_cluster(batches, pa.concat_tables([voters, present], promote_options="default")).to_pylist()
     return {row["node_id"]: (row["verdict"], row["offset"], row["committed_end"]) for row in rows}

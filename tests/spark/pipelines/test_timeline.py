@@ -2,7 +2,9 @@
 
 import itertools
 import json
+import shutil
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +15,8 @@ from hypothesis import strategies as st
 from fastquorum.errors import ImageFailed, UsageError
 from fastquorum.spark.pipelines.timeline import COLUMNS, Event, State, Timeline, as_text, based_timeline, timeline
 from fastquorum.spark.scan import read_table
+from fastquorum.storage.names import LOG_DIRECTORY
+from tests.spark.damage import change as overwrite
 
 from .timeline_model import BROKER, CONDITIONS, SCHEMA, TOPIC, Step, partition_rows, settled, walk
 from .timeline_worlds import (
@@ -370,7 +374,7 @@ def test_records_that_nobody_can_read_are_counted() -> None:
     rows = rows.set_column(rows.schema.get_field_index("data"), "data", pa.array([rows["data"][0].as_py(), None, "{}"]))
     found = timeline(rows)
     assert found.summary["unreadable_records"] == 1
-    assert "1 records are of a type or version" in "\n".join(as_text(found.summary))
+    assert "1 records cannot be read" in "\n".join(as_text(found.summary))
 
 
 def test_a_replica_without_a_hole_is_read_though_a_damaged_one_comes_first() -> None:
@@ -484,3 +488,31 @@ def test_a_log_in_two_with_an_image_between_sums_up_to_the_same(steps: list[Step
         sums[key] = [known + row[name] for known, name in zip(sums[key], ADDITIVE, strict=True)]
     whole = timeline(records(steps)).partitions.to_pylist()
     assert sums == {(row["topic_id"], row["partition"]): [row[name] for name in ADDITIVE] for row in whole}
+
+
+@pytest.mark.parametrize("place", [1207, 2000, 3000])
+def test_a_replica_that_lacks_what_others_have_is_not_read(place: int, tmp_path: Path) -> None:
+    root = shutil.copytree(CLUSTER, tmp_path / "cluster")
+    wanted = timeline(read_table(str(root), columns=",".join(COLUMNS)))
+    assert wanted.summary["node_id"] == 1
+    damage(root / "c1", place)
+    found = timeline(read_table(str(root), mode="quarantine", columns=",".join(COLUMNS)))
+    assert (found.summary["node_id"], found.summary["unreadable_records"]) == (2, 0)
+    assert found.events.equals(wanted.events)
+    assert found.partitions.equals(wanted.partitions)
+
+
+def test_damage_that_every_replica_has_is_told(tmp_path: Path) -> None:
+    root = shutil.copytree(CLUSTER / "c1", tmp_path / "c1")
+    damage(root, 3000)
+    found = timeline(read_table(str(root), mode="quarantine", columns=",".join(COLUMNS)))
+    assert (found.summary["end_offset"], found.summary["unreadable_records"]) == (3836, 1)
+    assert "1 records cannot be read: damage, or a type or version unknown here" in as_text(found.summary)
+
+
+def damage(root: Path, offset: int) -> None:
+    """Also of the offset that the batch claims."""
+    batches = read_table(str(root), "batches").to_pylist()
+    at = next(each["position"] for each in batches if each["base_offset"] <= offset <= each["last_offset"])
+    (segment,) = (root / LOG_DIRECTORY).glob("*.log")
+    overwrite(segment, at, b"\x01")

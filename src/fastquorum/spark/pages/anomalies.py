@@ -38,13 +38,18 @@ def page_of(report: dict[str, Any]) -> Page:
         subtitles=[f"fastquorum spark anomalies: {told}, each log its own measure. Times are UTC."],
         report=report,
         cards=list(_cards(report)),
-        warnings=[
-            f"{heading_of(each['cluster_id'])} could not be looked at: {each['unchecked']}"
-            for each in report["clusters"]
-            if "unchecked" in each
-        ][:DRAWN_MAX],
+        warnings=list(_warnings(report["clusters"]))[:DRAWN_MAX],
         sections=list(_sections(report, sorted(findings.items(), key=lambda pair: -len(pair[1])))),
     )
+
+
+def _warnings(clusters: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for each in clusters:
+        if "unchecked" in each:
+            yield f"{heading_of(each['cluster_id'])} could not be looked at: {each['unchecked']}"
+        elif each["unreadable_records"]:
+            count = f"{each['unreadable_records']:,} records"
+            yield f"{heading_of(each['cluster_id'])}: {count} could not be read: they count for nothing"
 
 
 def _cards(report: dict[str, Any]) -> Iterator[Card]:

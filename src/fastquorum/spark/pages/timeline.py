@@ -84,7 +84,8 @@ def _doubts(cluster: dict[str, Any]) -> Iterator[str]:
             f"without a hole; {cluster['unknown_partitions']:,} partitions changed before it says what they were."
         )
     if cluster["unreadable_records"]:
-        yield f"{name}: {cluster['unreadable_records']:,} records are of a type or version that is not known here."
+        count = cluster["unreadable_records"]
+        yield f"{name}: {count:,} records cannot be read: damage, or a type or version unknown here."
     if cluster["clock_back_ms"]:
         back = lasted(cluster["clock_back_ms"])
         yield f"{name}: the clock went back, by {back} at most; it stands still for as long."

@@ -32,8 +32,11 @@ BATCH_COLUMNS: Final = (
     "error",
 )
 """What is read of table `batches`, damage set aside in `error`."""
-VOTER_COLUMNS: Final = ("cluster_id", "directory", "offset", "voter_id")
+VOTER_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "voter_id")
 """What is read of table `voters`."""
+PRESENT_COLUMNS: Final = ("cluster_id", "node_id", "directory")
+"""What is read of table `quorum_state`, which has a row for each directory: what else the voters' rows are to name, so
+that one without a single batch is judged, too."""
 SCHEMA: Final = pa.schema(
     [
         pa.field("cluster_id", pa.string()),
@@ -91,10 +94,12 @@ class _Replica:
 
 
 def audit_cluster(batches: pa.Table, voters: pa.Table) -> pa.Table:
-    """Of all replicas of one cluster; `batches` and `voters` have BATCH_COLUMNS and VOTER_COLUMNS."""
+    """Of all replicas of one cluster; `batches` and `voters` have BATCH_COLUMNS and VOTER_COLUMNS. A directory that
+    only `voters` names is one of a replica that holds nothing; its row there may say no more."""
     if batches.num_rows == 0:
         return SCHEMA.empty_table()
     offsets, replicas = _replicas(batches, latest_voters(voters))
+    replicas = sorted([*replicas, *_empty(offsets, replicas, voters)], key=lambda each: each.directory)
     count = _voter_count(voters, replicas)
     committed = _walk(offsets, replicas, count // 2 + 1)
     for each in replicas:
@@ -168,6 +173,18 @@ def _replicas(batches: pa.Table, voters: frozenset[int]) -> tuple[_Ids, list[_Re
     return offsets, sorted(found, key=lambda each: each.directory)
 
 
+def _empty(offsets: _Ids, others: Sequence[_Replica], voters: pa.Table) -> list[_Replica]:
+    """Those that are there, and have no batch."""
+    ids, known = latest_voters(voters), {each.directory for each in others}
+    none, sizes = np.full(len(offsets), _NOTHING, np.int64), np.zeros(len(offsets), np.int64)
+    rows = {row["directory"]: row for row in voters.to_pylist() if row["node_id"] is not None}
+    return [
+        _Replica(row["cluster_id"], row["node_id"], path, not ids or row["node_id"] in ids, 0, 0, none, sizes)
+        for path, row in rows.items()
+        if path not in known
+    ]
+
+
 def _bases(batches: pa.Table, is_damaged: npt.NDArray[np.bool_], owners: _Ids) -> _Ids:
     """Where each row begins, as an offset. Of damage that is where what its replica has before it ends: the offset that
     damaged bytes claim may be anything, and no checksum covers it."""
@@ -184,7 +201,7 @@ def _bases(batches: pa.Table, is_damaged: npt.NDArray[np.bool_], owners: _Ids) -
         before = np.concatenate([[-1], np.maximum.accumulate(ends)[:-1]])
         # Who read on from inside a segment, and found damage at once, began with what all have.
         first = np.where((before < 0) & (positions[mine] > 0), lowest, segments[mine])
-        found[mine] = np.where(is_damaged[mine], np.maximum(before, first), base[mine])
+        found[mine] = np.where(is_damaged[mine], np.maximum(np.maximum(before, first), 0), base[mine])
     return found
 
 

@@ -26,8 +26,7 @@ class Replica(NamedTuple):
 
 def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, Replica]:
     """The committed records of the replica that is read, in order, and which it is."""
-    is_record = pc.and_(records["offset"].is_valid(), records["epoch"].is_valid())  # a row of damaged bytes is none
-    records = those(records, np.asarray(is_record))
+    records = those(records, ~are_damaged(records))
     if records.num_rows == 0:
         return records, Replica(None, None, None)
     directories = records["directory"].dictionary_encode().combine_chunks()
@@ -59,6 +58,12 @@ def missing_count(offsets: Ints, end_offset: int) -> int:
     if len(offsets) == 0 or end_offset <= offsets[0]:
         return 0
     return end_offset - int(offsets[0]) - int(np.searchsorted(offsets, end_offset))
+
+
+def are_damaged(records: pa.Table) -> Flags:
+    """Rows of damaged bytes, which are no records: what they claim to be counts for nothing."""
+    found: Flags = np.asarray(pc.or_(records["offset"].is_null(), records["epoch"].is_null()))
+    return found
 
 
 def _shared_end(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> int:

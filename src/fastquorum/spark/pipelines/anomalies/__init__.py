@@ -81,6 +81,7 @@ def anomalies(signals: pa.Table, settings: Settings | None = None) -> pa.Table:
         "lasted_ms": log.lasted_ms,
         "window_ms": settings.window_ms,
         "end_offset": int(log.offsets[-1]) + 1 if len(log.offsets) else 0,
+        "unreadable_records": log.unreadable_count,
         "quorum_elections": most(elections, settings.quorum_elections_min),
         "broker_departures": most(departures, settings.flaps_min),
         "partition_elections": most(partitions.elections, settings.partition_elections_min),

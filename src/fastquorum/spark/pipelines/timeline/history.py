@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.carrying import Ints
-from fastquorum.spark.pipelines.choosing import Replica, chosen_of, ints, missing_count, those
+from fastquorum.spark.pipelines.choosing import Replica, are_damaged, chosen_of, ints, missing_count, those
 from fastquorum.spark.pipelines.transactions import fates
 from fastquorum.spark.texts import parsed
 
@@ -57,7 +57,7 @@ class History(NamedTuple):
     is_whole: bool
     """It is known what there was before the log: nothing, or the image that was given."""
     unreadable_count: int
-    """Metadata records without text: of a type or version that nobody here knows."""
+    """Metadata records of a type or version that nobody here knows, and places where bytes are damaged."""
     missing_count: int
     """Records between the first and the last that are not there, or damaged."""
     types: Ints
@@ -105,7 +105,7 @@ class History(NamedTuple):
             end_ms=int(times[-1]) if len(times) else 0,
             clock_back_ms=clock_back_ms,
             is_whole=is_whole,
-            unreadable_count=int((~is_read & ~is_control).sum()),
+            unreadable_count=int((~is_read & ~is_control).sum()) + _damaged_count(records, replica),
             missing_count=missing,
             types=types[counts],
             type_names=type_names,
@@ -158,6 +158,12 @@ class History(NamedTuple):
 
 
 # --- when, and whether at all -----------------------------------------------------------------------------------------
+
+
+def _damaged_count(records: pa.Table, replica: Replica) -> int:
+    """Of the replica that is read."""
+    damaged = those(records["directory"], are_damaged(records))
+    return int(pc.sum(pc.equal(damaged, replica.directory)).as_py() or 0) if replica.directory is not None else 0
 
 
 def _times(timestamps: pa.ChunkedArray, image_count: int) -> tuple[Ints, int]:

@@ -84,7 +84,7 @@ def _doubts(said: dict[str, Any]) -> Iterator[str]:
             f"{said['unknown_partitions']} partitions changed before it says what they were"
         )
     if said["unreadable_records"]:
-        yield f"{said['unreadable_records']} records are of a type or version that is not known here"
+        yield f"{said['unreadable_records']} records cannot be read: damage, or a type or version unknown here"
     if said["clock_back_ms"]:
         yield f"the clock went back, by {said['clock_back_ms']} ms at most; it stands still for as long"
 
