@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from fastquorum.cli.spark_output import check_out
+from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.pages import report_of
+from fastquorum.spark.logs import find
 from tests.spark.damage import change
 from tests.spark.programs import without_java
 from tests.wire.golden import CLUSTER
@@ -79,3 +82,22 @@ def test_what_is_wrong_with_the_input_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith(f"fastquorum spark timeline: there is no log at {tmp_path};")
     assert "Traceback" not in done.stderr
+
+
+def test_a_spark_that_does_not_start_is_one_line_at_the_end() -> None:
+    done = fastquorum("spark", "timeline", CLUSTER, "--master", "local[nonsense]")
+    assert done.returncode == 2
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("fastquorum spark timeline: Spark did not start with --master local[nonsense]: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_path_of_a_file_is_told_from_one_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DirectoryError, match="file: is a file; name a data directory"):
+        find(str(tmp_path / "file"))
+
+
+def test_an_option_that_names_what_is_there_already_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="name another --reassignment-json, or remove it"):
+        check_out(None, reassignment_json=str(tmp_path))

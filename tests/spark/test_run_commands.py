@@ -44,6 +44,9 @@ def test_runs_are_merged_and_compared(
     told = capsys.readouterr().out.splitlines()
     assert told[0].split()[:5] == ["WORKLOAD", "WHAT", "ROLE", "RUNS", "COUNT"]
     assert told[1].split()[:5] == ["values", "commit", "-", "5", "1,000"]
+    (tmp_path / "nothing.json").write_text("{}")
+    assert main(["spark", "latency", str(tmp_path / "nothing.json")]) == 1
+    assert "left out: " in capsys.readouterr().out
     assert main(["spark", "latency", str(tmp_path), "--by", "weather"]) == 2
     assert "there is no such group; the groups are driver, api" in capsys.readouterr().err
 

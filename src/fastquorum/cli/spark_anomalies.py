@@ -71,7 +71,9 @@ def show(report: dict[str, Any]) -> None:
 def _looked_at(cluster: dict[str, Any]) -> list[str]:
     if "unchecked" in cluster:
         return [f"it could not be looked at: {cluster['unchecked']}"]
-    window, lasted = (cluster[name] / 60_000 for name in ("window_ms", "lasted_ms"))
+    from fastquorum.spark.pipelines.anomalies import minutes
+
+    window = cluster["window_ms"] / 60_000
     lines = [
         f"{cluster[name]['count']} {what}; at most {cluster[name]['most']} of one in {window:g} min, "
         f"{cluster[name]['too_many']} are too many"
@@ -82,6 +84,7 @@ def _looked_at(cluster: dict[str, Any]) -> list[str]:
     if cluster["record_mix"] is not None:
         lines.append(f"which records are usual is not known: {cluster['record_mix']}")
     return [
-        f"looked at {lasted:.3g} min up to offset {cluster['end_offset']}, {cluster['snapshots']} snapshots",
+        f"looked at {minutes(cluster['lasted_ms'])} up to offset {cluster['end_offset']}, {cluster['snapshots']} "
+        "snapshots",
         *lines,
     ]

@@ -18,7 +18,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "that a percentile is that of all runs together, never an average of percentiles.\n--before compares with "
         "other runs: the ratio of each percentile, with an interval by bootstrap over runs, and by a rank test over "
         "runs whether it may be chance; of three runs against three nothing can be said. Runs of both sides should "
-        "alternate on one machine. Exits 1 if anything is slower, beyond chance and --threshold.",
+        "alternate on one machine. Exits 1 if anything is slower, beyond chance and --threshold, or if nothing that is "
+        "there holds a latency.",
         "fastquorum spark latency bench/history",
         "fastquorum spark latency after/ --before before/ --by workload,load --out latency.json",
         where="a result of `load` as JSON (--history), an HdrHistogram log (--hdr), a trace (--trace)",
@@ -67,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(report)
     else:
         show(report)
-    return 1 if report["slower"] else 0
+    return 1 if report["slower"] or not report["latencies"] else 0
 
 
 def _groups(text: str) -> tuple[str, ...]:

@@ -39,9 +39,11 @@ def add_html(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_out(out: str | None, html: str | None = None) -> None:
-    """UsageError before anything is computed that could not be written."""
-    for option, path in (("--out", out), ("--html", html)):
+def check_out(out: str | None, html: str | None = None, **others: str | None) -> None:
+    """UsageError before anything is computed that could not be written. `others`: by the names of their options, and as
+    `out` is: a .json file or a directory."""
+    more = ((f"--{name.replace('_', '-')}", path) for name, path in others.items())
+    for option, path in (("--out", out), ("--html", html), *more):
         if path is None:
             continue
         if os.path.lexists(path):

@@ -30,10 +30,13 @@ def speakers(spark: "SparkSession", path: str) -> dict[str, str | None]:
     for name, column in (("batches", "last_offset"), ("checkpoints", "offset")):
         # Checkpoints name the end itself.
         more = 1 if name == "batches" else 0
-        rows = table(spark, path, name, ("cluster_id", "directory", column), mode="quarantine")
-        ends.append(rows.select("cluster_id", "directory", (rows[column] + more).alias("end_offset")))
+        rows = table(spark, path, name, ("cluster_id", "directory", column, "error"), mode="quarantine")
+        end_offset, is_damaged = rows[column] + more, rows["error"].isNotNull()
+        found = rows.select("cluster_id", "directory", end_offset.alias("end_offset"), is_damaged.alias("is_damaged"))
+        ends.append(found)
     both = ends[0].unionByName(ends[1]).groupBy("cluster_id", "directory")
-    return speaking_directories(both.agg(functions.max("end_offset").alias("end_offset")).toArrow())
+    of_each = (functions.max(name).alias(name) for name in ("end_offset", "is_damaged"))
+    return speaking_directories(both.agg(*of_each).toArrow())
 
 
 def placements(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.errors import SparkEnvironmentError, UsageError
+from fastquorum.spark.environment import check_packages
 from fastquorum.spark.opening import session
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _OURS: Final = re.compile(r"^\s*fastquorum\.errors\.\w+: (.+)$", re.MULTILINE)
 """The last line of a traceback that Spark brings from the process where it happened."""
+_CAUSE: Final = re.compile(r"^(?:: |Caused by: )?[\w.$]+(?:Exception|Error): (.+)$", re.MULTILINE)
+"""What a Java exception says."""
 _OTHER_PYTHON: Final = re.compile(r"\[PYTHON_VERSION_MISMATCH\][^:]*: ([\d.]+) than that in driver: ([\d.]+)")
 
 
@@ -24,9 +27,9 @@ def running(master: str) -> Iterator["SparkSession"]:
 
     Raises:
         SparkEnvironmentError: Spark cannot run here, or where its workers are, as things are.
-        UsageError: what one of our own errors said, wherever it was raised; or Spark gave up.
+        UsageError: what one of our own errors said, wherever it was raised; Spark gave up, or did not begin.
     """
-    spark = session(master=master)
+    spark = _begun(master)
     from pyspark.errors import PySparkException
 
     try:
@@ -35,6 +38,19 @@ def running(master: str) -> Iterator["SparkSession"]:
         raise in_our_words(str(error)) from error
     finally:
         spark.stop()
+
+
+def _begun(master: str) -> "SparkSession":
+    check_packages()
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        return session(master=master)
+    except (Py4JError, PySparkException) as error:
+        causes = _CAUSE.findall(str(error))
+        what = f"Spark did not start with --master {master}" + (f": {causes[-1].strip()}" if causes else "")
+        raise UsageError(what, "it is local[*], or the URL of a Spark cluster that runs; see --debug") from error
 
 
 def in_our_words(text: str) -> UsageError:

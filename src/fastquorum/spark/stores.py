@@ -147,4 +147,6 @@ def _last(path: str) -> str:
 def _unreadable(path: str, error: Exception) -> DirectoryError:
     if isinstance(error, FileNotFoundError):
         return DirectoryError("is not there", "was it removed, by retention or by somebody, meanwhile?", path)
+    if isinstance(error, NotADirectoryError):
+        return DirectoryError("is a file", "name a data directory, a log directory, or one with such below it", path)
     return DirectoryError(f"cannot be read: {error}", path=path)

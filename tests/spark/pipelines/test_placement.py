@@ -1,7 +1,6 @@
 """How replicas lie, from the tables of an image; what is planned with arrays is tested in tests/controller/planning."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -168,11 +167,21 @@ def test_tables_and_arrays_say_the_same(cluster: Cluster) -> None:
     [([7], "/1"), ([9, 7, 8], "/3"), ([9, 9, 8], "/1"), ([9, 7], "/2"), ([None, 7, 9, 8, 6], "/2")],
 )
 def test_who_speaks_has_the_longest_log_that_a_majority_reaches(ends: list[int | None], speaks: str) -> None:
-    rows = [{"cluster_id": "c", "directory": f"/{n}", "end_offset": end} for n, end in enumerate(ends, 1)]
-    other = {"cluster_id": None, "directory": "/other", "end_offset": 3}
-    columns = pa.schema([("cluster_id", pa.string()), ("directory", pa.string()), ("end_offset", pa.int64())])
-    assert speaking_directories(pa.Table.from_pylist([*rows, other], columns)) == {"/other": None, speaks: "c"}
+    rows = [("c", f"/{n}", end, False) for n, end in enumerate(ends, 1)]
+    assert speaking_directories(_ends([*rows, (None, "/other", 3, False)])) == {"/other": None, speaks: "c"}
 
 
-def test_nobody_speaks_where_nobody_is(tmp_path: Path) -> None:
-    assert speaking_directories(pa.table({"cluster_id": [], "directory": [], "end_offset": []})) == {}
+def test_whoever_is_damaged_does_not_speak_while_another_can() -> None:
+    rows = [("c", "/1", 9, True), ("c", "/2", 9, False), ("c", "/3", 9, False)]
+    assert speaking_directories(_ends(rows)) == {"/2": "c"}
+    assert speaking_directories(_ends([("c", "/1", 9, True), ("c", "/2", 7, False)])) == {"/2": "c"}
+    assert speaking_directories(_ends([("c", "/1", 9, True)])) == {"/1": "c"}
+
+
+def test_nobody_speaks_where_nobody_is() -> None:
+    assert speaking_directories(_ends([])) == {}
+
+
+def _ends(rows: list[tuple[str | None, str, int | None, bool]]) -> pa.Table:
+    kinds = {"cluster_id": pa.string(), "directory": pa.string(), "end_offset": pa.int64(), "is_damaged": pa.bool_()}
+    return pa.Table.from_pylist([dict(zip(kinds, row, strict=True)) for row in rows], pa.schema(kinds))

@@ -47,6 +47,7 @@ __all__ = [
     "as_report",
     "base_signals",
     "checkpoint_signals",
+    "minutes",
     "read",
     "record_signals",
     "signals_of",

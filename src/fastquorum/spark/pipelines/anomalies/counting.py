@@ -96,4 +96,5 @@ def median(values: Ints) -> float:
 
 def minutes(span_ms: float) -> str:
     """For a sentence."""
-    return f"{span_ms / 60_000:.3g} min"
+    span = span_ms / 60_000
+    return f"{span:.3g} min" if span < 999.5 else f"{span:,.0f} min"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow.compute as pc
 
-from fastquorum.spark.pipelines.anomalies.counting import median
+from fastquorum.spark.pipelines.anomalies.counting import median, minutes
 from fastquorum.spark.pipelines.anomalies.findings import Finding, Kind, when
 from fastquorum.spark.pipelines.anomalies.log import Log
 from fastquorum.spark.pipelines.anomalies.settings import Settings
@@ -47,8 +47,8 @@ def snapshot_gaps(log: Log, settings: Settings) -> Iterator[Finding]:
             is_last = is_open and at + 1 == len(spans)
             until = "the end of the log" if is_last else f"the next, at offset {key[1]}"
             text = (
-                f"no snapshot for {spans[at] / _MINUTE_MS:.3g} min and {lengths[at]} offsets, from that at offset "
-                f"{key[0]} ({when(int(times[at]))}) to {until}: others lie {usual_ms / _MINUTE_MS:.3g} min and "
+                f"no snapshot for {minutes(spans[at])} and {lengths[at]} offsets, from that at offset "
+                f"{key[0]} ({when(int(times[at]))}) to {until}: others lie {minutes(usual_ms)} and "
                 f"{usual:.0f} offsets apart (medians of {len(others)}); {settings.gap_factor:g} times both is a gap"
             )
             found[key] = Finding(
