@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fastquorum.cli import spark_output
 from fastquorum.cli.output import print_json, working
-from fastquorum.spark.pages.anomalies import page_of
+from fastquorum.spark.pages.anomalies import MISSING, page_of
 
 _LOOKED_AT: Final = {
     "quorum_elections": "elections of the quorum's leader",
@@ -79,6 +79,8 @@ def _looked_at(cluster: dict[str, Any]) -> list[str]:
         f"{cluster[name]['too_many']} are too many"
         for name, what in _LOOKED_AT.items()
     ]
+    if cluster["missing_records"]:
+        lines.insert(0, MISSING.format(cluster["missing_records"]))
     if cluster["record_mix"] is not None:
         lines.append(f"which records are usual is not known: {cluster['record_mix']}")
     return [
