@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
         type=positive,
         default=MANY,
         metavar="N",
-        help="of the largest cluster of shuffles (%(default)s)",
+        help="the most, in shuffles (default: %(default)s)",
     )
     options = parser.parse_args(arguments)
     wanted = asked_for(FIGURES, options)

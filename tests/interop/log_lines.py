@@ -56,6 +56,8 @@ OURS: Final[Mapping[str, str]] = {
     r"fastquorum: node \d+ of cluster \S+ listens, reached at \S+, data \S+": "it was started",
     r"fastquorum: nobody leads epoch \d+": "an election began (--verbose)",
     r"fastquorum: node \d+ leads epoch \d+": "it ended (--verbose)",
+    r"fastquorum: node \d+ at \S+ is of another cluster than \S+ \(INCONSISTENT_CLUSTER_ID\): nothing comes of it "
+    "until the right data directory runs there, or here": "that is so in one scenario",
     r"fastquorum: a snapshot of all below offset \d+ was taken: \d+ bytes": "it keeps its log short (--verbose)",
 }
 """Whatever else a node of ours prints is a warning or an error."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fastquorum.cli import spark_output
 from fastquorum.cli.output import print_json, working
-from fastquorum.spark.pages.anomalies import page_of
+from fastquorum.spark.pages.anomalies import MISSING, page_of
 
 _LOOKED_AT: Final = {
     "quorum_elections": "elections of the quorum's leader",
@@ -81,6 +81,8 @@ def _looked_at(cluster: dict[str, Any]) -> list[str]:
     ]
     if cluster["unreadable_records"]:
         lines.append(f"{cluster['unreadable_records']} records could not be read: they count for nothing")
+    if cluster["missing_records"]:
+        lines.insert(0, MISSING.format(cluster["missing_records"]))
     if cluster["record_mix"] is not None:
         lines.append(f"which records are usual is not known: {cluster['record_mix']}")
     return [

@@ -77,17 +77,17 @@ def _make(
     root: str, plan: ClusterPlan, options: GenerateOptions, kernels: Kernels, progress: Progress
 ) -> dict[str, Any]:
     draft = os.path.join(root, f".{plan.directory}")
-    os.mkdir(draft)
     try:
+        os.mkdir(draft)
         if plan.partitions < LARGE_PARTITIONS:
             told = Cluster(draft, plan, options, kernels).make(progress)
         else:
             with CollectorAtRest():
                 told = Cluster(draft, plan, options, kernels).make(progress)
+        os.rename(draft, os.path.join(root, plan.directory))
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    os.rename(draft, os.path.join(root, plan.directory))
     return told
 
 

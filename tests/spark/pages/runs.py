@@ -29,6 +29,7 @@ def anomalies(count: int, clusters: int = 1) -> dict[str, Any]:
         "lasted_ms": 86_400_000,
         "window_ms": 30 * MINUTE_MS,
         "end_offset": 12_345,
+        "missing_records": 2,
         "snapshots": 4,
         "unreadable_records": 0,
         "record_mix": None,

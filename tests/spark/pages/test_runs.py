@@ -20,6 +20,7 @@ def test_what_was_unusual_is_drawn_over_time_and_told() -> None:
     assert "13, usually 0.5; 6 is too much" in seen.said
     assert "21 times, where 6 are too many" in seen.said
     assert "Cluster silent could not be looked at: no majority shares a record" in seen.said
+    assert "2 records are missing from this log, damaged, or of an unknown type" in seen.said
 
 
 def test_thousands_of_findings_stay_small() -> None:

@@ -250,6 +250,17 @@ def test_what_never_was_committed_is_not_looked_at() -> None:
     assert as_report(anomalies(signals_of(pa.concat_tables(both))))["findings"] == []
 
 
+def test_a_storm_in_the_hole_of_one_replica_is_told_by_another_and_a_hole_of_all_is_counted() -> None:
+    storm = [elected(25 * HOUR + each * 1000, 2 + each) for each in range(20)]
+    steps = [*day(), *storm, noop(26 * HOUR)._replace(epoch=30)]
+    holed, whole = records(steps, 1), records(steps, 2)
+    holed = pa.concat_tables([holed.slice(0, len(steps) - 21), holed.slice(len(steps) - 1)])
+    report = as_report(anomalies(signals_of(pa.concat_tables([holed, whole]))))
+    assert (report["kinds"], report["clusters"][0]["missing_records"]) == ({"election-storm": 1}, 0)
+    report = as_report(anomalies(signals_of(holed)))
+    assert (report["kinds"], report["clusters"][0]["missing_records"]) == ({}, 20)
+
+
 def test_replicas_that_share_nothing_are_named_and_nothing_is_said_of_them() -> None:
     other = [step._replace(epoch=7) for step in day(hours=1)]
     both = pa.concat_tables([records(day(hours=1), 1), records(other, 2)])

@@ -1,6 +1,7 @@
 """The page of `anomalies`: what was unusual, when, and by how much."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from fastquorum.pages import Card, Page, Prose, Section, Table
@@ -24,6 +25,8 @@ _LOOKED_AT: Final = {
     "partition_elections": "changes of a partition's leader",
     "isr_shrinks": "ISRs that lost members",
 }
+MISSING: Final = "{:,} records are missing from this log, damaged, or of an unknown type: nobody looked at them"
+"""For a cluster of which no replica is without a hole."""
 
 
 def page_of(report: dict[str, Any]) -> Page:
@@ -38,18 +41,21 @@ def page_of(report: dict[str, Any]) -> Page:
         subtitles=[f"fastquorum spark anomalies: {told}, each log its own measure. Times are UTC."],
         report=report,
         cards=list(_cards(report)),
-        warnings=list(_warnings(report["clusters"]))[:DRAWN_MAX],
+        warnings=list(islice(_doubts(report["clusters"]), DRAWN_MAX)),
         sections=list(_sections(report, sorted(findings.items(), key=lambda pair: -len(pair[1])))),
     )
 
 
-def _warnings(clusters: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _doubts(clusters: Sequence[dict[str, Any]]) -> Iterator[str]:
     for each in clusters:
         if "unchecked" in each:
             yield f"{heading_of(each['cluster_id'])} could not be looked at: {each['unchecked']}"
-        elif each["unreadable_records"]:
+            continue
+        if each["missing_records"]:
+            yield f"{heading_of(each['cluster_id'])}: {MISSING.format(each['missing_records'])}."
+        if each["unreadable_records"]:
             count = f"{each['unreadable_records']:,} records"
-            yield f"{heading_of(each['cluster_id'])}: {count} could not be read: they count for nothing"
+            yield f"{heading_of(each['cluster_id'])}: {count} could not be read: they count for nothing."
 
 
 def _cards(report: dict[str, Any]) -> Iterator[Card]:

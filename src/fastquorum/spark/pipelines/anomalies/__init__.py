@@ -30,6 +30,7 @@ from fastquorum.spark.pipelines.anomalies.signals import (
 )
 from fastquorum.spark.pipelines.anomalies.signals import COLUMNS as RECORD_COLUMNS
 from fastquorum.spark.pipelines.anomalies.signals import SCHEMA as SIGNALS
+from fastquorum.spark.pipelines.choosing import missing_count
 
 __all__ = [
     "BASE_COLUMNS",
@@ -77,12 +78,14 @@ def anomalies(signals: pa.Table, settings: Settings | None = None) -> pa.Table:
     def most(events: storms.Events, least: int) -> dict[str, int]:
         return {"count": len(events.rows), "most": events.peak(log, settings.window_ms), "too_many": least}
 
+    end_offset = int(log.offsets[-1]) + 1 if len(log.offsets) else 0
     looked_at: dict[str, Any] = {
         **log.replica._asdict(),
         "lasted_ms": log.lasted_ms,
         "window_ms": settings.window_ms,
-        "end_offset": int(log.offsets[-1]) + 1 if len(log.offsets) else 0,
+        "end_offset": end_offset,
         "unreadable_records": log.unreadable_count,
+        "missing_records": missing_count(log.offsets, end_offset),
         "quorum_elections": most(elections, settings.quorum_elections_min),
         "broker_departures": most(departures, settings.flaps_min),
         "partition_elections": most(partitions.elections, settings.partition_elections_min),
