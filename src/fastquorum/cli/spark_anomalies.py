@@ -79,8 +79,6 @@ def _looked_at(cluster: dict[str, Any]) -> list[str]:
         f"{cluster[name]['too_many']} are too many"
         for name, what in _LOOKED_AT.items()
     ]
-    if cluster["unreadable_records"]:
-        lines.append(f"{cluster['unreadable_records']} records could not be read: they count for nothing")
     if cluster["missing_records"]:
         lines.insert(0, MISSING.format(cluster["missing_records"]))
     if cluster["record_mix"] is not None:

@@ -31,7 +31,6 @@ def anomalies(count: int, clusters: int = 1) -> dict[str, Any]:
         "end_offset": 12_345,
         "missing_records": 2,
         "snapshots": 4,
-        "unreadable_records": 0,
         "record_mix": None,
         **dict.fromkeys(("quorum_elections", "broker_departures", "partition_elections", "isr_shrinks"), most),
     }

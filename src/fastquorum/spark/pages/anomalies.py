@@ -50,12 +50,8 @@ def _doubts(clusters: Sequence[dict[str, Any]]) -> Iterator[str]:
     for each in clusters:
         if "unchecked" in each:
             yield f"{heading_of(each['cluster_id'])} could not be looked at: {each['unchecked']}"
-            continue
-        if each["missing_records"]:
+        elif each["missing_records"]:
             yield f"{heading_of(each['cluster_id'])}: {MISSING.format(each['missing_records'])}."
-        if each["unreadable_records"]:
-            count = f"{each['unreadable_records']:,} records"
-            yield f"{heading_of(each['cluster_id'])}: {count} could not be read: they count for nothing."
 
 
 def _cards(report: dict[str, Any]) -> Iterator[Card]:

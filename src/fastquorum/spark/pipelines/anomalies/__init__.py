@@ -84,7 +84,6 @@ def anomalies(signals: pa.Table, settings: Settings | None = None) -> pa.Table:
         "lasted_ms": log.lasted_ms,
         "window_ms": settings.window_ms,
         "end_offset": end_offset,
-        "unreadable_records": log.unreadable_count,
         "missing_records": missing_count(log.offsets, end_offset),
         "quorum_elections": most(elections, settings.quorum_elections_min),
         "broker_departures": most(departures, settings.flaps_min),

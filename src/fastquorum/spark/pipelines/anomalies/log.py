@@ -46,11 +46,6 @@ class Log(NamedTuple):
         )
 
     @property
-    def unreadable_count(self) -> int:
-        """Records that are not here: damaged, or of a type that nobody here knows."""
-        return int(self.offsets[-1] + 1 - self.offsets[0]) - len(self.offsets) if len(self.offsets) else 0
-
-    @property
     def lasted_ms(self) -> int:
         return int(self.times_ms[-1] - self.times_ms[0]) if len(self.times_ms) else 0
 
