@@ -1,4 +1,4 @@
-"""How the whole suite is run: by `pytest` alone, in two processes, whose own processes have none."""
+"""How the whole suite is run: by `pytest` alone, in three processes, whose own processes have none."""
 
 import os
 import signal
@@ -15,9 +15,9 @@ TEST = """
 import os
 
 
-def test_it_is_in_one_of_two_processes():
-    assert os.environ["PYTEST_XDIST_WORKER"] in ("gw0", "gw1")
-    assert os.environ["PYTEST_XDIST_WORKER_COUNT"] == "2"
+def test_it_is_in_one_of_three_processes():
+    assert os.environ["PYTEST_XDIST_WORKER"] in ("gw0", "gw1", "gw2")
+    assert os.environ["PYTEST_XDIST_WORKER_COUNT"] == "3"
 """
 OWN_ROOT = "ROOT = Path(__file__).resolve().parent.parent"
 BOUND_S = 100
@@ -32,7 +32,7 @@ def test_pytest_looks_into_every_directory_with_tests(pytestconfig: pytest.Confi
     assert not [name for name in names for pattern in passed_over if fnmatch(name, pattern)]
 
 
-def test_without_a_path_it_runs_in_two_processes_and_with_one_in_this(tmp_path: Path) -> None:
+def test_without_a_path_it_runs_in_three_processes_and_with_one_in_this(tmp_path: Path) -> None:
     tests = tmp_path / "tests"
     tests.mkdir()
     shared = (ROOT / "tests/conftest.py").read_text()
