@@ -1,14 +1,16 @@
 """kafka-dump-log reads what we write, and prints what `fastquorum log dump --format kafka` prints."""
 
 import json
+import pickle
 import re
-import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import fastquorum as fq
 from fastquorum.kernels import Compression, Header, Kernels, Record, load
 
 from .directories import Writer, fastquorum, golden_dump, golden_values, segments
@@ -97,23 +99,51 @@ def test_it_finds_our_indexes_sound(kafka: Kafka, tmp_path: Path) -> None:
     assert "mismatch" not in verified.lower()
 
 
+# A program with a node in it: it appends the values it is sent, says so, and would go on until its input ends.
+_PROGRAM = """
+import pickle, sys
+import fastquorum as fq
+directory, kind = sys.argv[1:]
+values = pickle.load(sys.stdin.buffer)
+with fq.sync.open(directory, node_id=1, log=kind) as quorum:
+    quorum.wait_ready(timeout=30)
+    for value in values[:20]:
+        quorum.append(value)
+    quorum.append(values[20:])
+    print("appended", flush=True)
+    sys.stdin.read()
+"""
+
+
+def a_node_appends(directory: Path, kind: str, values: list[bytes], *, killed: bool) -> None:
+    command = [sys.executable, "-c", _PROGRAM, str(directory), kind]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        pickle.dump(values, program.stdin)
+        program.stdin.flush()
+        assert program.stdout.readline() == b"appended\n"
+        if killed:
+            program.kill()
+    assert program.returncode == (-signal.SIGKILL if killed else 0)
+
+
 @pytest.mark.parametrize(("kind", "decoder"), [("metadata", METADATA), ("user", USER)])
 def test_it_reads_what_a_node_leaves_behind(kafka: Kafka, tmp_path: Path, kind: str, decoder: str) -> None:
     values = [value for batch in golden_values(load()) for value in batch][:200]
-    closed, crashed = tmp_path / "closed", tmp_path / "crashed"
-    with fq.sync.open(str(closed), node_id=1, log=kind) as quorum:
-        quorum.wait_ready(timeout=30)
-        for value in values[:20]:
-            quorum.append(value)
-        quorum.append(values[20:])
-        shutil.copytree(closed, crashed)  # what a crash at this moment would leave
-    dumped = agreed_dump(kafka, closed, decoder)
+    a_node_appends(tmp_path, kind, values, killed=False)
+    dumped = agreed_dump(kafka, tmp_path, decoder)
     assert "LeaderChange: " in dumped
     assert dumped.count("| offset:") > len(values)
+
+
+@pytest.mark.parametrize(("kind", "decoder"), [("metadata", METADATA), ("user", USER)])
+def test_it_reads_what_a_killed_node_leaves_behind(kafka: Kafka, tmp_path: Path, kind: str, decoder: str) -> None:
+    values = [value for batch in golden_values(load()) for value in batch][:200]
+    a_node_appends(tmp_path, kind, values, killed=True)
     # A segment in use ends in zeros, which Kafka does not know; `log trim` closes it.
-    (crashed / ".lock").unlink(missing_ok=True)
-    fastquorum("log", "trim", crashed)
-    assert agreed_dump(kafka, crashed, decoder).count("| offset:") > len(values)
+    fastquorum("log", "trim", tmp_path)
+    assert agreed_dump(kafka, tmp_path, decoder).count("| offset:") > len(values)
 
 
 def test_it_reads_our_checkpoints(kafka: Kafka, tmp_path: Path) -> None:
