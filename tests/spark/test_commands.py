@@ -70,11 +70,12 @@ def test_who_differs_is_named_and_the_exit_code_says_it(broken: Path, tmp_path: 
 def test_a_timeline_is_written_as_parquet(tmp_path: Path) -> None:
     import pyarrow.parquet
 
-    out = tmp_path / "events"
+    out = tmp_path / "told"
     done = fastquorum("spark", "timeline", CLUSTER / "c1", "--out", out, "--master", "local[1]")
     assert done.returncode == 0, done.stderr
     assert "broker 13 was fenced" in done.stdout
-    assert pyarrow.parquet.read_table(out).num_rows == 18
+    assert pyarrow.parquet.read_table(out / "events").num_rows == 18
+    assert pyarrow.parquet.read_table(out / "partitions").num_rows == 650
 
 
 def test_what_is_wrong_with_the_input_is_one_line(tmp_path: Path) -> None:

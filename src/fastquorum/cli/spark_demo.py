@@ -49,12 +49,11 @@ def _look(master: str, directory: str) -> dict[str, Any]:
 
     with working("looking at it with Spark"), running(master) as spark:
         from fastquorum.spark import jobs
-        from fastquorum.spark.pipelines import audit_replicas
+        from fastquorum.spark.pipelines import audit_replicas, timeline
 
         audited = jobs.audit_replicas(spark, directory).toArrow()
-        happened = jobs.timeline(spark, directory).toArrow()
-        summaries = jobs.timeline(spark, directory, "summary").toArrow()
-    told = spark_timeline.as_report(happened.to_pylist(), summaries.to_pylist())
+        packed = jobs.timelines(spark, directory).toArrow()
+    told = timeline.as_report(timeline.PACKING.unpacked(packed))
     return {"audit": audit_replicas.as_report(audited), "timeline": told}
 
 

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+from collections.abc import Mapping
 from typing import Any, Final
 
 from fastquorum.cli.arguments import add_format, explain
@@ -55,8 +56,9 @@ def check_out(out: str | None, html: str | None = None, **others: str | None) ->
         raise UsageError(f"--out and --html are both {out}", "name two")
 
 
-def write(path: str | None, table: Any, report: dict[str, Any]) -> None:
-    """The report as JSON, or the Arrow table as Parquet, by the name of what is asked for."""
+def write(path: str | None, tables: Any, report: dict[str, Any]) -> None:
+    """The report as JSON, or as Parquet, by the name of what is asked for: an Arrow table, or several by their names,
+    each in a directory of its own."""
     if path is None:
         return
     if path.endswith(_JSON):
@@ -65,7 +67,9 @@ def write(path: str | None, table: Any, report: dict[str, Any]) -> None:
         return
     from fastquorum.spark.running import write_parquet
 
-    write_parquet(table, path)
+    named = tables if isinstance(tables, Mapping) else {"": tables}
+    for name, table in named.items():
+        write_parquet(table, os.path.join(path, name))
 
 
 def write_html(path: str | None, page: Page) -> None:

@@ -24,8 +24,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Tell how each cluster's leaders and replicas lie over its brokers and racks; what would be offline, or under "
         "its least ISR, if a broker or a rack were lost, and who would lead instead; and the fewest moves that repair "
         "it: replicas on brokers that are fenced or gone, replicas that share a rack, brokers that carry too much.\n"
-        "Of several replicas of a cluster the longest log that a majority of them reach speaks. --out DIR holds the "
-        "moves; a .json file holds all.",
+        "Of several replicas of a cluster the longest log that a majority of them reach speaks. --out DIR has a "
+        "directory for each of brokers, losses, moves and summary.",
         "fastquorum spark placement /var/lib/controllers --reassignment-json plan.json",
         "fastquorum topic reassign plan.json --bootstrap h1:9093",
     )
@@ -61,15 +61,16 @@ def run(arguments: argparse.Namespace) -> int:
 
     with running(arguments.master) as spark:
         from fastquorum.spark.image_jobs import placements
-        from fastquorum.spark.pipelines.placement import Limits, all_moves, as_report, unpacked
+        from fastquorum.spark.pipelines.placement import PACKING, Limits, as_report
 
         limits = Limits(arguments.tolerance, load=not arguments.no_load, leaders=not arguments.no_load)
         packed = placements(spark, arguments.path, limits, keep_fenced=arguments.keep_fenced, at=arguments.at).toArrow()
-    found = unpacked(packed)
+    found = PACKING.unpacked(packed)
     if arguments.reassignment_json:
         _write_moves(arguments.reassignment_json, found)
     if arguments.out:
-        spark_output.write(arguments.out, all_moves(found), as_report(found) if arguments.out.endswith(_JSON) else {})
+        is_json = arguments.out.endswith(_JSON)
+        spark_output.write(arguments.out, {} if is_json else PACKING.tables(found), as_report(found) if is_json else {})
     if arguments.html:
         told = as_report(found, moves_max=pages.MOVES_MAX, losses_max=pages.LOSSES_MAX)
         spark_output.write_html(arguments.html, pages.page_of(told))
