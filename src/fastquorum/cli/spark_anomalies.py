@@ -4,7 +4,7 @@ import argparse
 from typing import Any, Final
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.output import print_json, working
+from fastquorum.cli.output import working
 from fastquorum.spark.pages.anomalies import MISSING, page_of
 
 _LOOKED_AT: Final = {
@@ -46,12 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         found = anomalies(spark, arguments.path, arguments.window_minutes, arguments.sensitivity).toArrow()
     report = as_report(found)
-    spark_output.write(arguments.out, found, report)
-    spark_output.write_html(arguments.html, page_of(report))
-    if arguments.format == "json":
-        print_json(report)
-    else:
-        show(report)
+    spark_output.hand_out(arguments, report, found, page_of, show)
     return 1 if report["findings"] else 0
 
 

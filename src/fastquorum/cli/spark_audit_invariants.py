@@ -4,7 +4,7 @@ import argparse
 from typing import Any, Final
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.output import print_json, print_table, working
+from fastquorum.cli.output import print_table, working
 from fastquorum.spark.pages.audit_invariants import page_of
 
 SHOWN_MAX: Final = 20
@@ -35,12 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         logs = len(find_logs(arguments.path))
         found = audit_invariants(spark, arguments.path).toArrow()
     report = {"logs": logs, **as_report(found)}
-    spark_output.write(arguments.out, found, report)
-    spark_output.write_html(arguments.html, page_of(report))
-    if arguments.format == "json":
-        print_json(report)
-    else:
-        show(report)
+    spark_output.hand_out(arguments, report, found, page_of, show)
     return 1 if report["violations"] else 0
 
 

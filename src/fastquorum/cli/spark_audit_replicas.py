@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.output import print_json, print_table
+from fastquorum.cli.output import print_table
 from fastquorum.spark.pages.audit_replicas import page_of
 
 
@@ -28,12 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         audited = audit_replicas(spark, arguments.path).toArrow()
     report = as_report(audited)
-    spark_output.write(arguments.out, audited, report)
-    spark_output.write_html(arguments.html, page_of(report))
-    if arguments.format == "json":
-        print_json(report)
-    else:
-        show(report)
+    spark_output.hand_out(arguments, report, audited, page_of, show)
     return 1 if report["divergent"] or report["undecided"] else 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastquorum.cli import spark_audit_replicas, spark_output, spark_timeline
 from fastquorum.cli.arguments import add_format, explain
-from fastquorum.cli.output import print_json, tell, working
+from fastquorum.cli.output import tell, working
 from fastquorum.data import unpack_cluster
 from fastquorum.spark.pages.demo import page_of
 
@@ -24,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--master", metavar="URL", default="local[2]", help="of the Spark cluster (default: local[2])")
     spark_output.add_html(parser)
     add_format(parser)
+    parser.set_defaults(out=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -36,11 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         said = _look(arguments.master, directory)
     said["seconds"] = round(time.monotonic() - began, 1)
     said["ok"] = not said["audit"]["divergent"] and len(said["audit"]["uncommitted_tails"]) == 1
-    spark_output.write_html(arguments.html, page_of(said))
-    if arguments.format == "json":
-        print_json(said)
-    else:
-        _show(said)
+    spark_output.hand_out(arguments, said, {}, page_of, _show)
     return 0 if said["ok"] else 1
 
 

@@ -7,6 +7,7 @@ from fastquorum.cli import spark_output
 from fastquorum.cli.arguments import natural
 from fastquorum.cli.output import print_json, print_table
 from fastquorum.errors import UsageError
+from fastquorum.pages import write_page
 from fastquorum.spark.pages import image_diff as pages
 
 _SHOWN: Final = 50
@@ -54,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out:
         spark_output.write(arguments.out, rows, as_report(rows) if arguments.out.endswith(_JSON) else {})
     if arguments.html:
-        spark_output.write_html(arguments.html, pages.page_of(as_report(rows, changes_max=pages.CHANGES_MAX)))
+        write_page(arguments.html, pages.page_of(as_report(rows, changes_max=pages.CHANGES_MAX)))
     report = as_report(rows, changes_max=None if arguments.format == "json" else _SHOWN)
     if arguments.format == "json":
         print_json(report)

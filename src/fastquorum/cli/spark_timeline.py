@@ -4,7 +4,6 @@ import argparse
 from typing import Any
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.output import print_json
 from fastquorum.spark.pages.timeline import page_of
 
 
@@ -30,12 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
         packed = timelines(spark, arguments.path).toArrow()
     found = PACKING.unpacked(packed)
     report = as_report(found)
-    spark_output.write(arguments.out, PACKING.tables(found), report)
-    spark_output.write_html(arguments.html, page_of(report))
-    if arguments.format == "json":
-        print_json(report)
-    else:
-        show(report)
+    spark_output.hand_out(arguments, report, PACKING.tables(found), page_of, show)
     return 1 if any("unchecked" in each for each in report["clusters"]) else 0
 
 

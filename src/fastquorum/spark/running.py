@@ -66,10 +66,10 @@ def in_our_words(text: str) -> UsageError:
 
 
 def write_parquet(table: "pa.Table", path: str) -> None:
-    """As the one file of a new directory, as Spark reads it."""
+    """As the one file of a directory, as Spark reads it."""
     try:
         import pyarrow.parquet
     except ImportError as error:
         raise SparkEnvironmentError("pyarrow is not installed", "pip install 'fastquorum[spark]'") from error
-    os.makedirs(path)
+    os.makedirs(path, exist_ok=True)
     pyarrow.parquet.write_table(table, os.path.join(path, "part-0.parquet"))
