@@ -3,11 +3,13 @@
 import contextlib
 import os
 import re
+import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from fastquorum.errors import SparkEnvironmentError, UsageError
 from fastquorum.spark.environment import check_packages
+from fastquorum.spark.jvm import Jvm
 from fastquorum.spark.opening import session
 
 if TYPE_CHECKING:
@@ -29,28 +31,57 @@ def running(master: str) -> Iterator["SparkSession"]:
         SparkEnvironmentError: Spark cannot run here, or where its workers are, as things are.
         UsageError: what one of our own errors said, wherever it was raised; Spark gave up, or did not begin.
     """
-    spark = _begun(master)
+    check_packages()
     from pyspark.errors import PySparkException
 
-    try:
-        yield spark
-    except PySparkException as error:
-        raise in_our_words(str(error)) from error
-    finally:
-        spark.stop()
+    jvm = Jvm()
+    with jvm.interruptible():
+        try:
+            spark = _begun(master, jvm)
+            try:
+                yield spark
+            except PySparkException as error:
+                raise in_our_words(str(error)) from error
+            finally:
+                if not jvm.is_sent_away:
+                    spark.stop()
+        finally:
+            jvm.end()
 
 
-def _begun(master: str) -> "SparkSession":
-    check_packages()
+def _begun(master: str, jvm: Jvm) -> "SparkSession":
+    """In a thread of its own: from the main one PySpark would take Ctrl-C for itself."""
+    begun: list[SparkSession] = []
+    failed: list[BaseException] = []
+
+    def begin() -> None:
+        try:
+            begun.append(session(master=master))
+        except BaseException as error:  # raised where it is waited for
+            failed.append(error)
+
+    beginning = threading.Thread(target=begin, daemon=True)
+    with jvm.starting():
+        beginning.start()
+        try:
+            beginning.join()
+        except KeyboardInterrupt:
+            beginning.join()  # it ends with the JVM, and takes away what it made
+            raise
+    for error in failed:
+        _tell(error, master)
+    return begun[0]
+
+
+def _tell(error: BaseException, master: str) -> NoReturn:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    try:
-        return session(master=master)
-    except (Py4JError, PySparkException) as error:
-        causes = _CAUSE.findall(str(error))
-        what = f"Spark did not start with --master {master}" + (f": {causes[-1].strip()}" if causes else "")
-        raise UsageError(what, "it is local[*], or the URL of a Spark cluster that runs; see --debug") from error
+    if not isinstance(error, Py4JError | PySparkException):
+        raise error
+    causes = _CAUSE.findall(str(error))
+    what = f"Spark did not start with --master {master}" + (f": {causes[-1].strip()}" if causes else "")
+    raise UsageError(what, "it is local[*], or the URL of a Spark cluster that runs; see --debug") from error
 
 
 def in_our_words(text: str) -> UsageError:
