@@ -38,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html)
+    spark_output.check_in(arguments.master, arguments.path)
     from fastquorum.spark.running import running
 
     with working("looking for what is unusual"), running(arguments.master) as spark:

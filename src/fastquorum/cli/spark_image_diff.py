@@ -40,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.start is not None and arguments.end is not None and arguments.start > arguments.end:
         raise UsageError(f"--from {arguments.start} lies behind --to {arguments.end}")
     spark_output.check_out(arguments.out, arguments.html)
+    spark_output.check_in(arguments.master, arguments.path, *([] if arguments.other is None else [arguments.other]))
     from fastquorum.spark.running import running
 
     with running(arguments.master) as spark:

@@ -47,8 +47,15 @@ def _ratio(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html)
-    by = _groups(arguments.by)
+    from fastquorum.spark.environment import check_packages
     from fastquorum.spark.running import running
+
+    check_packages()
+    by = _groups(arguments.by)
+    from fastquorum.spark.pipelines.latency import find_files
+
+    for path in (arguments.path, *([] if arguments.before is None else [arguments.before])):
+        find_files(path)
 
     with running(arguments.master) as spark:
         from fastquorum.spark.pipelines.latency import as_report

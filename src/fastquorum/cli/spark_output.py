@@ -13,6 +13,7 @@ from fastquorum.pages import Page, write_page
 from fastquorum.pages.new_files import new_directory, new_file
 
 _JSON: Final = ".json"
+_ELSEWHERE: Final = "sc://"
 
 
 def configure(
@@ -56,6 +57,16 @@ def check_out(out: str | None, html: str | None = None, **others: str | None) ->
             raise UsageError(f"there is no directory {directory}", f"make it, or name another {option}")
     if out is not None and html is not None and os.path.realpath(out) == os.path.realpath(html):
         raise UsageError(f"--out and --html are both {out}", "name two")
+
+
+def check_in(master: str, *paths: str) -> None:
+    """The error that a read of no logs would bring once Spark is up. A Spark Connect server reads its own files."""
+    if master.startswith(_ELSEWHERE):
+        return
+    from fastquorum.spark.logs import find
+
+    for path in paths:
+        find(path)
 
 
 def hand_out(

@@ -59,6 +59,7 @@ def _part(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html, reassignment_json=arguments.reassignment_json)
+    spark_output.check_in(arguments.master, arguments.path)
     from fastquorum.spark.running import running
 
     with running(arguments.master) as spark:
