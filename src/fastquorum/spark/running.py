@@ -7,17 +7,16 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from fastquorum.errors import SparkEnvironmentError, UsageError
+from fastquorum.errors import FastQuorumError, SparkEnvironmentError, UsageError
 from fastquorum.spark.environment import check_packages
 from fastquorum.spark.jvm import Jvm
 from fastquorum.spark.opening import session
+from fastquorum.spark.plain import our_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-_OURS: Final = re.compile(r"^\s*fastquorum\.errors\.\w+: (.+)$", re.MULTILINE)
-"""The last line of a traceback that Spark brings from the process where it happened."""
 _CAUSE: Final = re.compile(r"^(?:: |Caused by: )?[\w.$]+(?:Exception|Error): (.+)$", re.MULTILINE)
 """What a Java exception says."""
 _OTHER_PYTHON: Final = re.compile(r"\[PYTHON_VERSION_MISMATCH\][^:]*: ([\d.]+) than that in driver: ([\d.]+)")
@@ -29,7 +28,8 @@ def running(master: str) -> Iterator["SparkSession"]:
 
     Raises:
         SparkEnvironmentError: Spark cannot run here, or where its workers are, as things are.
-        UsageError: what one of our own errors said, wherever it was raised; Spark gave up, or did not begin.
+        FastQuorumError: one of our own, wherever it was raised.
+        UsageError: Spark gave up, or did not begin.
     """
     check_packages()
     from pyspark.errors import PySparkException
@@ -84,10 +84,10 @@ def _tell(error: BaseException, master: str) -> NoReturn:
     raise UsageError(what, "it is local[*], or the URL of a Spark cluster that runs; see --debug") from error
 
 
-def in_our_words(text: str) -> UsageError:
+def in_our_words(text: str) -> FastQuorumError:
     """What an error of Spark's comes to, by its text, which may hold the traceback of another process."""
-    if said := _OURS.findall(text):
-        return UsageError(said[-1])
+    if (ours := our_error(text)) is not None:
+        return ours
     if other := _OTHER_PYTHON.search(text):
         return SparkEnvironmentError(
             f"Spark's workers run Python {other[1]}, and its driver Python {other[2]}: they must agree",
