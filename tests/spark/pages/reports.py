@@ -52,6 +52,7 @@ def audit(replicas: list[dict[str, Any]]) -> dict[str, Any]:
         "uncommitted_tails": those("uncommitted tail"),
         "undecided": those("undecided"),
         "replicas": replicas,
+        "notes": [],
     }
 
 
