@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastquorum.errors import FastQuorumError, OffsetOutOfRange, UsageError
+from fastquorum.errors import DirectoryError, FastQuorumError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
 from fastquorum.spark.following import limited
 from fastquorum.spark.logs import find_logs
@@ -245,6 +245,25 @@ def test_a_single_directory_proves_what_its_snapshot_covers(tmp_path: Path) -> N
     Path(replicas.path(1), checkpoint_path(covered)).write_bytes(checkpoint(load("native"), covered, values=[]))
     end = stream.latestOffset(begin)
     assert [row["base_offset"] for row in rows(stream, begin, end)] == [0]
+
+
+@pytest.mark.parametrize("table", ["records", "batches"])
+def test_what_is_missing_where_a_micro_batch_begins_is_told(tmp_path: Path, table: str) -> None:
+    replicas = Replicas(tmp_path, 1)
+    for at in range(0, 12, 4):
+        replicas.roll(at, 1)
+        replicas.append(batch(at, 4), 1)
+    covered = OffsetAndEpoch(12, 1)
+    Path(replicas.path(1), checkpoint_path(covered)).write_bytes(checkpoint(load("native"), covered, values=[]))
+    replicas.segments(1)[1].unlink()
+    stream = reader(tmp_path, committed="single", table=table)
+    start, end = {replicas.path(1): 4}, {replicas.path(1): 12}
+    with pytest.raises(DirectoryError, match="n1: offsets 4 to 7 are missing; option failOnDataLoss=false"):
+        rows(stream, start, end)
+    careless = reader(tmp_path, committed="single", table=table, failOnDataLoss="false")
+    with pytest.warns(RuntimeWarning, match="n1: offsets 4 to 7 are missing"):
+        found = rows(careless, start, end)
+    assert [row["base_offset" if table == "batches" else "offset"] for row in found][0] == 8
 
 
 def test_what_nobody_can_tell_is_refused_with_the_ways_out(tmp_path: Path) -> None:
