@@ -23,6 +23,8 @@ TABLE: Final = "records"
 TIMEOUT_S: Final = 60.0
 """Several elections, and a node that is slow to come back."""
 _SECONDS_MAX: Final = 1e6
+_NUMBER_MAX: Final = 2**63 - 1
+"""Offsets, epochs and times have 64 bits at most."""
 
 
 class Committed(enum.StrEnum):
@@ -155,6 +157,12 @@ def _or(default: T, read: Callable[[str, str], T]) -> Reader:
 def _natural(name: str, value: str) -> int:
     if not (value.isascii() and value.isdigit()):
         raise UsageError(f"option {name} is {value!r}", "it is a whole number from 0 on")
+    return _in_range(name, value)
+
+
+def _in_range(name: str, value: str) -> int:
+    if len(value) > len(str(-_NUMBER_MAX)) or abs(int(value)) > _NUMBER_MAX:
+        raise UsageError(f"option {name} is {value!r}", f"it is {_NUMBER_MAX} at most")
     return int(value)
 
 
@@ -183,7 +191,7 @@ def _type_names(name: str, value: str) -> tuple[str, ...]:
 def _timestamp(name: str, value: str) -> int:
     """Milliseconds since 1970, or a date and time in ISO form (UTC if no zone is named)."""
     if value.removeprefix("-").isdigit() and value.isascii():
-        return int(value)
+        return _in_range(name, value)
     try:
         moment = datetime.fromisoformat(value)
     except ValueError as error:

@@ -18,6 +18,8 @@ from fastquorum.spark.scan import Scan, read_table
 from fastquorum.spark.stores import LocalStore
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from fastquorum.types import Uuid
+from fastquorum.wire import Message
+from fastquorum.wire.cluster_records import ConfigRecord
 from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.topic_records import PartitionChangeRecord, TopicRecord
 from tests.spark.damage import RECORDS_A_BATCH, change, make_log, segments
@@ -138,6 +140,17 @@ def test_a_topic_is_followed_by_its_name_and_its_id() -> None:
     assert "TOPIC_RECORD" in found["type"].to_pylist()
 
 
+def test_a_topic_is_not_mistaken_for_what_else_has_its_name(tmp_path: Path) -> None:
+    root = make_log(tmp_path / "n1", 0, kind="metadata")
+    settings = [(2, "7", "a"), (4, "7", "a"), (4, "", "7"), (2, "70", "7"), (32, "7", "a")]  # 2: a topic's, 4: a broker's
+    records: list[Message] = [TopicRecord(name="7", topic_id=Uuid(b"t" * 16))]
+    records += [ConfigRecord(resource_type=kind, resource_name=of, name=name, value="7") for kind, of, name in settings]
+    values = [encode_metadata_record(each, 0) for each in records]
+    data = load("native").encode_values(values, base_offset=0, leader_epoch=1, timestamp_ms=5)
+    (root / LOG_DIRECTORY / segment_name(0)).write_bytes(data)
+    assert read_table(str(root), topic="7")["offset"].to_pylist() == [0, 1]
+
+
 def test_only_the_columns_that_are_asked_for() -> None:
     found = read_table(str(CLUSTER / "c1"), columns="type,offset")
     assert found.schema.names == ["type", "offset"]
@@ -193,6 +206,8 @@ def test_a_record_that_is_malformed_fails_or_is_set_aside(tmp_path: Path) -> Non
     assert [(row["error"], row["data"] is None) for row in rows] == [(None, False), ("malformed", True), (None, False)]
     with pytest.warns(RuntimeWarning, match="1 records are left out"):
         assert read_table(str(root), mode="drop")["offset"].to_pylist() == [0, 2]
+    with pytest.warns(RuntimeWarning, match="1 records are left out"):  # whichever columns are asked for
+        assert read_table(str(root), mode="drop", columns="offset")["offset"].to_pylist() == [0, 2]
 
 
 # --- damaged files ----------------------------------------------------------------------------------------------------
@@ -267,6 +282,20 @@ def test_a_missing_segment_is_told(tmp_path: Path) -> None:
 def test_pieces_cover_a_log_whatever_their_size(tmp_path: Path, split_bytes: int) -> None:
     root = make_log(tmp_path / "n1", 50, roll=20)
     assert read_table(str(root), splitBytes=split_bytes)["offset"].to_pylist() == list(range(200))
+
+
+@pytest.mark.parametrize("split_bytes", [300, 600, 1 << 20])
+def test_a_batch_that_is_missing_is_told_wherever_the_log_is_cut(tmp_path: Path, split_bytes: int) -> None:
+    root = make_log(tmp_path / "n1", 50)
+    (path,) = segments(root)
+    whole = path.read_bytes()
+    size = len(whole) // 50
+    for missing in range(1, 49):
+        path.write_bytes(whole[: missing * size] + whole[(missing + 1) * size :])
+        with pytest.raises((CorruptionError, DirectoryError), match=path.name):
+            read_table(str(root), splitBytes=split_bytes)
+        found = read_table(str(root), splitBytes=split_bytes, mode="quarantine").to_pylist()
+        assert sum(row["error"] is not None for row in found) == 1
 
 
 def test_an_index_that_is_wrong_is_no_reason_to_lose_a_record(tmp_path: Path) -> None:
@@ -362,6 +391,9 @@ def test_an_object_store_is_read_as_directories_are() -> None:
         ({"fromTimestamp": "yesterday"}, "option fromTimestamp is 'yesterday'; milliseconds since 1970"),
         ({"pushdown": "yes"}, "option pushdown is 'yes'; it is true or false"),
         ({"splitBytes": "0"}, "option splitBytes is 0"),
+        ({"fromOffset": "9" * 30}, "option fromOffset is '9{30}'; it is 9223372036854775807 at most"),
+        ({"toEpoch": str(2**63)}, "option toEpoch is '9223372036854775808'; it is 9223372036854775807 at most"),
+        ({"fromTimestamp": "-" + "9" * 19}, "option fromTimestamp is '-9{19}'; it is 9223372036854775807 at most"),
         ({"path": ""}, "no path is given"),
     ],
     ids=str,
