@@ -263,7 +263,7 @@ def test_what_is_missing_where_a_micro_batch_begins_is_told(tmp_path: Path, tabl
     careless = reader(tmp_path, committed="single", table=table, failOnDataLoss="false")
     with pytest.warns(RuntimeWarning, match="n1: offsets 4 to 7 are missing"):
         found = rows(careless, start, end)
-    assert [row["base_offset" if table == "batches" else "offset"] for row in found][0] == 8
+    assert {row["base_offset"] // 4 if table == "batches" else row["offset"] // 4 for row in found} == {2}
 
 
 def test_what_nobody_can_tell_is_refused_with_the_ways_out(tmp_path: Path) -> None:

@@ -142,7 +142,8 @@ def test_a_topic_is_followed_by_its_name_and_its_id() -> None:
 
 def test_a_topic_is_not_mistaken_for_what_else_has_its_name(tmp_path: Path) -> None:
     root = make_log(tmp_path / "n1", 0, kind="metadata")
-    settings = [(2, "7", "a"), (4, "7", "a"), (4, "", "7"), (2, "70", "7"), (32, "7", "a")]  # 2: a topic's, 4: a broker's
+    topics, brokers, groups = 2, 4, 32
+    settings = [(topics, "7", "a"), (brokers, "7", "a"), (brokers, "", "7"), (topics, "70", "7"), (groups, "7", "a")]
     records: list[Message] = [TopicRecord(name="7", topic_id=Uuid(b"t" * 16))]
     records += [ConfigRecord(resource_type=kind, resource_name=of, name=name, value="7") for kind, of, name in settings]
     values = [encode_metadata_record(each, 0) for each in records]
