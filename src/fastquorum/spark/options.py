@@ -68,6 +68,7 @@ class Options(NamedTuple):
     mode: Mode
     split_bytes: int
     pushdown: bool
+    """For one query; see `source.PushingReader`."""
     bootstrap: str
     """Nodes of a running quorum, in place of a path; empty: none."""
     timeout_s: float
