@@ -388,6 +388,7 @@ def test_an_object_store_is_read_as_directories_are() -> None:
         ({"fromOffset": "-1"}, "option fromOffset is '-1'; it is a whole number from 0 on"),
         ({"types": "TOPIC"}, r"there is no type 'TOPIC'; the types are .*TOPIC_RECORD"),
         ({"columns": "offset,what"}, r"table 'records' has no column 'what'; the columns are .*offset"),
+        ({"columns": "offset,type,offset"}, "column 'offset' is named twice"),
         ({"mode": "ignore"}, "mode is 'ignore'; it is one of fail, quarantine, drop"),
         ({"fromTimestamp": "yesterday"}, "option fromTimestamp is 'yesterday'; milliseconds since 1970"),
         ({"pushdown": "yes"}, "option pushdown is 'yes'; it is true or false"),
