@@ -22,6 +22,7 @@ from fastquorum.spark.streaming import StreamReader
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.types import OffsetAndEpoch
 from tests.api.nodes import Trio
+from tests.spark.damage import change
 from tests.spark.replicas import Replicas
 from tests.spark.tables.directories import GOLDEN, batch
 from tests.spark.tables.test_voters import changed, voters
@@ -264,6 +265,28 @@ def test_what_is_missing_where_a_micro_batch_begins_is_told(tmp_path: Path, tabl
     with pytest.warns(RuntimeWarning, match="n1: offsets 4 to 7 are missing"):
         found = rows(careless, start, end)
     assert {row["base_offset"] // 4 if table == "batches" else row["offset"] // 4 for row in found} == {2}
+
+
+@pytest.mark.parametrize("end", [6, 8, 10, 12, 14])
+@pytest.mark.parametrize("at", [9, 16, 17], ids=["length", "magic", "checksum"])
+def test_what_is_behind_damage_is_not_passed_over(tmp_path: Path, at: int, end: int) -> None:
+    replicas = Replicas(tmp_path, 1)
+    replicas.append(batch(0, 4) + batch(4, 4) + batch(8, 4), 1)
+    replicas.roll(12, 1)
+    replicas.append(batch(12, 4), 1)
+    covered = OffsetAndEpoch(16, 1)
+    Path(replicas.path(1), checkpoint_path(covered)).write_bytes(checkpoint(load("native"), covered, values=[]))
+    change(replicas.segments(1)[0], len(batch(0, 4)) + at, b"\x7f")
+    stream = reader(tmp_path, committed="single")
+    with pytest.raises(FastQuorumError, match="n1"):
+        rows(stream, {replicas.path(1): 0}, {replicas.path(1): end})
+    for table in ("records", "batches"):
+        lenient = reader(tmp_path, committed="single", mode="quarantine", table=table)
+        places = [{replicas.path(1): each} for each in (0, end, 16)]
+        found = [row for start, stop in pairwise(places) for row in rows(lenient, start, stop)]
+        good = [row["base_offset" if table == "batches" else "offset"] for row in found if row["error"] is None]
+        assert good == ([0, 8, 12] if table == "batches" else [*range(4), *range(8, 16)])
+        assert len(good) < len(found)
 
 
 def test_what_nobody_can_tell_is_refused_with_the_ways_out(tmp_path: Path) -> None:

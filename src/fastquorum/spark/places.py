@@ -41,7 +41,11 @@ class Places:
         """And whether the batch that holds `offset`, or a later one, is there."""
         at = self._segment(segments, offset)
         position, is_there = self._position(segments[at], offset, begins=begins)
-        return Place(at, position), is_there or at + 1 < len(segments)
+        goes_on = at + 1 < len(segments)
+        if begins and goes_on and not is_there:
+            # What is in front of it is damaged, or missing: whoever reads the segment to its end finds that.
+            position = segments[at].size_bytes
+        return Place(at, position), is_there or goes_on
 
     def reaches(self, segments: list[Segment], offset: Offset) -> bool:
         """Whether the log holds the record before `offset`, or one behind it. DirectoryError."""
@@ -49,13 +53,14 @@ class Places:
 
     def next_batch(self, segments: list[Segment], offset: Offset) -> Offset | None:
         """Where the first batch begins that ends behind `offset`: not behind it, unless something is missing. None:
-        there is none. DirectoryError."""
+        there is none, or damage is in front of it. DirectoryError."""
         at = self._segment(segments, offset)
         position, is_there = self._position(segments[at], offset, begins=False)
+        path = segments[at].path
+        header = store_of(path).read(path, position, BATCH_HEADER_BYTES)
         if is_there:
-            path = segments[at].path
-            return int.from_bytes(store_of(path).read(path, position, _OFFSET_BYTES), "big")
-        return segments[at + 1].base_offset if at + 1 < len(segments) else None
+            return int.from_bytes(header[:_OFFSET_BYTES], "big")
+        return segments[at + 1].base_offset if at + 1 < len(segments) and not any(header) else None
 
     def _segment(self, segments: list[Segment], offset: Offset) -> int:
         """In which it would be."""
