@@ -93,6 +93,11 @@ def test_what_nobody_knows_is_refused_with_what_there_is(
         read(spark, **options)
 
 
+def test_a_list_of_paths_is_read(spark: "SparkSession") -> None:
+    found = spark.read.format("fastquorum").load([str(CLUSTER / "c1"), str(CLUSTER / "c3")])
+    assert {row["node_id"] for row in found.select("node_id").distinct().collect()} == {1, 3}
+
+
 def test_structs_can_be_asked_by_name(spark: "SparkSession") -> None:
     found = read(spark, "records", CLUSTER / "c1", typed="true", types="PARTITION_CHANGE_RECORD,TOPIC_RECORD")
     found.createOrReplaceTempView("typed")

@@ -4,6 +4,7 @@ An unknown option or value is refused with the known ones, since Spark itself ta
 """
 
 import enum
+import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeVar
@@ -18,6 +19,8 @@ from fastquorum.wire.row_layouts import ROW_TYPE_NAMES
 T = TypeVar("T")
 _TYPES: Final = {name: number for number, name in ROW_TYPE_NAMES.items()}
 _YES: Final = {"true": True, "false": False}
+_PATHS: Final = "paths"
+"""Spark's own name, where it is given several."""
 TABLE: Final = "records"
 """Where no table is named."""
 TIMEOUT_S: Final = 60.0
@@ -109,6 +112,9 @@ def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
     known = {name.lower(): name for name in _READERS}
     said: dict[str, str] = {}
     for name, value in given.items():
+        if name.lower() == _PATHS:
+            said["path"] = _joined(str(value))
+            continue
         if name.lower() not in known:
             raise UsageError(f"there is no option {name!r}", f"the options are {', '.join(sorted(_READERS))}")
         said[known[name.lower()]] = str(value)
@@ -121,6 +127,15 @@ def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
     if values["path"] and values["bootstrap"]:
         raise UsageError("both a path and bootstrap are given", "name either directories or a running quorum")
     return Options(**values)
+
+
+def _joined(text: str) -> str:
+    """Several paths as one: `load([...])` has Spark hand over a list in JSON."""
+    paths: list[str] = json.loads(text)
+    for each in paths:
+        if "," in each:
+            raise UsageError(f"{each!r} has a comma in it, which stands between paths", "load it by itself, by a glob")
+    return ",".join(paths)
 
 
 def refuse_streams_options(options: Options) -> None:

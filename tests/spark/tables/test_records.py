@@ -364,6 +364,15 @@ def test_a_data_directory_a_log_directory_a_glob_a_tree_and_several_paths(tmp_pa
     assert directories(f"{tmp_path}/a/c2, {tmp_path}/b") == ["a/c2", "b/x/y/c3"]
 
 
+def test_a_list_of_paths_comes_from_spark_as_json(tmp_path: Path) -> None:
+    for name in ("n1", "n2", "n3"):
+        make_log(tmp_path / name, 1)
+    wanted = [str(tmp_path / name) for name in ("n1", "n3")]
+    assert set(read_table(paths=json.dumps(wanted))["directory"].to_pylist()) == set(wanted)
+    with pytest.raises(UsageError, match="has a comma in it"):
+        read_table(paths=json.dumps(["a,b", "c"]))
+
+
 def test_an_object_store_is_read_as_directories_are() -> None:
     import fsspec
 
