@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from fastquorum.errors import DirectoryError, FastQuorumError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
-from fastquorum.spark.following import limited
+from fastquorum.spark.following import initial, limited
+from fastquorum.spark.following_directories import FollowedDirectories
 from fastquorum.spark.logs import find_logs
 from fastquorum.spark.places import Places, pieces_between
 from fastquorum.spark.scan import Scan
@@ -338,6 +339,20 @@ def test_a_quorum_says_itself_what_is_committed() -> None:
     stream = StreamReader(Scan.of({"bootstrap": "h1:1", "committed": "majority"}))
     with pytest.raises(UsageError, match="option committed means nothing to a quorum; its leader knows"):
         stream.initialOffset()
+
+
+def test_a_directory_that_comes_or_goes_while_a_stream_begins_is_taken_in_later(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, 1, 2, 3)
+    replicas.append(batch(0, 4), 1, 2, 3)
+
+    class Looked(FollowedDirectories):
+        """Each look at what there is finds something else."""
+
+        def begins(self) -> dict[str, int]:
+            return {replicas.path(each): 0 for each in (1, 2, 4)}
+
+    scan = Scan.of({"path": str(tmp_path), "committed": "majority", "startingOffset": "2"})
+    assert initial(Looked(scan), scan.options) == {replicas.path(1): 2, replicas.path(2): 2}
 
 
 def test_a_stream_begins_where_it_is_told_to(tmp_path: Path) -> None:
