@@ -45,3 +45,10 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if is_whole and is_free and not config.option.usepdb:
         config.option.numprocesses = 3
         config.option.dist = "loadfile"
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Among several processes, what waits longest goes first: who began it last would end long after the others."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.get_closest_marker("interop") is None)

@@ -13,6 +13,7 @@ from fastquorum.node.io.directory import new_directory_id
 from fastquorum.storage.checkpoint import data_values, read_checkpoint
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.names import BOOTSTRAP_CHECKPOINT, ZERO_CHECKPOINT
+from fastquorum.types import Uuid
 from tests.api.nodes import CLUSTER_ID
 from tests.cli.conftest import Ran, RunningCommand, free_port, in_process
 from tests.cli.controllers import Door
@@ -156,6 +157,31 @@ def test_a_directory_of_another_cluster_at_a_voters_place_is_named_on_both_sides
             f"fastquorum: node {other} at 127.0.0.1:{port} is of another cluster than {own} (INCONSISTENT_CLUSTER_ID): "
             "nothing comes of it until the right data directory runs there, or here\n"
         )
+
+
+def test_a_voters_place_without_its_directory_is_told_of_by_who_stands_there(
+    fastquorum: Run, running: Start, tmp_path: Path
+) -> None:
+    """As after a disk was replaced: the node follows, and nobody would see that it does not vote."""
+    ports = [free_port() for _ in range(3)]
+    ids = [new_directory_id() for _ in range(4)]
+
+    def voters(*directory_ids: Uuid) -> str:
+        each = zip(ports, directory_ids, strict=True)
+        return ",".join(f"{number}@127.0.0.1:{port}:{own}" for number, (port, own) in enumerate(each, 1))
+
+    known, another = voters(*ids[:3]), voters(*ids[:2], ids[3])
+    for number, said in enumerate((known, known, another), 1):
+        words = ("--controller", "--data", tmp_path / f"n{number}", "--node-id", number, "--voters", said)
+        formatted(fastquorum, *words, "--cluster-id", CLUSTER_ID)
+    nodes = [running(tmp_path / f"n{number}") for number in (1, 2, 3)]
+    assert nodes[2].process.stderr is not None
+    assert nodes[2].process.stderr.readline() == (
+        f"fastquorum: the quorum knows node 3 by directory id {ids[2]}, and {tmp_path / 'n3'} has {ids[3]}: it follows "
+        "as an observer, without a vote, until the directory with that id runs here\n"
+    )
+    for node in nodes:
+        assert node.end(signal.SIGTERM).err == ""
 
 
 def test_what_means_nothing_here_is_named(fastquorum: Run, running: Start, tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastquorum.errors import FastQuorumError, OffsetOutOfRange, UsageError
+from fastquorum.errors import DirectoryError, FastQuorumError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
-from fastquorum.spark.following import limited
+from fastquorum.spark.following import initial, limited
+from fastquorum.spark.following_directories import FollowedDirectories
 from fastquorum.spark.logs import find_logs
 from fastquorum.spark.places import Places, pieces_between
 from fastquorum.spark.scan import Scan
@@ -22,6 +23,7 @@ from fastquorum.spark.streaming import StreamReader
 from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.types import OffsetAndEpoch
 from tests.api.nodes import Trio
+from tests.spark.damage import change
 from tests.spark.replicas import Replicas
 from tests.spark.tables.directories import GOLDEN, batch
 from tests.spark.tables.test_voters import changed, voters
@@ -247,6 +249,47 @@ def test_a_single_directory_proves_what_its_snapshot_covers(tmp_path: Path) -> N
     assert [row["base_offset"] for row in rows(stream, begin, end)] == [0]
 
 
+@pytest.mark.parametrize("table", ["records", "batches"])
+def test_what_is_missing_where_a_micro_batch_begins_is_told(tmp_path: Path, table: str) -> None:
+    replicas = Replicas(tmp_path, 1)
+    for at in range(0, 12, 4):
+        replicas.roll(at, 1)
+        replicas.append(batch(at, 4), 1)
+    covered = OffsetAndEpoch(12, 1)
+    Path(replicas.path(1), checkpoint_path(covered)).write_bytes(checkpoint(load("native"), covered, values=[]))
+    replicas.segments(1)[1].unlink()
+    stream = reader(tmp_path, committed="single", table=table)
+    start, end = {replicas.path(1): 4}, {replicas.path(1): 12}
+    with pytest.raises(DirectoryError, match="n1: offsets 4 to 7 are missing; option failOnDataLoss=false"):
+        rows(stream, start, end)
+    careless = reader(tmp_path, committed="single", table=table, failOnDataLoss="false")
+    with pytest.warns(RuntimeWarning, match="n1: offsets 4 to 7 are missing"):
+        found = rows(careless, start, end)
+    assert {row["base_offset"] // 4 if table == "batches" else row["offset"] // 4 for row in found} == {2}
+
+
+@pytest.mark.parametrize("end", [6, 8, 10, 12, 14])
+@pytest.mark.parametrize("at", [9, 16, 17], ids=["length", "magic", "checksum"])
+def test_what_is_behind_damage_is_not_passed_over(tmp_path: Path, at: int, end: int) -> None:
+    replicas = Replicas(tmp_path, 1)
+    replicas.append(batch(0, 4) + batch(4, 4) + batch(8, 4), 1)
+    replicas.roll(12, 1)
+    replicas.append(batch(12, 4), 1)
+    covered = OffsetAndEpoch(16, 1)
+    Path(replicas.path(1), checkpoint_path(covered)).write_bytes(checkpoint(load("native"), covered, values=[]))
+    change(replicas.segments(1)[0], len(batch(0, 4)) + at, b"\x7f")
+    stream = reader(tmp_path, committed="single")
+    with pytest.raises(FastQuorumError, match="n1"):
+        rows(stream, {replicas.path(1): 0}, {replicas.path(1): end})
+    for table in ("records", "batches"):
+        lenient = reader(tmp_path, committed="single", mode="quarantine", table=table)
+        places = [{replicas.path(1): each} for each in (0, end, 16)]
+        found = [row for start, stop in pairwise(places) for row in rows(lenient, start, stop)]
+        good = [row["base_offset" if table == "batches" else "offset"] for row in found if row["error"] is None]
+        assert good == ([0, 8, 12] if table == "batches" else [*range(4), *range(8, 16)])
+        assert len(good) < len(found)
+
+
 def test_what_nobody_can_tell_is_refused_with_the_ways_out(tmp_path: Path) -> None:
     Replicas(tmp_path, 1, 2)
     ways_out = "name the directories of a majority.*committed=majority.*committed=single"
@@ -296,6 +339,20 @@ def test_a_quorum_says_itself_what_is_committed() -> None:
     stream = StreamReader(Scan.of({"bootstrap": "h1:1", "committed": "majority"}))
     with pytest.raises(UsageError, match="option committed means nothing to a quorum; its leader knows"):
         stream.initialOffset()
+
+
+def test_a_directory_that_comes_or_goes_while_a_stream_begins_is_taken_in_later(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, 1, 2, 3)
+    replicas.append(batch(0, 4), 1, 2, 3)
+
+    class Looked(FollowedDirectories):
+        """Each look at what there is finds something else."""
+
+        def begins(self) -> dict[str, int]:
+            return {replicas.path(each): 0 for each in (1, 2, 4)}
+
+    scan = Scan.of({"path": str(tmp_path), "committed": "majority", "startingOffset": "2"})
+    assert initial(Looked(scan), scan.options) == {replicas.path(1): 2, replicas.path(2): 2}
 
 
 def test_a_stream_begins_where_it_is_told_to(tmp_path: Path) -> None:

@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from fastquorum.client.committed_log import CommittedLog
 from fastquorum.errors import NotReady, OffsetOutOfRange, UsageError
+from fastquorum.kernels import load
 from fastquorum.spark.scan import Scan
 from fastquorum.spark.streaming import StreamReader, lag
+from fastquorum.wire.cluster_records import NoOpRecord
+from fastquorum.wire.metadata_records import encode_metadata_record
 from tests.api.nodes import CLUSTER_ID, Trio
 from tests.cli.test_committed_image import SNAPSHOT, behind_a_snapshot
 
@@ -150,6 +154,31 @@ def test_what_retention_removed_under_a_stream_is_named_or_left_out(tmp_path: Pa
             list(stream.read(task))
         with pytest.warns(RuntimeWarning, match="30 offsets are left out"):
             assert [row for each in careless.read(task) for row in each.to_pylist()] == found
+
+
+@pytest.mark.parametrize("table", ["records", "batches"])
+def test_what_retention_removed_while_a_task_was_fetching_is_left_out(
+    tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    fetch = CommittedLog.fetch
+    values = [encode_metadata_record(NoOpRecord(), 0)] * 10
+    removed = load("native").encode_values(values, base_offset=20, leader_epoch=1, timestamp_ms=5)
+
+    def until_it_was_removed(self: CommittedLog, offset: int, *others: Any) -> Any:
+        return removed if offset == 20 else fetch(self, offset, *others)
+
+    monkeypatch.setattr(CommittedLog, "fetch", until_it_was_removed)
+    with behind_a_snapshot(tmp_path) as running:
+        careless = reader(running.address, failOnDataLoss="false", table=table)
+        end = careless.latestOffset({CLUSTER_ID: 20})
+        (task,) = careless.partitions({CLUSTER_ID: SNAPSHOT.offset}, end)  # as if more had been there
+        task.value = task.value._replace(start=20)
+        with pytest.warns(RuntimeWarning, match="no longer holds offset 30: it begins at 50: 20 offsets are left out"):
+            found = read(careless, [task])
+    if table == "records":
+        assert [row["offset"] for row in found] == [*range(20, 30), *range(SNAPSHOT.offset, end[CLUSTER_ID])]
+    else:
+        assert [row["base_offset"] for row in found][:2] == [20, SNAPSHOT.offset]
 
 
 def test_lag_is_what_is_committed_and_not_read_yet() -> None:

@@ -93,6 +93,11 @@ def test_what_nobody_knows_is_refused_with_what_there_is(
         read(spark, **options)
 
 
+def test_a_list_of_paths_is_read(spark: "SparkSession") -> None:
+    found = spark.read.format("fastquorum").load([str(CLUSTER / "c1"), str(CLUSTER / "c3")])
+    assert {row["node_id"] for row in found.select("node_id").distinct().collect()} == {1, 3}
+
+
 def test_structs_can_be_asked_by_name(spark: "SparkSession") -> None:
     found = read(spark, "records", CLUSTER / "c1", typed="true", types="PARTITION_CHANGE_RECORD,TOPIC_RECORD")
     found.createOrReplaceTempView("typed")
@@ -121,6 +126,37 @@ def test_what_spark_pushes_down_is_not_read_and_not_asked_again(spark: "SparkSes
     plan = pushed._jdf.queryExecution().executedPlan().toString()
     assert re.search(r"Filter .*% 2", plan)
     assert not re.search(r"Filter .*>= 70", plan)
+
+
+def test_what_is_pushed_down_is_what_sql_means(spark: "SparkSession") -> None:
+    """Each query loads anew: Spark's scans of one load share what the last one planned."""
+    zone = "spark.sql.session.timeZone"
+    before = spark.conf.get(zone)
+    spark.conf.set(zone, "Asia/Kolkata")
+    asked = {
+        "records": [
+            "not (offset > 5)",
+            "offset < 5 or epoch = 3",
+            "not (offset > 5 and epoch = 1)",
+            "offset in (1, null)",
+            "offset <=> null",
+            "type is null or type like 'TOPIC%'",
+            "type in ('TOPIC_RECORD', 'PARTITION_RECORD') and type != 'TOPIC_RECORD'",
+            "timestamp > '2026-11-21 12:05:21.5' and timestamp <= '2026-11-21 12:05:25'",
+        ],
+        "leadership": ["topic is null", "topic <=> null or partition = 0", "offset > 3000 and scope = 'quorum'"],
+    }
+    try:
+        for table, conditions in asked.items():
+            whole = read(spark, table, CLUSTER / "c1").cache()
+            for condition in conditions:
+                found = read(spark, table, CLUSTER / "c1", pushdown="true").where(condition)
+                assert sorted(found.toArrow().to_pylist(), key=str) == sorted(
+                    whole.where(condition).toArrow().to_pylist(), key=str
+                ), condition
+            whole.unpersist()
+    finally:
+        spark.conf.set(zone, before)
 
 
 def test_where_spark_is_not_to_push_filters_down_it_says_so(spark: "SparkSession") -> None:

@@ -15,7 +15,8 @@ from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.kafka_file import ignored_text
 from fastquorum.node.ports import SnapshotReport
-from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId
+from fastquorum.raft.raft import Description
+from fastquorum.types import NO_NODE, ZERO_UUID, Endpoint, Epoch, NodeId
 
 FORMATS: Final = ("text", "json")
 
@@ -30,6 +31,8 @@ class NodeLog:
         self._epoch: Epoch | None = None
         self._data = ""
         self._cluster = ""
+        self._directory_id = ZERO_UUID
+        self._is_misplaced = False
 
     def ignored(self, file: str, keys: Sequence[str]) -> None:
         """Always said: whoever wrote them may count on them."""
@@ -40,6 +43,7 @@ class NodeLog:
         """On stdout: it listens."""
         identity, endpoint, metrics = node.identity, node.advertised, node.metrics_endpoint
         self._node_id, self._data, self._cluster = identity.node_id, data, identity.cluster_id
+        self._directory_id = identity.directory_id
         url = f"http://{_host(metrics)}/metrics" if metrics is not None else ""
         reached = f"{endpoint.name}://{endpoint.host}:{endpoint.port}"
         self._say(
@@ -98,6 +102,20 @@ class NodeLog:
             "(INCONSISTENT_CLUSTER_ID): nothing comes of it until the right data directory runs there, or here"
         )
         self._say(sys.stderr, "error", "other_cluster", f"fastquorum: {sentence}", other=node_id, endpoint=at)
+
+    def place(self, now: Description) -> None:
+        """Always said, once: it looks like a voter, and its vote is missing."""
+        voter = now.voters.get(now.node_id)
+        if self._is_misplaced or voter is None or now.is_voter:
+            return
+        self._is_misplaced = True
+        known, own = voter.key.directory_id, self._directory_id
+        sentence = (
+            f"the quorum knows node {now.node_id} by directory id {known}, and {self._data} has {own}: it follows as "
+            "an observer, without a vote, until the directory with that id runs here"
+        )
+        fields = {"data": self._data, "directory_id": str(own), "known_directory_id": str(known)}
+        self._say(sys.stderr, "warning", "another_directory", f"fastquorum: {sentence}", **fields)
 
     def snapshot(self, report: SnapshotReport) -> None:
         """Taken, or why not, which somebody has to look into."""

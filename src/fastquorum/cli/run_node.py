@@ -18,6 +18,7 @@ from fastquorum.cli.stdin_end import when_stdin_ends
 from fastquorum.errors import DirectoryError, FastQuorumError, UsageError
 from fastquorum.node.io.directory import needs_format
 from fastquorum.node.io.observing import Leadership
+from fastquorum.node.io.running import RunningNode
 from fastquorum.node.io.sources import read_settings
 from fastquorum.node.ports import SnapshotReport
 from fastquorum.node.settings import MEANINGS, SETTINGS, default_text, variable
@@ -103,13 +104,15 @@ class _Watcher:
         self.over = threading.Event()
         self.error: FastQuorumError | None = None
         self._log = log
+        self._node: RunningNode | None = None
         self._said: deque[Callable[[], None]] = deque()
         self._wake_read_fd, self._wake_write_fd = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._wake_write_fd, False)
         signal.set_wakeup_fd(self._wake_write_fd, warn_on_full_buffer=False)
 
-    def wait(self) -> None:
+    def wait(self, node: RunningNode) -> None:
         """In the main thread: return once it is over, or a signal wants it to be."""
+        self._node = node
         while not self.over.is_set():
             self.say()
             os.read(self._wake_read_fd, 64)
@@ -131,7 +134,12 @@ class _Watcher:
         self._later(lambda: self._log.leadership(leadership))
 
     def on_ready(self) -> None:
-        self._later(self._log.ready)
+        self._later(self._ready)
+
+    def _ready(self) -> None:
+        self._log.ready()
+        if self._node is not None and not self._node.is_stopping:
+            self._node.describe(lambda now, _: self._later(lambda: self._log.place(now)))
 
     def on_disk_full(self, is_full: bool) -> None:
         self._later(lambda: self._log.disk_full(is_full))
@@ -216,7 +224,7 @@ def _run(arguments: argparse.Namespace, log: NodeLog) -> int:
         if node.is_controller:
             spare_what_is_kept()
         log.started(node, settings.path)
-        watcher.wait()
+        watcher.wait(node)
         if signals.number:
             log.stopping(signal.Signals(signals.number).name)
     finally:

@@ -289,6 +289,7 @@ class World:
         self.ledger.check_whole()
         if self.herd is not None:
             self._check_versions(self.herd)
+        self._until_equal()
         chains = {process.ghost.chain_at(self.ghost.committed_end) for process in self._core}
         if chains != {self.ghost.committed_chains[self.ghost.committed_end]}:
             raise Violation("S10", "the mended nodes' logs differ from the committed one")
@@ -296,6 +297,14 @@ class World:
         for process in self.processes:
             process.die(power=True)
             self._recover(process)
+
+    def _until_equal(self) -> None:
+        """A controller's no-op may be committed, and not yet be with the slowest: it has a fetch timeout's time."""
+        end_us = self.scheduler.now_us + self.swarm.config.fetch_timeout_us
+        while not self._is_equal(self.ghost.committed_end):
+            if not 0 <= self.scheduler.next_us <= end_us:
+                raise Violation("L3", "the mended nodes' logs are equal no more")
+            self._step()
 
     def _check_versions(self, herd: Herd) -> None:
         """What a replica holds its voters for, and of which kraft.version, is what was committed."""

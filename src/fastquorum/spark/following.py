@@ -71,7 +71,8 @@ def initial(followed: Followed, options: Options) -> Offsets:
             return followed.ends({})
         case wanted:
             ends = followed.ends({})
-            return {name: _within(options, name, int(wanted), begins[name], end) for name, end in ends.items()}
+            known = [name for name in ends if name in begins]  # another one is taken in by the next look
+            return {name: _within(options, name, int(wanted), begins[name], ends[name]) for name in known}
 
 
 def _within(options: Options, name: str, wanted: Offset, begin: Offset, end: Offset) -> Offset:

@@ -237,8 +237,12 @@ class FollowedDirectories:
         first = max(first, begin)
         if first >= last:
             return []
-        if not self._places.reaches(sorted(log.segments), last):
+        segments = sorted(log.segments)
+        if not self._places.reaches(segments, last):
             self._lacks(log.directory, last)
+        goes_on = self._places.next_batch(segments, first)
+        if goes_on is not None and goes_on > first:  # in front of the first piece, where no reader can see it
+            self._misses(log.directory, first, min(goes_on, last) - 1)
         by_batch = options.table in BY_BATCH
         pieces = pieces_between(log, self._places, first, last, options.split_bytes, by_batch=by_batch)
         return [Stretch(tuple(task), first, last) for task in packed(pieces, options.split_bytes)]
@@ -250,6 +254,13 @@ class FollowedDirectories:
             hint = "it goes on when it is back; option failOnDataLoss=false goes on without"
             raise OffsetOutOfRange(f"{text} {hint}", offset=end)
         warnings.warn(f"{text} The rest is left out", RuntimeWarning, stacklevel=2)
+
+    def _misses(self, directory: str, first: Offset, last: Offset) -> None:
+        """DirectoryError or a warning: a segment, or part of one, is not there."""
+        text = f"offsets {first} to {last} are missing"
+        if self._scan.options.fail_on_data_loss:
+            raise DirectoryError(text, "option failOnDataLoss=false goes on behind them", directory)
+        warnings.warn(f"{directory}: {text}: they are left out", RuntimeWarning, stacklevel=2)
 
     def read(self, task: Any) -> Iterator[pa.RecordBatch]:
         scan, options = self._scan, self._scan.options

@@ -4,6 +4,7 @@ An unknown option or value is refused with the known ones, since Spark itself ta
 """
 
 import enum
+import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeVar
@@ -18,11 +19,15 @@ from fastquorum.wire.row_layouts import ROW_TYPE_NAMES
 T = TypeVar("T")
 _TYPES: Final = {name: number for number, name in ROW_TYPE_NAMES.items()}
 _YES: Final = {"true": True, "false": False}
+_PATHS: Final = "paths"
+"""Spark's own name, where it is given several."""
 TABLE: Final = "records"
 """Where no table is named."""
 TIMEOUT_S: Final = 60.0
 """Several elections, and a node that is slow to come back."""
 _SECONDS_MAX: Final = 1e6
+_NUMBER_MAX: Final = 2**63 - 1
+"""Offsets, epochs and times have 64 bits at most."""
 
 
 class Committed(enum.StrEnum):
@@ -66,6 +71,7 @@ class Options(NamedTuple):
     mode: Mode
     split_bytes: int
     pushdown: bool
+    """For one query; see `source.PushingReader`."""
     bootstrap: str
     """Nodes of a running quorum, in place of a path; empty: none."""
     timeout_s: float
@@ -106,6 +112,9 @@ def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
     known = {name.lower(): name for name in _READERS}
     said: dict[str, str] = {}
     for name, value in given.items():
+        if name.lower() == _PATHS:
+            said["path"] = _joined(str(value))
+            continue
         if name.lower() not in known:
             raise UsageError(f"there is no option {name!r}", f"the options are {', '.join(sorted(_READERS))}")
         said[known[name.lower()]] = str(value)
@@ -118,6 +127,15 @@ def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
     if values["path"] and values["bootstrap"]:
         raise UsageError("both a path and bootstrap are given", "name either directories or a running quorum")
     return Options(**values)
+
+
+def _joined(text: str) -> str:
+    """Several paths as one: `load([...])` has Spark hand over a list in JSON."""
+    paths: list[str] = json.loads(text)
+    for each in paths:
+        if "," in each:
+            raise UsageError(f"{each!r} has a comma in it, which stands between paths", "load it by itself, by a glob")
+    return ",".join(paths)
 
 
 def refuse_streams_options(options: Options) -> None:
@@ -155,6 +173,12 @@ def _or(default: T, read: Callable[[str, str], T]) -> Reader:
 def _natural(name: str, value: str) -> int:
     if not (value.isascii() and value.isdigit()):
         raise UsageError(f"option {name} is {value!r}", "it is a whole number from 0 on")
+    return _in_range(name, value)
+
+
+def _in_range(name: str, value: str) -> int:
+    if len(value) > len(str(-_NUMBER_MAX)) or abs(int(value)) > _NUMBER_MAX:
+        raise UsageError(f"option {name} is {value!r}", f"it is {_NUMBER_MAX} at most")
     return int(value)
 
 
@@ -183,7 +207,7 @@ def _type_names(name: str, value: str) -> tuple[str, ...]:
 def _timestamp(name: str, value: str) -> int:
     """Milliseconds since 1970, or a date and time in ISO form (UTC if no zone is named)."""
     if value.removeprefix("-").isdigit() and value.isascii():
-        return int(value)
+        return _in_range(name, value)
     try:
         moment = datetime.fromisoformat(value)
     except ValueError as error:

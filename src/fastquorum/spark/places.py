@@ -7,11 +7,12 @@ from typing import Final, NamedTuple
 from fastquorum.client.committed_log import first_from
 from fastquorum.kernels import BATCH_HEADER_BYTES, Kernels
 from fastquorum.spark.logs import FoundLog, Segment
-from fastquorum.spark.splits import Piece, cuts_of
+from fastquorum.spark.splits import Cut, Piece, cuts_of
 from fastquorum.spark.stores import store_of
 from fastquorum.types import Offset
 
 _WINDOW_BYTES: Final = 1 << 20
+_OFFSET_BYTES: Final = 8
 
 
 class Place(NamedTuple):
@@ -38,13 +39,32 @@ class Places:
 
     def _find(self, segments: list[Segment], offset: Offset, *, begins: bool) -> tuple[Place, bool]:
         """And whether the batch that holds `offset`, or a later one, is there."""
-        at = max((number for number, each in enumerate(segments) if each.base_offset <= offset), default=0)
+        at = self._segment(segments, offset)
         position, is_there = self._position(segments[at], offset, begins=begins)
-        return Place(at, position), is_there or at + 1 < len(segments)
+        goes_on = at + 1 < len(segments)
+        if begins and goes_on and not is_there:
+            # What is in front of it is damaged, or missing: whoever reads the segment to its end finds that.
+            position = segments[at].size_bytes
+        return Place(at, position), is_there or goes_on
 
     def reaches(self, segments: list[Segment], offset: Offset) -> bool:
         """Whether the log holds the record before `offset`, or one behind it. DirectoryError."""
         return offset <= segments[0].base_offset or self._find(segments, offset - 1, begins=False)[1]
+
+    def next_batch(self, segments: list[Segment], offset: Offset) -> Offset | None:
+        """Where the first batch begins that ends behind `offset`: not behind it, unless something is missing. None:
+        there is none, or damage is in front of it. DirectoryError."""
+        at = self._segment(segments, offset)
+        position, is_there = self._position(segments[at], offset, begins=False)
+        path = segments[at].path
+        header = store_of(path).read(path, position, BATCH_HEADER_BYTES)
+        if is_there:
+            return int.from_bytes(header[:_OFFSET_BYTES], "big")
+        return segments[at + 1].base_offset if at + 1 < len(segments) and not any(header) else None
+
+    def _segment(self, segments: list[Segment], offset: Offset) -> int:
+        """In which it would be."""
+        return max((number for number, each in enumerate(segments) if each.base_offset <= offset), default=0)
 
     def _position(self, segment: Segment, offset: Offset, *, begins: bool) -> tuple[int, bool]:
         known = self._found.get(segment.path)
@@ -63,7 +83,7 @@ class Places:
                 continue
             at = self._kernels.slice_batches(good, offset, 1)[0]
             if at < len(good):
-                self._found[segment.path] = (int.from_bytes(good[at : at + 8], "big"), position + at)
+                self._found[segment.path] = (int.from_bytes(good[at : at + _OFFSET_BYTES], "big"), position + at)
                 return position + (first_from(self._kernels, good, offset) if begins else at), True
             position, size = position + len(good), _WINDOW_BYTES
             self._found[segment.path] = (scan.next_offset, position)
@@ -87,8 +107,9 @@ def pieces_between(
             continue
         following = segments[number + 1].base_offset if number + 1 < len(segments) else -1
         inner = cuts_of(log, segment, split_bytes) if high - low > split_bytes + split_bytes // 2 else []
-        for part in pairwise([low, *(cut for cut in inner if low < cut < high), high]):
-            is_last = part[1] == segment.size_bytes
+        behind = Cut(high, following if high == segment.size_bytes else -1)
+        within = (cut for cut in inner if low < cut.position < high)
+        for begin, stop in pairwise([Cut(low, -1), *within, behind]):
             yield Piece(
                 log.cluster_id,
                 log.node_id,
@@ -96,7 +117,9 @@ def pieces_between(
                 log.kind,
                 segment.path,
                 segment.base_offset,
-                *part,
-                is_tail=is_last and following < 0 and end is None,
-                end_offset=following if is_last else -1,
+                begin.position,
+                stop.position,
+                is_tail=stop.position == segment.size_bytes and following < 0 and end is None,
+                is_cut=stop is not behind,
+                end_offset=stop.offset,
             )

@@ -16,7 +16,7 @@ import pyarrow as pa
 from fastquorum.client.committed_log import CommittedLog, Extent
 from fastquorum.client.endpoints import parse_endpoints
 from fastquorum.client.quorum import QuorumClient
-from fastquorum.errors import FastQuorumError, OffsetOutOfRange, UsageError
+from fastquorum.errors import FastQuorumError, NotReady, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
 from fastquorum.spark import arrow
 from fastquorum.spark.logs import Checkpoint, FoundLog, Segment
@@ -177,9 +177,9 @@ def read_range(task: QuorumRange, table: Table, options: Options, columns: Seque
         )
     with tempfile.TemporaryDirectory(prefix="fastquorum-") as root:
         try:
-            found = _fetched(task, table, options, root)
             is_told = False
-            for each in table.tasks([found], options):
+            found = _fetched(task, table, options, root)
+            for each in (part for log in found for part in table.tasks([log], options)):
                 for batch in table.read(each, options, columns):
                     is_told = is_told or batch.num_rows > 0
                     yield _named(batch, options)
@@ -206,23 +206,18 @@ def _configured(task: QuorumRange, options: Options) -> list[Row]:
     return rows
 
 
-def _fetched(task: QuorumRange, table: Table, options: Options, root: str) -> FoundLog:
-    """The range, as a log in a directory that holds nothing else."""
+def _fetched(task: QuorumRange, table: Table, options: Options, root: str) -> list[FoundLog]:
+    """The range, as a log in a directory that holds nothing else; as one more behind what was removed meanwhile."""
     directory = os.path.join(root, names.LOG_DIRECTORY)
     os.mkdir(directory)
     drops_first = table.name in BY_BATCH and not task.is_first
     with open_quorum(options, task.cluster_id) as log:
         checkpoints = _snapshot(log, directory) if task.is_whole and task.start > 0 else ()
-        path = os.path.join(directory, _DRAFT)
-        with open(path, "w+b") as file:
-            base_offset = _copy(log, task, options, file, drops_first=drops_first)
-            size_bytes = file.tell()
-    segments: tuple[Segment, ...] = ()
-    if size_bytes:
-        named = os.path.join(directory, names.segment_name(base_offset))
-        os.rename(path, named)
-        segments = (Segment(base_offset, named, size_bytes),)
-    return FoundLog(root, directory, task.cluster_id, None, task.kind, segments, checkpoints, ())
+        segments = _copied(log, task, options, directory, drops_first=drops_first)
+    whole = FoundLog(root, directory, task.cluster_id, None, task.kind, segments, checkpoints, ())
+    if task.is_whole or not segments:
+        return [whole]  # of a whole log nothing may be missing in between
+    return [whole._replace(segments=(each,)) for each in segments]
 
 
 def _snapshot(log: CommittedLog, directory: str) -> tuple[Checkpoint, ...]:
@@ -237,16 +232,39 @@ def _snapshot(log: CommittedLog, directory: str) -> tuple[Checkpoint, ...]:
     return (Checkpoint(snapshot, named, size_bytes),)
 
 
-def _copy(log: CommittedLog, task: QuorumRange, options: Options, file: BinaryIO, *, drops_first: bool) -> Offset:
-    """The batches of the range into a file; where the first one begins."""
-    at, first = task.start, -1
+def _copied(
+    log: CommittedLog, task: QuorumRange, options: Options, directory: str, *, drops_first: bool
+) -> tuple[Segment, ...]:
+    """The batches of the range; in a segment more, wherever some are there no more."""
+    found: list[Segment] = []
+    path, at = os.path.join(directory, _DRAFT), task.start
+    while at < task.end:
+        with open(path, "w+b") as file:
+            base_offset, at = _copy(log, task, at, file, drops_first=drops_first)
+            size_bytes = file.tell()
+        if size_bytes:
+            named = os.path.join(directory, names.segment_name(base_offset))
+            os.rename(path, named)
+            found.append(Segment(base_offset, named, size_bytes))
+        if at < task.end:
+            begins = log.extent().start_offset
+            if begins <= at:  # what was read is never read again
+                raise NotReady(f"offset {at} was said to be gone, and is there: the log begins at {begins}")
+            lost(options, f"{options.bootstrap}: its log", at, begins, task.end)
+            at = begins
+    return tuple(found)
+
+
+def _copy(
+    log: CommittedLog, task: QuorumRange, at: Offset, file: BinaryIO, *, drops_first: bool
+) -> tuple[Offset, Offset]:
+    """The batches from `at` on into a file: where the first one begins, and the offset behind the last one, which is
+    below the range's end if what follows is there no more."""
+    first = -1
     while at < task.end:
         data = log.fetch(at, task.end)
         if isinstance(data, OffsetAndEpoch):
-            begins = log.extent().start_offset
-            lost(options, f"{options.bootstrap}: its log", at, begins, task.end)
-            at = begins
-            continue
+            break
         at = log.end_of(data)
         if drops_first:
             drops_first = False
@@ -254,7 +272,7 @@ def _copy(log: CommittedLog, task: QuorumRange, options: Options, file: BinaryIO
         if data and first < 0:
             first = int.from_bytes(data[:8], "big")
         file.write(data)
-    return first
+    return first, at
 
 
 def _named(batch: pa.RecordBatch, options: Options) -> pa.RecordBatch:

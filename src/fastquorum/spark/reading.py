@@ -98,10 +98,13 @@ def _walked(walk: "Walk", reader: Collector[T], mode: Mode) -> Iterator[T | Dama
 
 
 def _missing(piece: Piece, next_offset: int, mode: Mode) -> Iterator[Damage]:
-    """The next segment must go on where this one ends. DirectoryError."""
+    """The next segment, or piece, must go on where this one ends. DirectoryError."""
     if piece.end_offset < 0 or next_offset in (-1, piece.end_offset):
         return
-    text = f"ends at offset {next_offset}, and the next segment begins at {piece.end_offset}: one is missing"
+    if piece.is_cut:
+        text = f"goes on with offset {piece.end_offset} behind offset {next_offset - 1}, at byte {piece.end}"
+    else:
+        text = f"ends at offset {next_offset}, and the next segment begins at {piece.end_offset}: one is missing"
     error = DirectoryError(text, path=piece.path)
     yield from told(Damage(piece, piece.end, next_offset, b"", str(error)), error, mode)
 
@@ -163,7 +166,7 @@ class Walk:
 
     def is_blank_from_here(self, next_offset: int) -> bool:
         """Only zeros follow, which were laid ahead of use: the end of the log, or of a segment that another goes on."""
-        is_whole = 0 <= next_offset == self.piece.end_offset
+        is_whole = 0 <= next_offset == self.piece.end_offset and not self.piece.is_cut
         if not self.piece.is_tail and not is_whole:
             return False
         position, end = self.position, self.piece.end

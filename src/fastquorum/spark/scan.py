@@ -44,13 +44,15 @@ class Scan(NamedTuple):
         return arrow.pruned(self.table.schema, self.columns)
 
     def pruned(self, columns: Sequence[str]) -> Self:
-        """With these columns only. UsageError if there is no such column."""
+        """With these columns only. UsageError if there is no such column, or one is named twice."""
         known = self.table.schema.names
         for column in columns:
             if column not in known:
                 raise UsageError(
                     f"table {self.options.table!r} has no column {column!r}", f"the columns are {', '.join(known)}"
                 )
+            if columns.count(column) > 1:
+                raise UsageError(f"column {column!r} is named twice")
         return self._replace(columns=tuple(columns))
 
     def narrowed(self, conditions: Iterable[Condition]) -> Self:

@@ -88,6 +88,10 @@ class PushingReader(Reader):
 
     A reader of its own: Spark refuses one that has `pushFilters` where spark.sql.python.filterPushdown.enabled is
     false, and its error says that.
+
+    For one query: up to Spark 4.3 all scans of one `load()` (or one view) share what the last of them planned, so that
+    a second query, or the other side of a join, is given the rows of the last filters. That cannot be seen here: a scan
+    that pushes nothing asks nobody. Who sets the option loads anew for each scan. Source: Spark `PythonScanBuilder`.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:

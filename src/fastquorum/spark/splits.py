@@ -37,8 +37,10 @@ class Piece(NamedTuple):
     """Position behind it: of a file's last piece, the file's size when it was found."""
     is_tail: bool = False
     """It ends where the log ended: what an interrupted write left may stand there."""
+    is_cut: bool = False
+    """Its file goes on behind it."""
     end_offset: Offset = -1
-    """Of its last batch, exclusive, where another segment follows; -1: nothing says it."""
+    """Of its last batch, exclusive, where another segment or piece follows; -1: nothing says it."""
 
     @property
     def size_bytes(self) -> int:
@@ -48,6 +50,14 @@ class Piece(NamedTuple):
     def is_segment(self) -> bool:
         """Else it is of a checkpoint, whose offsets count its own records."""
         return self.path.endswith(".log")
+
+
+class Cut(NamedTuple):
+    """Where a batch begins inside a segment."""
+
+    position: int
+    offset: Offset
+    """The batch's own."""
 
 
 def log_pieces(
@@ -62,13 +72,21 @@ def log_pieces(
         is_behind = offset_max is not None and segment.base_offset >= offset_max
         if is_before or is_behind or (is_last and segment.size_bytes == 0):
             continue  # one that is empty before the last lacks what lay in it, and whoever reads it finds that
-        cuts = [0, *cuts_of(log, segment, split_bytes), segment.size_bytes]
-        for start, end in pairwise(cuts):
+        behind = Cut(segment.size_bytes, -1 if is_last else segments[at + 1].base_offset)
+        for start, end in pairwise([Cut(0, segment.base_offset), *cuts_of(log, segment, split_bytes), behind]):
             place = Piece(
-                log.cluster_id, log.node_id, log.directory, log.kind, segment.path, segment.base_offset, start, end
+                log.cluster_id,
+                log.node_id,
+                log.directory,
+                log.kind,
+                segment.path,
+                segment.base_offset,
+                start.position,
+                end.position,
+                is_tail=is_last and end is behind,
+                is_cut=end is not behind,
+                end_offset=end.offset,
             )
-            if end == segment.size_bytes:
-                place = place._replace(is_tail=is_last, end_offset=-1 if is_last else segments[at + 1].base_offset)
             pieces.append(place)
     return pieces
 
@@ -97,8 +115,8 @@ def packed(pieces: Iterable[Piece], split_bytes: int = SPLIT_BYTES) -> list[list
     return tasks
 
 
-def cuts_of(log: FoundLog, segment: Segment, split_bytes: int) -> list[int]:
-    """Positions inside a segment at which batches begin, about `split_bytes` from one another."""
+def cuts_of(log: FoundLog, segment: Segment, split_bytes: int) -> list[Cut]:
+    """Places inside a segment at which batches begin, about `split_bytes` from one another."""
     if segment.size_bytes <= split_bytes + split_bytes // 2:
         return []
     try:
@@ -107,7 +125,7 @@ def cuts_of(log: FoundLog, segment: Segment, split_bytes: int) -> list[int]:
         return []  # whoever reads it says why it cannot be read
 
 
-def _cuts(log: FoundLog, segment: Segment, split_bytes: int) -> list[int]:
+def _cuts(log: FoundLog, segment: Segment, split_bytes: int) -> list[Cut]:
     store = store_of(segment.path)
     positions: Iterable[int] | None = _indexed(store, log, segment)
     if positions is None:
@@ -120,7 +138,7 @@ def _cuts(log: FoundLog, segment: Segment, split_bytes: int) -> list[int]:
         if position >= wanted and segment.size_bytes - position > split_bytes // 2:
             cuts.append(position)
             wanted = position + split_bytes
-    return [cut for cut in cuts if _is_batch_at(store, segment, cut)]
+    return [cut for cut in (_batch_at(store, segment, each) for each in cuts) if cut is not None]
 
 
 def _indexed(store: Store, log: FoundLog, segment: Segment) -> list[int] | None:
@@ -150,8 +168,9 @@ def _scanned(store: Store, segment: Segment, window_bytes: int) -> Iterator[int]
             return
 
 
-def _is_batch_at(store: Store, segment: Segment, position: int) -> bool:
-    """Does it look as if one began there? It is read with all checks later."""
+def _batch_at(store: Store, segment: Segment, position: int) -> Cut | None:
+    """If it looks as if one began there. It is read with all checks later."""
     header = store.read(segment.path, position, BATCH_HEADER_BYTES)
     offset, magic = int.from_bytes(header[:8], "big", signed=True), header[16:17]
-    return len(header) == BATCH_HEADER_BYTES and magic == b"\x02" and offset >= segment.base_offset
+    is_one = len(header) == BATCH_HEADER_BYTES and magic == b"\x02" and offset >= segment.base_offset
+    return Cut(position, offset) if is_one else None

@@ -229,6 +229,12 @@ def test_options_that_nobody_knows_are_refused_by_every_table(table: str) -> Non
         rows(C1, table, fromOfset=1)
 
 
+@pytest.mark.parametrize("option", ["toOffset", "asOfOffset", "diffFrom", "toEpoch", "toTimestamp"])
+def test_a_bound_of_0_is_a_bound(option: str) -> None:
+    with pytest.raises(UsageError, match=f"option {option} means nothing to table 'files'"):
+        rows(C1, "files", **{option: 0})
+
+
 def test_tables_that_nobody_knows_are_refused_with_those_there_are() -> None:
     with pytest.raises(UsageError, match=r"there is no table 'isr'; the tables are .*isr_history.*leadership.*records"):
         rows(C1, "isr")

@@ -18,6 +18,8 @@ from fastquorum.spark.scan import Scan, read_table
 from fastquorum.spark.stores import LocalStore
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from fastquorum.types import Uuid
+from fastquorum.wire import Message
+from fastquorum.wire.cluster_records import ConfigRecord
 from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.topic_records import PartitionChangeRecord, TopicRecord
 from tests.spark.damage import RECORDS_A_BATCH, change, make_log, segments
@@ -138,6 +140,18 @@ def test_a_topic_is_followed_by_its_name_and_its_id() -> None:
     assert "TOPIC_RECORD" in found["type"].to_pylist()
 
 
+def test_a_topic_is_not_mistaken_for_what_else_has_its_name(tmp_path: Path) -> None:
+    root = make_log(tmp_path / "n1", 0, kind="metadata")
+    topics, brokers, groups = 2, 4, 32
+    settings = [(topics, "7", "a"), (brokers, "7", "a"), (brokers, "", "7"), (topics, "70", "7"), (groups, "7", "a")]
+    records: list[Message] = [TopicRecord(name="7", topic_id=Uuid(b"t" * 16))]
+    records += [ConfigRecord(resource_type=kind, resource_name=of, name=name, value="7") for kind, of, name in settings]
+    values = [encode_metadata_record(each, 0) for each in records]
+    data = load("native").encode_values(values, base_offset=0, leader_epoch=1, timestamp_ms=5)
+    (root / LOG_DIRECTORY / segment_name(0)).write_bytes(data)
+    assert read_table(str(root), topic="7")["offset"].to_pylist() == [0, 1]
+
+
 def test_only_the_columns_that_are_asked_for() -> None:
     found = read_table(str(CLUSTER / "c1"), columns="type,offset")
     assert found.schema.names == ["type", "offset"]
@@ -193,6 +207,8 @@ def test_a_record_that_is_malformed_fails_or_is_set_aside(tmp_path: Path) -> Non
     assert [(row["error"], row["data"] is None) for row in rows] == [(None, False), ("malformed", True), (None, False)]
     with pytest.warns(RuntimeWarning, match="1 records are left out"):
         assert read_table(str(root), mode="drop")["offset"].to_pylist() == [0, 2]
+    with pytest.warns(RuntimeWarning, match="1 records are left out"):  # whichever columns are asked for
+        assert read_table(str(root), mode="drop", columns="offset")["offset"].to_pylist() == [0, 2]
 
 
 # --- damaged files ----------------------------------------------------------------------------------------------------
@@ -269,6 +285,20 @@ def test_pieces_cover_a_log_whatever_their_size(tmp_path: Path, split_bytes: int
     assert read_table(str(root), splitBytes=split_bytes)["offset"].to_pylist() == list(range(200))
 
 
+@pytest.mark.parametrize("split_bytes", [300, 600, 1 << 20])
+def test_a_batch_that_is_missing_is_told_wherever_the_log_is_cut(tmp_path: Path, split_bytes: int) -> None:
+    root = make_log(tmp_path / "n1", 50)
+    (path,) = segments(root)
+    whole = path.read_bytes()
+    size = len(whole) // 50
+    for missing in range(1, 49):
+        path.write_bytes(whole[: missing * size] + whole[(missing + 1) * size :])
+        with pytest.raises((CorruptionError, DirectoryError), match=path.name):
+            read_table(str(root), splitBytes=split_bytes)
+        found = read_table(str(root), splitBytes=split_bytes, mode="quarantine").to_pylist()
+        assert sum(row["error"] is not None for row in found) == 1
+
+
 def test_an_index_that_is_wrong_is_no_reason_to_lose_a_record(tmp_path: Path) -> None:
     """It says where batches begin: where one does indeed, but not of this log."""
     root = make_log(tmp_path / "n1", 50)
@@ -334,6 +364,15 @@ def test_a_data_directory_a_log_directory_a_glob_a_tree_and_several_paths(tmp_pa
     assert directories(f"{tmp_path}/a/c2, {tmp_path}/b") == ["a/c2", "b/x/y/c3"]
 
 
+def test_a_list_of_paths_comes_from_spark_as_json(tmp_path: Path) -> None:
+    for name in ("n1", "n2", "n3"):
+        make_log(tmp_path / name, 1)
+    wanted = [str(tmp_path / name) for name in ("n1", "n3")]
+    assert set(read_table(paths=json.dumps(wanted))["directory"].to_pylist()) == set(wanted)
+    with pytest.raises(UsageError, match="has a comma in it"):
+        read_table(paths=json.dumps(["a,b", "c"]))
+
+
 def test_an_object_store_is_read_as_directories_are() -> None:
     import fsspec
 
@@ -358,10 +397,14 @@ def test_an_object_store_is_read_as_directories_are() -> None:
         ({"fromOffset": "-1"}, "option fromOffset is '-1'; it is a whole number from 0 on"),
         ({"types": "TOPIC"}, r"there is no type 'TOPIC'; the types are .*TOPIC_RECORD"),
         ({"columns": "offset,what"}, r"table 'records' has no column 'what'; the columns are .*offset"),
+        ({"columns": "offset,type,offset"}, "column 'offset' is named twice"),
         ({"mode": "ignore"}, "mode is 'ignore'; it is one of fail, quarantine, drop"),
         ({"fromTimestamp": "yesterday"}, "option fromTimestamp is 'yesterday'; milliseconds since 1970"),
         ({"pushdown": "yes"}, "option pushdown is 'yes'; it is true or false"),
         ({"splitBytes": "0"}, "option splitBytes is 0"),
+        ({"fromOffset": "9" * 30}, "option fromOffset is '9{30}'; it is 9223372036854775807 at most"),
+        ({"toEpoch": str(2**63)}, "option toEpoch is '9223372036854775808'; it is 9223372036854775807 at most"),
+        ({"fromTimestamp": "-" + "9" * 19}, "option fromTimestamp is '-9{19}'; it is 9223372036854775807 at most"),
         ({"path": ""}, "no path is given"),
     ],
     ids=str,

@@ -77,7 +77,9 @@ def test_an_object_store_has_the_same(in_memory: Callable[[Path], str]) -> None:
         ({"asOfOffset": 3764}, [0, 2, 3763]),
         ({"fromOffset": 3000}, [2, 3763, 3774]),
         ({"fromOffset": 3774}, [3774]),
-        ({"fromEpoch": 3}, [3763, 3774]),
+        ({"fromEpoch": 3}, [2, 3763, 3774]),
+        ({"fromEpoch": 4}, [3774]),
+        ({"toEpoch": 3}, [0, 2]),
         ({"fromTimestamp": "2026-11-21T06:35:21Z", "toTimestamp": "2026-11-21T06:35:22Z"}, [3763]),
     ],
     ids=str,
@@ -123,6 +125,7 @@ def test_static_voters_are_those_of_our_properties(tmp_path: Path) -> None:
         assert (row["source"], row["kraft_version"]) == (OWN_PROPERTIES, 0)
         unsaid = ("epoch", "timestamp", "directory_id", "kraft_version_min", "kraft_version_max")
         assert [row[name] for name in unsaid] == [None] * 5
+    assert rows(tmp_path, "voters", fromEpoch=0, toEpoch=1) == found  # they are in force in every epoch
 
 
 def test_a_damaged_snapshot_is_told_where_its_voters_are_needed(tmp_path: Path) -> None:

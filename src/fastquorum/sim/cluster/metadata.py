@@ -367,7 +367,9 @@ def _check_move(old: Partition, new: Partition, where: str) -> None:
     target = set(new.replicas)
     is_shrinking = len(target) < len(set(old.replicas) - set(old.adding))
     awaited = target if is_shrinking else set(old.adding) & target  # as Kafka 4.3: KAFKA-15665
-    if not awaited <= set(new.isr) and not new.is_reassigning:
+    is_unclean = new.leader != old.leader and new.isr == (new.leader,) and new.leader not in old.isr + old.elr
+    in_sync = set(old.isr if is_unclean else new.isr)  # such an election comes after, and may be in the same change
+    if not awaited <= in_sync and not new.is_reassigning:
         raise Violation("C10", f"{where}: {sorted(gone)} go before {sorted(awaited)} are in sync: {new} after {old}")
 
 

@@ -57,6 +57,8 @@ _WANTS: Final = {
 }
 _TOPIC_RECORD: Final = "TOPIC_RECORD"
 _CONFIG_RECORD: Final = "CONFIG_RECORD"
+_BY_NAME: Final = {_TOPIC_RECORD: '{{"name":{name},', _CONFIG_RECORD: '{{"resourceType":2,"resourceName":{name},'}
+"""How a record begins that names a topic. Source: Kafka `ConfigResource.Type`."""
 _NO_VERSION: Final = -1
 
 
@@ -110,7 +112,7 @@ class RecordsTable:
         want = Want(0)
         for column in columns:
             want |= Want.TEXTS if column in self._typed else _WANTS.get(column, Want(0))
-        if options.topic is not None:
+        if options.topic is not None or options.mode is Mode.DROP:  # what is malformed shows where it is read
             want |= Want.TEXTS
         is_metadata = piece.kind is LogKind.METADATA
         reader = kernels.RowReader(record_layouts(), want, self._filter(options), is_metadata=is_metadata)
@@ -181,8 +183,10 @@ def _of_topic(seen: _Seen, topic: str, ids: Sequence[str]) -> pa.Array:
     assert seen.texts is not None
     texts = pc.fill_null(seen.texts, "")
     quoted = json.dumps(topic, ensure_ascii=False)
-    by_name = pc.is_in(seen.types, pa.array([_TOPIC_RECORD, _CONFIG_RECORD]))
-    kept = pc.and_(by_name, pc.match_substring(texts, f'ame":{quoted}'))
+    kept = pa.repeat(False, len(texts))
+    for kind, begins in _BY_NAME.items():
+        is_one = pc.and_(pc.equal(seen.types, kind), pc.starts_with(texts, begins.format(name=quoted)))
+        kept = pc.or_(kept, pc.fill_null(is_one, False))
     for each in ids:
         kept = pc.or_(kept, pc.match_substring(texts, f'"{each}"'))
     return kept

@@ -137,7 +137,9 @@ def bounds_of(options: Options) -> RowFilter:
 def refuse_others(table: str, options: Options, takes: Iterable[str]) -> None:
     """UsageError if an option asks for fewer rows and the table has no means to leave them out."""
     for name, field in _NARROWING.items():
-        if name not in takes and getattr(options, field) not in (None, 0):
+        value = getattr(options, field)
+        is_given = value is not None and (name, value) != ("fromOffset", 0)  # which is where all begin
+        if name not in takes and is_given:
             fitting = f"it takes {', '.join(sorted(takes))}" if takes else "it is always read whole"
             raise UsageError(f"option {name} means nothing to table {table!r}", fitting)
 

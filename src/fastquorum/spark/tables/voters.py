@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, WireError
 from fastquorum.kernels import BatchFault, Kernels, RowReader, load
-from fastquorum.kernels.rows import RowFault, RowFilter, Rows, Want, control_row_type
+from fastquorum.kernels.rows import EVERY_ROW, RowFault, RowFilter, Rows, Want, control_row_type
 from fastquorum.spark import arrow
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
@@ -94,7 +94,7 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
     wanted = bounds_of(options)
     for each, following in pairwise([*sets, None]):
         assert each is not None
-        if _extent(each, following).is_in(wanted):
+        if _is_in(wanted, each, following):
             yield from _voters(each)
 
 
@@ -192,9 +192,13 @@ def _controls(piece: Piece, rows: Rows, mode: Mode) -> Iterator[_Control | Damag
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _extent(each: _Set, following: _Set | None) -> Extent:
+def _is_in(wanted: RowFilter, each: _Set, following: _Set | None) -> bool:
+    """Whether it was in force at records within the bounds. It outlives the epoch in which it came."""
     end_offset, end_ms = (-1, -1) if following is None else (following.offset, following.timestamp_ms)
-    return Extent(each.offset, end_offset, each.epoch, each.timestamp_ms, end_ms)
+    last_epoch = max(each.epoch, wanted.epoch_min) if following is None else following.epoch
+    is_in_epochs = each.epoch < wanted.epoch_max and last_epoch >= wanted.epoch_min
+    anytime = wanted._replace(epoch_min=EVERY_ROW.epoch_min, epoch_max=EVERY_ROW.epoch_max)
+    return is_in_epochs and Extent(each.offset, end_offset, each.epoch, each.timestamp_ms, end_ms).is_in(anytime)
 
 
 def _voters(each: _Set) -> Iterator[Row]:
