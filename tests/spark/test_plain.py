@@ -33,11 +33,13 @@ C1 = str(CLUSTER / "c1")
         (C1, {"bootstrap": "h:1"}, "both a path and bootstrap are given"),
         ("", {}, "no path is given"),
         ("/nope", {}, "/nope: is not there; name a data directory"),
+        ([C1, "/nope"], {}, "/nope: is not there; name a data directory"),
+        (["/a,b"], {}, "'/a,b' has a comma in it"),
         ("/nope/*", {}, "there is no log at /nope/*; name a data directory"),
     ],
 )
 def test_what_is_wrong_with_a_read_is_told_before_spark_hears_of_it(
-    path: str, options: dict[str, object], said: str
+    path: str | list[str], options: dict[str, object], said: str
 ) -> None:
     nobody: SparkSession = object()  # type: ignore[assignment]
     with pytest.raises(UsageError) as caught:
@@ -70,6 +72,7 @@ def test_an_error_of_a_worker_is_of_its_class_and_says_what_it_said(kind: type[F
 def test_rows_and_errors_are_as_without_spark(spark: "SparkSession", tmp_path: Path) -> None:
     assert {"read", "plain_errors"} <= set(dir(fastquorum.spark))
     assert read(spark, C1, table="batches", mode="quarantine").count() > 0
+    assert read(spark, [C1, str(CLUSTER / "c2")]).select("directory").distinct().count() == 2
     shutil.copytree(C1, tmp_path / "bad")
     path = tmp_path / "bad" / LOG_DIRECTORY / segment_name(0)
     change(path, os.path.getsize(path) - 200, b"\xff\x00\xff")

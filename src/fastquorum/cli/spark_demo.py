@@ -36,7 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
             tell(f"the directories of {len(replicas)} real controllers, unpacked into {directory}")
         said = _look(arguments.master, directory)
     said["seconds"] = round(time.monotonic() - began, 1)
-    said["ok"] = not said["audit"]["divergent"] and len(said["audit"]["uncommitted_tails"]) == 1
+    is_told = not any("unchecked" in each for each in said["timeline"]["clusters"])
+    said["ok"] = is_told and not said["audit"]["divergent"] and len(said["audit"]["uncommitted_tails"]) == 1
     spark_output.hand_out(arguments, said, {}, page_of, _show)
     return 0 if said["ok"] else 1
 

@@ -5,8 +5,9 @@ raise as an error of Spark's, and ours has to be asked for: `plain_errors`.
 """
 
 import contextlib
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum import errors
@@ -22,8 +23,8 @@ _OURS: Final = re.compile(r"^\s*fastquorum\.errors\.(\w+): (.+)$", re.MULTILINE)
 _CONNECT: Final = "pyspark.sql.connect"
 
 
-def read(spark: "SparkSession", path: str = "", table: str = TABLE, **options: object) -> "DataFrame":
-    """A table of the logs at `path`, or of a running quorum by option `bootstrap`: the same as by
+def read(spark: "SparkSession", path: str | Sequence[str] = "", table: str = TABLE, **options: object) -> "DataFrame":
+    """A table of the logs at `path`, or several, or of a running quorum by option `bootstrap`: the same as by
     `spark.read.format("fastquorum")`, with its options.
 
     Raises:
@@ -36,11 +37,13 @@ def read(spark: "SparkSession", path: str = "", table: str = TABLE, **options: o
     from fastquorum.spark.scan import Scan
 
     given = {"table": table, **{name: str(value) for name, value in options.items()}}
-    refuse_streams_options(Scan.of({**given, "path": path}).options)
-    if path and not type(spark).__module__.startswith(_CONNECT):
-        find(path)
+    paths = {"path": path} if isinstance(path, str) else {"paths": json.dumps(list(path))}
+    known = Scan.of({**given, **paths}).options
+    refuse_streams_options(known)
+    if known.path and not type(spark).__module__.startswith(_CONNECT):
+        find(known.path)
     reader = spark.read.format("fastquorum").options(**given)
-    return reader.load(path) if path else reader.load()
+    return reader.load(path if isinstance(path, str) else list(path)) if path else reader.load()
 
 
 @contextlib.contextmanager
