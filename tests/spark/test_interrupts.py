@@ -1,4 +1,4 @@
-"""Ctrl-C while a command of Spark's starts, and in the middle of its job: exit code 130, and nothing is left."""
+"""How a command of Spark's ends: the JVM first; by Ctrl-C, with exit code 130, and nothing is left."""
 
 import os
 import select
@@ -6,6 +6,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from fastquorum.spark.jvm import Jvm
 
 from .programs import VECTOR, program
 
@@ -75,3 +79,18 @@ def test_ctrl_c_in_the_middle_of_a_job_leaves_no_output_and_no_process(tmp_path:
     assert is_left(reader)
     os.close(reader)
     assert not any(each.exists() for each in out)
+
+
+def test_what_the_jvm_says_last_comes_before_what_the_command_says(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark import SparkContext, java_gateway
+
+    for name in ("_gateway", "_jvm"):  # of the session that the tests share
+        monkeypatch.setattr(SparkContext, name, getattr(SparkContext, name))
+    jvm = Jvm()
+    with jvm.starting():
+        java_gateway.Popen(["sh", "-c", "cat; echo late >&2"], stdin=subprocess.PIPE)
+    jvm.end()
+    os.write(2, b"said\n")
+    assert capfd.readouterr().err == "late\nsaid\n"

@@ -17,7 +17,7 @@ from typing import IO, Any, Final
 
 END_S: Final = 30.0
 """Of Spark's own cleaning up; then it is killed."""
-_TOLD_S: Final = 1.0
+_TOLD_S: Final = 5.0
 """For what it said last to come through; a child that has left its group may hold its stderr open."""
 _CHUNK_BYTES: Final = 1 << 16
 _STDERR: Final = 2
@@ -61,10 +61,11 @@ class Jvm:
         return process
 
     def _tell(self, stderr: IO[bytes]) -> None:
-        while said := os.read(stderr.fileno(), _CHUNK_BYTES):
-            if not self.is_interrupted:
-                with contextlib.suppress(OSError):
-                    os.write(_STDERR, said)
+        with stderr:
+            while said := os.read(stderr.fileno(), _CHUNK_BYTES):
+                if not self.is_interrupted:
+                    with contextlib.suppress(OSError):
+                        os.write(_STDERR, said)
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
