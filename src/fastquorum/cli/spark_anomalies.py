@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "shrink over and over, records of a type that suddenly become many, snapshots that did not come. The log is "
         "its own measure: something must happen so often within a window as restarts do not explain, and more often "
         "than chance brings at the rate of the rest. Each finding says its numbers. "
-        "\nExits 1 if something is unusual.",
+        "\nExits 1 if something is unusual, or a cluster could not be looked at.",
         "fastquorum spark anomalies '/backup/*' --window-minutes 10 --sensitivity high",
     )
     parser.add_argument(
@@ -48,7 +48,12 @@ def run(arguments: argparse.Namespace) -> int:
         found = anomalies(spark, arguments.path, arguments.window_minutes, arguments.sensitivity).toArrow()
     report = as_report(found)
     spark_output.hand_out(arguments, report, found, page_of, show)
-    return 1 if report["findings"] else 0
+    return verdict(report)
+
+
+def verdict(report: dict[str, Any]) -> int:
+    """The exit code: who could not be looked at is not well."""
+    return 1 if report["findings"] or any("unchecked" in each for each in report["clusters"]) else 0
 
 
 def show(report: dict[str, Any]) -> None:
@@ -61,7 +66,9 @@ def show(report: dict[str, Any]) -> None:
         for line in _looked_at(cluster):
             print(f"  {line}")
     kinds = ", ".join(f"{count} {kind}" for kind, count in report["kinds"].items())
-    print(f"{len(report['clusters'])} clusters: {kinds or 'nothing unusual'}")
+    unchecked = sum("unchecked" in each for each in report["clusters"])
+    not_looked_at = f"; {unchecked} could not be looked at" if unchecked else ""
+    print(f"{len(report['clusters'])} clusters: {kinds or 'nothing unusual'}{not_looked_at}")
 
 
 def _looked_at(cluster: dict[str, Any]) -> list[str]:
