@@ -50,7 +50,7 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
         return
     stored, kernels = offline(log)
     base, known_from, why = base_of(log, kernels)
-    fold = Fold() if base is None else fold_snapshot(stored, kernels, base.id)
+    fold = Fold(make=kernels.untracked) if base is None else fold_snapshot(stored, kernels, base.id)
     for snapshot in checkpoints:
         row: dict[str, Any] = {"offset": snapshot.offset, "epoch": snapshot.epoch}
         try:
