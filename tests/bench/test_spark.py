@@ -36,7 +36,7 @@ def test_spark_and_its_yardsticks_read_the_same(tmp_path: Path) -> None:
 
 def test_the_memory_of_a_child_is_seen() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        names = [name for name, size in children() if size > 1 << 20]
+        names = [each.name for each in children() if each.size_bytes > 1 << 20]
         child.communicate(b"\n")
     assert "python" in names
 

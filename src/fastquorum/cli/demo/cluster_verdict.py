@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from fastquorum.cli.demo.cluster_ledger import Change, Created, Fenced, Left, Registered, words_of
-from fastquorum.controller.image.diff import differences
 from fastquorum.controller.image.batches import BatchFolder
+from fastquorum.controller.image.diff import differences
 from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.image import EMPTY, Image
 from fastquorum.errors import FastQuorumError

@@ -30,9 +30,9 @@ def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, R
     if records.num_rows == 0:
         return records, Replica(None, None, None)
     directories = records["directory"].dictionary_encode().combine_chunks()
-    owners = np.asarray(directories.indices)
-    found = [_in_order(those(records, owners == each)) for each in range(len(directories.dictionary))]
-    logs = [(ints(each["offset"]), ints(each["epoch"])) for each in found]
+    owners, offsets, epochs = np.asarray(directories.indices), ints(records["offset"]), ints(records["epoch"])
+    found = [_in_order(np.flatnonzero(owners == each), offsets) for each in range(len(directories.dictionary))]
+    logs = [(offsets[rows], epochs[rows]) for rows in found]
     majority = len(logs) // 2 + 1
     shared = [sorted((_shared_end(log, other) for other in logs), reverse=True)[majority - 1] for log in logs]
     if max(shared) < 0:
@@ -40,7 +40,7 @@ def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, R
             f"of {len(logs)} replicas of cluster {records['cluster_id'][0]} no majority shares a record",
             "hand in the records of one",
         )
-    replicas = [Replica(*(each[name][0].as_py() for name in Replica._fields)) for each in found]
+    replicas = [Replica(*(records[name][int(rows[0])].as_py() for name in Replica._fields)) for rows in found]
     end = max(shared) if committed_end is None else committed_end
 
     def rank(at: int) -> tuple[int, bool, int, int, int, str]:
@@ -50,7 +50,7 @@ def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, R
         return (-its_end, holes > 0, first, holes, -1 if node_id is None else node_id, replicas[at].directory or "")
 
     best = min(range(len(found)), key=rank)
-    return found[best].slice(0, int(np.searchsorted(logs[best][0], end))), replicas[best]
+    return taken(records, found[best][: int(np.searchsorted(logs[best][0], end))]), replicas[best]
 
 
 def missing_count(offsets: Ints, end_offset: int) -> int:
@@ -74,11 +74,10 @@ def _shared_end(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> int:
     return int(offsets[same[-1]]) + 1 if len(same) else -1
 
 
-def _in_order(records: pa.Table) -> pa.Table:
-    offsets = ints(records["offset"])
-    if bool((np.diff(offsets) > 0).all()):
-        return records
-    return records.take(pa.array(np.argsort(offsets, kind="stable")))
+def _in_order(rows: Ints, offsets: Ints) -> Ints:
+    """Rows of one log, by their offsets."""
+    its = offsets[rows]
+    return rows if bool((np.diff(its) > 0).all()) else rows[np.argsort(its, kind="stable")]
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -95,7 +94,9 @@ def those(table: Any, wanted: Flags) -> Any:
 
 
 def taken(table: pa.Table, at: Ints) -> pa.Table:
-    """Rows in another order, or some of them; no copy if nothing changes."""
-    if len(at) == table.num_rows and bool((np.diff(at) == 1).all()):
-        return table
+    """Rows in another order, or some of them; no copy of rows that follow on one another."""
+    if len(at) == 0:
+        return table.slice(0, 0)
+    if at[-1] - at[0] + 1 == len(at) and bool((np.diff(at) == 1).all()):
+        return table.slice(int(at[0]), len(at))
     return table.take(pa.array(at))

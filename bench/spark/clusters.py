@@ -1,0 +1,55 @@
+"""Generated clusters of so many partitions, for the pipelines to look at.
+
+One cluster has MANY at most; of more there are more clusters. Only one of them is generated: the others are its files
+by other names, with a cluster's id of their own. To a pipeline, which tells clusters by that, they are clusters.
+"""
+
+import os
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fastquorum.generate import GenerateOptions, Span, generate
+from fastquorum.kernels import load
+from fastquorum.storage.names import META_PROPERTIES
+from fastquorum.storage.properties import parse_properties
+
+MANY: Final = 1_000_000
+"""Partitions of one cluster, at most. So large a one has 1,000 brokers, and others have 10."""
+HOURS: Final = 24
+REPLICAS: Final = 3
+
+
+class Clusters(NamedTuple):
+    """What was made."""
+
+    count: int
+    start_offset: int
+    """Of each log."""
+    end_offset: int
+
+
+def make(root: Path, partitions: int) -> Clusters:
+    """Of this many partitions together, each in a directory below `root`."""
+    each = min(partitions, MANY)
+    brokers = 1000 if each == MANY else 10
+    wanted = GenerateOptions(
+        brokers=Span(brokers, brokers), partitions=Span(each, each), hours=HOURS, seed=1, replicas=REPLICAS
+    )
+    (cluster,) = generate(str(root), wanted, load("native"))["clusters"]
+    count = max(partitions // MANY, 1)
+    for number in range(1, count):
+        _again(root / cluster["directory"], root / f"again-{number:03}", number)
+    return Clusters(count, cluster["start_offset"], cluster["end_offset"])
+
+
+def _again(source: Path, target: Path, number: int) -> None:
+    """The same cluster with another id, whose files take no room."""
+    for file in sorted(each for each in source.rglob("*") if each.is_file()):
+        copy = target / file.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if file.name != META_PROPERTIES:
+            os.link(file, copy)
+            continue
+        properties = file.read_bytes()
+        cluster_id = parse_properties(properties)["cluster.id"]
+        copy.write_bytes(properties.replace(cluster_id.encode(), f"{number:03}{cluster_id[3:]}".encode()))
