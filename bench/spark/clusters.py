@@ -1,7 +1,8 @@
 """Generated clusters of so many partitions, for the pipelines to look at.
 
 One cluster has MANY at most; of more there are more clusters. Only one of them is generated: the others are its files
-by other names, with a cluster's id of their own. To a pipeline, which tells clusters by that, they are clusters.
+by other names, with a cluster's id of their own, and without the elections' state, which knows the id of the first. To
+a pipeline, which tells clusters by their ids, they are clusters.
 """
 
 import os
@@ -10,7 +11,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.generate import GenerateOptions, Span, generate
 from fastquorum.kernels import load
-from fastquorum.storage.names import META_PROPERTIES
+from fastquorum.storage.names import META_PROPERTIES, QUORUM_STATE
 from fastquorum.storage.properties import parse_properties
 
 MANY: Final = 1_000_000
@@ -28,15 +29,15 @@ class Clusters(NamedTuple):
     end_offset: int
 
 
-def make(root: Path, partitions: int) -> Clusters:
+def make(root: Path, partitions: int, each_max: int = MANY) -> Clusters:
     """Of this many partitions together, each in a directory below `root`."""
-    each = min(partitions, MANY)
+    each = min(partitions, each_max)
     brokers = 1000 if each == MANY else 10
     wanted = GenerateOptions(
         brokers=Span(brokers, brokers), partitions=Span(each, each), hours=HOURS, seed=1, replicas=REPLICAS
     )
     (cluster,) = generate(str(root), wanted, load("native"))["clusters"]
-    count = max(partitions // MANY, 1)
+    count = partitions // each
     for number in range(1, count):
         _again(root / cluster["directory"], root / f"again-{number:03}", number)
     return Clusters(count, cluster["start_offset"], cluster["end_offset"])
@@ -44,7 +45,7 @@ def make(root: Path, partitions: int) -> Clusters:
 
 def _again(source: Path, target: Path, number: int) -> None:
     """The same cluster with another id, whose files take no room."""
-    for file in sorted(each for each in source.rglob("*") if each.is_file()):
+    for file in sorted(each for each in source.rglob("*") if each.is_file() and each.name != QUORUM_STATE):
         copy = target / file.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
         if file.name != META_PROPERTIES:
