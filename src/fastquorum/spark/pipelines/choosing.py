@@ -6,7 +6,7 @@ damaged, or a segment that is missing. Of those it is the one whose log begins f
 and directory.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,19 @@ import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.carrying import Flags, Ints
+
+BATCH_COLUMNS: Final = ("cluster_id", "node_id", "directory", "base_offset", "last_offset", "epoch", "error")
+"""What is read of table `batches` to choose by, damage set aside in `error`."""
+PRESENT_COLUMNS: Final = ("cluster_id", "directory")
+"""What is read of table `quorum_state`, which has a row for each directory."""
+CHOICE: Final = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("directory", pa.string(), nullable=False),
+        pa.field("end_offset", pa.int64()),
+    ]
+)
+"""A directory whose records are to be read, and up to where; null: as far as they go."""
 
 
 class Replica(NamedTuple):
@@ -24,8 +37,38 @@ class Replica(NamedTuple):
     directory: str | None
 
 
+def choice_of(batches: pa.Table, present: pa.Table) -> pa.Table:
+    """What `chosen_of` chooses of one cluster's records, by the headers of their batches; of CHOICE. Where it chooses
+    none, each directory: what becomes of them, who has the records will say. `batches`, `present`: BATCH_COLUMNS and
+    PRESENT_COLUMNS, together of one cluster."""
+    known = those(batches, np.asarray(batches["error"].is_null()))
+    base, ends = ints(known["base_offset"]), ints(known["last_offset"]) + 1
+    counts = np.maximum(ends - base, 0)
+    of_each = np.repeat(np.arange(len(base)), counts)
+    offsets = np.arange(len(of_each)) - np.repeat(np.cumsum(counts) - counts, counts) + base[of_each]
+    records = known.select([*Replica._fields, "epoch"]).take(pa.array(of_each))
+    records = records.append_column("offset", pa.array(offsets, pa.int64()))
+    try:
+        chosen, replica = chosen_of(records, None)
+    except UsageError:
+        chosen = records.slice(0, 0)
+    if chosen.num_rows:
+        row = {**replica._asdict(), "end_offset": chosen["offset"][-1].as_py() + 1}
+        return pa.Table.from_pylist([row], CHOICE)
+    pairs = {(row["cluster_id"], row["directory"]) for each in (batches, present) for row in _whose(each)}
+    rows = [{"cluster_id": cluster_id, "directory": directory} for cluster_id, directory in sorted(pairs, key=str)]
+    return pa.Table.from_pylist(rows, CHOICE)
+
+
+def _whose(table: pa.Table) -> list[dict[str, Any]]:
+    """Each directory once."""
+    found: list[dict[str, Any]] = table.group_by(list(PRESENT_COLUMNS)).aggregate([]).to_pylist()
+    return found
+
+
 def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, Replica]:
-    """The committed records of the replica that is read, in order, and which it is."""
+    """The committed records of the replica that is read, in order, and which it is. `committed_end`: exclusive; None:
+    what a majority of the replicas shares. UsageError: no majority shares anything."""
     records = those(records, ~are_damaged(records))
     if records.num_rows == 0:
         return records, Replica(None, None, None)
