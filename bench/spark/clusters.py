@@ -23,24 +23,32 @@ REPLICAS: Final = 3
 class Clusters(NamedTuple):
     """What was made."""
 
+    generated: str
+    """The directory of the one that was."""
     count: int
     start_offset: int
     """Of each log."""
     end_offset: int
 
 
-def make(root: Path, partitions: int, each_max: int = MANY) -> Clusters:
-    """Of this many partitions together, each in a directory below `root`."""
-    each = min(partitions, each_max)
-    brokers = 1000 if each == MANY else 10
+NONE: Final = Clusters("", 0, 0, 0)
+
+
+def make(root: Path, partitions: int) -> Clusters:
+    """One, of so many partitions, in a directory below `root`."""
+    brokers = 10 if partitions < MANY else 1000
     wanted = GenerateOptions(
-        brokers=Span(brokers, brokers), partitions=Span(each, each), hours=HOURS, seed=1, replicas=REPLICAS
+        brokers=Span(brokers, brokers), partitions=Span(partitions, partitions), hours=HOURS, seed=1, replicas=REPLICAS
     )
     (cluster,) = generate(str(root), wanted, load("native"))["clusters"]
-    count = partitions // each
-    for number in range(1, count):
-        _again(root / cluster["directory"], root / f"again-{number:03}", number)
-    return Clusters(count, cluster["start_offset"], cluster["end_offset"])
+    return Clusters(str(root / cluster["directory"]), 1, cluster["start_offset"], cluster["end_offset"])
+
+
+def many(made: Clusters, root: Path, count: int) -> Clusters:
+    """So many clusters like the one that was generated, each in a directory below `root`."""
+    for number in range(count):
+        _again(Path(made.generated), root / f"cluster-{number:03}", number)
+    return made._replace(count=count)
 
 
 def _again(source: Path, target: Path, number: int) -> None:

@@ -35,9 +35,22 @@ def main(arguments: list[str]) -> int:
         metavar="N",
         help="the most, in shuffles, in clusters of a million or less (default: %(default)s)",
     )
+    parser.add_argument(
+        "--pipeline",
+        action="append",
+        choices=shuffles.NAMES,
+        default=[],
+        help="in shuffles only this one; may be given again",
+    )
     options = parser.parse_args(arguments)
     wanted = asked_for(FIGURES, options)
     if wanted is None:
         return 0
-    setting = Setting(options.directory, options.quick, floors.has_compiler(), records_max=options.partitions)
+    setting = Setting(
+        options.directory,
+        options.quick,
+        floors.has_compiler(),
+        records_max=options.partitions,
+        names=frozenset(options.pipeline),
+    )
     return run_figures(wanted, setting, save=options.save, is_json=options.format == "json")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bench.figures.figure import Measured, Row, Setting, alone
 from bench.spark import clusters
-from bench.spark.clusters import Clusters
+from bench.spark.clusters import MANY, Clusters
 from bench.spark.sessions import Watch, spark_with
 from fastquorum.spark import image_jobs, jobs
 
@@ -28,18 +28,21 @@ JOBS: Final[dict[str, Job]] = {
     "timeline": jobs.timeline,
     "placement": lambda spark, path: image_jobs.placement(spark, path, "summary"),
 }
+NAMES: Final = (*JOBS, "image-diff")
 
 
 def measure(setting: Setting, directory: Path) -> Measured:
     sizes = [setting.pick(SIZE_MIN, QUICK_SIZE)]
     while not setting.is_quick and sizes[-1] * 10 <= setting.records_max:
         sizes.append(sizes[-1] * 10)
-    rows, details = [], {}
+    rows, details, made = [], {}, clusters.NONE
     for size in sizes:
-        setting.say(f"shuffles: generating {size:,} partitions ...")
+        setting.say(f"shuffles: making {size:,} partitions ...")
         root = directory / str(size)
-        made = clusters.make(root, size)
+        made = clusters.make(root, size) if size <= MANY else clusters.many(made, root, size // MANY)
         for name, job in jobs_of(made).items():
+            if setting.names and name not in setting.names:
+                continue
             took = cost(job, root)
             line = ", ".join(f"{what} {value:.3g}" for what, value in took.items())
             setting.say(f"shuffles: {name}, {size:,} partitions: {line}")

@@ -44,12 +44,13 @@ def test_the_memory_of_a_child_is_seen() -> None:
 
 
 def test_of_more_partitions_than_one_cluster_has_there_are_more_clusters(tmp_path: Path) -> None:
-    made = clusters.make(tmp_path, 40, each_max=20)
-    batches = read_table(f"{tmp_path}/*", "batches", columns="cluster_id,directory,last_offset")
+    one = clusters.make(tmp_path / "one", 20)
+    made = clusters.many(one, tmp_path / "many", 2)
+    batches = read_table(f"{tmp_path}/many/*", "batches", columns="cluster_id,directory,last_offset")
     ids = batches["cluster_id"].unique().to_pylist()
     assert (made.count, len(ids), len(batches["directory"].unique())) == (2, 2, 2 * clusters.REPLICAS)
     assert max(batches["last_offset"].to_pylist()) + 1 == made.end_offset
-    status = read_table(f"{tmp_path}/*", "files", columns="status")["status"]
+    status = read_table(f"{tmp_path}/many/*", "files", columns="status")["status"]
     assert set(status.to_pylist()) <= {"good", "unchecked"}
 
 
