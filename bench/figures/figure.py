@@ -20,6 +20,8 @@ class Setting:
     kills: int = 100
     records_max: int = 10_000_000
     """Or whatever it is that a figure has more and more of."""
+    names: frozenset[str] = frozenset()
+    """Of the things that a figure has several of: those that are measured; none: all."""
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)
     """How it goes on."""
 

@@ -7,7 +7,7 @@ from bench import floors
 from bench.figures.figure import Figure, Setting
 from bench.figures.running import add_options, asked_for, positive, run_figures
 from bench.spark import finding, growing, reading, shuffles
-from bench.spark.shuffles import MANY
+from bench.spark.clusters import MANY
 
 FIGURES: Final = (
     Figure("read", "table records of a large log by Spark, over the same read without it", reading.measure),
@@ -15,7 +15,7 @@ FIGURES: Final = (
     Figure("logs", "many small logs: time for each", growing.many),
     Figure("memory", "of Spark's processes, while one core reads one large log", growing.memory),
     Figure("findings", "of what was planted in generated clusters: precision and recall", finding.measure),
-    Figure("shuffles", "bytes that each pipeline hands from task to task, by partitions", shuffles.measure),
+    Figure("shuffles", "what each pipeline hands from task to task and takes, by partitions", shuffles.measure),
 )
 
 
@@ -33,11 +33,24 @@ def main(arguments: list[str]) -> int:
         type=positive,
         default=MANY,
         metavar="N",
-        help="the most, in shuffles (default: %(default)s)",
+        help="the most, in shuffles, in clusters of a million or less (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--pipeline",
+        action="append",
+        choices=shuffles.NAMES,
+        default=[],
+        help="in shuffles only this one; may be given again",
     )
     options = parser.parse_args(arguments)
     wanted = asked_for(FIGURES, options)
     if wanted is None:
         return 0
-    setting = Setting(options.directory, options.quick, floors.has_compiler(), records_max=options.partitions)
+    setting = Setting(
+        options.directory,
+        options.quick,
+        floors.has_compiler(),
+        records_max=options.partitions,
+        names=frozenset(options.pipeline),
+    )
     return run_figures(wanted, setting, save=options.save, is_json=options.format == "json")

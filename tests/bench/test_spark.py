@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.spark import clusters
 from bench.spark.command import FIGURES, main
 from bench.spark.logs import user_log
 from bench.spark.sessions import children
 from fastquorum import log
+from fastquorum.spark.scan import read_table
 
 
 def test_what_is_read_is_a_sound_log_of_so_many_records(tmp_path: Path) -> None:
@@ -36,9 +38,20 @@ def test_spark_and_its_yardsticks_read_the_same(tmp_path: Path) -> None:
 
 def test_the_memory_of_a_child_is_seen() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        names = [name for name, size in children() if size > 1 << 20]
+        names = [each.name for each in children() if each.size_bytes > 1 << 20]
         child.communicate(b"\n")
     assert "python" in names
+
+
+def test_of_more_partitions_than_one_cluster_has_there_are_more_clusters(tmp_path: Path) -> None:
+    one = clusters.make(tmp_path / "one", 20)
+    made = clusters.many(one, tmp_path / "many", 2)
+    batches = read_table(f"{tmp_path}/many/*", "batches", columns="cluster_id,directory,last_offset")
+    ids = batches["cluster_id"].unique().to_pylist()
+    assert (made.count, len(ids), len(batches["directory"].unique())) == (2, 2, 2 * clusters.REPLICAS)
+    assert max(batches["last_offset"].to_pylist()) + 1 == made.end_offset
+    status = read_table(f"{tmp_path}/many/*", "files", columns="status")["status"]
+    assert set(status.to_pylist()) <= {"good", "unchecked"}
 
 
 def test_the_figures_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,14 +12,15 @@ from typing import Final
 
 from fastquorum.client.committed_log import CommittedLog
 from fastquorum.client.quorum import QuorumClient
+from fastquorum.controller.image.batches import BatchFolder
 from fastquorum.controller.image.fold import Fold
 from fastquorum.errors import OffsetOutOfRange, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
-from fastquorum.storage.images import fold_batch, fold_snapshot
+from fastquorum.storage.images import fold_snapshot
 from fastquorum.storage.io_disk import RealDisk
-from fastquorum.storage.offline import OfflineLog, StoredBatch
+from fastquorum.storage.offline import OfflineLog
 from fastquorum.types import Epoch, Offset, OffsetAndEpoch
 
 _DRAFT: Final = "snapshot"
@@ -55,6 +56,7 @@ class LiveImage:
         """`timeout_s`: as of `committed_fold`."""
         self._log = CommittedLog(client, kernels, timeout_s)
         self._kernels = kernels
+        self._folder = BatchFolder(kernels)
         self._begin()
 
     def _begin(self) -> None:
@@ -92,8 +94,7 @@ class LiveImage:
         for info in self._kernels.batch_headers(data, verify_crc=False):
             if info.last_offset >= end:
                 return False
-            batch = StoredBatch(0, info, data[info.position : info.position + info.size_bytes])
-            fold_batch(self._fold, self._kernels, batch)
+            self._folder.take(data[info.position : info.position + info.size_bytes], self._fold)
             self._last_epoch = info.leader_epoch
         return True
 

@@ -5,21 +5,16 @@ very bytes followed on that very image, that is what they come to, and nobody fo
 not who leads, nor in which epoch, nor at what offset, since an image follows from the one before it and the records.
 """
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from fastquorum.controller.image import Image
+from fastquorum.controller.image import Image, batches
 from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.image import ImageEditor
-from fastquorum.controller.image.partition import Partition
-from fastquorum.errors import ImageFailed, WireError
-from fastquorum.kernels import Kernels
+from fastquorum.kernels import BatchInfo, Kernels
 from fastquorum.node.collector import CollectorAtRest
 from fastquorum.types import Offset
-from fastquorum.wire.codec import codec_of
-from fastquorum.wire.metadata_records import decode_metadata_record
 
 
 class Step(NamedTuple):
@@ -63,47 +58,22 @@ class Foreseen:
         return step if values[at : at + len(step.values)] == step.values else None
 
 
-class BatchFolder:
-    """Takes batches into folds; whoever has one shares its ids among all their images. One thread's at a time."""
+class BatchFolder(batches.BatchFolder):
+    """The same, which takes over what was foreseen."""
 
     def __init__(self, kernels: Kernels) -> None:
-        self._kernels: Final = kernels
-        self._codec: Final = codec_of(kernels)
-        self._partitions: Final = kernels.PartitionRows(Partition)
+        super().__init__(kernels)
         self.foreseen: Final = Foreseen()
 
     def take(self, data: bytes, fold: Fold) -> None:
-        """What whole, checked batches hold from where the fold stands. ImageFailed, naming the record that does not
-        fit."""
+        """As of `batches.BatchFolder`."""
         with CollectorAtRest():
-            self._take(data, fold)
+            super().take(data, fold)
 
-    def _take(self, data: bytes, fold: Fold) -> None:
-        kernels, partitions, foreseen = self._kernels, self._partitions, self.foreseen
-        for info in kernels.batch_headers(data, verify_crc=False):
-            if info.is_control:
-                fold.skip(info.last_offset + 1, info.leader_epoch, info.max_timestamp_ms)
-                continue
-            values = kernels.decode_values(data, info.position, verify_crc=False)
-            offsets: Sequence[Offset] = range(info.base_offset, info.last_offset + 1)
-            if len(values) != len(offsets):  # as no controller writes them
-                offsets = [each.offset for each in kernels.decode_records(data, info.position, verify_crc=False)]
-            at, count = bisect_left(offsets, fold.next_offset), len(values)
-            while at < count:
-                step = foreseen.take(offsets[at], values, at, fold)
-                if step is not None:
-                    at += len(step.values)
-                    place = offsets[at - 1] + 1, info.leader_epoch, info.max_timestamp_ms
-                    fold.take_over(step.editor, step.after, *place)
-                    continue
-                run = partitions.read(values, at)
-                if run is not None:
-                    fold.add_run(offsets[at], run, offsets[run.end - 1] + 1, info.leader_epoch, info.max_timestamp_ms)
-                    at = run.end
-                    continue
-                try:
-                    message, _ = decode_metadata_record(values[at] or b"", self._codec)
-                except WireError as error:
-                    raise ImageFailed(f"it is no metadata record: {error}", "record", offsets[at]) from error
-                fold.add(offsets[at], message, info.leader_epoch, info.max_timestamp_ms)
-                at += 1
+    def _taken(self, values: list[Any], offsets: Sequence[Offset], at: int, info: BatchInfo, fold: Fold) -> int:
+        step = self.foreseen.take(offsets[at], values, at, fold)
+        if step is None:
+            return super()._taken(values, offsets, at, info, fold)
+        at += len(step.values)
+        fold.take_over(step.editor, step.after, offsets[at - 1] + 1, info.leader_epoch, info.max_timestamp_ms)
+        return at

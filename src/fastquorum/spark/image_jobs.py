@@ -3,24 +3,22 @@
 What is computed is in `spark.pipelines`, and knows nothing of Spark.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
-from fastquorum.spark.jobs import part_of, table
+from fastquorum.spark.jobs import part_of
 from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines.packing import PACKED
 from fastquorum.spark.pipelines.speaking import speaking_directories
+from fastquorum.spark.reads import of_directories, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_MEANS_OTHERS: Final = frozenset("*?[,")
-"""A directory with such a character in its name cannot be named by a path."""
 
 
 def speakers(spark: "SparkSession", path: str) -> dict[str, str | None]:
@@ -56,7 +54,7 @@ def placements(
     directories = speakers(spark, path)
 
     def read(name: str, columns: tuple[str, ...]) -> "DataFrame":
-        return _of_directories(spark, path, directories, name, ("cluster_id", *columns), **options)
+        return of_directories(spark, path, directories, name, ("cluster_id", *columns), **options)
 
     partitions = read("partitions", placing.PARTITION_COLUMNS)
     things = read("brokers", placing.BROKER_COLUMNS).unionByName(
@@ -89,18 +87,6 @@ def placement(
     return part_of(whole, placing.PACKING, part)
 
 
-def _of_directories(
-    spark: "SparkSession", path: str, directories: Iterable[str], name: str, columns: tuple[str, ...], **options: Any
-) -> "DataFrame":
-    """A table of these directories alone."""
-    directories = list(directories)
-    can_be_named = not any(_MEANS_OTHERS & set(each) for each in directories)
-    rows = table(
-        spark, ",".join(directories) if directories and can_be_named else path, name, ("directory", *columns), **options
-    )
-    return rows.where(rows["directory"].isin(directories)).drop("directory")
-
-
 # --- differences ------------------------------------------------------------------------------------------------------
 
 
@@ -110,7 +96,7 @@ def image_diff(spark: "SparkSession", path: str, from_offset: int, to_offset: in
     from pyspark.sql.pandas.types import from_arrow_schema
 
     options: dict[str, Any] = {"diffFrom": from_offset, "mode": "quarantine"}
-    rows = _of_directories(
+    rows = of_directories(
         spark,
         path,
         speakers(spark, path),
@@ -151,7 +137,7 @@ def image_diff_between(
     keyed = []
     for each, speaking in zip((path, other), chosen, strict=True):
         wanted = [directory for directory, cluster_id in speaking.items() if are_alone or cluster_id in ids & others]
-        rows = _of_directories(spark, each, wanted, "image", differing.IMAGE_COLUMNS, **options)
+        rows = of_directories(spark, each, wanted, "image", differing.IMAGE_COLUMNS, **options)
         keyed.append(rows.withColumn("pair", pair))
 
     def tell(before: pa.Table, after: pa.Table) -> pa.Table:

@@ -3,7 +3,7 @@
 What is computed is in `spark.pipelines`, and knows nothing of Spark.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,19 +13,10 @@ from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines import timeline as telling
 from fastquorum.spark.pipelines.packing import PACKED, Packing
+from fastquorum.spark.reads import choice, of_directories, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-def table(spark: "SparkSession", path: str, name: str, columns: Sequence[str] = (), **options: Any) -> "DataFrame":
-    """A table of the logs at `path`; only these columns, if any are named."""
-    reader = spark.read.format("fastquorum").option("table", name)
-    if columns:
-        reader = reader.option("columns", ",".join(columns))
-    for option, value in options.items():
-        reader = reader.option(option, str(value))
-    return reader.load(path)
 
 
 def audit_replicas(spark: "SparkSession", path: str) -> "DataFrame":
@@ -97,16 +88,19 @@ def anomalies(
     sensitivity: str = unusual.Sensitivity.NORMAL,
 ) -> "DataFrame":
     """What is unusual in each cluster's log, of `anomalies.SCHEMA`: a row for each finding, and one of what was looked
-    at. Shuffled, by cluster, are a few numbers of each record. UsageError: as of `Settings.of`."""
+    at. Shuffled, by cluster, are a few numbers of each record of one replica. UsageError: as of `Settings.of`."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     settings = unusual.Settings.of(window_minutes, sensitivity)
     schema, said = from_arrow_schema(unusual.SCHEMA), from_arrow_schema(unusual.SIGNALS)
 
-    def find(signals: pa.Table) -> pa.Table:
-        return unusual.anomalies(signals, settings)
+    chosen = choice(spark, path)
+    ends = chosen.ends
 
-    records = table(spark, path, "records", unusual.RECORD_COLUMNS, mode="quarantine")
+    def find(key: tuple[pa.Scalar, ...], signals: pa.Table) -> pa.Table:
+        return unusual.anomalies(signals, settings, ends.get(key[0].as_py()))
+
+    records = of_directories(spark, path, chosen.directories, "records", unusual.RECORD_COLUMNS, mode="quarantine")
     base = table(spark, path, "base", unusual.BASE_COLUMNS, types=",".join(unusual.BASE_TYPES))
     checkpoints = table(spark, path, "checkpoints", unusual.CHECKPOINT_COLUMNS)
     signals = (
@@ -120,15 +114,22 @@ def anomalies(
 def timelines(spark: "SparkSession", path: str) -> "DataFrame":
     """All that `timeline` tells of each cluster, packed (`pipelines.packing.PACKED`). A log that begins with a snapshot
     is told from there; a cluster that cannot be told has a summary that says why. Shuffled, by cluster, is every record
-    with its JSON text, and of each such snapshot what it says of brokers, topics and partitions."""
+    of one replica with its JSON text, and of such a snapshot what it says of brokers, topics and partitions."""
     from pyspark.sql.pandas.types import from_arrow_schema
+
+    chosen = choice(spark, path)
+    ends = chosen.ends
 
     def tell(key: tuple[pa.Scalar, ...], records: pa.Table, base: pa.Table) -> pa.Table:
         cluster_id = key[0].as_py()
-        return telling.PACKING.packed(cluster_id, telling.timeline_or_why(cluster_id, records, base))
+        told = telling.timeline_or_why(cluster_id, records, base, ends.get(cluster_id))
+        return telling.PACKING.packed(cluster_id, told)
 
-    records = table(spark, path, "records", telling.COLUMNS, mode="quarantine")
-    base = table(spark, path, "base", telling.BASE_COLUMNS, types=",".join(telling.BASE_TYPES))
+    def read(name: str, columns: tuple[str, ...], **options: str) -> "DataFrame":
+        return of_directories(spark, path, chosen.directories, name, columns, **options)
+
+    records = read("records", telling.COLUMNS, mode="quarantine")
+    base = read("base", telling.BASE_COLUMNS, types=",".join(telling.BASE_TYPES))
     both = records.groupBy("cluster_id").cogroup(base.groupBy("cluster_id"))
     return both.applyInArrow(tell, from_arrow_schema(PACKED))
 

@@ -4,14 +4,14 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from fastquorum.controller.image import Image
+from fastquorum.controller.image.batches import BatchFolder
 from fastquorum.controller.image.fold import Fold, Place
-from fastquorum.errors import CorruptionError, DirectoryError, ImageFailed, OffsetOutOfRange, UsageError, WireError
+from fastquorum.errors import CorruptionError, DirectoryError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.checkpoint import CheckpointTimes, checkpoint_batches
 from fastquorum.storage.offline import OfflineLog, StoredBatch
 from fastquorum.types import Offset, OffsetAndEpoch, VoterSet
-from fastquorum.wire.codec import codec_of
-from fastquorum.wire.metadata_records import decode_metadata_record, encode_metadata_record
+from fastquorum.wire.metadata_records import encode_metadata_record
 
 
 def fold_log(log: OfflineLog, kernels: Kernels, end_offset: Offset | None = None, *, after: Fold | None = None) -> Fold:
@@ -46,7 +46,7 @@ def fold_first_segment(batches: Iterator[StoredBatch], kernels: Kernels, end_off
         OffsetOutOfRange: it is not the first one, or does not reach so far.
         ImageFailed, CorruptionError: as `fold_log`.
     """
-    fold = Fold()
+    fold = Fold(make=kernels.untracked)
     first = next(batches, None)
     if first is not None and first.info.base_offset > 0:
         base = first.info.base_offset
@@ -59,12 +59,13 @@ def fold_first_segment(batches: Iterator[StoredBatch], kernels: Kernels, end_off
 
 def fold_snapshot(log: OfflineLog, kernels: Kernels, snapshot: OffsetAndEpoch) -> Fold:
     """What a snapshot holds. ImageFailed, CorruptionError."""
-    held = Fold()
+    held, folder = Fold(make=kernels.untracked), BatchFolder(kernels)
     for batch in log.checkpoint_batches(snapshot):
         if not batch.info.is_control:
-            fold_batch(held, kernels, batch)
+            folder.take(batch.data, held)
     state = log.checkpoint_state(snapshot)
-    return Fold(held.image, Place(snapshot.offset, snapshot.epoch, state.last_contained_ms))
+    place = Place(snapshot.offset, snapshot.epoch, state.last_contained_ms)
+    return Fold(held.image, place, make=kernels.untracked)
 
 
 def _start(log: OfflineLog, kernels: Kernels, end_offset: Offset | None) -> Fold:
@@ -86,42 +87,17 @@ def _start(log: OfflineLog, kernels: Kernels, end_offset: Offset | None) -> Fold
             offset=wanted,
             start_offset=start_offset,
         )
-    return Fold()
+    return Fold(make=kernels.untracked)
 
 
 def _add_all(fold: Fold, kernels: Kernels, batches: Iterable[StoredBatch], end_offset: Offset | None) -> bool:
     """False: there are no more, and end_offset was not reached."""
+    folder = BatchFolder(kernels)
     for batch in batches:
         if end_offset is not None and batch.info.last_offset >= end_offset:
             return True
-        fold_batch(fold, kernels, batch)
+        folder.take(batch.data, fold)
     return end_offset is None or fold.next_offset >= end_offset
-
-
-def fold_batch(fold: Fold, kernels: Kernels, batch: StoredBatch) -> None:
-    """Fold what a batch holds from where the fold stands. Its CRC was checked.
-
-    Raises:
-        ImageFailed: a record does not fit, or is no metadata record.
-    """
-    info = batch.info
-    if info.is_control:
-        fold.skip(info.last_offset + 1, info.leader_epoch, info.max_timestamp_ms)
-        return
-    codec = codec_of(kernels)
-    for offset, value in _records(kernels, batch):
-        if offset < fold.next_offset:
-            continue
-        try:
-            message, _ = decode_metadata_record(value, codec)
-        except WireError as error:
-            raise ImageFailed(f"it is no metadata record: {error}", "record", offset) from error
-        fold.add(offset, message, info.leader_epoch, info.max_timestamp_ms)
-
-
-def _records(kernels: Kernels, batch: StoredBatch) -> Iterator[tuple[Offset, bytes]]:
-    for record in kernels.decode_records(batch.data, verify_crc=False):
-        yield record.offset, record.value or b""
 
 
 def two_images(log: OfflineLog, kernels: Kernels, start: Offset, end: Offset | None) -> tuple[Image, Image]:

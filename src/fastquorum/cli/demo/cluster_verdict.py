@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from fastquorum.cli.demo.cluster_ledger import Change, Created, Fenced, Left, Registered, words_of
+from fastquorum.controller.image.batches import BatchFolder
 from fastquorum.controller.image.diff import differences
 from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.image import EMPTY, Image
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
-from fastquorum.storage.images import fold_batch
 from fastquorum.storage.io_open import open_offline
 from fastquorum.types import NodeId, Offset
 from fastquorum.wire.control_records import ControlRecordType, control_type
@@ -93,9 +93,9 @@ def _walk(directory: str, kernels: Kernels) -> Walk:
         walk.problems.extend(f"{each.path}: {each.text}" for each in seen.findings if each.severity != "note")
         if not seen.is_closed:
             walk.problems.append(f"{directory}: its log was not closed")
-        fold = Fold()
+        fold, folder = Fold(), BatchFolder(kernels)
         for batch in log.batches():
-            fold_batch(fold, kernels, batch)
+            folder.take(batch.data, fold)
             walk.ends.append(fold.next_offset)
             walk.images.append(fold.image)
             if batch.info.is_control:

@@ -6,7 +6,7 @@ damaged, or a segment that is missing. Of those it is the one whose log begins f
 and directory.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,19 @@ import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines.carrying import Flags, Ints
+
+BATCH_COLUMNS: Final = ("cluster_id", "node_id", "directory", "base_offset", "last_offset", "epoch", "error")
+"""What is read of table `batches` to choose by, damage set aside in `error`."""
+PRESENT_COLUMNS: Final = ("cluster_id", "directory")
+"""What is read of table `quorum_state`, which has a row for each directory."""
+CHOICE: Final = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("directory", pa.string(), nullable=False),
+        pa.field("end_offset", pa.int64()),
+    ]
+)
+"""A directory whose records are to be read, and up to where; null: as far as they go."""
 
 
 class Replica(NamedTuple):
@@ -24,15 +37,45 @@ class Replica(NamedTuple):
     directory: str | None
 
 
+def choice_of(batches: pa.Table, present: pa.Table) -> pa.Table:
+    """What `chosen_of` chooses of one cluster's records, by the headers of their batches; of CHOICE. Where it chooses
+    none, each directory: what becomes of them, who has the records will say. `batches`, `present`: BATCH_COLUMNS and
+    PRESENT_COLUMNS, together of one cluster."""
+    known = those(batches, np.asarray(batches["error"].is_null()))
+    base, ends = ints(known["base_offset"]), ints(known["last_offset"]) + 1
+    counts = np.maximum(ends - base, 0)
+    of_each = np.repeat(np.arange(len(base)), counts)
+    offsets = np.arange(len(of_each)) - np.repeat(np.cumsum(counts) - counts, counts) + base[of_each]
+    records = known.select([*Replica._fields, "epoch"]).take(pa.array(of_each))
+    records = records.append_column("offset", pa.array(offsets, pa.int64()))
+    try:
+        chosen, replica = chosen_of(records, None)
+    except UsageError:
+        chosen = records.slice(0, 0)
+    if chosen.num_rows:
+        row = {**replica._asdict(), "end_offset": chosen["offset"][-1].as_py() + 1}
+        return pa.Table.from_pylist([row], CHOICE)
+    pairs = {(row["cluster_id"], row["directory"]) for each in (batches, present) for row in _whose(each)}
+    rows = [{"cluster_id": cluster_id, "directory": directory} for cluster_id, directory in sorted(pairs, key=str)]
+    return pa.Table.from_pylist(rows, CHOICE)
+
+
+def _whose(table: pa.Table) -> list[dict[str, Any]]:
+    """Each directory once."""
+    found: list[dict[str, Any]] = table.group_by(list(PRESENT_COLUMNS)).aggregate([]).to_pylist()
+    return found
+
+
 def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, Replica]:
-    """The committed records of the replica that is read, in order, and which it is."""
+    """The committed records of the replica that is read, in order, and which it is. `committed_end`: exclusive; None:
+    what a majority of the replicas shares. UsageError: no majority shares anything."""
     records = those(records, ~are_damaged(records))
     if records.num_rows == 0:
         return records, Replica(None, None, None)
     directories = records["directory"].dictionary_encode().combine_chunks()
-    owners = np.asarray(directories.indices)
-    found = [_in_order(those(records, owners == each)) for each in range(len(directories.dictionary))]
-    logs = [(ints(each["offset"]), ints(each["epoch"])) for each in found]
+    owners, offsets, epochs = np.asarray(directories.indices), ints(records["offset"]), ints(records["epoch"])
+    found = [_in_order(np.flatnonzero(owners == each), offsets) for each in range(len(directories.dictionary))]
+    logs = [(offsets[rows], epochs[rows]) for rows in found]
     majority = len(logs) // 2 + 1
     shared = [sorted((_shared_end(log, other) for other in logs), reverse=True)[majority - 1] for log in logs]
     if max(shared) < 0:
@@ -41,7 +84,7 @@ def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, R
         raise UsageError(
             f"of {len(logs)} replicas of {whose} no majority shares a record", "hand in the records of one"
         )
-    replicas = [Replica(*(each[name][0].as_py() for name in Replica._fields)) for each in found]
+    replicas = [Replica(*(records[name][int(rows[0])].as_py() for name in Replica._fields)) for rows in found]
     end = max(shared) if committed_end is None else committed_end
 
     def rank(at: int) -> tuple[int, bool, int, int, int, str]:
@@ -51,7 +94,7 @@ def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, R
         return (-its_end, holes > 0, first, holes, -1 if node_id is None else node_id, replicas[at].directory or "")
 
     best = min(range(len(found)), key=rank)
-    return found[best].slice(0, int(np.searchsorted(logs[best][0], end))), replicas[best]
+    return taken(records, found[best][: int(np.searchsorted(logs[best][0], end))]), replicas[best]
 
 
 def missing_count(offsets: Ints, end_offset: int) -> int:
@@ -75,11 +118,10 @@ def _shared_end(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> int:
     return int(offsets[same[-1]]) + 1 if len(same) else -1
 
 
-def _in_order(records: pa.Table) -> pa.Table:
-    offsets = ints(records["offset"])
-    if bool((np.diff(offsets) > 0).all()):
-        return records
-    return records.take(pa.array(np.argsort(offsets, kind="stable")))
+def _in_order(rows: Ints, offsets: Ints) -> Ints:
+    """Rows of one log, by their offsets."""
+    its = offsets[rows]
+    return rows if bool((np.diff(its) > 0).all()) else rows[np.argsort(its, kind="stable")]
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -96,7 +138,9 @@ def those(table: Any, wanted: Flags) -> Any:
 
 
 def taken(table: pa.Table, at: Ints) -> pa.Table:
-    """Rows in another order, or some of them; no copy if nothing changes."""
-    if len(at) == table.num_rows and bool((np.diff(at) == 1).all()):
-        return table
+    """Rows in another order, or some of them; no copy of rows that follow on one another."""
+    if len(at) == 0:
+        return table.slice(0, 0)
+    if at[-1] - at[0] + 1 == len(at) and bool((np.diff(at) == 1).all()):
+        return table.slice(int(at[0]), len(at))
     return table.take(pa.array(at))

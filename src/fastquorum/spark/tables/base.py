@@ -116,7 +116,7 @@ def _read(log: FoundLog, options: Options, schema: pa.Schema, kernels: Kernels) 
 
 
 def _batch(rows: Rows, same: dict[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    of_metadata = pa.array(rows.types >= 0)
+    of_metadata = rows.types >= 0
     columns = []
     for field in schema:
         match field.name:
@@ -132,7 +132,8 @@ def _batch(rows: Rows, same: dict[str, Any], schema: pa.Schema) -> Iterator[pa.R
             case name:
                 column = arrow.same(same.get(name), field.type, len(np.asarray(rows.offsets)))
         columns.append(column)
-    yield pa.RecordBatch.from_arrays(columns, schema=schema).filter(of_metadata)
+    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+    yield batch if of_metadata.all() else batch.filter(pa.array(of_metadata))
 
 
 BASE: Final = BaseTable()

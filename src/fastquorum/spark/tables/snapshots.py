@@ -51,7 +51,9 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
     stored, kernels = offline(log)
     base = base_of(log, kernels)
     known_from, why = base.known_from, base.error
-    fold = Fold() if base.checkpoint is None else fold_snapshot(stored, kernels, base.checkpoint.id)
+    fold = (
+        Fold(make=kernels.untracked) if base.checkpoint is None else fold_snapshot(stored, kernels, base.checkpoint.id)
+    )
     for snapshot in checkpoints:
         row: dict[str, Any] = {"offset": snapshot.offset, "epoch": snapshot.epoch}
         try:

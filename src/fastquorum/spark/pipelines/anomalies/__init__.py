@@ -55,14 +55,15 @@ __all__ = [
 ]
 
 
-def anomalies(signals: pa.Table, settings: Settings | None = None) -> pa.Table:
-    """Of the signals of one cluster's logs, of SIGNALS: its findings, and what was looked at; of SCHEMA."""
+def anomalies(signals: pa.Table, settings: Settings | None = None, committed_end: int | None = None) -> pa.Table:
+    """Of the signals of one cluster's logs, of SIGNALS: its findings, and what was looked at; of SCHEMA.
+    `committed_end`: as of `chosen_of`."""
     settings = settings or Settings.of()
     if signals.num_rows == 0:
         return SCHEMA.empty_table()
     cluster_id = signals["cluster_id"][0].as_py()
     try:
-        log = Log.of(signals)
+        log = Log.of(signals, committed_end)
     except UsageError as error:
         return table_of(cluster_id, [], {"unchecked": str(error)})
     elections, departures, partitions = storms.quorum_elections(log), storms.departures(log), storms.partitions(log)

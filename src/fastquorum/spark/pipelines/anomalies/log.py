@@ -29,10 +29,10 @@ class Log(NamedTuple):
     checkpoints: pa.Table
 
     @classmethod
-    def of(cls, said: pa.Table) -> Self:
-        """Of the signals of one cluster's logs. UsageError: replicas of which no majority shares anything."""
+    def of(cls, said: pa.Table, committed_end: int | None = None) -> Self:
+        """Of the signals of one cluster's logs. `committed_end`, UsageError: as of `chosen_of`."""
         is_checkpoint = pc.equal(said["type"], signals.CHECKPOINT)
-        table, replica = chosen_of(said.filter(pc.invert(is_checkpoint)), None)
+        table, replica = chosen_of(said.filter(pc.invert(is_checkpoint)), committed_end)
         topics = said.filter(pc.equal(said["type"], "TOPIC_RECORD"))
         names = {
             key: name for key, name in zip(topics["id"].to_pylist(), topics["name"].to_pylist(), strict=True) if key

@@ -78,10 +78,12 @@ def based_timeline(records: pa.Table, base: pa.Table, committed_end: int | None 
     return _told(history._replace(replica=found.replica, end_offset=found.end_offset), worst)
 
 
-def timeline_or_why(cluster_id: str | None, records: pa.Table, base: pa.Table) -> Timeline:
+def timeline_or_why(
+    cluster_id: str | None, records: pa.Table, base: pa.Table, committed_end: int | None = None
+) -> Timeline:
     """As `based_timeline`; where that fails, nothing but a summary that says why: others may have asked as well."""
     try:
-        return based_timeline(records, base)
+        return based_timeline(records, base, committed_end)
     except (UsageError, ImageFailed) as error:
         return PACKING.nothing({"cluster_id": cluster_id, "unchecked": str(error)})
 

@@ -48,7 +48,9 @@ class Based(NamedTuple):
             return cls(replica, chosen, None, log_end)
         end_offset = int(known["end_offset"][0].as_py())
         after = chosen.slice(int(np.searchsorted(ints(chosen["offset"]), end_offset)))
-        return cls(replica, after, _as_records(known.filter(known["type"].is_valid())), max(log_end, end_offset))
+        return cls(
+            replica, after, _as_records(known.filter(known["type"].is_valid()), chosen.schema), max(log_end, end_offset)
+        )
 
 
 def _furthest(base: pa.Table, otherwise: Replica) -> Replica:
@@ -60,7 +62,7 @@ def _furthest(base: pa.Table, otherwise: Replica) -> Replica:
     return Replica(**first)
 
 
-def _as_records(image: pa.Table) -> pa.Table:
-    """In the form of records: none of them has an offset of its own."""
+def _as_records(image: pa.Table, schema: pa.Schema) -> pa.Table:
+    """In the form of records, of their schema: none of them has an offset of its own."""
     more = {"offset": pa.nulls(image.num_rows, pa.int64()), "is_control": pa.repeat(pa.scalar(False), image.num_rows)}
-    return pa.table([more[name] if name in more else image[name] for name in COLUMNS], names=list(COLUMNS))
+    return pa.table([more[name] if name in more else image[name] for name in COLUMNS], schema=schema)

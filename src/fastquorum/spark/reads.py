@@ -1,0 +1,63 @@
+"""What the pipelines read: tables of logs, of all of them or of those that speak for their clusters."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from fastquorum.spark.pipelines import choosing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_MEANS_OTHERS: Final = frozenset("*?[,")
+"""A directory with such a character in its name cannot be named by a path."""
+
+
+class Choice(NamedTuple):
+    """Whose records are read."""
+
+    directories: list[str]
+    ends: dict[str | None, int | None]
+    """Of each cluster, how far its records are committed, exclusive; None: several directories of it are read, and
+    nobody has decided yet."""
+
+
+def table(spark: "SparkSession", path: str, name: str, columns: Sequence[str] = (), **options: Any) -> "DataFrame":
+    """A table of the logs at `path`; only these columns, if any are named."""
+    reader = spark.read.format("fastquorum").option("table", name)
+    if columns:
+        reader = reader.option("columns", ",".join(columns))
+    for option, value in options.items():
+        reader = reader.option(option, str(value))
+    return reader.load(path)
+
+
+def of_directories(
+    spark: "SparkSession", path: str, directories: Iterable[str], name: str, columns: tuple[str, ...], **options: Any
+) -> "DataFrame":
+    """A table of these directories alone."""
+    directories = list(directories)
+    can_be_named = not any(_MEANS_OTHERS & set(each) for each in directories)
+    whole = ",".join(directories) if directories and can_be_named else path
+    wanted = columns if "directory" in columns else ("directory", *columns)
+    rows = table(spark, whole, name, wanted, **options)
+    rows = rows.where(rows["directory"].isin(directories))
+    return rows if "directory" in columns else rows.drop("directory")
+
+
+def choice(spark: "SparkSession", path: str) -> Choice:
+    """One directory for each cluster, where one can be chosen by the headers of batches: no more than these is read, or
+    shuffled, of the others."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    batches = table(spark, path, "batches", choosing.BATCH_COLUMNS, mode="quarantine")
+    present = table(spark, path, "quorum_state", choosing.PRESENT_COLUMNS, mode="quarantine")
+    both = batches.groupBy("cluster_id").cogroup(present.groupBy("cluster_id"))
+    rows = both.applyInArrow(_choose, from_arrow_schema(choosing.CHOICE)).toArrow().to_pylist()
+    rows.sort(key=lambda row: row["directory"])
+    return Choice([row["directory"] for row in rows], {row["cluster_id"]: row["end_offset"] for row in rows})
+
+
+def _choose(batches: pa.Table, present: pa.Table) -> pa.Table:
+    return choosing.choice_of(batches, present)

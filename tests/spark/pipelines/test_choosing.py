@@ -1,0 +1,112 @@
+"""Whose records are read of a cluster: chosen by the headers of its batches, as its records would have it."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastquorum.spark.pipelines.choosing import BATCH_COLUMNS, CHOICE, PRESENT_COLUMNS, choice_of, chosen_of
+from fastquorum.spark.scan import read_table
+
+from .timeline_worlds import CLUSTER
+
+Batch = tuple[int, int, int]
+"""Base offset, last offset, epoch."""
+_BATCHES = pa.schema(
+    [
+        ("cluster_id", pa.string()),
+        ("node_id", pa.int32()),
+        ("directory", pa.string()),
+        ("base_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("epoch", pa.int32()),
+        ("error", pa.string()),
+    ]
+)
+_PRESENT = pa.schema([("cluster_id", pa.string()), ("directory", pa.string())])
+
+
+def batches(logs: Sequence[Sequence[Batch]], error: str | None = None) -> pa.Table:
+    names = ("base_offset", "last_offset", "epoch")
+    rows = [
+        {
+            "cluster_id": "c",
+            "node_id": node,
+            "directory": f"/n{node}",
+            "error": error,
+            **dict(zip(names, each, strict=True)),
+        }
+        for node, log in enumerate(logs)
+        for each in log
+    ]
+    return pa.Table.from_pylist(rows, _BATCHES)
+
+
+def present(count: int) -> pa.Table:
+    return pa.Table.from_pylist([{"cluster_id": "c", "directory": f"/n{node}"} for node in range(count)], _PRESENT)
+
+
+def records(headers: pa.Table) -> pa.Table:
+    rows = [
+        {name: row[name] for name in ("cluster_id", "node_id", "directory", "epoch")} | {"offset": offset}
+        for row in headers.to_pylist()
+        for offset in range(row["base_offset"], row["last_offset"] + 1)
+    ]
+    return pa.Table.from_pylist(rows, pa.schema([*list(_BATCHES)[:3], ("epoch", pa.int32()), ("offset", pa.int64())]))
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> list[list[Batch]]:
+    """Replicas that share a beginning; of some the first batches are gone, or some in between; some have a tail."""
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=8))
+    shared, at = [], 0
+    for number, size in enumerate(sizes):
+        shared.append((at, at + size - 1, number // 3))
+        at += size
+    logs = []
+    for node in range(draw(st.integers(1, 3))):
+        kept = shared[draw(st.integers(0, 2)) : draw(st.integers(1, len(shared)))]
+        kept = [each for each in kept if draw(st.integers(0, 9))]
+        if kept and draw(st.booleans()):
+            kept = [*kept, (kept[-1][1] + 1, kept[-1][1] + 2, 10 + node)]
+        logs.append(kept)
+    return logs
+
+
+@settings(max_examples=200, deadline=None)
+@given(logs=clusters())
+def test_headers_choose_what_their_records_would(logs: list[list[Batch]]) -> None:
+    headers = batches(logs)
+    found = choice_of(headers, present(len(logs))).to_pylist()
+    try:
+        chosen, replica = chosen_of(records(headers), None)
+    except ValueError:  # no majority shares anything
+        chosen = None
+    if chosen is None or chosen.num_rows == 0:
+        assert [(row["directory"], row["end_offset"]) for row in found] == [
+            (f"/n{at}", None) for at in range(len(logs))
+        ]
+        return
+    end_offset = chosen["offset"][-1].as_py() + 1
+    assert found == [{"cluster_id": "c", "directory": replica.directory, "end_offset": end_offset}]
+    whole = records(headers)
+    alone = whole.filter(pc.equal(whole["directory"], replica.directory))
+    again, _ = chosen_of(alone, end_offset)
+    assert again["offset"].to_pylist() == chosen["offset"].to_pylist()
+
+
+def test_of_a_real_cluster_one_replica_is_chosen_without_the_tail_that_the_others_never_got() -> None:
+    headers = read_table(str(CLUSTER), "batches", columns=",".join(BATCH_COLUMNS), mode="quarantine")
+    state = read_table(str(CLUSTER), "quorum_state", columns=",".join(PRESENT_COLUMNS), mode="quarantine")
+    (row,) = choice_of(headers, state).to_pylist()
+    chosen, replica = chosen_of(read_table(str(CLUSTER)), None)
+    assert (row["directory"], row["end_offset"]) == (replica.directory, chosen["offset"][-1].as_py() + 1)
+
+
+def test_where_nothing_can_be_read_every_directory_is_left_to_who_has_the_records() -> None:
+    damaged = choice_of(batches([[(0, 3, 0)], [(0, 3, 0)]], error="corrupt"), present(3))
+    assert damaged["directory"].to_pylist() == ["/n0", "/n1", "/n2"]
+    assert damaged["end_offset"].null_count == 3
+    assert choice_of(batches([]), present(0)).equals(CHOICE.empty_table())
