@@ -95,7 +95,7 @@ class Connection(asyncio.BufferedProtocol):
         assert isinstance(answer, kind)
         return answer
 
-    # --- asyncio.BufferedProtocol -----------------------------------------------------------------------------------------
+    # --- asyncio.BufferedProtocol -------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
