@@ -1,5 +1,5 @@
-"""Where new replicas can go, as the registrations of one image have it: worked out once, for every request until a
-registration changes.
+"""Which brokers can have replicas and lead them, and where new ones go, as the registrations of one image have it:
+worked out once, for every request until a registration changes.
 """
 
 from typing import Final
@@ -24,20 +24,36 @@ class Homes:
         )
         """Neither leaving, nor with every directory cordoned. Who has left is fenced, and will be back."""
         self._directories: dict[NodeId, Uuid] = {}
-        """Of the brokers that were asked for."""
+        """Where the brokers that were asked for put a replica on their own."""
         self._active: dict[NodeId, bool] = {}
-        """The same ones."""
+        self._online: dict[NodeId, tuple[Uuid, ...]] = {}
 
     def new_partition(self, replicas: tuple[NodeId, ...]) -> Partition:
         """In sync are those of its replicas that are active; the first of them leads."""
-        directories, active = self._directories, self._active
+        directories, is_active = self._directories, self.is_active
         for each in replicas:
-            if each not in active:
-                broker = self.brokers.get(each)
-                active[each] = broker is not None and broker.is_active
-                directories[each] = default_directory(broker)
-        isr = tuple([each for each in replicas if active[each]])
+            if each not in directories:
+                directories[each] = default_directory(self.brokers.get(each))
+        isr = tuple([each for each in replicas if is_active(each)])
+        if isr == replicas:
+            isr = replicas  # shared: most partitions are in sync
         return Partition(replicas, tuple([directories[each] for each in replicas]), isr, isr[0], 0, 0)
+
+    def is_active(self, broker_id: NodeId) -> bool:
+        """Registered, unfenced, not shutting down."""
+        found = self._active.get(broker_id)
+        if found is None:
+            broker = self.brokers.get(broker_id)
+            found = self._active[broker_id] = broker is not None and broker.is_active
+        return found
+
+    def online_directories(self, broker_id: NodeId) -> tuple[Uuid, ...]:
+        """Of a broker, as it has said; none: it has said nothing, or there is no such broker."""
+        found = self._online.get(broker_id)
+        if found is None:
+            broker = self.brokers.get(broker_id)
+            found = self._online[broker_id] = broker.directories if broker is not None else ()
+        return found
 
 
 def default_directory(broker: Broker | None) -> Uuid:

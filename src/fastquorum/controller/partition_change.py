@@ -6,7 +6,6 @@ KIP-704, KIP-966; Kafka `PartitionChangeBuilder`, `PartitionReassignmentReplicas
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -58,31 +57,45 @@ def is_online(directory: Uuid, online: tuple[Uuid, ...]) -> bool:
     return directory != DIRECTORY_LOST and (not online or directory in online)
 
 
-@dataclass(slots=True)
 class PartitionChange:
-    """What a partition is to become; `record` works it out. Fields that are not set stay as they are."""
+    """What a partition is to become; `record` works it out. What is not set stays as it is."""
 
-    topic_id: Uuid
-    partition_id: int
-    before: Partition
-    rules: Rules
-    election: Election = Election.ONLINE
-    isr: Nodes = ()
-    replicas: Nodes = ()
-    removing: Nodes = ()
-    adding: Nodes = ()
-    recovery: int = Recovery.RECOVERED
-    unclean_replicas: Nodes = ()
-    """That came back without what they held: out of the eligible ones."""
-    directories: dict[NodeId, Uuid] = field(default_factory=dict)
-    """Of replicas that go elsewhere than they are."""
-    _elr: Nodes = ()
+    __slots__ = (
+        "_elr",
+        "adding",
+        "before",
+        "directories",
+        "election",
+        "isr",
+        "partition_id",
+        "recovery",
+        "removing",
+        "replicas",
+        "rules",
+        "topic_id",
+        "unclean_replicas",
+    )
 
-    def __post_init__(self) -> None:
-        before = self.before
-        self.isr, self.replicas = before.isr, before.replicas
-        self.removing, self.adding = before.removing, before.adding
-        self.recovery, self._elr = before.recovery, before.elr
+    def __init__(
+        self,
+        topic_id: Uuid,
+        partition_id: int,
+        before: Partition,
+        rules: Rules,
+        election: Election = Election.ONLINE,
+    ) -> None:
+        self.topic_id, self.partition_id, self.before = topic_id, partition_id, before
+        self.rules, self.election = rules, election
+        self.isr: Nodes = before.isr
+        self.replicas: Nodes = before.replicas
+        self.removing: Nodes = before.removing
+        self.adding: Nodes = before.adding
+        self.recovery: int = before.recovery
+        self.unclean_replicas: Nodes = ()
+        """That came back without what they held: out of the eligible ones."""
+        self.directories: dict[NodeId, Uuid] = {}
+        """Of replicas that go elsewhere than they are."""
+        self._elr: Nodes = before.elr
 
     def record(self) -> PartitionChangeRecord | None:
         """The change, or None if there is none. Once."""
@@ -95,14 +108,16 @@ class PartitionChange:
         self._set_elr(record)
         if record.isr is None and (self.isr or self.rules.is_elr_enabled) and self.isr != self.before.isr:
             record.isr = list(self.isr)
-        is_shrinking = record.isr is not None and not _holds(tuple(record.isr), self.before.isr)
-        if is_shrinking and self.rules.level.bumps_leader_epoch_on_isr_shrink:
-            self._bump_leader_epoch(record)  # KAFKA-15021
+        if self.rules.level.bumps_leader_epoch_on_isr_shrink and self._is_shrinking(record):  # KAFKA-15021
+            self._bump_leader_epoch(record)
         self._set_last_known_leader(record)
         self._set_assignment(record)
         if self.recovery != self.before.recovery:
             record.leader_recovery_state = self.recovery
         return None if _is_nothing(record) else record
+
+    def _is_shrinking(self, record: PartitionChangeRecord) -> bool:
+        return record.isr is not None and not _holds(tuple(record.isr), self.before.isr)
 
     # --- reassignment -------------------------------------------------------------------------------------------------
 

@@ -58,7 +58,8 @@ class _Changes:
         self.partitions: dict[int, Partition] = {}
 
     def partition(self, partition_id: int) -> Partition:
-        found = self.partitions.get(partition_id) or self.topic.partitions.get(partition_id)
+        """Which was not changed yet."""
+        found = self.topic.partitions.get(partition_id)
         if found is None:
             raise ValueError(f"topic {self.topic.name} has no partition {partition_id}")
         return found
@@ -113,7 +114,8 @@ class TopicsEditor:
 
     def change_partition(self, record: PartitionChangeRecord) -> None:
         changes = self._changed.get(record.topic_id) or self._changes(record.topic_id)
-        changes.partitions[record.partition_id] = changed(changes.partition(record.partition_id), record)
+        at = record.partition_id
+        changes.partitions[at] = changed(changes.partitions.get(at) or changes.partition(at), record)
 
     def clear_elr(self, record: ClearElrRecord) -> None:
         """Of one topic, or of all: each partition that had one changes."""
