@@ -20,7 +20,6 @@ from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Kernels
-from fastquorum.node.collector import CollectorAtRest
 from fastquorum.node.control_channels import ControlChannels
 from fastquorum.node.controller_door import CONTROLLER_APIS, OLDER_APIS, Asked, read
 from fastquorum.node.controller_looks import Look, looks
@@ -315,8 +314,7 @@ class ControllerRole:
         if isinstance(asked.message, DescribeQuorumRequest):
             self._ask_raft(asked, now_us)
         else:
-            with CollectorAtRest():
-                self._decide(asked, now_us)
+            self._decide(asked, now_us)
 
     def _decide(self, asked: Asked, now_us: Micros) -> None:
         state, message = self._state, asked.message
