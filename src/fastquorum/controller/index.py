@@ -168,33 +168,33 @@ class PartitionIndex:
 
     def _add(self, key: int, partition: Partition) -> None:
         """Written out: a lead begins with as many as there are."""
+        replicas, directories, isr, leader, _, _, _, removing, adding, elr, _ = partition
         in_sync, in_directory = self._in_sync, self._in_directory
-        for broker in partition.isr:
+        for broker in isr:
             keys = in_sync.get(broker)
             if keys is None:
                 keys = in_sync[broker] = {}
             keys[key] = None
-        for directory in partition.directories:
+        for directory in directories:
             if directory not in _RESERVED:
                 keys = in_directory.get(directory)
                 if keys is None:
                     keys = in_directory[directory] = {}
                 keys[key] = None
-        for broker in partition.elr:
+        for broker in elr:
             self._eligible.setdefault(broker, {})[key] = None
-        leader = partition.leader
         if leader == NO_NODE:
             self._leaderless[key] = None
-            for broker in partition.replicas:
+            for broker in replicas:
                 self._leaderless_on.setdefault(broker, {})[key] = None
         else:
             keys = self._led.get(leader)
             if keys is None:
                 keys = self._led[leader] = {}
             keys[key] = None
-        if leader != partition.preferred_leader:
+        if leader != (replicas[0] if replicas else NO_NODE):
             self._imbalanced[key] = None
-        if partition.is_reassigning:
+        if removing or adding:
             self._moving[key] = None
 
     def _remove(self, key: int, partition: Partition) -> None:

@@ -37,22 +37,23 @@ class Foreseen:
     """What was appended and is not known to be committed, in the order of the log. Of one lead."""
 
     def __init__(self) -> None:
-        self._steps: deque[Step] = deque()
+        self.steps: Final[deque[Step]] = deque()
+        """The next one first."""
 
     def __len__(self) -> int:
-        return len(self._steps)
+        return len(self.steps)
 
     def add(self, step: Step) -> None:
-        self._steps.append(step)
+        self.steps.append(step)
 
     def clear(self) -> None:
         """The lead is over: what is committed of it, if anything is, is read from the log."""
-        self._steps.clear()
+        self.steps.clear()
 
     def take(self, offset: Offset, values: Sequence[bytes | None], at: int, fold: Fold) -> Step | None:
         """The step of the committed records that begin at `values[at]` and `offset`; None if nobody has foreseen them,
         or they do not follow on the fold's image."""
-        steps = self._steps
+        steps = self.steps
         while steps and steps[0].base_offset < offset:
             steps.popleft()
         if not steps or steps[0].base_offset != offset:
@@ -80,6 +81,7 @@ class BatchFolder:
 
     def _take(self, data: bytes, fold: Fold) -> None:
         kernels, partitions, foreseen = self._kernels, self._partitions, self.foreseen
+        codec, steps = self._codec, foreseen.steps
         for info in kernels.batch_headers(data, verify_crc=False):
             if info.is_control:
                 fold.skip(info.last_offset + 1, info.leader_epoch, info.max_timestamp_ms)
@@ -90,7 +92,7 @@ class BatchFolder:
                 offsets = [each.offset for each in kernels.decode_records(data, info.position, verify_crc=False)]
             at, count = bisect_left(offsets, fold.next_offset), len(values)
             while at < count:
-                step = foreseen.take(offsets[at], values, at, fold)
+                step = foreseen.take(offsets[at], values, at, fold) if steps else None
                 if step is not None:
                     at += len(step.values)
                     place = offsets[at - 1] + 1, info.leader_epoch, info.max_timestamp_ms
@@ -102,7 +104,7 @@ class BatchFolder:
                     at = run.end
                     continue
                 try:
-                    message, _ = decode_metadata_record(values[at] or b"", self._codec)
+                    message, _ = decode_metadata_record(values[at] or b"", codec)
                 except WireError as error:
                     raise ImageFailed(f"it is no metadata record: {error}", "record", offsets[at]) from error
                 fold.add(offsets[at], message, info.leader_epoch, info.max_timestamp_ms)

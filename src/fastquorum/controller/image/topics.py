@@ -66,7 +66,9 @@ class _Changes:
 
     def applied(self, make: Make) -> Topic:
         name, topic_id, partitions = self.topic
-        return Topic(name, topic_id, partitions.updated(self.partitions, make))
+        return tuple.__new__(
+            Topic, (name, topic_id, partitions.updated(self.partitions, make))
+        )  # without a call between
 
 
 class TopicsEditor:
@@ -84,10 +86,10 @@ class TopicsEditor:
         self._created: dict[str, Uuid] = {}
 
     def create(self, record: TopicRecord) -> None:
-        if (before := self._name_owner(record.name)) is not None:
-            raise ValueError(f"topic {record.name} exists, with id {before}")
         topic_id, name = record.topic_id, record.name
-        if topic_id in self._changed or self._kept(topic_id) is not None:
+        if (name in self._created or name in self._before.ids) and (before := self._name_owner(name)) is not None:
+            raise ValueError(f"topic {name} exists, with id {before}")
+        if topic_id in self._changed or (topic_id in self._before.by_id and topic_id not in self._removed):
             raise ValueError(f"a topic with id {topic_id} exists")
         self._changed[topic_id] = _Changes(Topic(name, topic_id, _EMPTY))
         self._created[name] = topic_id
