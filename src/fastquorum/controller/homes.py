@@ -9,6 +9,9 @@ from fastquorum.controller.image.registrations import Broker, Brokers
 from fastquorum.controller.placement import Candidates, Usable
 from fastquorum.types import NodeId, Uuid
 
+NEW_MAX: Final = 10_000
+"""New partitions that are kept: more than three replicas on twenty brokers can make."""
+
 
 class Homes:
     """Of these registrations."""
@@ -23,21 +26,22 @@ class Homes:
             ]
         )
         """Neither leaving, nor with every directory cordoned. Who has left is fenced, and will be back."""
-        self._directories: dict[NodeId, Uuid] = {}
-        """Where the brokers that were asked for put a replica on their own."""
+        self._new: dict[tuple[NodeId, ...], Partition] = {}
+        """New partitions, by their replicas: those that were asked for last."""
         self._active: dict[NodeId, bool] = {}
         self._online: dict[NodeId, tuple[Uuid, ...]] = {}
 
     def new_partition(self, replicas: tuple[NodeId, ...]) -> Partition:
         """In sync are those of its replicas that are active; the first of them leads."""
-        directories, is_active = self._directories, self.is_active
-        for each in replicas:
-            if each not in directories:
-                directories[each] = default_directory(self.brokers.get(each))
-        isr = tuple([each for each in replicas if is_active(each)])
-        if isr == replicas:
-            isr = replicas  # shared: most partitions are in sync
-        return Partition(replicas, tuple([directories[each] for each in replicas]), isr, isr[0], 0, 0)
+        found = self._new.get(replicas)
+        if found is None:
+            isr = tuple(filter(self.is_active, replicas))
+            directories = tuple([default_directory(self.brokers.get(each)) for each in replicas])
+            found = Partition(replicas, directories, replicas if isr == replicas else isr, isr[0], 0, 0)
+            if len(self._new) == NEW_MAX:
+                self._new.clear()
+            self._new[replicas] = found
+        return found
 
     def is_active(self, broker_id: NodeId) -> bool:
         """Registered, unfenced, not shutting down."""

@@ -318,7 +318,7 @@ class ControllerState:
 
     def _terms_of(self, topic: Topic, gone: NodeId | None, back: NodeId | None) -> _Terms:
         is_active = self.homes.is_active
-        may_lead = is_active
+        may_lead: Callable[[NodeId], bool] = is_active
         if gone is not None or back is not None:
             may_lead = lambda broker: broker != gone and (broker == back or is_active(broker))  # noqa: E731
         rules = Rules(
