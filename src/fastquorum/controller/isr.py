@@ -8,9 +8,8 @@ from fastquorum.controller.brokers import NO_BROKER_EPOCH, standing
 from fastquorum.controller.decisions import Decision
 from fastquorum.controller.image.partition import LEADER_UNCHANGED, Partition, Recovery, changed
 from fastquorum.controller.image.topics import Topic
-from fastquorum.controller.index import PartitionKey
 from fastquorum.controller.state import ControllerState
-from fastquorum.types import NodeId
+from fastquorum.types import NodeId, Uuid
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.message import Message
 from fastquorum.wire.partitions import AlterPartitionRequest, AlterPartitionResponse
@@ -30,18 +29,19 @@ def alter_partition(state: ControllerState, request: AlterPartitionRequest, vers
     standing(state, request.broker_id, request.broker_epoch)
     answer = AlterPartitionResponse()
     proposals = Proposals(state, request.broker_id, version)
-    decided = set[PartitionKey]()
+    decided: dict[Uuid, set[int]] = {}
     for topic_asked in request.topics:
         topic_id = topic_asked.topic_id
+        numbers = decided.setdefault(topic_id, set())
         topic = state.image.topics.by_id.get(topic_id)
         partitions: list[_Answered] = []
         answer.topics.append(AlterPartitionResponse.TopicData(topic_id=topic_id, partitions=partitions))
         for asked in topic_asked.partitions:
-            key = PartitionKey(topic_id, asked.partition_index)
-            if key in decided:  # on what was decided before, which this state does not show yet
+            number = asked.partition_index
+            if number in numbers:  # on what was decided before, which this state does not show yet
                 partitions.append(_refused(asked, ErrorCode.INVALID_REQUEST))
                 continue
-            decided.add(key)
+            numbers.add(number)
             partitions.append(proposals.take(topic, asked))
     return Decision(answer, proposals.records)
 

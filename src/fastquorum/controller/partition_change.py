@@ -99,20 +99,29 @@ class PartitionChange:
 
     def record(self) -> PartitionChangeRecord | None:
         """The change, or None if there is none. Once."""
-        self._complete_reassignment()
+        before = self.before
+        if self.removing or self.adding:
+            self._complete_reassignment()
         self._derive_elr()
         record = PartitionChangeRecord(topic_id=self.topic_id, partition_id=self.partition_id)
         self._elect(record)
-        if self.replicas is not self.before.replicas and not _holds(self.replicas, self.before.replicas):
+        if self.replicas is not before.replicas and not _holds(self.replicas, before.replicas):
             self._bump_leader_epoch(record)  # who was taken away must notice
-        self._set_elr(record)
-        if record.isr is None and (self.isr or self.rules.is_elr_enabled) and self.isr != self.before.isr:
+        if self._elr or before.elr:
+            self._set_elr(record)
+        if record.isr is None and (self.isr or self.rules.is_elr_enabled) and self.isr != before.isr:
             record.isr = list(self.isr)
         if self.rules.level.bumps_leader_epoch_on_isr_shrink and self._is_shrinking(record):  # KAFKA-15021
             self._bump_leader_epoch(record)
-        self._set_last_known_leader(record)
-        self._set_assignment(record)
-        if self.recovery != self.before.recovery:
+        if record.leader != LEADER_UNCHANGED:
+            self._set_last_known_leader(record)
+        if self.replicas is not before.replicas or self.directories:
+            self._set_replicas(record)
+        if self.removing != before.removing:
+            record.removing_replicas = list(self.removing)
+        if self.adding != before.adding:
+            record.adding_replicas = list(self.adding)
+        if self.recovery != before.recovery:
             record.leader_recovery_state = self.recovery
         return None if _is_nothing(record) else record
 
@@ -123,8 +132,6 @@ class PartitionChange:
 
     def _complete_reassignment(self) -> None:
         """It is done once all that are added are in sync, and, where fewer remain, all that remain (KAFKA-15665)."""
-        if not (self.removing or self.adding):
-            return
         isr = tuple(each for each in self.isr if each not in self.removing)
         replicas = tuple(each for each in self.replicas if each not in self.removing)
         if self.removing and not (isr and replicas):
@@ -135,20 +142,17 @@ class PartitionChange:
             return
         self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
 
-    def _set_assignment(self, record: PartitionChangeRecord) -> None:
+    def _set_replicas(self, record: PartitionChangeRecord) -> None:
         before = self.before
-        if self.replicas and (self.directories or self.replicas is not before.replicas):
-            if self.rules.level.has_directories:
-                known = {**dict(zip(before.replicas, before.directories, strict=True)), **self.directories}
-                directories = [known.get(each) or self.rules.default_directory(each) for each in self.replicas]
-                if tuple(directories) != before.directories:
-                    record.directories = directories
-            if self.replicas != before.replicas:
-                record.replicas = list(self.replicas)
-        if self.removing != before.removing:
-            record.removing_replicas = list(self.removing)
-        if self.adding != before.adding:
-            record.adding_replicas = list(self.adding)
+        if not self.replicas:
+            return
+        if self.rules.level.has_directories:
+            known = {**dict(zip(before.replicas, before.directories, strict=True)), **self.directories}
+            directories = [known.get(each) or self.rules.default_directory(each) for each in self.replicas]
+            if tuple(directories) != before.directories:
+                record.directories = directories
+        if self.replicas != before.replicas:
+            record.replicas = list(self.replicas)
 
     # --- election -----------------------------------------------------------------------------------------------------
 

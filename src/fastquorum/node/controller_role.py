@@ -55,6 +55,8 @@ AGAIN_US: Final = 1_000_000
 """After which elections are looked for again, if not all that was to change could be appended."""
 PIECE_RECORDS: Final = 10_000
 """Of what need not be one batch, in one. Kafka's number."""
+FEW_RECORDS: Final = 32
+"""They are written with what else the turn decides; more are at once, while the next request is decided."""
 
 
 class _Waiting(NamedTuple):
@@ -122,6 +124,8 @@ class ControllerRole:
         self.tally: Final = ControllerTally()
         self._led_epoch: Epoch = -1
         """The latest of which a leader was known."""
+        self._is_push_due = False
+        """Records wait in memory for the turn's end."""
 
     def bind(
         self,
@@ -201,7 +205,8 @@ class ControllerRole:
         self.on_turn(now_us)
 
     def on_turn(self, now_us: Micros) -> None:
-        """Something happened to the replica: it may lead, or have stopped leading."""
+        """Something happened to the replica: it may lead, or have stopped leading. What was decided in the turn is
+        written."""
         if self._state is not None and not self._leads:
             self.lose()
         if self._state is None and self._may_begin:
@@ -214,6 +219,9 @@ class ControllerRole:
             self.tally.new_leaders += 1
         is_known = self._state is not None or self._relays.has_leader
         self._registration.on_turn(raft.leader_id if is_known else NO_NODE, raft.epoch)
+        if self._is_push_due:
+            self._is_push_due = False
+            self._shell.push()
 
     def on_tick(self, now_us: Micros) -> None:
         self.replay.turn()
@@ -427,7 +435,11 @@ class ControllerRole:
             text = f"{len(values)} records with {size_bytes} bytes do not fit into a batch of {self._batch_bytes_max}"
             return ErrorCode.POLICY_VIOLATION, text
         try:
-            self._shell.append(values, ticket, now_us)
+            if len(values) <= FEW_RECORDS:
+                self._shell.append_soon(values, ticket, now_us)
+                self._is_push_due = True
+            else:
+                self._shell.append(values, ticket, now_us)
         except NotLeader:
             return ErrorCode.NOT_CONTROLLER, ""
         except Overloaded:
