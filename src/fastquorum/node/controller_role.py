@@ -20,6 +20,7 @@ from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Kernels
+from fastquorum.node.collector import spare_images
 from fastquorum.node.control_channels import ControlChannels
 from fastquorum.node.controller_door import CONTROLLER_APIS, OLDER_APIS, Asked, read
 from fastquorum.node.controller_looks import Look, looks
@@ -107,6 +108,7 @@ class ControllerRole:
         self._idleness = Idleness(shell, config.idle_us_max)
         self._batch_bytes_max = config.batch_bytes_max
         self._chance = chance
+        self._kernels = kernels
         self._codec = codec_of(kernels)
         self._make = kernels.untracked
         self._beats = kernels.SteadyBeats()
@@ -323,6 +325,7 @@ class ControllerRole:
             self._ask_raft(asked, now_us)
         else:
             self._decide(asked, now_us)
+            spare_images(self._kernels)
 
     def _decide(self, asked: Asked, now_us: Micros) -> None:
         state, message = self._state, asked.message
