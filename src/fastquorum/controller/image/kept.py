@@ -11,6 +11,7 @@ from immutables import Map
 from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.image.vector import Vector
+from fastquorum.types import Uuid
 
 _MANY: Final = 2_000
 """Items of a map that has nodes of every kind: a few branches, many branches."""
@@ -29,4 +30,4 @@ def _map_nodes() -> tuple[type, ...]:
     return tuple(dict.fromkeys(type(each) for each in _nodes(gc.get_referents(whole)) if not isinstance(each, type)))
 
 
-KEPT: Final[tuple[type, ...]] = (*_map_nodes(), Topic, Partition, Vector)
+KEPT: Final[tuple[type, ...]] = (*_map_nodes(), Topic, Partition, Vector, Uuid)
