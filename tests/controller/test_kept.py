@@ -22,10 +22,11 @@ def records(count: int) -> list[Message]:
 
 
 def test_of_a_large_image_nothing_is_left_to_look_through() -> None:
-    kernels, wanted = load("native"), records(3_000)
+    kernels = load("native")
     gc.collect()
     gc.disable()
     try:
+        wanted = records(3_000)
         editor = ImageEditor(Image(), kernels.untracked)
         for each in wanted:
             editor.apply(each)
