@@ -17,6 +17,7 @@ cdef extern from "message_layout.h" namespace "fastquorum" nogil:
         cbool nullable
         cbool compact
         int64_t bytes_min
+        PyObject *source
         unique_ptr[CppValueLayout] element
         unique_ptr[CppStructLayout] structure
 
@@ -38,6 +39,11 @@ cdef extern from "message_layout.h" namespace "fastquorum" nogil:
         vector[CppFieldLayout] absent
         vector[uint32_t] foreign_tags
 
+    cppclass AlikeType "fastquorum::AlikeType":
+        PyTypeObject *type
+        Py_ssize_t written_slot
+
+    AlikeType alike
     const size_t tagged_max
     Py_ssize_t slot_of(PyTypeObject *type, PyObject *name)
 

@@ -64,6 +64,7 @@ cdef int _fill_value(CppValueLayout *to, object layout) except -1:
     to.nullable = layout.nullable
     to.compact = layout.compact
     to.bytes_min = layout.bytes_min
+    to.source = <PyObject *>layout
     if to.bytes_min < 1:
         raise ValueError("every value takes a byte")
     if layout.element is not None:

@@ -12,9 +12,9 @@ from libc.stdint cimport int64_t
 
 cimport cython
 
-from fastquorum.kernels.native._layouts cimport CppStructLayout, fill_struct
+from fastquorum.kernels.native._layouts cimport CppStructLayout, alike, fill_struct, slot_of
 
-from fastquorum.kernels.messages import ANY_NUMBER
+from fastquorum.kernels.messages import ANY_NUMBER, Alike
 from fastquorum.types import Uuid
 
 
@@ -41,6 +41,10 @@ cdef extern from "Python.h":
 cdef tuple _no_tags = ()
 cdef int64_t _ANY_NUMBER = ANY_NUMBER
 cdef PyTypeObject *_uuid = <PyTypeObject *>Uuid
+cdef object _written = "written"
+alike.type = <PyTypeObject *>Alike
+alike.written_slot = slot_of(<PyTypeObject *>Alike, <PyObject *>_written)
+assert alike.written_slot >= 0
 
 
 cdef inline object _owned(PyObject *made):

@@ -7,6 +7,8 @@ from libcpp cimport bool as cbool
 
 cimport cython
 
+from gc import get_objects
+
 from fastquorum.kernels.partitions import PARTITION_MEMBERS, PartitionRun
 from fastquorum.types import Uuid
 
@@ -34,6 +36,8 @@ cdef extern from "partition_rows.h" namespace "fastquorum":
 cdef extern from "Python.h":
     void Py_DECREF(PyObject *)
     void PyObject_GC_UnTrack(void *)
+    PyObject *PyTuple_GET_ITEM(PyObject *, Py_ssize_t)
+    PyTypeObject *Py_TYPE(object)
 
 
 cdef object _new_tuple = tuple.__new__
@@ -116,3 +120,18 @@ def untracked(list items not None):
     if items:  # there is but one empty tuple, and it is Python's own
         PyObject_GC_UnTrack(<void *>made)
     return made
+
+
+def untrack_young(tuple kinds not None):
+    """Have the collector never look through what was made lately and is of one of these classes."""
+    cdef list young = get_objects(generation=0)
+    cdef Py_ssize_t i, count = len(kinds)
+    cdef PyObject *found
+    cdef PyObject *type_of
+    for each in young:
+        found = <PyObject *>each
+        type_of = <PyObject *>Py_TYPE(each)
+        for i in range(count):
+            if type_of == PyTuple_GET_ITEM(<PyObject *>kinds, i):
+                PyObject_GC_UnTrack(<void *>found)
+                break

@@ -1,10 +1,11 @@
 """Topics created: what is asked of a controller, and the same records as znodes asked of ZooKeeper."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from bench.compare.workload import BadAnswer
-from bench.controllers.wire import Connection
+from bench.controllers.loop import Work
+from bench.controllers.wire import Connection, Request
 from fastquorum.types import NodeId, Uuid
 from fastquorum.wire.error_codes import error_name
 from fastquorum.wire.topics import CreateTopicsRequest, CreateTopicsResponse
@@ -40,23 +41,25 @@ def created(answer: CreateTopicsResponse) -> Mapping[str, Uuid]:
     return {each.name: each.topic_id for each in answer.topics}
 
 
-class Creations:
-    """`loop.Work`: topics of one partition and three replicas, so many a request."""
+class Creations(Work):
+    """Topics of one partition and three replicas, so many a request."""
 
     def __init__(self, name: str, batch: int) -> None:
+        super().__init__()
         self._name, self._batch = name, batch
         self._next = 0
         self.created = 0
 
-    def send(self, connection: Connection, slot: int, done: Callable[[int], None]) -> None:
-        first, self._next = self._next, self._next + self._batch
-        topics = [placed(f"{self._name}-{number}", 1) for number in range(first, self._next)]
+    def encode(self, connection: Connection, slot: int) -> Request:
+        names = [f"{self._name}-{number}" for number in range(self._next, self._next + self._batch)]
+        self._next += self._batch
+        data, decode = connection.encoded(request([placed(name, 1) for name in names]), VERSION)
 
-        def heard(answer: CreateTopicsResponse) -> None:
-            count = len(created(answer))
-            if count != self._batch:
-                raise BadAnswer(f"{self._batch} topics were asked for, and {count} answered")
-            self.created += count
-            done(count)
+        def check(frame: bytes) -> int:
+            found = created(decode(frame))
+            if found.keys() != set(names):
+                raise BadAnswer(f"{self._batch} topics from {names[0]} on were asked for, and {len(found)} answered")
+            self.created += len(found)
+            return len(found)
 
-        connection.request(request(topics), VERSION, heard)
+        return Request(data, check)

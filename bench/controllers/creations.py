@@ -77,10 +77,10 @@ async def _loads(
     """Warmed up with one a request, and with many a request, before each is measured."""
     warm, one, many = works
     try:
-        await closed_loop(connections, warm, warm_s, cpu_us)
-        singles = await closed_loop(connections, one, setting.seconds, cpu_us)
-        await closed_loop(connections[:1], many, warm_s / 2, cpu_us)
-        return {ONE: singles, MANY: await closed_loop(connections[:1], many, setting.seconds, cpu_us)}
+        before = await closed_loop(connections, warm, warm_s, cpu_us)
+        singles = await closed_loop(connections, one, setting.seconds, cpu_us, before)
+        before = await closed_loop(connections[:1], many, warm_s / 2, cpu_us)
+        return {ONE: singles, MANY: await closed_loop(connections[:1], many, setting.seconds, cpu_us, before)}
     finally:
         for each in connections:
             each.close()

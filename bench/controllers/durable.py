@@ -54,12 +54,12 @@ async def _syncs(setting: Setting, quorum: Quorum) -> list[float]:
     async with await Brokers.join(endpoint, brokers.ids(REPLICAS), HEARTBEAT_S):
         connection = await Connection.open(endpoint)
         work = Creations("topic", 1)
-        await closed_loop([connection], work, setting.seconds / 2, quorum.cpu_us)
+        warm = await closed_loop([connection], work, setting.seconds / 2, quorum.cpu_us)
         traces = [Trace(_file(quorum.directory, node_id)) for node_id in DIRECTORY_IDS]
         for trace in traces:
             trace.more()
         before = work.created
-        await closed_loop([connection], work, setting.seconds, quorum.cpu_us)
+        await closed_loop([connection], work, setting.seconds, quorum.cpu_us, warm)
         counted = [trace.more().syncs / (work.created - before) for trace in traces]
         connection.close()
         return counted

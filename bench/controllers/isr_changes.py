@@ -1,20 +1,20 @@
 """ISR changes a second, asked for by simulated leaders: a follower leaves the ISR and comes back, over and over."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from bench.compare.workload import BadAnswer
 from bench.controllers import brokers, creating
 from bench.controllers.brokers import Broker, Brokers
-from bench.controllers.loop import Load, closed_loop
+from bench.controllers.loop import Load, Work, closed_loop
 from bench.controllers.quorums import Quorum
 from bench.controllers.rounds import Setting, contenders, rows, take_turns
-from bench.controllers.wire import Connection
+from bench.controllers.wire import Connection, Request
 from bench.figures.figure import Goal, Measured
 from fastquorum.controller.image import Image
-from fastquorum.types import Uuid
+from fastquorum.types import NodeId, Uuid
 from fastquorum.wire.error_codes import error_name
 from fastquorum.wire.partitions import AlterPartitionRequest, AlterPartitionResponse
 from fastquorum.wire.topics import CreateTopicsResponse
@@ -29,7 +29,6 @@ ONE, MANY = "one a request", "many a request"
 
 Loads = Mapping[str, Load]
 State = AlterPartitionRequest.TopicData.PartitionData.BrokerState
-Changed = AlterPartitionResponse.TopicData.PartitionData
 
 
 def measure(setting: Setting, directory: Path) -> Measured:
@@ -63,10 +62,10 @@ async def _turn(setting: Setting, quorum: Quorum, warm_s: float) -> Loads:
             ones = await leaders(connections[0], "one", members, setting.in_flight, 1)
             many = await leaders(connections[0], "many", members, BATCHES_IN_FLIGHT, BATCH)
             few = connections[:BATCHES_IN_FLIGHT]
-            await closed_loop(connections, ones, warm_s, quorum.cpu_us)
-            singles = await closed_loop(connections, ones, setting.seconds, quorum.cpu_us)
-            await closed_loop(few, many, warm_s / 2, quorum.cpu_us)
-            batches = await closed_loop(few, many, setting.seconds, quorum.cpu_us)
+            warm = await closed_loop(connections, ones, warm_s, quorum.cpu_us)
+            singles = await closed_loop(connections, ones, setting.seconds, quorum.cpu_us, warm)
+            warm = await closed_loop(few, many, warm_s / 2, quorum.cpu_us)
+            batches = await closed_loop(few, many, setting.seconds, quorum.cpu_us, warm)
         finally:
             for each in connections:
                 each.close()
@@ -91,49 +90,44 @@ async def leaders(
 
 
 class _Topic:
-    """Of one leader: in which epoch each partition is, and whether all its replicas are in sync."""
+    """Of one leader."""
 
     def __init__(self, topic_id: Uuid, team: Sequence[Broker], partitions: int) -> None:
-        self.topic_id, self.team = topic_id, team
-        self.is_whole = True
-        self.epochs = [0] * partitions
-        self.changes = 0
-        """Of each partition."""
+        self.topic_id, self.team, self.partitions = topic_id, team, partitions
+        self.asked = self.changes = 0
+        """Of each partition: encoded, and acknowledged. Its epoch is as many."""
+
+    def isr(self, changes: int) -> list[Broker]:
+        """After so many: without its last follower, and with it, by turns."""
+        return list(self.team[:-1] if changes % 2 else self.team)
 
 
-class IsrChanges:
-    """`loop.Work`: by turns all of a topic's partitions lose their last follower and get it back."""
+class IsrChanges(Work):
+    """By turns all of a topic's partitions lose their last follower and get it back."""
 
     def __init__(self, topics: Sequence[_Topic]) -> None:
+        super().__init__()
         self.topics = topics
 
-    def send(self, connection: Connection, slot: int, done: Callable[[int], None]) -> None:
+    def encode(self, connection: Connection, slot: int) -> Request:
         topic = self.topics[slot]
-        wanted = topic.team[:-1] if topic.is_whole else topic.team
+        epoch = topic.asked
+        topic.asked += 1
+        wanted = topic.isr(topic.asked)
+        data, decode = connection.encoded(_request(topic, epoch, wanted), VERSION)
+        members = [each.id for each in wanted]
 
-        def heard(answer: AlterPartitionResponse) -> None:
-            self._take(topic, [each.id for each in wanted], answer)
-            done(len(topic.epochs))
+        def check(frame: bytes) -> int:
+            _check(topic, epoch + 1, members, decode(frame))
+            topic.changes += 1
+            return topic.partitions
 
-        connection.request(_request(topic, wanted), VERSION, heard)
-
-    def _take(self, topic: _Topic, wanted: list[int], answer: AlterPartitionResponse) -> None:
-        if answer.error_code:
-            raise BadAnswer(f"AlterPartition: {error_name(answer.error_code)}")
-        partitions = [each for told in answer.topics for each in told.partitions]
-        if len(partitions) != len(topic.epochs):
-            raise BadAnswer(f"{len(topic.epochs)} partitions were to change, and {len(partitions)} are answered")
-        for each in partitions:
-            if each.error_code or each.isr != wanted or each.leader_epoch:
-                raise BadAnswer(f"partition {each.partition_index}: {error_name(each.error_code)}, ISR {each.isr}")
-            topic.epochs[each.partition_index] = each.partition_epoch
-        topic.is_whole = len(wanted) == len(topic.team)
-        topic.changes += 1
+        return Request(data, check)
 
     def check(self, image: Image) -> None:
         """BadAnswer: what is committed is not what was acknowledged."""
         for topic in self.topics:
-            isr = tuple(each.id for each in (topic.team if topic.is_whole else topic.team[:-1]))
+            isr = tuple(each.id for each in topic.isr(topic.changes))
             for number, partition in image.topics.by_id[topic.topic_id].partitions.items():
                 if partition.isr != isr or partition.partition_epoch != topic.changes:
                     raise BadAnswer(
@@ -142,12 +136,26 @@ class IsrChanges:
                     )
 
 
-def _request(topic: _Topic, wanted: Sequence[Broker]) -> AlterPartitionRequest:
+def _check(topic: _Topic, epoch: int, members: Sequence[NodeId], answer: AlterPartitionResponse) -> None:
+    if answer.error_code:
+        raise BadAnswer(f"AlterPartition: {error_name(answer.error_code)}")
+    partitions = [each for told in answer.topics for each in told.partitions if told.topic_id == topic.topic_id]
+    for each in partitions:
+        if each.error_code or each.isr != members or each.leader_epoch or each.partition_epoch != epoch:
+            raise BadAnswer(
+                f"partition {each.partition_index}: {error_name(each.error_code)}, ISR {each.isr}, epoch "
+                f"{each.partition_epoch}"
+            )
+    if [each.partition_index for each in partitions] != list(range(topic.partitions)):
+        raise BadAnswer(f"{topic.partitions} partitions were to change, and {len(partitions)} are answered")
+
+
+def _request(topic: _Topic, epoch: int, wanted: Sequence[Broker]) -> AlterPartitionRequest:
     of = AlterPartitionRequest.TopicData
     isr = [State(broker_id=each.id, broker_epoch=each.epoch) for each in wanted]
     partitions = [
         of.PartitionData(partition_index=number, leader_epoch=0, new_isr_with_epochs=isr, partition_epoch=epoch)
-        for number, epoch in enumerate(topic.epochs)
+        for number in range(topic.partitions)
     ]
     leader = topic.team[0]
     return AlterPartitionRequest(

@@ -2,25 +2,55 @@
 
 Kafka's servers read a connection's next request when the last one is answered: more than one in flight on a connection
 would wait in the socket. So each has its own, for everybody alike.
+
+The clock is the servers': requests are encoded before it starts, an answer's bytes send the next request, and answers
+are checked when it has stopped.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, TypeVar
 
-from bench.compare.workload import BadAnswer
-from bench.controllers.wire import Connection, unless_lost
+from bench.controllers.wire import Connection, Request, unless_lost
 from bench.facts import percentile
 
+T = TypeVar("T")
+BYTES_MAX: Final = 1 << 29
+"""Of requests that are encoded, and of answers that are not checked: what is more is, when it is due, while the clock
+runs."""
+AHEAD: Final = 2
+"""Times as many requests are encoded as the last slice has sent in such a time."""
+TURN_S: Final = 0.05
+"""Of encoding or checking, between which heartbeats are sent."""
 
-class Work(Protocol):
-    """What is asked for."""
 
-    def send(self, connection: Connection, slot: int, done: Callable[[int], None]) -> None:
-        """One request of a slot, which has one in flight at a time. `done` is told what it came to once it is
-        acknowledged and was found right; else BadAnswer is raised where the answer comes in."""
+class Work(ABC):
+    """What is asked for: by each slot, one after the other, always on the same connection."""
+
+    def __init__(self) -> None:
+        self._ready: dict[int, deque[Request]] = defaultdict(deque)
+
+    @abstractmethod
+    def encode(self, connection: Connection, slot: int) -> Request:
+        """The request behind all that were encoded for the slot, as if those were sent and come to what they should."""
+
+    async def make_ready(self, connections: Sequence[Connection], count: int) -> None:
+        """Every slot's next requests, so many."""
+        bytes_left = BYTES_MAX
+        async for slot, connection in _by_turns(list(enumerate(connections)) * count):
+            ready = self._ready[slot]
+            if len(ready) < count and bytes_left > 0:
+                ready.append(self.encode(connection, slot))
+                bytes_left -= len(ready[-1].data)
+
+    def next(self, connection: Connection, slot: int) -> Request:
+        """What the slot sends now."""
+        ready = self._ready[slot]
+        return ready.popleft() if ready else self.encode(connection, slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +64,9 @@ class Load:
     p50_us: float
     p99_us: float
     client_cpu_us: float
-    """A request, of this process: encoding, sending, decoding, checking."""
+    """A request, of this process, while the clock ran: sending, receiving."""
+    client_aside_us: float
+    """A request, of this process, before and after: encoding, decoding, checking."""
     servers_cpu_us: Mapping[str, float]
     """Of each server, a request."""
 
@@ -43,30 +75,42 @@ class Load:
         return self.done / self.seconds
 
     def as_json(self) -> dict[str, Any]:
-        names = ("done", "requests", "seconds", "p50_us", "p99_us", "client_cpu_us")
+        names = ("done", "requests", "seconds", "p50_us", "p99_us", "client_cpu_us", "client_aside_us")
         return {**{name: getattr(self, name) for name in names}, "servers_cpu_us": dict(self.servers_cpu_us)}
 
 
 async def closed_loop(
-    connections: Sequence[Connection], work: Work, seconds: float, cpu_us: Callable[[], Mapping[str, float]]
+    connections: Sequence[Connection],
+    work: Work,
+    seconds: float,
+    cpu_us: Callable[[], Mapping[str, float]],
+    last: Load | None = None,
 ) -> Load:
-    """For so long, and until the last answer."""
+    """For so long, and until the last answer. `last`: what a slice of such work came to: as much as it is encoded
+    before the clock starts; else each request when it is due. BadAnswer: of any answer."""
+    own = [time.process_time()]
+    if last is not None:
+        count = round(AHEAD * last.requests * seconds / last.seconds / len(connections)) + 1
+        await work.make_ready(connections, count)
+    before = cpu_us()
+    own.append(time.process_time())
     loop = _Loop(work, seconds)
-    before, own_before = cpu_us(), time.process_time()
     for slot, connection in enumerate(connections):
         loop.send(connection, slot)
     await unless_lost(loop.ended, *connections, timeout_s=seconds + 60)
-    took_s, own, after = loop.ended_at - loop.began, time.process_time() - own_before, cpu_us()
+    own.append(time.process_time())
+    after = cpu_us()
+    await loop.check()
+    own.append(time.process_time())
     requests = len(loop.took_ns)
-    if not requests:
-        raise BadAnswer("nothing was acknowledged")
     return Load(
         loop.done,
         requests,
-        took_s,
+        loop.ended_at - loop.began,
         percentile(loop.took_ns, 50) / 1e3,
         percentile(loop.took_ns, 99) / 1e3,
-        own * 1e6 / requests,
+        (own[2] - own[1]) * 1e6 / requests,
+        (own[3] - own[2] + own[1] - own[0]) * 1e6 / requests,
         {name: (after[name] - before[name]) / requests for name in after},
     )
 
@@ -76,18 +120,20 @@ class _Loop:
         self.done = 0
         self.took_ns: list[int] = []
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.began = self.ended_at = time.perf_counter()
-        self._until_ns = time.perf_counter_ns() + int(seconds * 1e9)
         self._work = work
         self._in_flight = 0
+        self._unchecked: list[tuple[Request, bytes]] = []
+        self._unchecked_bytes = 0
+        self.began = self.ended_at = time.perf_counter()
+        self._until_ns = time.perf_counter_ns() + int(seconds * 1e9)
 
     def send(self, connection: Connection, slot: int) -> None:
         self._in_flight += 1
+        request = self._work.next(connection, slot)
         sent_ns = time.perf_counter_ns()
 
-        def done(count: int) -> None:
+        def heard(frame: bytes) -> None:
             now_ns = time.perf_counter_ns()
-            self.done += count
             self.took_ns.append(now_ns - sent_ns)
             self._in_flight -= 1
             if now_ns < self._until_ns:
@@ -95,5 +141,24 @@ class _Loop:
             elif not self._in_flight:
                 self.ended_at = time.perf_counter()
                 self.ended.set_result(None)
+            self._unchecked_bytes += len(frame)
+            if self._unchecked_bytes < BYTES_MAX:
+                self._unchecked.append((request, frame))
+            else:
+                self.done += request.check(frame)
 
-        self._work.send(connection, slot, done)
+        connection.send(request.data, heard)
+
+    async def check(self) -> None:
+        """Every answer that was not. BadAnswer: of the first that is not as it should be."""
+        async for request, frame in _by_turns(self._unchecked):
+            self.done += request.check(frame)
+
+
+async def _by_turns(items: Iterable[T]) -> AsyncIterator[T]:
+    turn = time.monotonic()
+    for each in items:
+        yield each
+        if time.monotonic() - turn > TURN_S:
+            await asyncio.sleep(0)  # the others' turn
+            turn = time.monotonic()

@@ -7,7 +7,7 @@ import asyncio
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from bench.compare.workload import BadAnswer
 from fastquorum.kernels import load
@@ -18,14 +18,26 @@ from fastquorum.wire.message import Message
 CLIENT_ID: Final = "bench"
 ANSWER_S: Final = 120.0
 """Who takes longer hangs."""
+FRAME_BYTES_MAX: Final = 1 << 28
+READ_BYTES: Final = 1 << 18
 _LENGTH: Final = struct.Struct(">i")
-_FRAMES: Final = frames_of(load("native"))
+_KERNELS: Final = load("native")
+_FRAMES: Final = frames_of(_KERNELS)
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
 
-class Connection(asyncio.Protocol):
+class Request(NamedTuple):
+    """Encoded, to be sent when it is due."""
+
+    data: bytes
+    """Its length before it."""
+    check: Callable[[bytes], int]
+    """What its answer, a frame, came to, which is checked in full. BadAnswer."""
+
+
+class Connection(asyncio.BufferedProtocol):
     """Of one event loop."""
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -34,7 +46,8 @@ class Connection(asyncio.Protocol):
         """Why no answer comes any more: it was closed, or something answered what cannot be."""
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[Callable[[bytes], None]] = deque()
-        self._rest = b""
+        self._buffer = memoryview(bytearray(READ_BYTES))
+        self._splitter = _KERNELS.FrameSplitter(FRAME_BYTES_MAX)
         self._correlation_id = 0
 
     @classmethod
@@ -50,24 +63,29 @@ class Connection(asyncio.Protocol):
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
-    def send(self, frame: bytes, heard: Callable[[bytes], None]) -> None:
-        """A frame without its length; `heard` gets the answer's."""
+    def send(self, data: bytes, heard: Callable[[bytes], None]) -> None:
+        """A frame with its length; `heard` gets the answer's, without."""
         assert self._transport is not None
         self._waiting.append(heard)
-        self._transport.write(_LENGTH.pack(len(frame)) + frame)
+        self._transport.write(data)
 
-    def request(self, message: Message, version: int, heard: Callable[[Any], None]) -> None:
-        """A message of Kafka's protocol; `heard` gets the answer."""
+    def encoded(self, message: Message, version: int) -> tuple[bytes, Callable[[bytes], Any]]:
+        """A message of Kafka's protocol, to be sent some time, and what reads the answer to it."""
         self._correlation_id = asked = (self._correlation_id + 1) & 0x7FFFFFFF
         api_key = type(message).__wire__.api_key
 
-        def decode(frame: bytes) -> None:
+        def decode(frame: bytes) -> Any:
             correlation_id, answer = _FRAMES.decode_response(frame, api_key, version)
             if correlation_id != asked:
                 raise BadAnswer(f"{self.endpoint.port} answered request {correlation_id}, not {asked}")
-            heard(answer)
+            return answer
 
-        self.send(_FRAMES.encode_request(request_header(message, version, asked, CLIENT_ID), message), decode)
+        return framed(_FRAMES.encode_request(request_header(message, version, asked, CLIENT_ID), message)), decode
+
+    def request(self, message: Message, version: int, heard: Callable[[Any], None]) -> None:
+        """A message of Kafka's protocol; `heard` gets the answer."""
+        data, decode = self.encoded(message, version)
+        self.send(data, lambda frame: heard(decode(frame)))
 
     async def ask(self, message: Message, version: int, kind: type[M]) -> M:
         """The answer. BadAnswer, OSError."""
@@ -77,7 +95,7 @@ class Connection(asyncio.Protocol):
         assert isinstance(answer, kind)
         return answer
 
-    # --- asyncio.Protocol ---------------------------------------------------------------------------------------------
+    # --- asyncio.BufferedProtocol -------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -86,25 +104,25 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._lose(error or ConnectionError(f"{self.endpoint.host}:{self.endpoint.port} has closed the connection"))
 
-    def data_received(self, data: bytes) -> None:
-        data = self._rest + data
-        position = 0
-        while len(data) - position >= _LENGTH.size:
-            end = position + _LENGTH.size + _LENGTH.unpack_from(data, position)[0]
-            if end > len(data):
-                break
-            try:
-                self._waiting.popleft()(data[position + _LENGTH.size : end])
-            except Exception as error:  # whoever waits for this connection is told
-                self._lose(error)
-                self.close()
-                return
-            position = end
-        self._rest = data[position:]
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            for frame in self._splitter.feed(self._buffer[:nbytes]):
+                self._waiting.popleft()(frame)
+        except Exception as error:  # whoever waits for this connection is told
+            self._lose(error)
+            self.close()
 
     def _lose(self, error: Exception) -> None:
         if not self.lost.done():
             self.lost.set_result(error)
+
+
+def framed(frame: bytes) -> bytes:
+    """With its length before it."""
+    return _LENGTH.pack(len(frame)) + frame
 
 
 async def unless_lost(future: "asyncio.Future[T]", *connections: Connection, timeout_s: float = ANSWER_S) -> T:

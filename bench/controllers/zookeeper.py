@@ -7,11 +7,12 @@ Source: ZooKeeper's zookeeper.jute, `MultiOperationRecord`, `MultiResponse`.
 
 import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Final
 
 from bench.compare.workload import BadAnswer
-from bench.controllers.wire import Connection, unless_lost
+from bench.controllers.loop import Work
+from bench.controllers.wire import Connection, Request, framed, unless_lost
 from fastquorum.types import Endpoint, Uuid
 from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.topic_records import PartitionRecord, TopicRecord
@@ -21,10 +22,10 @@ SESSION_MS: Final = 30_000
 PARTITION_VERSION: Final = 2
 _CREATE: Final = 1
 _MULTI: Final = 14
-_ERROR: Final = -1
 _CONNECT: Final = struct.pack(">iqiqi16s?", 0, 0, SESSION_MS, 0, 16, bytes(16), False)
 _REQUEST: Final = struct.Struct(">ii")
 _REPLY: Final = struct.Struct(">iqi")
+_LENGTH: Final = struct.Struct(">i")
 _OPERATION: Final = struct.Struct(">i?i")
 _END: Final = _OPERATION.pack(-1, True, -1)
 
@@ -46,14 +47,14 @@ async def connected(endpoint: Endpoint) -> Connection:
     """With a session. OSError, BadAnswer."""
     connection = await Connection.open(endpoint)
     answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-    connection.send(_CONNECT, answered.set_result)
+    connection.send(framed(_CONNECT), answered.set_result)
     await unless_lost(answered, connection)
     return connection
 
 
 async def make_root(connection: Connection) -> None:
     answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-    connection.send(_REQUEST.pack(1, _CREATE) + _create(ROOT, b""), answered.set_result)
+    connection.send(framed(_REQUEST.pack(1, _CREATE) + _create(ROOT, b"")), answered.set_result)
     _check(await unless_lost(answered, connection), 1)
 
 
@@ -63,29 +64,46 @@ def _check(answer: bytes, xid: int) -> None:
         raise BadAnswer(f"ZooKeeper answered request {said}, not {xid}, or with error {code}")
 
 
-class Znodes:
-    """`loop.Work`: the records of so many topics a request, as znodes."""
+def _check_created(answer: bytes, xid: int, paths: Sequence[str]) -> None:
+    """All of a multi's znodes, each where it was to be."""
+    _check(answer, xid)
+    at = _REPLY.size
+    for path in paths:
+        kind, is_last, _ = _OPERATION.unpack_from(answer, at)
+        if kind != _CREATE or is_last:
+            raise BadAnswer(f"ZooKeeper did not create {path}")
+        at += _OPERATION.size + _LENGTH.size
+        end = at + _LENGTH.unpack_from(answer, at - _LENGTH.size)[0]
+        if answer[at:end] != path.encode():
+            raise BadAnswer(f"ZooKeeper created {answer[at:end]!r}, not {path}")
+        at = end
+    if answer[at:] != _END:
+        raise BadAnswer("ZooKeeper's answer does not end where it should")
+
+
+class Znodes(Work):
+    """The records of so many topics a request, as znodes."""
 
     def __init__(self, name: str, batch: int) -> None:
+        super().__init__()
         self._name, self._batch = name, batch
         self._next = 0
         self._xid = 1
         self.created = 0
 
-    def send(self, connection: Connection, slot: int, done: Callable[[int], None]) -> None:
-        first, self._next = self._next, self._next + self._batch
+    def encode(self, connection: Connection, slot: int) -> Request:
+        numbers = range(self._next, self._next + self._batch)
+        self._next += self._batch
         self._xid = xid = (self._xid + 1) & 0x7FFFFFFF
-        operations = b"".join(self._topic(number) for number in range(first, self._next))
+        data = framed(_REQUEST.pack(xid, _MULTI) + b"".join(map(self._topic, numbers)) + _END)
 
-        def heard(answer: bytes) -> None:
-            _check(answer, xid)
-            kind, is_last, _ = _OPERATION.unpack_from(answer, _REPLY.size)
-            if kind == _ERROR or is_last:
-                raise BadAnswer("ZooKeeper refused a transaction")
+        def check(answer: bytes) -> int:
+            paths = [f"{ROOT}/{self._name}-{number}{end}" for number in numbers for end in ("", "/0")]
+            _check_created(answer, xid, paths)
             self.created += self._batch
-            done(self._batch)
+            return self._batch
 
-        connection.send(_REQUEST.pack(xid, _MULTI) + operations + _END, heard)
+        return Request(data, check)
 
     def _topic(self, number: int) -> bytes:
         name, topic_id = (

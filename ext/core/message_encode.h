@@ -144,7 +144,7 @@ private:
             return layout.nullable ? Differs::yes : Differs::unknown;
         }
         if (layout.kind == ValueKind::array) {
-            if (!PyList_CheckExact(value)) {
+            if (!PyList_CheckExact(value) && Py_TYPE(value) != alike.type) {
                 return Differs::unknown;
             }
             return PyList_GET_SIZE(value) != 0 ? Differs::yes : Differs::no;
@@ -357,9 +357,36 @@ private:
     }
 
     bool write_array(PyObject *value, const ValueLayout &layout) noexcept {
-        if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value)) {
+        if (Py_TYPE(value) == alike.type) {
+            return write_alike(value, layout);
+        }
+        return (PyList_CheckExact(value) || PyTuple_CheckExact(value)) && write_items(value, layout);
+    }
+
+    // As it was written last, if it was written as this; else written, and kept.
+    bool write_alike(PyObject *value, const ValueLayout &layout) noexcept {
+        PyObject **slot = slot_at(value, alike.written_slot);
+        PyObject *known = *slot;
+        if (known != nullptr && PyTuple_CheckExact(known) && PyTuple_GET_ITEM(known, 0) == layout.source) {
+            PyObject *bytes = PyTuple_GET_ITEM(known, 1);
+            return put_bytes(PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes));
+        }
+        const std::int64_t begin = buffer_.size();
+        if (!write_items(value, layout)) {
             return false;
         }
+        PyObject *bytes = PyBytes_FromStringAndSize(reinterpret_cast<const char *>(buffer_.from(begin)), buffer_.size() - begin);
+        PyObject *written = bytes == nullptr ? nullptr : PyTuple_Pack(2, layout.source, bytes);
+        Py_XDECREF(bytes);
+        if (written == nullptr) {
+            return false;
+        }
+        *slot = written;
+        Py_XDECREF(known);
+        return true;
+    }
+
+    bool write_items(PyObject *value, const ValueLayout &layout) noexcept {
         const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
         if (!put_size(layout, count)) {
             return false;

@@ -36,6 +36,7 @@ struct ValueLayout {
     bool nullable = false;
     bool compact = false;
     std::int64_t bytes_min = 1;
+    PyObject *source = nullptr;  // what it was filled from; none like it while that lives
     std::unique_ptr<ValueLayout> element;
     std::unique_ptr<StructLayout> structure;
 };
@@ -84,5 +85,12 @@ inline Py_ssize_t slot_of(PyTypeObject *type, PyObject *name) noexcept {
 inline PyObject **slot_at(PyObject *object, Py_ssize_t slot) noexcept {
     return reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + slot);
 }
+
+// The class of arrays that are written once (kernels.messages.Alike), and its slot for what that came to.
+struct AlikeType {
+    PyTypeObject *type = nullptr;
+    Py_ssize_t written_slot = 0;
+};
+inline AlikeType alike;
 
 }  // namespace fastquorum

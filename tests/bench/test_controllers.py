@@ -7,6 +7,7 @@ Nothing is timed.
 import asyncio
 import json
 import shutil
+import struct
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -22,9 +23,11 @@ from bench.controllers.creating import Creations
 from bench.controllers.loop import Load, Work, closed_loop
 from bench.controllers.quorums import KAFKA, KAFKA_AT_ONCE, OURS, Quorum, servers
 from bench.controllers.rounds import Setting, rows, take_turns
-from bench.controllers.wire import Connection
-from bench.controllers.zookeeper import count_znodes
+from bench.controllers.wire import Connection, Request
+from bench.controllers.zookeeper import Znodes, count_znodes
 from bench.figures.figure import Goal, Measured
+from fastquorum.types import Endpoint
+from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.topics import CreateTopicsResponse
 
 needs_java = pytest.mark.skipif(
@@ -136,7 +139,7 @@ def test_without_java_ours_is_measured_alone_and_a_line_says_who_is_not(
 
 async def refused(work: Work, connection: Connection) -> None:
     """The loop ends with what the server says."""
-    await closed_loop([connection], work, 5.0, dict)
+    await closed_loop([connection], work, 0.3, dict)
 
 
 def at_ours(directory: Path, scenario: Callable[[Connection, list[brokers.Broker]], Awaitable[None]]) -> None:
@@ -164,11 +167,27 @@ def test_a_topic_that_is_refused_ends_the_slice(tmp_path: Path) -> None:
     at_ours(tmp_path, scenario)
 
 
+def test_what_was_encoded_ahead_is_sent_in_its_turn_and_all_answers_are_checked(tmp_path: Path) -> None:
+    async def scenario(connection: Connection, members: list[brokers.Broker]) -> None:
+        work = Creations("topic", 3)
+        first = await closed_loop([connection], work, 0.1, dict)
+        more = await closed_loop([connection], work, 0.1, dict, first)
+        assert work.created == first.done + more.done == 3 * (first.requests + more.requests)
+        there = creating.request([creating.placed(f"topic-{number}", 1) for number in range(work.created)])
+        answer = await connection.ask(there, creating.VERSION, CreateTopicsResponse)
+        assert {each.error_code for each in answer.topics} == {ErrorCode.TOPIC_ALREADY_EXISTS}
+        changes = await isr_changes.leaders(connection, "led", members, 1, 2)
+        for last in (None, first, first):
+            await closed_loop([connection], changes, 0.1, dict, last)
+
+    at_ours(tmp_path, scenario)
+
+
 def test_an_isr_change_of_a_stale_epoch_ends_the_slice(tmp_path: Path) -> None:
     async def scenario(connection: Connection, members: list[brokers.Broker]) -> None:
         changes = await isr_changes.leaders(connection, "topic", members, 1, 2)
-        changes.topics[0].epochs[1] = 7
-        with pytest.raises(BadAnswer, match="partition 1: "):
+        changes.topics[0].asked = 7
+        with pytest.raises(BadAnswer, match="partition 0: "):
             await refused(changes, connection)
 
     at_ours(tmp_path, scenario)
@@ -229,6 +248,30 @@ def test_zookeeper_tells_how_many_znodes_there_are() -> None:
     assert count_znodes("zk_version\t3.9.5\nzk_znode_count\t17\n") == 17
     with pytest.raises(BadAnswer, match="how many znodes"):
         count_znodes("This ZooKeeper instance is not currently serving requests\n")
+
+
+def test_every_znode_of_a_transaction_is_looked_at() -> None:
+    async def request() -> Request:
+        return Znodes("topic", 2).encode(Connection(Endpoint("", "", 0)), 0)
+
+    def answer(*paths: str, kind: int = 1, end: int = -1) -> bytes:
+        created = b"".join(
+            struct.pack(">i?ii", kind, False, 0, len(path)) + path.encode()
+            for path in ("/topics/" + each for each in paths)
+        )
+        return struct.pack(">iqi", 2, 7, 0) + created + struct.pack(">i?i", end, True, -1)
+
+    whole = ("topic-0", "topic-0/0", "topic-1", "topic-1/0")
+    check = asyncio.run(request()).check
+    assert check(answer(*whole)) == 2
+    for wrong in (
+        answer(*whole[:2], "topic-2", whole[3]),
+        answer(*whole, kind=-1),
+        answer(*whole, "more"),
+        answer(*whole, end=0),
+    ):
+        with pytest.raises(BadAnswer, match="ZooKeeper"):
+            check(wrong)
 
 
 @pytest.mark.parametrize(

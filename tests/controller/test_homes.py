@@ -1,7 +1,11 @@
 """Where new replicas can go, and under which ids topics lie, as the present registrations have it. KIP-631."""
 
 import random
+from itertools import permutations
 
+import pytest
+
+from fastquorum.controller import homes
 from fastquorum.controller.ids import random_id
 from fastquorum.controller.image.partition import DIRECTORY_UNASSIGNED, partition_record
 from fastquorum.controller.partition_change import Election
@@ -39,10 +43,10 @@ def test_homes_are_those_of_the_brokers_that_are_there_now() -> None:
 def test_homes_stay_while_no_registration_changes() -> None:
     controller = Controller()
     controller.start(1, 2, 3)
-    homes = controller.state.homes
+    made = controller.state.homes
     controller.topic([1, 2, 3])
     controller.alter([1, 2])
-    assert controller.state.homes is homes
+    assert controller.state.homes is made
 
 
 def test_a_new_partition_is_in_sync_where_brokers_are_active() -> None:
@@ -53,6 +57,20 @@ def test_a_new_partition_is_in_sync_where_brokers_are_active() -> None:
     assert (partition.isr, partition.leader) == ((2, 1), 2)
     assert partition.directories == tuple(directory_of(each) for each in (3, 2, 1))
     assert controller.state.homes.new_partition((9, 1)).directories[0] == DIRECTORY_UNASSIGNED
+
+
+def test_new_partitions_with_the_same_replicas_are_one_and_only_some_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(homes, "NEW_MAX", 3)
+    controller = Controller()
+    controller.start(1, 2, 3)
+    made = controller.state.homes
+    every = list(permutations((1, 2, 3)))
+    first = made.new_partition(every[0])
+    assert made.new_partition(every[0]) is first
+    assert [made.new_partition(each).replicas for each in every] == every
+    assert made.new_partition(every[0]) == first
+    controller.unregister(3)
+    assert controller.state.homes.new_partition((3, 1)).isr == (1,)
 
 
 def test_a_new_partition_s_numbers_are_plain_ones() -> None:

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from fastquorum.errors import WireError
 from fastquorum.kernels import load
-from fastquorum.kernels.messages import FieldLayout, MessageCodec, StructLayout, ValueKind, ValueLayout
+from fastquorum.kernels.messages import Alike, FieldLayout, MessageCodec, StructLayout, ValueKind, ValueLayout
 from fastquorum.types import Uuid
 from fastquorum.wire import API, Message, decode_request_header, decode_response_header
 from fastquorum.wire.codec import GENERATED, Codec
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.metadata import MetadataResponse
 from fastquorum.wire.quorum import VoteRequest
+from fastquorum.wire.topics import CreateTopicsResponse
 from fastquorum.wire.types import Field, Shape
 from tests.wire.golden import Frame, smallest_frames
 from tests.wire.strategies import VERSIONED, messages
@@ -273,3 +274,45 @@ def test_a_class_without_slots_is_refused() -> None:
     field = FieldLayout("number", "number", value, -1, 0, ignorable=False)
     with pytest.raises(TypeError, match="unknown_tags is no slot"):
         load("native").message_codec(StructLayout(Bare, True, (field,), (), (), ()), GENERATED.of(VoteRequest, 2))
+
+
+def test_an_array_that_is_alike_in_many_messages_is_written_as_a_list_is_in_every_version() -> None:
+    of = CreateTopicsResponse.CreatableTopicResult
+    configs = [of.CreatableTopicConfigs(name=f"name.{number}", value="x" * number) for number in range(300)]
+    shared = Alike(configs)
+    for version in (7, 5, 7, 6):  # by turns, as what it was written as last
+        for name in ("one", "two"):
+            listed = CreateTopicsResponse(topics=[of(name=name, configs=configs)])
+            alike = CreateTopicsResponse(topics=[of(name=name, configs=shared), of(name="", configs=shared)])
+            for codec in codecs(CreateTopicsResponse, version):
+                once, twice = codec.encode(listed), codec.encode(alike)
+                assert codec.decode(once).topics[0].configs == configs
+                assert [each.configs for each in codec.decode(twice).topics] == [configs, configs]
+            assert codec.encode(alike) == GENERATED.encode(alike, version)
+    misfit = Alike([of.CreatableTopicConfigs(name="name", value="value", config_source=1 << 20)])
+    for codec in codecs(CreateTopicsResponse, 7):
+        with pytest.raises(WireError, match="config_source"):
+            codec.encode(CreateTopicsResponse(topics=[of(configs=misfit)]))
+    assert misfit.written is None
+
+
+def test_an_array_that_is_alike_is_written_anew_by_a_codec_of_another_layout() -> None:
+    """What it was written as is known by the layout itself, which lives as long as that is remembered."""
+    shared = Alike([1, 2, 3])
+    for _ in range(50):
+        narrow, wide = array_of(ValueKind.INT8), array_of(ValueKind.INT32)
+        assert narrow.encode(Holder(shared)) == bytes([0, 0, 0, 3, 1, 2, 3])
+        assert wide.encode(Holder(shared)) == struct.pack(">4i", 3, 1, 2, 3)
+
+
+class Holder:
+    __slots__ = ("items", "unknown_tags")
+
+    def __init__(self, items: list[int]) -> None:
+        self.items, self.unknown_tags = items, ()
+
+
+def array_of(kind: ValueKind) -> MessageCodec:
+    element = ValueLayout(kind, False, False, 1)
+    field = FieldLayout("items", "items", ValueLayout(ValueKind.ARRAY, False, False, 4, element), -1, 0, False)
+    return load("native").message_codec(StructLayout(Holder, False, (field,), (), (), ()), GENERATED.of(VoteRequest, 0))

@@ -202,3 +202,21 @@ def test_nothing_leaks() -> None:
         rows.read(values)
         rows.read(values, 3)
     assert sys.getallocatedblocks() - before < 200  # a leak of one object a round would be 1,000
+
+
+class Kept(tuple[int, ...]):
+    """Nothing that it refers to can refer back to it."""
+
+
+def test_what_is_young_and_of_a_kind_that_is_named_is_not_looked_through() -> None:
+    gc.collect()
+    made = [Kept((number,)) for number in range(10)]
+    other = [[number] for number in range(10)]
+    load("pure").untrack_young((Kept,))
+    assert all(map(gc.is_tracked, made))
+    load("native").untrack_young((Kept, dict))
+    assert not any(map(gc.is_tracked, made))
+    assert all(map(gc.is_tracked, other))
+    assert [*map(tuple, made)] == [(number,) for number in range(10)]
+    made.clear()
+    gc.collect()

@@ -59,13 +59,13 @@ def _k51_epochs(patcher: Patcher) -> None:
 
 
 def _k52(patcher: Patcher) -> None:
-    judged = isr._error
+    judged = isr.Proposals._error
 
     def fatal(*asked: Any) -> ErrorCode:
         code = judged(*asked)
         return ErrorCode.INVALID_REQUEST if code is ErrorCode.NOT_CONTROLLER else code
 
-    patcher.setattr(isr, "_error", fatal)
+    patcher.setattr(isr.Proposals, "_error", fatal)
 
 
 def _k53(patcher: Patcher) -> None:

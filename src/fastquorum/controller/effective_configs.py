@@ -13,6 +13,7 @@ from immutables import Map
 from fastquorum.controller.config_checks import INT_MAX, is_whole, trimmed
 from fastquorum.controller.node_configs import NodeConfigs, Source, Started, milliseconds_in
 from fastquorum.controller.topic_configs import INTERNAL_TOPIC_CONFIGS, TOPIC_CONFIGS
+from fastquorum.kernels.messages import Alike
 from fastquorum.types import NO_NODE
 from fastquorum.wire.topics import CreateTopicsResponse
 
@@ -40,7 +41,7 @@ class EffectiveConfigs:
             (Source.STATIC_BROKER, static),
         )
         told = sorted(TOPIC_CONFIGS.keys() - INTERNAL_TOPIC_CONFIGS)
-        self._inherited: Final = [_inherited(name, layers) for name in told]
+        self._inherited: Final = Alike(_inherited(name, layers) for name in told)
 
     def of(self, given: Mapping[str, str]) -> list[Entry]:
         """Of a topic that was given these, by name. What topics have in common is the same in all answers: nobody may

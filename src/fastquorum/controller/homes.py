@@ -1,5 +1,5 @@
-"""Where new replicas can go, as the registrations of one image have it: worked out once, for every request until a
-registration changes.
+"""Which brokers can have replicas and lead them, and where new ones go, as the registrations of one image have it:
+worked out once, for every request until a registration changes.
 """
 
 from typing import Final
@@ -8,6 +8,9 @@ from fastquorum.controller.image.partition import DIRECTORY_MIGRATING, DIRECTORY
 from fastquorum.controller.image.registrations import Broker, Brokers
 from fastquorum.controller.placement import Candidates, Usable
 from fastquorum.types import NodeId, Uuid
+
+NEW_MAX: Final = 10_000
+"""New partitions that are kept: more than three replicas on twenty brokers can make."""
 
 
 class Homes:
@@ -23,21 +26,38 @@ class Homes:
             ]
         )
         """Neither leaving, nor with every directory cordoned. Who has left is fenced, and will be back."""
-        self._directories: dict[NodeId, Uuid] = {}
-        """Of the brokers that were asked for."""
+        self._new: dict[tuple[NodeId, ...], Partition] = {}
+        """New partitions, by their replicas: those that were asked for last."""
         self._active: dict[NodeId, bool] = {}
-        """The same ones."""
+        self._online: dict[NodeId, tuple[Uuid, ...]] = {}
 
     def new_partition(self, replicas: tuple[NodeId, ...]) -> Partition:
         """In sync are those of its replicas that are active; the first of them leads."""
-        directories, active = self._directories, self._active
-        for each in replicas:
-            if each not in active:
-                broker = self.brokers.get(each)
-                active[each] = broker is not None and broker.is_active
-                directories[each] = default_directory(broker)
-        isr = tuple([each for each in replicas if active[each]])
-        return Partition(replicas, tuple([directories[each] for each in replicas]), isr, isr[0], 0, 0)
+        found = self._new.get(replicas)
+        if found is None:
+            isr = tuple(filter(self.is_active, replicas))
+            directories = tuple([default_directory(self.brokers.get(each)) for each in replicas])
+            found = Partition(replicas, directories, replicas if isr == replicas else isr, isr[0], 0, 0)
+            if len(self._new) == NEW_MAX:
+                self._new.clear()
+            self._new[replicas] = found
+        return found
+
+    def is_active(self, broker_id: NodeId) -> bool:
+        """Registered, unfenced, not shutting down."""
+        found = self._active.get(broker_id)
+        if found is None:
+            broker = self.brokers.get(broker_id)
+            found = self._active[broker_id] = broker is not None and broker.is_active
+        return found
+
+    def online_directories(self, broker_id: NodeId) -> tuple[Uuid, ...]:
+        """Of a broker, as it has said; none: it has said nothing, or there is no such broker."""
+        found = self._online.get(broker_id)
+        if found is None:
+            broker = self.brokers.get(broker_id)
+            found = self._online[broker_id] = broker.directories if broker is not None else ()
+        return found
 
 
 def default_directory(broker: Broker | None) -> Uuid:

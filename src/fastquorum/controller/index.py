@@ -120,14 +120,15 @@ class PartitionIndex:
         """What an editor, which began with the image that there was, has changed."""
         for topic in editor.removed_topics():
             self._forget(topic)
-        pending = self._pending
+        pending, last, place = self._pending, None, 0
         for topic_id, number, before, after in editor.partition_changes():
-            if topic_id in pending:
-                continue  # it is looked at as it is by then
-            key = self._place(topic_id) + number
+            if topic_id is not last:
+                if topic_id in pending:
+                    continue  # it is looked at as it is by then
+                last, place = topic_id, self._place(topic_id)
             if before is not None:
-                self._remove(key, before)
-            self._add(key, after)
+                self._remove(place + number, before)
+            self._add(place + number, after)
 
     def _forget(self, topic: Topic) -> None:
         self._pending.pop(topic.id, None)
@@ -167,51 +168,55 @@ class PartitionIndex:
 
     def _add(self, key: int, partition: Partition) -> None:
         """Written out: a lead begins with as many as there are."""
+        replicas, directories, isr, leader, _, _, _, removing, adding, elr, _ = partition
         in_sync, in_directory = self._in_sync, self._in_directory
-        for broker in partition.isr:
+        for broker in isr:
             keys = in_sync.get(broker)
             if keys is None:
                 keys = in_sync[broker] = {}
             keys[key] = None
-        for directory in partition.directories:
+        for directory in directories:
             if directory not in _RESERVED:
                 keys = in_directory.get(directory)
                 if keys is None:
                     keys = in_directory[directory] = {}
                 keys[key] = None
-        for broker in partition.elr:
+        for broker in elr:
             self._eligible.setdefault(broker, {})[key] = None
-        leader = partition.leader
         if leader == NO_NODE:
             self._leaderless[key] = None
-            for broker in partition.replicas:
+            for broker in replicas:
                 self._leaderless_on.setdefault(broker, {})[key] = None
         else:
             keys = self._led.get(leader)
             if keys is None:
                 keys = self._led[leader] = {}
             keys[key] = None
-        if leader != partition.preferred_leader:
+        if leader != (replicas[0] if replicas else NO_NODE):
             self._imbalanced[key] = None
-        if partition.is_reassigning:
+        if removing or adding:
             self._moving[key] = None
 
     def _remove(self, key: int, partition: Partition) -> None:
         """A broker that is named twice counts once."""
         _drop(self._in_sync, partition.isr, key)
-        _drop(self._in_directory, [each for each in partition.directories if each not in _RESERVED], key)
+        directories = partition.directories
+        if not _RESERVED.isdisjoint(directories):
+            directories = tuple([each for each in directories if each not in _RESERVED])
+        _drop(self._in_directory, directories, key)
         if partition.elr:
             _drop(self._eligible, partition.elr, key)
         if partition.leader != NO_NODE:
             _drop(self._led, (partition.leader,), key)
         else:
             _drop(self._leaderless_on, partition.replicas, key)
-        for marked in (self._leaderless, self._imbalanced, self._moving):
-            marked.pop(key, None)
+            del self._leaderless[key]
+        self._imbalanced.pop(key, None)
+        self._moving.pop(key, None)
 
 
 def _drop(table: dict[M, _Keys], members: Sequence[M], key: int) -> None:
-    for member in members if len(members) < 2 else dict.fromkeys(members):
+    for member in members if len(members) < 2 or len(set(members)) == len(members) else dict.fromkeys(members):
         keys = table[member]
         del keys[key]
         if not keys:

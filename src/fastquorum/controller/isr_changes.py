@@ -14,7 +14,6 @@ from fastquorum.controller.state import ControllerState
 from fastquorum.types import NodeId
 from fastquorum.wire.controller_heartbeat import IsrChangeRequest, IsrChangeResponse
 from fastquorum.wire.error_codes import ErrorCode
-from fastquorum.wire.message import Message
 from fastquorum.wire.partitions import AlterPartitionRequest
 
 _Asked = IsrChangeRequest.Topic.Partition
@@ -37,22 +36,17 @@ def change_isr(state: ControllerState, request: IsrChangeRequest) -> Decision:
         text = f"incarnation {request.incarnation_id} of broker {broker.id} has not been heard of"
         raise Refused(ErrorCode.STALE_BROKER_EPOCH, text)
     answer = IsrChangeResponse()
-    records: list[Message] = []
+    proposals = isr.Proposals(state, broker.id, _BY_ID)
     decided = set[PartitionKey]()
     for topic_asked in request.topics:
         topic = state.image.topics.named(topic_asked.topic_name)
         for asked in topic_asked.partitions:
-            answer.results.append(_change(state, broker.id, topic, asked, decided, records))
-    return Decision(answer, records)
+            answer.results.append(_change(proposals, broker.id, topic, asked, decided))
+    return Decision(answer, proposals.records)
 
 
 def _change(
-    state: ControllerState,
-    broker_id: NodeId,
-    topic: Topic | None,
-    asked: _Asked,
-    decided: set[PartitionKey],
-    records: list[Message],
+    proposals: isr.Proposals, broker_id: NodeId, topic: Topic | None, asked: _Asked, decided: set[PartitionKey]
 ) -> _Result:
     partition = None if topic is None else topic.partitions.get(asked.partition_index)
     if topic is None or partition is None:
@@ -73,7 +67,7 @@ def _change(
         partition_epoch=partition.partition_epoch,
         new_isr=list(asked.isr_nodes),
     )
-    code = isr.alter(state, broker_id, key, proposal, _BY_ID, records).error_code
+    code = proposals.take(topic, proposal).error_code
     if code in (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED):  # a reassignment was completed by it
         return _result(ErrorCode.NONE)
     return _result(ErrorCode.INVALID_REQUEST, f"{list(asked.isr_nodes)} cannot be in sync")

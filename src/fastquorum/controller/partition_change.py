@@ -6,7 +6,6 @@ KIP-704, KIP-966; Kafka `PartitionChangeBuilder`, `PartitionReassignmentReplicas
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -58,58 +57,81 @@ def is_online(directory: Uuid, online: tuple[Uuid, ...]) -> bool:
     return directory != DIRECTORY_LOST and (not online or directory in online)
 
 
-@dataclass(slots=True)
 class PartitionChange:
-    """What a partition is to become; `record` works it out. Fields that are not set stay as they are."""
+    """What a partition is to become; `record` works it out. What is not set stays as it is."""
 
-    topic_id: Uuid
-    partition_id: int
-    before: Partition
-    rules: Rules
-    election: Election = Election.ONLINE
-    isr: Nodes = ()
-    replicas: Nodes = ()
-    removing: Nodes = ()
-    adding: Nodes = ()
-    recovery: int = Recovery.RECOVERED
-    unclean_replicas: Nodes = ()
-    """That came back without what they held: out of the eligible ones."""
-    directories: dict[NodeId, Uuid] = field(default_factory=dict)
-    """Of replicas that go elsewhere than they are."""
-    _elr: Nodes = ()
+    __slots__ = (
+        "_elr",
+        "adding",
+        "before",
+        "directories",
+        "election",
+        "isr",
+        "partition_id",
+        "recovery",
+        "removing",
+        "replicas",
+        "rules",
+        "topic_id",
+        "unclean_replicas",
+    )
 
-    def __post_init__(self) -> None:
-        before = self.before
-        self.isr, self.replicas = before.isr, before.replicas
-        self.removing, self.adding = before.removing, before.adding
-        self.recovery, self._elr = before.recovery, before.elr
+    def __init__(
+        self,
+        topic_id: Uuid,
+        partition_id: int,
+        before: Partition,
+        rules: Rules,
+        election: Election = Election.ONLINE,
+    ) -> None:
+        self.topic_id, self.partition_id, self.before = topic_id, partition_id, before
+        self.rules, self.election = rules, election
+        self.isr: Nodes = before.isr
+        self.replicas: Nodes = before.replicas
+        self.removing: Nodes = before.removing
+        self.adding: Nodes = before.adding
+        self.recovery: int = before.recovery
+        self.unclean_replicas: Nodes = ()
+        """That came back without what they held: out of the eligible ones."""
+        self.directories: dict[NodeId, Uuid] = {}
+        """Of replicas that go elsewhere than they are."""
+        self._elr: Nodes = before.elr
 
     def record(self) -> PartitionChangeRecord | None:
         """The change, or None if there is none. Once."""
-        self._complete_reassignment()
+        before = self.before
+        if self.removing or self.adding:
+            self._complete_reassignment()
         self._derive_elr()
         record = PartitionChangeRecord(topic_id=self.topic_id, partition_id=self.partition_id)
         self._elect(record)
-        if self.replicas is not self.before.replicas and not _holds(self.replicas, self.before.replicas):
+        if self.replicas is not before.replicas and not _holds(self.replicas, before.replicas):
             self._bump_leader_epoch(record)  # who was taken away must notice
-        self._set_elr(record)
-        if record.isr is None and (self.isr or self.rules.is_elr_enabled) and self.isr != self.before.isr:
+        if self._elr or before.elr:
+            self._set_elr(record)
+        if record.isr is None and (self.isr or self.rules.is_elr_enabled) and self.isr != before.isr:
             record.isr = list(self.isr)
-        is_shrinking = record.isr is not None and not _holds(tuple(record.isr), self.before.isr)
-        if is_shrinking and self.rules.level.bumps_leader_epoch_on_isr_shrink:
-            self._bump_leader_epoch(record)  # KAFKA-15021
-        self._set_last_known_leader(record)
-        self._set_assignment(record)
-        if self.recovery != self.before.recovery:
+        if self.rules.level.bumps_leader_epoch_on_isr_shrink and self._is_shrinking(record):  # KAFKA-15021
+            self._bump_leader_epoch(record)
+        if record.leader != LEADER_UNCHANGED:
+            self._set_last_known_leader(record)
+        if self.replicas is not before.replicas or self.directories:
+            self._set_replicas(record)
+        if self.removing != before.removing:
+            record.removing_replicas = list(self.removing)
+        if self.adding != before.adding:
+            record.adding_replicas = list(self.adding)
+        if self.recovery != before.recovery:
             record.leader_recovery_state = self.recovery
         return None if _is_nothing(record) else record
+
+    def _is_shrinking(self, record: PartitionChangeRecord) -> bool:
+        return record.isr is not None and not _holds(tuple(record.isr), self.before.isr)
 
     # --- reassignment -------------------------------------------------------------------------------------------------
 
     def _complete_reassignment(self) -> None:
         """It is done once all that are added are in sync, and, where fewer remain, all that remain (KAFKA-15665)."""
-        if not (self.removing or self.adding):
-            return
         isr = tuple(each for each in self.isr if each not in self.removing)
         replicas = tuple(each for each in self.replicas if each not in self.removing)
         if self.removing and not (isr and replicas):
@@ -120,20 +142,17 @@ class PartitionChange:
             return
         self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
 
-    def _set_assignment(self, record: PartitionChangeRecord) -> None:
+    def _set_replicas(self, record: PartitionChangeRecord) -> None:
         before = self.before
-        if self.replicas and (self.directories or self.replicas is not before.replicas):
-            if self.rules.level.has_directories:
-                known = {**dict(zip(before.replicas, before.directories, strict=True)), **self.directories}
-                directories = [known.get(each) or self.rules.default_directory(each) for each in self.replicas]
-                if tuple(directories) != before.directories:
-                    record.directories = directories
-            if self.replicas != before.replicas:
-                record.replicas = list(self.replicas)
-        if self.removing != before.removing:
-            record.removing_replicas = list(self.removing)
-        if self.adding != before.adding:
-            record.adding_replicas = list(self.adding)
+        if not self.replicas:
+            return
+        if self.rules.level.has_directories:
+            known = {**dict(zip(before.replicas, before.directories, strict=True)), **self.directories}
+            directories = [known.get(each) or self.rules.default_directory(each) for each in self.replicas]
+            if tuple(directories) != before.directories:
+                record.directories = directories
+        if self.replicas != before.replicas:
+            record.replicas = list(self.replicas)
 
     # --- election -----------------------------------------------------------------------------------------------------
 

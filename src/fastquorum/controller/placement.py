@@ -62,10 +62,6 @@ class _Rack:
         self.unfenced = _Turns(unfenced, chance)
         self.fenced = _Turns(fenced, chance)
 
-    def next(self, partition: int) -> NodeId | None:
-        found = self.unfenced.next(partition)
-        return self.fenced.next(partition) if found is None else found
-
     def shuffle(self, chance: Random) -> None:
         self.unfenced.shuffle(chance)
         self.fenced.shuffle(chance)
@@ -96,7 +92,10 @@ class _Racks:
             if at == skipped:
                 skipped = -1  # it has had its turn for this partition
             else:
-                found = racks[at].next(partition)
+                rack = racks[at]
+                found = rack.unfenced.next(partition)
+                if found is None:
+                    found = rack.fenced.next(partition)
                 if found is not None:
                     placed.append(found)
             at = (at + 1) % count

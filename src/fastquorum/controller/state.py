@@ -21,6 +21,7 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.configs import Resource, ResourceType
 from fastquorum.controller.image.features import KRAFT_VERSION, Level
 from fastquorum.controller.image.image import ImageEditor
+from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.image.registrations import Broker
 from fastquorum.controller.image.topics import Topic
 from fastquorum.controller.image.vector import Make
@@ -233,12 +234,11 @@ class ControllerState:
 
     def is_active(self, broker_id: NodeId) -> bool:
         """Registered, unfenced, not shutting down."""
-        broker = self.image.brokers.get(broker_id)
-        return broker is not None and broker.is_active
+        return self.homes.is_active(broker_id)
 
     @property
     def homes(self) -> Homes:
-        """Where new replicas can go now."""
+        """Where replicas can be now."""
         if self._homes.brokers is not self.image.brokers:
             self._homes = Homes(self.image.brokers)
         return self._homes
@@ -298,18 +298,35 @@ class ControllerState:
         topic = self.image.topics.by_id[key.topic_id]
         before = topic.partitions.get(key.partition_id)
         assert before is not None, f"{topic.name}-{key.partition_id} is indexed and not there"
+        return self.change_of(topic, key.partition_id, before, gone=gone, back=back, election=election)
+
+    def change_of(
+        self,
+        topic: Topic,
+        partition_id: int,
+        before: Partition,
+        *,
+        gone: NodeId | None = None,
+        back: NodeId | None = None,
+        election: Election | None = None,
+    ) -> PartitionChange:
+        """As `change`, of what was looked up."""
         terms = self._terms
         if terms is None or not terms.are_of(self.image, topic.id, gone, back):
             terms = self._terms = self._terms_of(topic, gone, back)
-        return PartitionChange(key.topic_id, key.partition_id, before, terms.rules, election or terms.election)
+        return PartitionChange(topic.id, partition_id, before, terms.rules, election or terms.election)
 
     def _terms_of(self, topic: Topic, gone: NodeId | None, back: NodeId | None) -> _Terms:
+        is_active = self.homes.is_active
+        may_lead: Callable[[NodeId], bool] = is_active
+        if gone is not None or back is not None:
+            may_lead = lambda broker: broker != gone and (broker == back or is_active(broker))  # noqa: E731
         rules = Rules(
             self.level,
             self.min_isr(topic),
             self.image.features.is_elr_enabled,
-            lambda broker: broker != gone and (broker == back or self.is_active(broker)),
-            self._online_directories,
+            may_lead,
+            self.homes.online_directories,
             self.default_directory,
         )
         election = Election.UNCLEAN if self.allows_unclean_election(topic) else Election.ONLINE
@@ -318,10 +335,6 @@ class ControllerState:
     def default_directory(self, broker_id: NodeId) -> Uuid:
         """See `homes.default_directory`."""
         return default_directory(self.image.brokers.get(broker_id))
-
-    def _online_directories(self, broker_id: NodeId) -> tuple[Uuid, ...]:
-        broker = self.image.brokers.get(broker_id)
-        return broker.directories if broker is not None else ()
 
 
 def without(nodes: Iterable[NodeId], gone: NodeId) -> tuple[NodeId, ...]:

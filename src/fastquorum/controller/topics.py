@@ -82,21 +82,24 @@ def _partition_count(state: ControllerState, asked: _Asked) -> int:
 
 
 def _check_name(state: ControllerState, name: str) -> None:
-    if not name:
-        raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: the empty string is not allowed")
-    if name in (".", ".."):
-        raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '.' or '..' is not allowed")
-    if _LEGAL.fullmatch(name) is None:
-        raise TopicFault(
-            ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"Topic name is invalid: '{name}' is longer than 249 characters or contains one or more characters other "
-            "than ASCII alphanumerics, '.', '_' and '-'",
-        )
-    if state.image.topics.named(name) is not None:
+    if _LEGAL.fullmatch(name) is None or name in (".", ".."):
+        raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {_name_fault(name)}")
+    if name in state.image.topics.ids:
         raise TopicFault(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     other = state.alike.taken(name)
     if other is not None:
         raise TopicFault(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
+
+
+def _name_fault(name: str) -> str:
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return "'.' or '..' is not allowed"
+    return (
+        f"'{name}' is longer than 249 characters or contains one or more characters other than ASCII alphanumerics, "
+        "'.', '_' and '-'"
+    )
 
 
 class _Creation:

@@ -365,6 +365,11 @@ class Kernels(Protocol):
         look through it, where that can be had (pure: a tuple)."""
         ...
 
+    def untrack_young(self, kinds: tuple[type, ...]) -> None:
+        """Have the garbage collector never look through what was made since it last looked and is of one of these
+        classes, whose objects cannot refer back to themselves; where that can be had (pure: nothing)."""
+        ...
+
     def settle_all(self, outcomes: Iterable[Any], result: int, at_once: bool = True) -> bool:
         """Tell those of these outcomes that are not known yet one result. In a callback of their event loop, outside
         every task: tasks that wait may go on in it, unless something that this callback put into the loop's queue

@@ -6,11 +6,13 @@ Source: the Kafka protocol guide; KIP-482 (tagged fields, compact types).
 """
 
 import enum
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from fastquorum.kernels.batches import Buffer
 
 ANY_NUMBER: Final = 1 << 62
+T = TypeVar("T")
 
 
 class ValueKind(enum.IntEnum):
@@ -78,6 +80,18 @@ class StructLayout(NamedTuple):
     """Fields of the class that the version lacks."""
     foreign_tags: tuple[int, ...]
     """Tags that the class has in other versions: in this one they are an error, not an unknown field."""
+
+
+class Alike(list[T]):
+    """An array that many messages have, and that nobody changes any more, nor what is in it: a native codec writes it
+    once, and copies what that came to from then on."""
+
+    __slots__ = ("written",)
+
+    def __init__(self, items: Iterable[T] = ()) -> None:
+        super().__init__(items)
+        self.written: tuple[ValueLayout, bytes] | None = None
+        """As what it was written last, and its bytes: a native codec's."""
 
 
 class MessageCodec(Protocol):

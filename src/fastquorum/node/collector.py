@@ -4,6 +4,13 @@ some in all of it, over and over, takes longer than to make it. For a turn's tim
 
 import gc
 from types import TracebackType
+from typing import Final
+
+from fastquorum.controller.image.kept import KEPT
+from fastquorum.kernels import Kernels
+
+MANY_YOUNG: Final = 500
+"""Objects: with some more the collector would look through them."""
 
 
 class CollectorAtRest:
@@ -20,3 +27,11 @@ class CollectorAtRest:
     ) -> None:
         if self._was_enabled:
             gc.enable()
+
+
+def spare_images(kernels: Kernels) -> None:
+    """In a turn in which the collector rests: have it never look through what images are made of. A node of a large
+    map refers to dozens of others, all over the memory: to look through those that one change makes anew takes longer
+    than the change."""
+    if gc.get_count()[0] > MANY_YOUNG:
+        kernels.untrack_young(KEPT)

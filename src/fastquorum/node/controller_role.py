@@ -20,7 +20,7 @@ from fastquorum.controller.requests import decide, done, heard
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Kernels
-from fastquorum.node.collector import CollectorAtRest
+from fastquorum.node.collector import spare_images
 from fastquorum.node.control_channels import ControlChannels
 from fastquorum.node.controller_door import CONTROLLER_APIS, OLDER_APIS, Asked, read
 from fastquorum.node.controller_looks import Look, looks
@@ -56,6 +56,8 @@ AGAIN_US: Final = 1_000_000
 """After which elections are looked for again, if not all that was to change could be appended."""
 PIECE_RECORDS: Final = 10_000
 """Of what need not be one batch, in one. Kafka's number."""
+FEW_RECORDS: Final = 32
+"""They are written with what else the turn decides; more are at once, while the next request is decided."""
 
 
 class _Waiting(NamedTuple):
@@ -106,6 +108,7 @@ class ControllerRole:
         self._idleness = Idleness(shell, config.idle_us_max)
         self._batch_bytes_max = config.batch_bytes_max
         self._chance = chance
+        self._kernels = kernels
         self._codec = codec_of(kernels)
         self._make = kernels.untracked
         self._beats = kernels.SteadyBeats()
@@ -123,6 +126,8 @@ class ControllerRole:
         self.tally: Final = ControllerTally()
         self._led_epoch: Epoch = -1
         """The latest of which a leader was known."""
+        self._is_push_due = False
+        """Records wait in memory for the turn's end."""
 
     def bind(
         self,
@@ -202,7 +207,8 @@ class ControllerRole:
         self.on_turn(now_us)
 
     def on_turn(self, now_us: Micros) -> None:
-        """Something happened to the replica: it may lead, or have stopped leading."""
+        """Something happened to the replica: it may lead, or have stopped leading. What was decided in the turn is
+        written."""
         if self._state is not None and not self._leads:
             self.lose()
         if self._state is None and self._may_begin:
@@ -215,6 +221,9 @@ class ControllerRole:
             self.tally.new_leaders += 1
         is_known = self._state is not None or self._relays.has_leader
         self._registration.on_turn(raft.leader_id if is_known else NO_NODE, raft.epoch)
+        if self._is_push_due:
+            self._is_push_due = False
+            self._shell.push()
 
     def on_tick(self, now_us: Micros) -> None:
         self.replay.turn()
@@ -315,8 +324,8 @@ class ControllerRole:
         if isinstance(asked.message, DescribeQuorumRequest):
             self._ask_raft(asked, now_us)
         else:
-            with CollectorAtRest():
-                self._decide(asked, now_us)
+            self._decide(asked, now_us)
+            spare_images(self._kernels)
 
     def _decide(self, asked: Asked, now_us: Micros) -> None:
         state, message = self._state, asked.message
@@ -429,7 +438,11 @@ class ControllerRole:
             text = f"{len(values)} records with {size_bytes} bytes do not fit into a batch of {self._batch_bytes_max}"
             return ErrorCode.POLICY_VIOLATION, text
         try:
-            self._shell.append(values, ticket, now_us)
+            if len(values) <= FEW_RECORDS:
+                self._shell.append_soon(values, ticket, now_us)
+                self._is_push_due = True
+            else:
+                self._shell.append(values, ticket, now_us)
         except NotLeader:
             return ErrorCode.NOT_CONTROLLER, ""
         except Overloaded:

@@ -32,22 +32,23 @@ class Foreseen:
     """What was appended and is not known to be committed, in the order of the log. Of one lead."""
 
     def __init__(self) -> None:
-        self._steps: deque[Step] = deque()
+        self.steps: Final[deque[Step]] = deque()
+        """The next one first."""
 
     def __len__(self) -> int:
-        return len(self._steps)
+        return len(self.steps)
 
     def add(self, step: Step) -> None:
-        self._steps.append(step)
+        self.steps.append(step)
 
     def clear(self) -> None:
         """The lead is over: what is committed of it, if anything is, is read from the log."""
-        self._steps.clear()
+        self.steps.clear()
 
     def take(self, offset: Offset, values: Sequence[bytes | None], at: int, fold: Fold) -> Step | None:
         """The step of the committed records that begin at `values[at]` and `offset`; None if nobody has foreseen them,
         or they do not follow on the fold's image."""
-        steps = self._steps
+        steps = self.steps
         while steps and steps[0].base_offset < offset:
             steps.popleft()
         if not steps or steps[0].base_offset != offset:
@@ -71,7 +72,7 @@ class BatchFolder(batches.BatchFolder):
             super().take(data, fold)
 
     def _taken(self, values: list[Any], offsets: Sequence[Offset], at: int, info: BatchInfo, fold: Fold) -> int:
-        step = self.foreseen.take(offsets[at], values, at, fold)
+        step = self.foreseen.take(offsets[at], values, at, fold) if self.foreseen.steps else None
         if step is None:
             return super()._taken(values, offsets, at, info, fold)
         at += len(step.values)

@@ -120,6 +120,13 @@ class LaneShell(Tallied):
         kept = [value if value.__class__ is bytes else bytes(memoryview(value)) for value in values]
         self._accept(Queued(ticket, kept, None, len(kept), sum(map(len, kept))), now_us)
 
+    def append_soon(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None:
+        """At once."""
+        self.append(values, ticket, now_us)
+
+    def push(self) -> None:
+        """Nothing waits for it."""
+
     def append_encoded(
         self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros, stamp: Stamp | None = None
     ) -> None:

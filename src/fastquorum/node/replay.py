@@ -15,6 +15,7 @@ from fastquorum.controller.image.counts import PartitionCounts
 from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import BatchFault, Kernels
+from fastquorum.node.collector import CollectorAtRest, spare_images
 from fastquorum.node.folding import BatchFolder, Foreseen
 from fastquorum.node.log_reader import LogReader
 from fastquorum.node.shell import Shell
@@ -92,9 +93,11 @@ class Replay:
                 self._load(latest)
             return
         data = self._reader.read(self.next_offset, TURN_BYTES, self._shell.high_watermark)
-        self._folder.take(data, self._fold)
-        self.taken_bytes += len(data)
-        self._fold.image  # noqa: B018  # made now, piece by piece, and not all at once by whoever begins to lead
+        with CollectorAtRest():
+            self._folder.take(data, self._fold)
+            self.taken_bytes += len(data)
+            self._fold.image  # noqa: B018  # made now, piece by piece, and not all at once by whoever begins to lead
+            spare_images(self._kernels)
 
     def _load(self, latest: OffsetAndEpoch) -> None:
         """Some more of the latest snapshot. Once all is read the image is what it holds. CorruptionError."""

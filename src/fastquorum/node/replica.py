@@ -15,6 +15,7 @@ from fastquorum.config import MS
 from fastquorum.errors import CorruptionError, FastQuorumError, NotLeader, WireError
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
+from fastquorum.node.collector import CollectorAtRest
 from fastquorum.node.connections import Connections
 from fastquorum.node.control_appends import ControlAppends
 from fastquorum.node.controller_role import ControllerRole
@@ -303,10 +304,11 @@ class Replica:
         try:
             if self.connections.is_outgoing(connection):
                 return False
-            request = self._inbound.clients_request(connection, frame, self._door.passes_on)
-            if request is None:
-                return False
-            self._door.on_request(request, now_us)
+            with CollectorAtRest():  # what many things are asked of is made, and gone again, all together
+                request = self._inbound.clients_request(connection, frame, self._door.passes_on)
+                if request is None:
+                    return False
+                self._door.on_request(request, now_us)
         except WireError:
             handshake = self._inbound.handshake_again(frame)
             if handshake is None:

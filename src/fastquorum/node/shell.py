@@ -52,6 +52,14 @@ class Shell(Protocol):
 
     # callers
     def append(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None: ...
+    def append_soon(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None:
+        """As `append`; the writing may be left to `push`, which is to follow."""
+        ...
+
+    def push(self) -> None:
+        """Write and send what was appended by `append_soon`."""
+        ...
+
     def append_encoded(
         self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros, stamp: Stamp | None = None
     ) -> None: ...

@@ -44,8 +44,8 @@ class PartitionCounts:
 
     def _count(self, partition: Partition, by: int) -> None:
         self.partitions += by
-        leader = partition.leader
+        leader, replicas = partition.leader, partition.replicas
         if leader == NO_NODE:
             self.offline += by
-        if leader != partition.preferred_leader:
+        if leader != (replicas[0] if replicas else NO_NODE):
             self.imbalanced += by

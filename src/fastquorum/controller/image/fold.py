@@ -83,7 +83,9 @@ class Fold:
             if self._pending is not None:
                 self._pending.append((offset, record))
                 return
-            self._apply(offset, record)
+            if self._editor is None:
+                self._editor = ImageEditor(self._image, self._make)
+            self._editor.apply(record, offset)
         elif kind is BeginTransactionRecord:
             if self._pending is not None:
                 raise _misplaced(kind, offset, "a transaction is open already")

@@ -85,23 +85,26 @@ def changed(partition: Partition, record: PartitionChangeRecord) -> Partition:
     epoch. ValueError if the record contradicts itself."""
     replicas, directories = partition.replicas, partition.directories
     if record.replicas is not None or record.directories is not None:
-        replicas = _or(record.replicas, replicas)
+        replicas = replicas if record.replicas is None else tuple(record.replicas)
         directories = _directories(directories if record.directories is None else record.directories, len(replicas))
     is_election = record.leader != LEADER_UNCHANGED
-    recovery = record.leader_recovery_state
-    return Partition(
+    isr, recovery = record.isr, record.leader_recovery_state
+    removing, adding = record.removing_replicas, record.adding_replicas
+    elr, last_known_elr = record.eligible_leader_replicas, record.last_known_elr
+    members = (
         replicas,
         directories,
-        _or(record.isr, partition.isr),
+        partition.isr if isr is None else tuple(isr),
         record.leader if is_election else partition.leader,
         partition.leader_epoch + is_election,
         partition.partition_epoch + 1,
         partition.recovery if recovery == RECOVERY_UNCHANGED else _recovery(recovery),
-        partition.removing if record.removing_replicas is None else tuple(record.removing_replicas),
-        partition.adding if record.adding_replicas is None else tuple(record.adding_replicas),
-        partition.elr if record.eligible_leader_replicas is None else tuple(record.eligible_leader_replicas),
-        partition.last_known_elr if record.last_known_elr is None else tuple(record.last_known_elr),
+        partition.removing if removing is None else tuple(removing),
+        partition.adding if adding is None else tuple(adding),
+        partition.elr if elr is None else tuple(elr),
+        partition.last_known_elr if last_known_elr is None else tuple(last_known_elr),
     )
+    return tuple.__new__(Partition, members)  # what its own __new__ does, without a call in between
 
 
 def partition_record(
@@ -128,10 +131,6 @@ def partition_record(
     elif any(directory != DIRECTORY_MIGRATING for directory in partition.directories):
         raise ValueError(f"metadata.version {level} cannot say in which directories partition {partition_id} lies")
     return record
-
-
-def _or(new: list[NodeId] | None, old: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
-    return old if new is None else tuple(new)
 
 
 def _recovery(state: int) -> int:

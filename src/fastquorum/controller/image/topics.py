@@ -58,14 +58,17 @@ class _Changes:
         self.partitions: dict[int, Partition] = {}
 
     def partition(self, partition_id: int) -> Partition:
-        found = self.partitions.get(partition_id) or self.topic.partitions.get(partition_id)
+        """Which was not changed yet."""
+        found = self.topic.partitions.get(partition_id)
         if found is None:
             raise ValueError(f"topic {self.topic.name} has no partition {partition_id}")
         return found
 
     def applied(self, make: Make) -> Topic:
         name, topic_id, partitions = self.topic
-        return Topic(name, topic_id, partitions.updated(self.partitions, make))
+        return tuple.__new__(
+            Topic, (name, topic_id, partitions.updated(self.partitions, make))
+        )  # without a call between
 
 
 class TopicsEditor:
@@ -83,10 +86,10 @@ class TopicsEditor:
         self._created: dict[str, Uuid] = {}
 
     def create(self, record: TopicRecord) -> None:
-        if (before := self._name_owner(record.name)) is not None:
-            raise ValueError(f"topic {record.name} exists, with id {before}")
         topic_id, name = record.topic_id, record.name
-        if topic_id in self._changed or self._kept(topic_id) is not None:
+        if (name in self._created or name in self._before.ids) and (before := self._name_owner(name)) is not None:
+            raise ValueError(f"topic {name} exists, with id {before}")
+        if topic_id in self._changed or (topic_id in self._before.by_id and topic_id not in self._removed):
             raise ValueError(f"a topic with id {topic_id} exists")
         self._changed[topic_id] = _Changes(Topic(name, topic_id, _EMPTY))
         self._created[name] = topic_id
@@ -113,7 +116,8 @@ class TopicsEditor:
 
     def change_partition(self, record: PartitionChangeRecord) -> None:
         changes = self._changed.get(record.topic_id) or self._changes(record.topic_id)
-        changes.partitions[record.partition_id] = changed(changes.partition(record.partition_id), record)
+        at = record.partition_id
+        changes.partitions[at] = changed(changes.partitions.get(at) or changes.partition(at), record)
 
     def clear_elr(self, record: ClearElrRecord) -> None:
         """Of one topic, or of all: each partition that had one changes."""

@@ -54,9 +54,9 @@ class Vector(Generic[T]):
         """The vector with these items at these positions, each 0 or more."""
         if not changes:
             return self
-        new: Vector[T] = Vector()
+        new: Vector[T] = Vector.__new__(Vector)
         if not self._count and len(changes) == 1 and 0 in changes:  # as most topics begin
-            new._root, new._count = make([changes[0]]), 1
+            new._root, new._depth, new._count = make([changes[0]]), 1, 1
             return new
         assert min(changes) >= 0, f"position {min(changes)}"
         largest = max(changes)

@@ -13,7 +13,7 @@ from fastquorum.kernels.native._frames import FrameSplitter
 from fastquorum.kernels.native._index import OffsetIndex
 from fastquorum.kernels.native._messages import MessageCodec as _MessageCodec
 from fastquorum.kernels.native._outcomes import Outcome, settle_all
-from fastquorum.kernels.native._partitions import PartitionRows, untracked
+from fastquorum.kernels.native._partitions import PartitionRows, untrack_young, untracked
 from fastquorum.kernels.native._producers import Producers
 from fastquorum.kernels.native._rows import RowReader
 from fastquorum.kernels.native._scan import batch_headers, scan, slice_batches, stamp_batch
@@ -52,6 +52,7 @@ __all__ = [
     "settle_all",
     "slice_batches",
     "stamp_batch",
+    "untrack_young",
     "untracked",
 ]
 

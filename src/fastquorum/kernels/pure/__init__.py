@@ -57,6 +57,7 @@ __all__ = [
     "settle_all",
     "slice_batches",
     "stamp_batch",
+    "untrack_young",
     "untracked",
 ]
 
@@ -76,6 +77,10 @@ def crc32c(data: Buffer, crc: int = 0) -> int:
 def message_codec(layout: StructLayout, twin: MessageCodec) -> MessageCodec:
     """The twin itself."""
     return twin
+
+
+def untrack_young(kinds: tuple[type, ...]) -> None:
+    """Python cannot have that."""
 
 
 def untracked(items: list[Any]) -> tuple[Any, ...]:

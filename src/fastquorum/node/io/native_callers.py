@@ -93,6 +93,10 @@ class NativeCallers(Tallied):
             self._shell.append_mail(values, self._mailbox, ticket), self._mailbox, values, ticket, _fail_ticket
         )
 
+    def append_soon(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None:
+        """As `append`; `push` is to follow."""
+        self.append_mail(list(values), self._mailbox, ticket, _fail_ticket)
+
     def append_mail(
         self,
         values: Buffer | Sequence[Buffer],
@@ -141,7 +145,7 @@ class NativeCallers(Tallied):
         return self._not_taken(offsets, lambda: each_append(submit, _fail_slot, values, slots))
 
     def push(self) -> None:
-        """Write and send what was appended by `append_mail`: many at once."""
+        """Write and send what was appended by `append_mail` and `append_soon`: many at once."""
         self._shell.push()
 
     def append_slot(self, values: Buffer | Sequence[Buffer], slot: Slot, *, is_pushed_later: bool) -> None:

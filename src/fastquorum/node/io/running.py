@@ -5,7 +5,6 @@ Methods may be called from any thread, unless they say otherwise. An `Observer` 
 not block.
 """
 
-import random
 import secrets
 import socket
 import threading
@@ -22,6 +21,7 @@ from fastquorum.kernels.stages import StageHistogram, TraceRead
 from fastquorum.node.assembly import Member, Ports, assemble
 from fastquorum.node.io import directory as directories
 from fastquorum.node.io import handles
+from fastquorum.node.io.chance import Chance
 from fastquorum.node.io.clock import now_us, wall_clock_ms
 from fastquorum.node.io.describing import PeerDescription, peer_descriptions
 from fastquorum.node.io.machines import Machine
@@ -103,7 +103,7 @@ class RunningNode:
             states=opened.states,
             listener=self._telling,
             clock_ms=wall_clock_ms,
-            random=random.Random(secrets.randbits(64)),
+            random=Chance(secrets.randbits(64)),
             snapshots=self._snapshots,
         )
         self._shell = machine.make_shell(member, opened.log, ports)
