@@ -55,7 +55,8 @@ class FoundLog(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A directory of which it cannot be told whether it is a log, or whose. Travels to executors."""
+    """A directory of which it cannot be told whether it is a log, or whose; or something else that is wrong with it as
+    a whole. Travels to executors."""
 
     directory: str
     path: str
@@ -63,10 +64,13 @@ class Fault(NamedTuple):
     detail: str
     log: FoundLog | None = None
     """As far as it is one: nobody's in particular."""
+    hint: str = ""
+    left_out: str = ""
+    """What a read without it lacks; empty: the directory."""
 
     @property
     def error(self) -> DirectoryError:
-        return DirectoryError(self.detail, path=self.path)
+        return DirectoryError(self.detail, self.hint, self.path)
 
 
 class Found(NamedTuple):

@@ -57,7 +57,8 @@ class Options(NamedTuple):
     typed: bool
     """A struct for each type of record, in place of JSON."""
     topic: str | None
-    from_offset: int
+    from_offset: int | None
+    """None: from where each log begins, whatever was before."""
     to_offset: int | None
     """Exclusive, as the other two."""
     from_epoch: int | None
@@ -166,7 +167,7 @@ def _or_none(read: Callable[[str, str], T]) -> Reader:
     return lambda said, name: read(name, said[name].strip()) if said.get(name, "").strip() else None
 
 
-def _or(default: T, read: Callable[[str, str], T]) -> Reader:
+def _or(default: object, read: Callable[[str, str], object]) -> Reader:
     return lambda said, name: read(name, said[name].strip()) if name in said else default
 
 
@@ -174,6 +175,10 @@ def _natural(name: str, value: str) -> int:
     if not (value.isascii() and value.isdigit()):
         raise UsageError(f"option {name} is {value!r}", "it is a whole number from 0 on")
     return _in_range(name, value)
+
+
+def _natural_or_earliest(name: str, value: str) -> int | None:
+    return None if value.lower() == Starting.EARLIEST else _natural(name, value)
 
 
 def _in_range(name: str, value: str) -> int:
@@ -270,7 +275,7 @@ _READERS: Final[Mapping[str, tuple[str, Reader]]] = {
     "types": ("types", _or_none(_type_names)),
     "typed": ("typed", _or(False, _flag)),
     "topic": ("topic", _or_none(lambda _, value: value)),
-    "fromOffset": ("from_offset", _or(0, _natural)),
+    "fromOffset": ("from_offset", _or(0, _natural_or_earliest)),
     "toOffset": ("to_offset", _or_none(_natural)),
     "fromEpoch": ("from_epoch", _or_none(_natural)),
     "toEpoch": ("to_epoch", _or_none(_natural)),
