@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from fastquorum.errors import DirectoryError, UsageError
-from fastquorum.spark.stores import Entry, Store, store_of
+from fastquorum.spark.stores import Entry, Store, plain, store_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.properties import parse_properties
@@ -84,16 +84,19 @@ def find(path: str) -> Found:
     """Every log that `path` means, and what among them cannot be read. UsageError if it means none; DirectoryError if
     a path itself cannot be read."""
     found: dict[str, FoundLog | Fault] = {}
+    """By where each really is: it may be meant twice, by other names."""
     for part in _parts(path):
         store = store_of(part)
         roots = store.expand(part) if _GLOB & set(part) else [part.rstrip("/") or "/"]
         for root in roots:
             for each in _below(store, root, DEPTH_MAX, is_named=len(roots) == 1):
-                found[each.directory] = each
+                place = _place(store, each)
+                if place not in found or store.real(each.directory) == each.directory:
+                    found[place] = each
     if not found:
         hint = "name a data directory, a log directory, a directory with such below it, or a glob"
         raise UsageError(f"there is no log at {path}", hint)
-    in_order = [each for _, each in sorted(found.items())]
+    in_order = sorted(found.values(), key=lambda each: each.directory)
     return Found(
         [each for each in in_order if isinstance(each, FoundLog)],
         [each for each in in_order if isinstance(each, Fault)],
@@ -108,8 +111,13 @@ def find_logs(path: str) -> list[FoundLog]:
     return found.logs
 
 
+def _place(store: Store, found: FoundLog | Fault) -> str:
+    log = found if isinstance(found, FoundLog) else found.log
+    return found.directory if log is None else store.real(log.log_directory)
+
+
 def _parts(path: str) -> list[str]:
-    parts = [part.strip() for part in path.split(",")]
+    parts = [plain(part.strip()) for part in path.split(",")]
     if not all(parts):
         raise UsageError(f"{path!r} names no path between two commas")
     return parts

@@ -109,6 +109,38 @@ def test_files_that_a_glob_fits_are_no_logs_and_no_errors(tmp_path: Path) -> Non
     assert len(rows(f"{tmp_path}/*", "records")) == 4
 
 
+# --- one log by several names -----------------------------------------------------------------------------------------
+
+
+def test_a_log_that_a_path_means_twice_is_read_once(tmp_path: Path) -> None:
+    root = make_log(tmp_path / "n1", 1)
+    make_log(tmp_path / "n2", 1, base=4)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "a-first").symlink_to(root)
+    (tmp_path / "links" / "log").symlink_to(root / LOG_DIRECTORY)
+    spelled = [
+        f"{tmp_path}/n2/../n1",
+        f"{root}/",
+        f"file://{root}",
+        f"file://{tmp_path}/*1",
+        f"{tmp_path}//n1",
+        f"{tmp_path}/./n1",
+        f"{tmp_path}/links/*",
+        f"{root}/{LOG_DIRECTORY}",
+    ]
+    for each in spelled:
+        assert len(rows(each, "records")) == 4, each
+        for both in (f"{each},{root}", f"{root},{each}"):
+            assert {row["directory"] for row in rows(both, "records")} == {str(root)}
+            assert len(rows(both, "records")) == 4
+    assert len(rows(f"{tmp_path}/*", "records", fromOffset="earliest")) == 8
+    (root / OWN_PROPERTIES).write_text("log.kind=cabin\n")
+    for table in ("records", "files"):
+        told = rows(f"{root},{spelled[0]},{spelled[-2]}", table, mode="quarantine")
+        assert {row["directory"] for row in told} == {str(root)}
+        assert len(told) == len(rows(root, table, mode="quarantine"))
+
+
 # --- a log whose beginning is gone ------------------------------------------------------------------------------------
 
 READ_ON = ("records", "control", "batches", "epochs")
