@@ -222,6 +222,13 @@ def _timestamp(name: str, value: str) -> int:
     return round(zoned.timestamp() * 1000)
 
 
+def _moment(name: str, value: str) -> int:
+    timestamp_ms = _timestamp(name, value)
+    if timestamp_ms < 0:
+        raise UsageError(f"option {name} is {value!r}", "it is 1970 or later: there was no log before")
+    return timestamp_ms
+
+
 def _seconds(name: str, value: str) -> float:
     try:
         seconds = float(value)
@@ -282,7 +289,7 @@ _READERS: Final[Mapping[str, tuple[str, Reader]]] = {
     "fromTimestamp": ("from_timestamp_ms", _or_none(_timestamp)),
     "toTimestamp": ("to_timestamp_ms", _or_none(_timestamp)),
     "asOfOffset": ("as_of_offset", _or_none(_natural)),
-    "asOfTimestamp": ("as_of_timestamp_ms", _or_none(_timestamp)),
+    "asOfTimestamp": ("as_of_timestamp_ms", _or_none(_moment)),
     "diffFrom": ("diff_from", _or_none(_natural)),
     "mode": ("mode", _or(Mode.FAIL, lambda _, value: mode_of(value))),
     "splitBytes": ("split_bytes", _or(SPLIT_BYTES, _size)),

@@ -394,6 +394,11 @@ def test_an_object_store_is_read_as_directories_are() -> None:
     [
         ({"table": "recods"}, r"there is no table 'recods'; the tables are .*control.*records"),
         ({"fromOfset": "1"}, r"there is no option 'fromOfset'; the options are .*fromOffset"),
+        ({"asOfTimestamp": "-1"}, "option asOfTimestamp is '-1'; it is 1970 or later"),
+        (
+            {"asOfTimestamp": "1969-12-31T23:59:59"},
+            "option asOfTimestamp is '1969-12-31T23:59:59'; it is 1970 or later",
+        ),
         ({"fromOffset": "-1"}, "option fromOffset is '-1'; it is a whole number from 0 on"),
         ({"types": "TOPIC"}, r"there is no type 'TOPIC'; the types are .*TOPIC_RECORD"),
         ({"columns": "offset,what"}, r"table 'records' has no column 'what'; the columns are .*offset"),
