@@ -20,11 +20,15 @@ def lost_beginnings(logs: Iterable[FoundLog], wanted: RowFilter, *, is_any: bool
     return [] if is_any else [each for each in (_lost(log, wanted) for log in logs) if each is not None]
 
 
+def has_snapshot(log: FoundLog) -> bool:
+    """Whether there is one that holds what was before its first record, whatever is in it."""
+    begin = min((each.base_offset for each in log.segments), default=0)
+    return any(each.id.offset >= begin for each in log.checkpoints)
+
+
 def _lost(log: FoundLog, wanted: RowFilter) -> Fault | None:
     first = min(log.segments, default=None)
-    if first is None or any(each.id.offset >= first.base_offset for each in log.checkpoints):
-        return None
-    if wanted.offset_min >= min(first.base_offset, wanted.offset_max):
+    if first is None or has_snapshot(log) or wanted.offset_min >= min(first.base_offset, wanted.offset_max):
         return None
     text = f"the log begins at offset {first.base_offset}, and no snapshot says what was before"
     what = f"what was before offset {first.base_offset}"
