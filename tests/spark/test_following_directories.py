@@ -19,11 +19,11 @@ from fastquorum.spark.following_directories import FollowedDirectories
 from fastquorum.spark.logs import find_logs
 from fastquorum.spark.places import Places, pieces_between
 from fastquorum.spark.scan import Scan
-from fastquorum.spark.streaming import StreamReader
-from fastquorum.storage.names import LOG_DIRECTORY
+from fastquorum.spark.streaming import StreamReader, lag
+from fastquorum.storage.names import LOG_DIRECTORY, checkpoint_name
 from fastquorum.types import OffsetAndEpoch
 from tests.api.nodes import Trio
-from tests.spark.damage import change
+from tests.spark.damage import change, make_log
 from tests.spark.replicas import Replicas
 from tests.spark.tables.directories import GOLDEN, batch
 from tests.spark.tables.test_voters import changed, voters
@@ -209,8 +209,19 @@ def test_a_log_that_begins_later_than_when_it_was_planned_is_told_of(tmp_path: P
     begin = stream.initialOffset()
     end = stream.latestOffset(begin)
     replicas.segments(1)[0].unlink()
-    with pytest.warns(RuntimeWarning, match="n1 begins at offset 4: what was before it is left out"):
-        assert offsets(stream, begin, end) == {"n1": [*range(4, 8)], "n2": [*range(8)]}
+    read = {"n1": [*range(4, 8)], "n2": [*range(8)]}
+    with pytest.raises(
+        OffsetOutOfRange, match="n1 no longer holds offset 0: it begins at 4 and ends at 8; option fail"
+    ):
+        stream.partitions(begin, end)
+    careless = reader(tmp_path, failOnDataLoss="false")
+    with pytest.warns(RuntimeWarning, match="n1 no longer holds offset 0: it begins at 4: 4 offsets are left out"):
+        assert offsets(careless, begin, end) == read
+    # With a snapshot it may have begun there when it was empty: nothing says that it was not.
+    Path(replicas.path(1), LOG_DIRECTORY, checkpoint_name(OffsetAndEpoch(4, 1))).write_bytes(b"")
+    for each in (stream, careless):
+        with pytest.warns(RuntimeWarning, match="n1 begins at offset 4: what was before it is left out"):
+            assert offsets(each, begin, end) == read
 
 
 @pytest.mark.parametrize("is_planned", [True, False])
@@ -365,6 +376,32 @@ def test_a_stream_begins_where_it_is_told_to(tmp_path: Path) -> None:
     replicas.append(batch(4, 4), 1, 2)
     assert set(now.latestOffset().values()) == {4}
     assert set(now.reportLatestOffset().values()) == {8}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("begin", [0, 100])
+def test_what_is_left_to_read_of_a_log_is_counted_from_where_it_begins(tmp_path: Path, begin: int) -> None:
+    replicas = Replicas(tmp_path, 1, 2)
+    replicas.append(batch(0, 4), 1, 2)
+    stream = reader(tmp_path)
+
+    def left() -> dict[str, int] | None:
+        known = {"description": "a.python.PythonMicroBatchStream@1", "endOffset": dict(at)}
+        return lag({"sources": [{**known, "latestOffset": stream.reportLatestOffset()}]})
+
+    at = stream.latestOffset(stream.initialOffset())
+    both = {replicas.path(1): 0, replicas.path(2): 0}
+    assert left() == both
+    other = str(make_log(tmp_path / "other", 2, base=begin))
+    (tmp_path / "other" / "meta.properties").write_text("cluster.id=another\nnode.id=7\n")
+    assert left() == (both if begin else {**both, other: 8})
+    late = stream.latestOffset(at)
+    assert late[other] == begin + 8
+    replicas.append(batch(4, 2), 1, 2)
+    at = late
+    assert left() == {replicas.path(1): 2, replicas.path(2): 2, other: 0}
+    again = reader(tmp_path)  # what was planned is read again, and nothing looked at before
+    again.partitions({}, late)
+    assert again.reportLatestOffset() == stream.reportLatestOffset()
 
 
 # --- against what is plain --------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from fastquorum.errors import DirectoryError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import load
+from fastquorum.spark.beginnings import has_snapshot
 from fastquorum.spark.following import Offsets
 from fastquorum.spark.logs import FoundLog, find_logs
 from fastquorum.spark.options import Committed, Options, parse_options
@@ -225,9 +226,13 @@ class FollowedDirectories:
 
     def _check_begins(self, log: FoundLog, last: Offset) -> None:
         """A log that was empty may begin anywhere, with a snapshot; one that was not has lost something. Which of them
-        it was is not in a checkpoint."""
+        it was is not in a checkpoint: what a snapshot holds is only warned of. OffsetOutOfRange without one."""
         begin = min(_begin(log), last)
-        if begin > 1:  # the first leader's own record may be gone
+        if begin <= 1:  # the first leader's own record may be gone
+            return
+        if not has_snapshot(log):
+            lost(self._scan.options, log.directory, 0, begin, last)
+        else:
             self._tell(f"{log.directory} begins at offset {begin}: what was before it is left out", log.directory, 0)
 
     def _stretches(self, log: FoundLog, first: Offset, last: Offset) -> list[Stretch]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from fastquorum.errors import DirectoryError, UsageError
-from fastquorum.spark.stores import Entry, Store, as_named, store_of
+from fastquorum.spark.stores import Entry, Store, as_named, plain, store_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.properties import parse_properties
@@ -56,7 +56,8 @@ class FoundLog(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A directory of which it cannot be told whether it is a log, or whose. Travels to executors."""
+    """A directory of which it cannot be told whether it is a log, or whose; or something else that is wrong with it as
+    a whole. Travels to executors."""
 
     directory: str
     path: str
@@ -64,10 +65,13 @@ class Fault(NamedTuple):
     detail: str
     log: FoundLog | None = None
     """As far as it is one: nobody's in particular."""
+    hint: str = ""
+    left_out: str = ""
+    """What a read without it lacks; empty: the directory."""
 
     @property
     def error(self) -> DirectoryError:
-        return DirectoryError(self.detail, path=self.path)
+        return DirectoryError(self.detail, self.hint, self.path)
 
 
 class Found(NamedTuple):
@@ -81,15 +85,18 @@ def find(path: str) -> Found:
     """Every log that `path` means, and what among them cannot be read. UsageError if it means none; DirectoryError if
     a path itself cannot be read."""
     found: dict[str, FoundLog | Fault] = {}
+    """By where each really is: it may be meant twice, by other names."""
     for part in _parts(path):
         store = store_of(part)
         roots = store.expand(part) if _GLOB & set(part) else [part.rstrip("/") or "/"]
         for root in roots:
             for each in _below(store, root, DEPTH_MAX, is_named=len(roots) == 1):
-                found[each.directory] = each
+                place = _place(store, each)
+                if place not in found or store.real(each.directory) == each.directory:
+                    found[place] = each
     if not found:
         raise UsageError(f"there is no log at {path}", _NAME_ONE)
-    in_order = [each for _, each in sorted(found.items())]
+    in_order = sorted(found.values(), key=lambda each: each.directory)
     return Found(
         [each for each in in_order if isinstance(each, FoundLog)],
         [each for each in in_order if isinstance(each, Fault)],
@@ -104,8 +111,13 @@ def find_logs(path: str) -> list[FoundLog]:
     return found.logs
 
 
+def _place(store: Store, found: FoundLog | Fault) -> str:
+    log = found if isinstance(found, FoundLog) else found.log
+    return found.directory if log is None else store.real(log.log_directory)
+
+
 def _parts(path: str) -> list[str]:
-    parts = [part.strip() for part in path.split(",")]
+    parts = [plain(part.strip()) for part in path.split(",")]
     if not any(parts):
         raise UsageError("no path is named", _NAME_ONE)
     if not all(parts):

@@ -57,7 +57,8 @@ class Options(NamedTuple):
     typed: bool
     """A struct for each type of record, in place of JSON."""
     topic: str | None
-    from_offset: int
+    from_offset: int | None
+    """None: from where each log begins, whatever was before."""
     to_offset: int | None
     """Exclusive, as the other two."""
     from_epoch: int | None
@@ -166,7 +167,7 @@ def _or_none(read: Callable[[str, str], T]) -> Reader:
     return lambda said, name: read(name, said[name].strip()) if said.get(name, "").strip() else None
 
 
-def _or(default: T, read: Callable[[str, str], T]) -> Reader:
+def _or(default: object, read: Callable[[str, str], object]) -> Reader:
     return lambda said, name: read(name, said[name].strip()) if name in said else default
 
 
@@ -174,6 +175,10 @@ def _natural(name: str, value: str) -> int:
     if not (value.isascii() and value.isdigit()):
         raise UsageError(f"option {name} is {value!r}", "it is a whole number from 0 on")
     return _in_range(name, value)
+
+
+def _natural_or_earliest(name: str, value: str) -> int | None:
+    return None if value.lower() == Starting.EARLIEST else _natural(name, value)
 
 
 def _in_range(name: str, value: str) -> int:
@@ -215,6 +220,13 @@ def _timestamp(name: str, value: str) -> int:
         raise UsageError(f"option {name} is {value!r}", hint) from error
     zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return round(zoned.timestamp() * 1000)
+
+
+def _moment(name: str, value: str) -> int:
+    timestamp_ms = _timestamp(name, value)
+    if timestamp_ms < 0:
+        raise UsageError(f"option {name} is {value!r}", "it is 1970 or later: there was no log before")
+    return timestamp_ms
 
 
 def _seconds(name: str, value: str) -> float:
@@ -270,14 +282,14 @@ _READERS: Final[Mapping[str, tuple[str, Reader]]] = {
     "types": ("types", _or_none(_type_names)),
     "typed": ("typed", _or(False, _flag)),
     "topic": ("topic", _or_none(lambda _, value: value)),
-    "fromOffset": ("from_offset", _or(0, _natural)),
+    "fromOffset": ("from_offset", _or(0, _natural_or_earliest)),
     "toOffset": ("to_offset", _or_none(_natural)),
     "fromEpoch": ("from_epoch", _or_none(_natural)),
     "toEpoch": ("to_epoch", _or_none(_natural)),
     "fromTimestamp": ("from_timestamp_ms", _or_none(_timestamp)),
     "toTimestamp": ("to_timestamp_ms", _or_none(_timestamp)),
     "asOfOffset": ("as_of_offset", _or_none(_natural)),
-    "asOfTimestamp": ("as_of_timestamp_ms", _or_none(_timestamp)),
+    "asOfTimestamp": ("as_of_timestamp_ms", _or_none(_moment)),
     "diffFrom": ("diff_from", _or_none(_natural)),
     "mode": ("mode", _or(Mode.FAIL, lambda _, value: mode_of(value))),
     "splitBytes": ("split_bytes", _or(SPLIT_BYTES, _size)),

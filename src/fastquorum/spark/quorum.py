@@ -173,7 +173,7 @@ def read_range(task: QuorumRange, table: Table, options: Options, columns: Seque
     if not task.is_whole and table.name in BY_RECORD:
         bounds = bounds_of(options)
         options = options._replace(
-            from_offset=max(options.from_offset, task.start), to_offset=min(bounds.offset_max, task.end)
+            from_offset=max(bounds.offset_min, task.start), to_offset=min(bounds.offset_max, task.end)
         )
     with tempfile.TemporaryDirectory(prefix="fastquorum-") as root:
         try:

@@ -25,7 +25,8 @@ class Choice(NamedTuple):
 
 def table(spark: "SparkSession", path: str, name: str, columns: Sequence[str] = (), **options: Any) -> "DataFrame":
     """A table of the logs at `path`; only these columns, if any are named."""
-    reader = spark.read.format("fastquorum").option("table", name)
+    # From where each log begins: what was before, or that it is not known, table `base` says.
+    reader = spark.read.format("fastquorum").option("table", name).option("fromOffset", "earliest")
     if columns:
         reader = reader.option("columns", ",".join(columns))
     for option, value in options.items():

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from fastquorum.errors import UsageError
 from fastquorum.spark import arrow
+from fastquorum.spark.beginnings import OF_BEGINNINGS, lost_beginnings
 from fastquorum.spark.conditions import Condition, narrowed, those
 from fastquorum.spark.logs import Fault, find
 from fastquorum.spark.options import Options, parse_options, refuse_streams_options
@@ -18,6 +19,7 @@ from fastquorum.spark.quorum import QuorumRange, quorum_ranges, read_range
 from fastquorum.spark.reading import Mode
 from fastquorum.spark.tables import TABLES, Table, Task, table_of
 from fastquorum.spark.tables.files import FILES, unreadable
+from fastquorum.spark.tables.table import bounds_of, whose
 
 
 class Scan(NamedTuple):
@@ -72,6 +74,12 @@ class Scan(NamedTuple):
         elif self.options.mode is not Mode.QUARANTINE:
             self._tell(faults)
             faults = []
+        if self.table.name in OF_BEGINNINGS:
+            lost = lost_beginnings(logs, bounds_of(self.options), is_any=self.options.from_offset is None)
+            if self.options.mode is Mode.QUARANTINE:
+                faults = [*faults, *lost]
+            else:
+                self._tell(lost)
         tasks = self.table.tasks(logs, self.options) if logs else []
         return [*tasks, Task(faults=tuple(faults))] if faults else tasks
 
@@ -80,7 +88,7 @@ class Scan(NamedTuple):
         for each in faults:
             if self.options.mode is Mode.FAIL:
                 raise each.error
-            warnings.warn(f"{each.error}: {each.directory} is left out", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"{each.error}: {each.left_out or each.directory} is left out", RuntimeWarning, stacklevel=2)
 
     def read(self, task: Task | QuorumRange) -> Iterator[pa.RecordBatch]:
         """What one task comes to."""
@@ -96,7 +104,8 @@ class Scan(NamedTuple):
         for fault in task.faults:
             row = unreadable(fault) if self.table is FILES else {"error": str(fault.error)}
             schema = arrow.pruned(self.table.schema, columns)
-            yield arrow.batch_of(schema, [{"directory": fault.directory, **row}])
+            named = {"directory": fault.directory} if fault.log is None else whose(fault.log)
+            yield arrow.batch_of(schema, [{**named, **row}])
 
 
 def read_table(path: str = "", table: str = "records", **options: object) -> pa.Table:

@@ -31,6 +31,9 @@ class Store(Protocol):
     def entries(self, path: str) -> list[Entry]:
         """Of a directory, by name. DirectoryError if there is none."""
 
+    def real(self, path: str) -> str:
+        """The same by the one name that it has without links, as far as the store can tell."""
+
     def size(self, path: str) -> int:
         """Of a file, in bytes, now."""
 
@@ -40,16 +43,19 @@ class Store(Protocol):
 
 def store_of(path: str) -> Store:
     """The store that a path belongs to. UsageError if nothing reads it."""
-    if _SCHEME not in path or path.startswith(_LOCAL):
-        return LocalStore()
-    return RemoteStore(path)
+    return LocalStore() if _SCHEME not in plain(path) else RemoteStore(path)
+
+
+def plain(path: str) -> str:
+    """Without the scheme, if it is of this machine."""
+    return path.removeprefix(_LOCAL)
 
 
 class LocalStore:
     """Directories of this machine."""
 
     def expand(self, pattern: str) -> list[str]:
-        return sorted(glob.glob(pattern.removeprefix(_LOCAL)))
+        return sorted(glob.glob(plain(pattern)))
 
     def entries(self, path: str) -> list[Entry]:
         try:
@@ -65,6 +71,9 @@ class LocalStore:
             return Entry(found.name, found.path, found.stat().st_size, found.is_dir())
         except FileNotFoundError:
             return None
+
+    def real(self, path: str) -> str:
+        return os.path.realpath(path)
 
     def size(self, path: str) -> int:
         try:
@@ -116,6 +125,9 @@ class RemoteStore:
             for name, each in named
             if name != itself
         )
+
+    def real(self, path: str) -> str:
+        return path
 
     def size(self, path: str) -> int:
         try:

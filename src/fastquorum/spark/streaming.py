@@ -40,9 +40,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a query ends that reads what is available now."""
         self._known: Offsets = {}
         """What was committed at the last look."""
+        self._taken_in: frozenset[str] = frozenset()
+        """The logs of the last micro-batch."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_scan": self._scan, "_open": None, "_target": None, "_known": {}}
+        return {"_scan": self._scan, "_open": None, "_target": None, "_known": {}, "_taken_in": frozenset()}
 
     @property
     def _followed(self) -> Followed:
@@ -70,6 +72,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             target = self._target
             end = {name: max(begin.get(name, 0), min(at, target[name])) for name, at in end.items() if name in target}
             end |= {name: at for name, at in begin.items() if name not in end}
+        self._taken_in = frozenset(end)
         return limited(self._from(begin, end), end, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
 
     def _from(self, begin: Mapping[str, int], end: Mapping[str, int]) -> Mapping[str, int]:
@@ -80,16 +83,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> Offsets | None:
         """What is committed now, whatever the limits: the progress of a query has it as `latestOffset`. None while
-        nobody can say."""
+        nobody can say. Of a log that has come since, and begins later than at 0, it says nothing before the
+        micro-batch that takes it in: how much there is of it to read could not be told from that."""
         try:
-            return dict(sorted(self._followed.ends(self._known).items()))
+            ends = self._followed.ends(self._known)
+            begins = {} if self._taken_in.issuperset(ends) else self._followed.begins()
         except RetriableError:
             return None
+        return {name: at for name, at in sorted(ends.items()) if name in self._taken_in or not begins.get(name, 0)}
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = self._followed.ends({})
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        self._taken_in = frozenset(end)
         return [InputPartition(task) for task in self._followed.tasks(start, end)]
 
     def stop(self) -> None:
@@ -109,7 +116,8 @@ def lag(progress: Any) -> Offsets | None:
     Args:
         progress: a StreamingQuery, a StreamingQueryProgress (a listener's `event.progress`), or one as a dictionary.
     Returns:
-        None: it has made no progress yet, or nobody could say what is committed.
+        None: it has made no progress yet, or nobody could say what is committed. A log that has come since, and
+        begins later than at 0, is counted from the next micro-batch on.
     """
     told = getattr(progress, "lastProgress", progress)
     if told is None:

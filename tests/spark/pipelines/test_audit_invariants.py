@@ -39,7 +39,7 @@ from fastquorum.wire.cluster_records import (
 from fastquorum.wire.topic_records import TopicRecord
 from tests.spark.damage import change as overwrite
 
-from .invariant_logs import TOPIC, Log, change, change_of, gone, noop, partition, registration, removal, uuid
+from .invariant_logs import KERNELS, TOPIC, Log, change, change_of, gone, noop, partition, registration, removal, uuid
 from .invariant_model import broken_logs, judged
 from .timeline_worlds import CLUSTER, records
 
@@ -296,6 +296,31 @@ def test_a_segment_that_is_missing(tmp_path: Path) -> None:
     log = Log().begun().add(change(isr=[1, 2])).add(change(isr=[1])).add(noop())
     rows = found(log.write(tmp_path / "n1", roll_at=(5, 10), without=5))
     assert [row["kind"] for row in rows] == ["missing-segment"]  # nothing is held against what follows
+
+
+@pytest.mark.parametrize("behind", [0, 1, 2])
+def test_offsets_that_are_missing_inside_a_segment(behind: int, tmp_path: Path) -> None:
+    log = Log().begun().add(change(isr=[1, 2]))
+    for _ in range(behind + 1):
+        log.add(noop(), noop())
+    root = log.write(tmp_path / "n1")
+    path = root / LOG_DIRECTORY / segment_name(0)
+    at = {each.base_offset: each for each in KERNELS.batch_headers(path.read_bytes(), verify_crc=False)}[10]
+    data = path.read_bytes()
+    path.write_bytes(data[: at.position] + data[at.position + at.size_bytes :])
+    row = only(root)
+    assert (row["kind"], row["offset"], row["before_offset"]) == ("missing-segment", 11, 8)
+    assert "a batch begins at offset 11, where 10 was to come" in row["says"]
+    assert str(path) in row["says"]
+
+
+@pytest.mark.parametrize("claimed", [2, 9, 13, 200])
+def test_a_batch_of_damaged_offset_is_no_gap_where_the_next_one_says_so(claimed: int, tmp_path: Path) -> None:
+    root = Log().begun().add(noop(), noop()).add(noop()).write(tmp_path / "n1")
+    path = root / LOG_DIRECTORY / segment_name(0)
+    (at,) = (each for each in KERNELS.batch_headers(path.read_bytes(), verify_crc=False) if each.base_offset == 10)
+    overwrite(path, at.position, claimed.to_bytes(8, "big"))
+    assert [row["kind"] for row in found(root)] == ["bit-flip"]
 
 
 def test_a_log_whose_beginning_is_missing(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Directories to read tables of: Kafka's golden ones, and small ones made byte by byte."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,18 @@ def batch(base_offset: int, count: int = 1, *, epoch: int = 1, timestamp_ms: int
     values = [b"record %d" % (base_offset + at) for at in range(count)]
     return KERNELS.encode_values(
         values, base_offset=base_offset, leader_epoch=epoch, timestamp_ms=timestamp_ms, **others
+    )
+
+
+def unsorted(base_offset: int, times_ms: Iterable[int], attributes: int = 0, *, epoch: int = 1) -> bytes:
+    """A batch of records of these times, in this order."""
+    records = [Record(b"record", timestamp_ms=each) for each in times_ms]
+    return KERNELS.encode_records(
+        records,
+        base_offset=base_offset,
+        leader_epoch=epoch,
+        timestamp_ms=records[0].timestamp_ms,
+        attributes=attributes,
     )
 
 

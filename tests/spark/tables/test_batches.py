@@ -14,7 +14,7 @@ from fastquorum.kernels import Attribute, Compression
 from fastquorum.spark.scan import Scan, read_table
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 
-from .directories import GOLDEN, batch, flip, rows, write_log
+from .directories import GOLDEN, batch, flip, rows, unsorted, write_log
 
 SMALL = [batch(0, 2), batch(2, 3, epoch=2, timestamp_ms=2000), batch(5, epoch=2, timestamp_ms=3000), batch(6, 4)]
 STARTS = [0, *accumulate(len(each) for each in SMALL)]
@@ -132,6 +132,34 @@ def test_bounds_keep_whole_batches_that_hold_a_record_within_them(
 ) -> None:
     write_log(tmp_path, {0: SMALL})
     assert [row["base_offset"] for row in rows(tmp_path, "batches", **options)] == expected
+
+
+UNSORTED = (5000, 1000, 4000, 6000)
+"""Times of records, as clients give them: the first is not the earliest, nor the last the latest."""
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])
+@pytest.mark.parametrize(
+    ("options", "is_kept"),
+    [
+        ({"toTimestamp": 1000}, False),
+        ({"toTimestamp": 1001}, True),
+        ({"asOfTimestamp": 999}, False),
+        ({"asOfTimestamp": 1000}, True),
+        ({"fromTimestamp": 900, "toTimestamp": 1100}, True),
+        ({"fromTimestamp": 2000, "toTimestamp": 3000}, False),
+        ({"fromTimestamp": 6000}, True),
+        ({"fromTimestamp": 6001}, False),
+    ],
+    ids=str,
+)
+def test_a_batch_is_kept_for_a_record_that_is_earlier_than_its_first(
+    tmp_path: Path, compression: Compression, options: dict[str, object], is_kept: bool
+) -> None:
+    write_log(tmp_path, {0: [unsorted(0, UNSORTED, compression), batch(4, timestamp_ms=9000)]})
+    assert (0 in {row["base_offset"] for row in rows(tmp_path, "batches", **options)}) is is_kept
+    found = rows(tmp_path, "records", mode="quarantine", **options)  # they are no metadata
+    assert any(row["offset"] < 4 for row in found) is is_kept
 
 
 @pytest.mark.parametrize("option", ["types", "topic"])

@@ -11,7 +11,7 @@ from fastquorum.storage.epochs import format_epochs, parse_epochs
 from fastquorum.storage.names import EPOCH_CHECKPOINT, LOG_DIRECTORY, segment_name
 from fastquorum.wire.control_messages import KRaftVersionRecord, LeaderChangeMessage
 
-from .directories import GOLDEN, KERNELS, batch, control, flip, rows, write_log
+from .directories import GOLDEN, KERNELS, batch, control, flip, rows, unsorted, write_log
 
 
 def led(base_offset: int, leader_id: int, epoch: int, timestamp_ms: int = 1000) -> bytes:
@@ -135,6 +135,29 @@ def test_bounds_keep_whole_epochs_that_hold_a_record_within_them(
     found = rows(tmp_path, "epochs", **options)
     assert [row["epoch"] for row in found] == expected
     assert {row["checkpoint_agrees"] for row in found} == {True}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"toTimestamp": 1000}, []),
+        ({"toTimestamp": 1001}, [2]),
+        ({"toTimestamp": 1501}, [2, 3]),
+        ({"fromTimestamp": 1501, "toTimestamp": 2000}, []),
+    ],
+    ids=str,
+)
+def test_an_epoch_is_kept_for_a_record_that_is_earlier_than_its_first(
+    tmp_path: Path, options: dict[str, object], expected: list[int]
+) -> None:
+    later = [
+        unsorted(5, [7000, 8000], epoch=3),
+        unsorted(7, [9000, 1500], epoch=3),
+        batch(9, epoch=4, timestamp_ms=9000),
+    ]
+    write_log(tmp_path, {0: [unsorted(0, [5000, 1000, 4000, 6000, 6000], epoch=2), *later]})
+    assert [row["epoch"] for row in rows(tmp_path, "epochs", **options)] == expected
+    assert sorted({row["epoch"] for row in rows(tmp_path, "records", mode="quarantine", **options)}) == expected
 
 
 def test_damage_is_told_and_what_is_behind_it_counts(tmp_path: Path) -> None:

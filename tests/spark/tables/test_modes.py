@@ -13,7 +13,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError
 from fastquorum.spark.scan import Scan, read_table
 from fastquorum.spark.tables import TABLES
-from fastquorum.storage.names import EPOCH_CHECKPOINT, LOG_DIRECTORY, OWN_PROPERTIES
+from fastquorum.storage.names import EPOCH_CHECKPOINT, LOG_DIRECTORY, OWN_PROPERTIES, checkpoint_name
+from fastquorum.types import OffsetAndEpoch
 from tests.spark.damage import make_log, segments
 
 from .directories import GOLDEN, rows
@@ -106,6 +107,88 @@ def test_files_that_a_glob_fits_are_no_logs_and_no_errors(tmp_path: Path) -> Non
     (tmp_path / "notes.txt").write_text("foreign")
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     assert len(rows(f"{tmp_path}/*", "records")) == 4
+
+
+# --- one log by several names -----------------------------------------------------------------------------------------
+
+
+def test_a_log_that_a_path_means_twice_is_read_once(tmp_path: Path) -> None:
+    root = make_log(tmp_path / "n1", 1)
+    make_log(tmp_path / "n2", 1, base=4)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "a-first").symlink_to(root)
+    (tmp_path / "links" / "log").symlink_to(root / LOG_DIRECTORY)
+    spelled = [
+        f"{tmp_path}/n2/../n1",
+        f"{root}/",
+        f"file://{root}",
+        f"file://{tmp_path}/*1",
+        f"{tmp_path}//n1",
+        f"{tmp_path}/./n1",
+        f"{tmp_path}/links/*",
+        f"{root}/{LOG_DIRECTORY}",
+    ]
+    for each in spelled:
+        assert len(rows(each, "records")) == 4, each
+        for both in (f"{each},{root}", f"{root},{each}"):
+            assert {row["directory"] for row in rows(both, "records")} == {str(root)}
+            assert len(rows(both, "records")) == 4
+    assert len(rows(f"{tmp_path}/*", "records", fromOffset="earliest")) == 8
+    (root / OWN_PROPERTIES).write_text("log.kind=cabin\n")
+    for table in ("records", "files"):
+        told = rows(f"{root},{spelled[0]},{spelled[-2]}", table, mode="quarantine")
+        assert {row["directory"] for row in told} == {str(root)}
+        assert len(told) == len(rows(root, table, mode="quarantine"))
+
+
+# --- a log whose beginning is gone ------------------------------------------------------------------------------------
+
+READ_ON = ("records", "control", "batches", "epochs")
+
+
+def without_beginning(root: Path) -> Path:
+    """A log of our own from offset 12 on, with what says so; nothing says what was before."""
+    make_log(root, 12, roll=3)
+    first, *_ = segments(root)
+    first.unlink()
+    return root
+
+
+@pytest.mark.parametrize("table", READ_ON)
+def test_of_a_log_whose_beginning_is_gone_the_mode_decides(tmp_path: Path, table: str) -> None:
+    make_log(tmp_path / "n0", 1)
+    root = without_beginning(tmp_path / "n1")
+    says = f"{segments(root)[0]}: the log begins at offset 12, and no snapshot says what was before"
+    with pytest.raises(DirectoryError, match=f"{says}.*fromOffset=earliest"):
+        rows(tmp_path, table)
+    found = rows(tmp_path, table, mode="quarantine")
+    (bad,) = [row for row in found if row["error"] is not None]
+    assert bad["error"].startswith(says)
+    assert (bad["cluster_id"], bad["node_id"], bad["directory"]) == ("a-cluster", 7, str(root))
+    with pytest.warns(RuntimeWarning, match=f"{says}.*what was before offset 12 is left out"):
+        assert rows(tmp_path, table, mode="drop") == good(found)
+    assert rows(tmp_path, table, fromOffset="earliest") == good(found)
+
+
+@pytest.mark.parametrize("table", READ_ON)
+def test_who_asks_for_nothing_that_is_gone_is_told_nothing(tmp_path: Path, table: str) -> None:
+    root = without_beginning(tmp_path / "n1")
+    assert rows(root, table, fromOffset=12) == rows(root, table, fromOffset="earliest")
+    with pytest.raises(DirectoryError, match="begins at offset 12"):
+        rows(root, table, fromOffset=11)
+    with pytest.raises(DirectoryError, match="begins at offset 12"):
+        rows(root, table, toOffset=12)
+
+
+@pytest.mark.parametrize("table", READ_ON)
+@pytest.mark.parametrize(("at", "is_told"), [(11, True), (12, False), (20, False)])
+def test_a_snapshot_at_the_beginning_or_above_holds_what_was_before(
+    tmp_path: Path, table: str, at: int, is_told: bool
+) -> None:
+    root = without_beginning(tmp_path / "n1")
+    (root / LOG_DIRECTORY / checkpoint_name(OffsetAndEpoch(at, 1))).write_bytes(b"")
+    told = [row for row in rows(root, table, mode="quarantine") if row["error"] is not None]
+    assert len(told) == is_told
 
 
 # --- what retention removes under a running query ---------------------------------------------------------------------

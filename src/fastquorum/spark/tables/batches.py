@@ -1,6 +1,7 @@
-"""`batches`: every batch of every segment, as its header has it; the records inside are not looked at.
+"""`batches`: every batch of every segment, as its header has it.
 
-A bound on records leaves out the batches that hold none within it; those that stay are whole.
+A bound on records leaves out the batches that hold none within it; those that stay are whole. The records inside are
+looked at only where a header cannot tell that: which are earlier than a batch's first.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,14 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastquorum.kernels import Attribute, Compression, Kernels, load
-from fastquorum.kernels.rows import EVERY_ROW, RowFilter
+from fastquorum.kernels.rows import EVERY_ROW, RowFilter, Want
 from fastquorum.spark import arrow
 from fastquorum.spark.headers import HeaderReader, Headers
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
-from fastquorum.spark.reading import Damage, Walk, collected
+from fastquorum.spark.reading import Damage, Mode, Walk, collected, rows_of
 from fastquorum.spark.splits import Piece, log_pieces, packed
 from fastquorum.spark.tables.table import BOUNDS, WHOSE, Row, Task, bounds_of, refuse_others
+from fastquorum.wire.row_layouts import record_layouts
 
 SCHEMA: Final = pa.schema(
     [
@@ -85,25 +87,44 @@ def _read(piece: Piece, options: Options, schema: pa.Schema, kernels: Kernels) -
         if isinstance(found, Damage):
             yield arrow.batch_of(schema, [_damaged(found)])
             continue
-        seen = _Seen(piece, _within(found, wanted))
+        seen = _Seen(piece, _within(found, wanted, piece, kernels))
         yield pa.RecordBatch.from_arrays([_COLUMNS[name](seen) for name in schema.names], schema=schema)
 
 
-def _within(headers: Headers, wanted: RowFilter) -> Headers:
+def _within(headers: Headers, wanted: RowFilter, piece: Piece, kernels: Kernels) -> Headers:
     """Those that may hold records within the bounds."""
     if wanted == EVERY_ROW:
         return headers
     epochs, latest = headers.of("epoch"), headers.of("max_timestamp_ms")
-    # A record's timestamp may lie below its batch's first one, so that only the latest says something.
     kept = (
         (headers.last_offsets >= wanted.offset_min)
         & (headers.of("base_offset") < wanted.offset_max)
         & (epochs >= wanted.epoch_min)
         & (epochs < wanted.epoch_max)
         & (latest >= wanted.timestamp_ms_min)
-        & (headers.of("base_timestamp_ms") < wanted.timestamp_ms_max)
     )
+    begins_later = kept & (headers.of("base_timestamp_ms") >= wanted.timestamp_ms_max)
+    if begins_later.any():
+        kept &= ~begins_later | _holds_earlier(headers, begins_later, wanted, piece, kernels)
     return Headers(headers.positions[kept], headers.fields[kept])
+
+
+def _holds_earlier(
+    headers: Headers, asked: npt.NDArray[np.bool_], wanted: RowFilter, piece: Piece, kernels: Kernels
+) -> npt.NDArray[np.bool_]:
+    """Which of those asked hold records within the bounds: clients give records their times, in no order."""
+    first, last = np.flatnonzero(asked)[[0, -1]].tolist()
+    end = int(headers.positions[last] + headers.of("length")[last]) + _LENGTH_END
+    part = piece._replace(start=int(headers.positions[first]), end=end, is_tail=False, is_cut=True, end_offset=_NONE)
+    reader = kernels.RowReader(record_layouts(), Want(0), wanted, is_metadata=False)
+    holds = np.zeros(len(asked), np.bool_)
+    for found in rows_of(part, kernels, reader, Mode.QUARANTINE):
+        if isinstance(found, Damage):  # nobody can say what they hold
+            is_behind = headers.positions >= found.position
+            holds |= is_behind & (headers.positions < found.position + (len(found.data) or end))
+        else:
+            holds[np.searchsorted(headers.last_offsets, found.offsets)] = True
+    return holds
 
 
 def _damaged(damage: Damage) -> Row:

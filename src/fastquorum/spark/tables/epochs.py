@@ -12,11 +12,12 @@ import pyarrow as pa
 
 from fastquorum.errors import CorruptionError, DirectoryError, WireError
 from fastquorum.kernels import BatchFault, BatchInfo, Kernels, load
+from fastquorum.kernels.rows import RowFilter, Rows, Want
 from fastquorum.spark import arrow
 from fastquorum.spark.headers import good_prefix
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
-from fastquorum.spark.reading import Damage, Walk, collected
+from fastquorum.spark.reading import Damage, Mode, Walk, collected, rows_of
 from fastquorum.spark.splits import log_pieces
 from fastquorum.spark.store_disk import disk_of
 from fastquorum.spark.tables.table import BOUNDS, Extent, LogTable, Row, bounds_of
@@ -25,6 +26,7 @@ from fastquorum.storage.epochs import parse_epochs
 from fastquorum.storage.scanning import bytes_needed
 from fastquorum.wire.control_messages import LeaderChangeMessage
 from fastquorum.wire.control_records import decode_control_record
+from fastquorum.wire.row_layouts import record_layouts
 
 FIELDS: Final = (
     pa.field("epoch", pa.int32()),
@@ -135,12 +137,25 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
             spans.append(found)
     said, error = _said(log)
     for span in spans:
-        if span.extent.is_in(wanted):
+        if span.extent.is_in(wanted) or _holds_earlier(log, span, wanted):
             yield _row(span, said, error)
     known = {span.epoch for span in spans}
     for epoch, start_offset in (said or {}).items():
         if epoch not in known and Extent(start_offset, -1, epoch, -1, -1).is_in(wanted):
             yield {"epoch": epoch, "checkpoint_start_offset": start_offset, "checkpoint_agrees": False}
+
+
+def _holds_earlier(log: FoundLog, span: _Span, wanted: RowFilter) -> bool:
+    """Whether records within the bounds are in it though its first is later: clients give them their times, in no
+    order."""
+    if not span.extent._replace(first_ms=-1).is_in(wanted):
+        return False
+    kernels = load("native")
+    start, end = max(span.start_offset, wanted.offset_min), min(span.end_offset, wanted.offset_max)
+    own = wanted._replace(offset_min=start, offset_max=end)
+    reader = kernels.RowReader(record_layouts(), Want(0), own, is_metadata=False)
+    read = (rows_of(piece, kernels, reader, Mode.QUARANTINE) for piece in log_pieces(log, start, end))
+    return any(isinstance(found, Rows) or start <= found.offset < end for piece in read for found in piece)
 
 
 def _found(log: FoundLog, options: Options) -> Iterator[_Span | Damage]:

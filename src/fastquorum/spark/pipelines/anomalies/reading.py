@@ -16,4 +16,4 @@ def read(path: str) -> pa.Table:
 
 
 def _read(path: str, table: str, columns: tuple[str, ...], **options: str) -> pa.Table:
-    return read_table(path, table, columns=",".join(columns), mode="quarantine", **options)
+    return read_table(path, table, columns=",".join(columns), mode="quarantine", fromOffset="earliest", **options)

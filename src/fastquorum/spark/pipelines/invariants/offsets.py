@@ -3,7 +3,7 @@
 Source: KIP-101, KIP-595; Raft, section 5.3.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,8 @@ COLUMNS: Final = (
 )
 """What is read of table `batches`, damage set aside in `error`."""
 _NOTHING: Final = -1
+_NO_GOING_ON: Final = f"corrupt: {BatchFault.OFFSET}"
+"""What a reader says of it."""
 
 
 def audit_offsets(batches: pa.Table) -> pa.Table:
@@ -68,6 +70,17 @@ def _of(ordered: pa.Table, at: int, kind: Kind, says: str, before_offset: int, b
 
 def _damaged(ordered: pa.Table, at: int, last_good: int) -> Finding:
     row = ordered.slice(at, 1).to_pylist()[0]
+    before = ordered.slice(at - 1, 1).to_pylist()[0] if at > 0 else None
+    if before is not None and before["error"] is None and _is_behind_gap(ordered, at, row, before):
+        says = f"a batch begins at offset {row['base_offset']}, where {before['last_offset'] + 1} was to come"
+        said = f"{says}: {row['error']}, {row['size_bytes']} bytes"
+        return Finding(
+            Kind.MISSING_SEGMENT,
+            said,
+            row["base_offset"],
+            before=f"a batch of epoch {before['epoch']}",
+            before_offset=before["base_offset"],
+        )
     is_end = at > last_good and at + 1 == ordered.num_rows
     if not row["size_bytes"]:
         kind = Kind.MISSING_SEGMENT
@@ -76,3 +89,13 @@ def _damaged(ordered: pa.Table, at: int, last_good: int) -> Finding:
     else:
         kind = Kind.BIT_FLIP
     return Finding(kind, f"{row['error']}, {row['size_bytes'] or 0} bytes", row["base_offset"])
+
+
+def _is_behind_gap(ordered: pa.Table, at: int, row: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Nothing is wrong with the batch but that it does not follow on the one before. Where what is behind it begins
+    before it, the offset itself is damaged, of which no checksum is taken."""
+    if _NO_GOING_ON not in row["error"] or (row["base_offset"] or 0) <= before["last_offset"]:
+        return False
+    behind = ordered.slice(at + 1, 1).to_pylist()
+    bases = [each["base_offset"] for each in behind if each["error"] is None]
+    return not bases or bases[0] > row["base_offset"]

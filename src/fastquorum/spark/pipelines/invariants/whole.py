@@ -31,7 +31,7 @@ def audit(path: str) -> pa.Table:
 
 
 def _read(path: str, table: str, columns: tuple[str, ...], **options: str) -> pa.Table:
-    return read_table(path, table, columns=",".join(columns), mode="quarantine", **options)
+    return read_table(path, table, columns=",".join(columns), mode="quarantine", fromOffset="earliest", **options)
 
 
 def _parts(table: pa.Table, name: str) -> list[pa.Table]:
