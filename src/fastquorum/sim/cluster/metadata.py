@@ -367,9 +367,10 @@ def _check_move(old: Partition, new: Partition, where: str) -> None:
     target = set(new.replicas)
     is_shrinking = len(target) < len(set(old.replicas) - set(old.adding))
     awaited = target if is_shrinking else set(old.adding) & target  # as Kafka 4.3: KAFKA-15665
-    is_unclean = new.leader != old.leader and new.isr == (new.leader,) and new.leader not in old.isr + old.elr
-    in_sync = set(old.isr if is_unclean else new.isr)  # such an election comes after, and may be in the same change
-    if not awaited <= in_sync and not new.is_reassigning:
+    # Who is elected from outside the ISR is so after that, and may be in the same change.
+    is_from_outside = new.isr == (new.leader,) and new.leader not in old.isr + old.elr
+    were_in_sync = awaited <= set(new.isr) or (is_from_outside and awaited <= set(old.isr))
+    if not were_in_sync and not new.is_reassigning:
         raise Violation("C10", f"{where}: {sorted(gone)} go before {sorted(awaited)} are in sync: {new} after {old}")
 
 
