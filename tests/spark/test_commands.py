@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from fastquorum.cli.main import main
 from fastquorum.cli.spark_output import check_out
 from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.pages import report_of
+from fastquorum.spark.jvm import Jvm
 from fastquorum.spark.logs import find
 from tests.spark.damage import change
 from tests.spark.programs import without_java
@@ -67,21 +69,40 @@ def test_who_differs_is_named_and_the_exit_code_says_it(broken: Path, tmp_path: 
     assert f"{report} is there already; name another --out, or remove it" in again.stderr
 
 
-def test_a_timeline_is_written_as_parquet(tmp_path: Path) -> None:
-    import pyarrow.parquet
-
-    out = tmp_path / "events"
-    done = fastquorum("spark", "timeline", CLUSTER / "c1", "--out", out, "--master", "local[1]")
-    assert done.returncode == 0, done.stderr
-    assert "broker 13 was fenced" in done.stdout
-    assert pyarrow.parquet.read_table(out).num_rows == 18
+LOGS = "name a data directory, a log directory, a directory with such below it, or a glob"
+RUNS = "name a result of `fastquorum load`, or a directory of files with .json, .hlog, .hdr, .log"
 
 
-def test_what_is_wrong_with_the_input_is_one_line(tmp_path: Path) -> None:
-    done = fastquorum("spark", "timeline", tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith(f"fastquorum spark timeline: there is no log at {tmp_path};")
-    assert "Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        *(
+            ((command, "{0}/nope"), f"{{0}}/nope: is not there; {LOGS}")
+            for command in ("audit-replicas", "audit-invariants", "anomalies", "timeline", "placement")
+        ),
+        (("image-diff", CLUSTER, "--with", "{0}/nope"), f"{{0}}/nope: is not there; {LOGS}"),
+        (("latency", "{0}/nope"), f"{{0}}/nope: is not there; {RUNS}"),
+        (("latency", "{0}/file", "--before", "{0}/nope"), f"{{0}}/nope: is not there; {RUNS}"),
+        (("latency", "{0}"), f"there are no latencies at {{0}}; {RUNS}"),
+        (("timeline", "{0}"), f"there is no log at {{0}}; {LOGS}"),
+        (("timeline", "{0}/*/c"), f"there is no log at {{0}}/*/c; {LOGS}"),
+        (("timeline", "{0}/file"), "{0}/file: is a file; name a data directory, a log directory, or one with such"),
+        (("timeline", f"{CLUSTER},{{0}}/nope"), f"{{0}}/nope: is not there; {LOGS}"),
+        (("timeline", f"{CLUSTER},"), f"'{CLUSTER},' names no path between two commas"),
+        (("timeline", " "), f"no path is named; {LOGS}"),
+        (("timeline", "nosuch://x"), "nothing here reads nosuch://; "),
+    ],
+)
+def test_a_path_at_which_there_is_nothing_is_one_line_before_spark_starts(
+    words: tuple[object, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Jvm, "starting", lambda _: pytest.fail("no Spark is needed for that"))
+        assert main(["spark", *(str(each).format(tmp_path) for each in words)]) == 2
+    told = capsys.readouterr()
+    assert (told.out, len(told.err.splitlines())) == ("", 1)
+    assert told.err.startswith(f"fastquorum spark {words[0]}: {said.format(tmp_path)}")
 
 
 def test_a_spark_that_does_not_start_is_one_line_at_the_end() -> None:

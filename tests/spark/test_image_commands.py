@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet
 import pytest
 
 from fastquorum.cli.main import main
@@ -69,7 +70,7 @@ def test_replicas_and_clusters_are_compared(
 def test_placement_is_told_of_each_cluster_alone(
     shared: "SparkSession", two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out, plans = tmp_path / "moves", tmp_path / "plans"
+    out, plans = tmp_path / "told", tmp_path / "plans"
     # At this offset broker 13 is fenced.
     report = told(capsys, "placement", two, "--at", 1820, "--out", out, "--reassignment-json", plans)
     assert [(each["cluster_id"], each["end_offset"]) for each in report["clusters"]] == [("another", 1820), (ID, 1820)]
@@ -82,6 +83,10 @@ def test_placement_is_told_of_each_cluster_alone(
     moves = report["clusters"][1]["moves"]
     assert planned == sorted((each["topic"], each["partition"], each["planned"]) for each in moves)
     assert sum(each["added"] for each in moves) == 80
+    tables = {each.name: pyarrow.parquet.read_table(each) for each in out.iterdir()}
+    assert {name: each.num_rows for name, each in tables.items()} == {
+        name: sum(len(each[name]) for each in report["clusters"]) for name in ("brokers", "losses", "moves")
+    } | {"summary": 2}
     assert main(["spark", "placement", str(two / "one")]) == 0
     assert "0 replicas on brokers that are not active" in capsys.readouterr().out
 

@@ -7,9 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet
 import pytest
 
 from fastquorum.cli import spark_anomalies, spark_audit_invariants
+from fastquorum.cli.main import main
+from fastquorum.errors import UsageError
+from fastquorum.pages import report_of
 from fastquorum.spark import jobs
 from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import invariants
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RUN_S = 240
+ID = "usACA5tBSrKS64DhDt4jig"
 
 
 @pytest.fixture
@@ -54,16 +59,47 @@ def test_spark_finds_what_is_found_without_it(spark: "SparkSession", clusters: P
     ]
     found = unusual.as_report(jobs.anomalies(spark, str(clusters)).toArrow())
     assert found["kinds"] == {"election-storm": 1}
-    assert [each["cluster_id"] for each in found["clusters"]] == ["cut", "faulty", "usACA5tBSrKS64DhDt4jig"]
+    assert [each["cluster_id"] for each in found["clusters"]] == ["cut", "faulty", ID]
     assert (found["findings"][0]["cluster_id"], found["findings"][0]["peak"]) == ("faulty", 21)
 
 
 def test_a_timeline_begins_with_the_snapshot_that_a_log_begins_with(spark: "SparkSession", clusters: Path) -> None:
     summaries = jobs.timeline(spark, str(clusters), "summary").toArrow()
-    assert summaries["cluster_id"].to_pylist() == ["cut", "faulty", "usACA5tBSrKS64DhDt4jig"]
-    cut = json.loads(summaries["summary"][0].as_py())
+    assert sorted(summaries["cluster_id"].to_pylist()) == ["cut", "faulty", ID]
+    cut = next(json.loads(row["summary"]) for row in summaries.to_pylist() if row["cluster_id"] == "cut")
     assert (cut["is_whole"], cut["unknown_partitions"], cut["partitions"]["count"]) == (True, 0, 1)
     assert (cut["brokers"], cut["events"]) == (3, {"fenced": 1})
+    with pytest.raises(UsageError, match="there is no part 'topics'; the parts are events, partitions, brokers, summ"):
+        jobs.timeline(spark, str(clusters), "topics")
+
+
+def test_one_cluster_that_cannot_be_told_keeps_no_other_from_being_told(
+    shared: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logs" / "real").mkdir(parents=True)
+    for replica in ("c1", "c2"):
+        (tmp_path / "logs" / "real" / replica).symlink_to(CLUSTER / replica)
+    impossible = Log(node_id=1, cluster_id="impossible").begun().add(change(7, isr=[1]), folds=False)
+    impossible.write(tmp_path / "logs" / "impossible")
+    for node_id, epoch in ((1, 1), (2, 5)):
+        Log(node_id=node_id, cluster_id="torn").leads(1, epoch).write(tmp_path / "logs" / f"torn-{node_id}")
+    words, out, page = ["spark", "timeline", str(tmp_path / "logs")], tmp_path / "told", tmp_path / "told.html"
+    assert main([*words, "--out", str(out), "--html", str(page)]) == 1
+    shown = capsys.readouterr().out
+    assert "cluster torn could not be told: of 2 replicas of cluster torn no majority shares a record" in shown
+    assert "broker 13 was fenced" in shown
+    tables = {each.name: pyarrow.parquet.read_table(each) for each in sorted(out.iterdir())}
+    assert list(tables) == ["brokers", "events", "partitions", "summary"]
+    assert {name: set(each["cluster_id"].to_pylist()) for name, each in tables.items()} == {
+        "brokers": {ID},
+        "events": {ID},
+        "partitions": {ID},
+        "summary": {"impossible", "torn", ID},
+    }
+    report = report_of(page.read_text())
+    assert [each["cluster_id"] for each in report["clusters"] if "unchecked" in each] == ["impossible", "torn"]
+    assert "PARTITION_CHANGE_RECORD at offset" in report["clusters"][0]["unchecked"]
+    assert len(report["events"]) == tables["events"].num_rows
 
 
 def test_reports_are_told_to_people(clusters: Path, capsys: pytest.CaptureFixture[str]) -> None:

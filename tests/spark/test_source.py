@@ -177,3 +177,7 @@ def test_the_readmes_example_runs(spark: "SparkSession", capsys: pytest.CaptureF
     (example,) = re.findall(r"```python\n(from fastquorum\.spark import session\n.*?)```", text, re.DOTALL)
     exec(example.replace("/var/lib/controllers/*", f"{CLUSTER}/*"), {})
     assert "|    1| 2440|" in capsys.readouterr().out
+    (example,) = re.findall(r"```python\n(from fastquorum\.spark import plain_errors.*?)```", text, re.DOTALL)
+    exec(example.replace("/var/lib/controllers/*", f"{CLUSTER}/c1"), {})
+    batches = read_table(str(CLUSTER / "c1"), "batches").num_rows
+    assert capsys.readouterr().out.splitlines()[-1] == str(batches)

@@ -4,7 +4,7 @@ import argparse
 from typing import Any, Final
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.output import print_json, working
+from fastquorum.cli.output import working
 from fastquorum.spark.pages.anomalies import MISSING, page_of
 
 _LOOKED_AT: Final = {
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "shrink over and over, records of a type that suddenly become many, snapshots that did not come. The log is "
         "its own measure: something must happen so often within a window as restarts do not explain, and more often "
         "than chance brings at the rate of the rest. Each finding says its numbers. "
-        "\nExits 1 if something is unusual.",
+        "\nExits 1 if something is unusual, or a cluster could not be looked at.",
         "fastquorum spark anomalies '/backup/*' --window-minutes 10 --sensitivity high",
     )
     parser.add_argument(
@@ -38,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html)
+    spark_output.check_in(arguments.master, arguments.path)
     from fastquorum.spark.running import running
 
     with working("looking for what is unusual"), running(arguments.master) as spark:
@@ -46,13 +47,13 @@ def run(arguments: argparse.Namespace) -> int:
 
         found = anomalies(spark, arguments.path, arguments.window_minutes, arguments.sensitivity).toArrow()
     report = as_report(found)
-    spark_output.write(arguments.out, found, report)
-    spark_output.write_html(arguments.html, page_of(report))
-    if arguments.format == "json":
-        print_json(report)
-    else:
-        show(report)
-    return 1 if report["findings"] else 0
+    spark_output.hand_out(arguments, report, found, page_of, show)
+    return verdict(report)
+
+
+def verdict(report: dict[str, Any]) -> int:
+    """The exit code: who could not be looked at is not well."""
+    return 1 if report["findings"] or any("unchecked" in each for each in report["clusters"]) else 0
 
 
 def show(report: dict[str, Any]) -> None:
@@ -65,7 +66,9 @@ def show(report: dict[str, Any]) -> None:
         for line in _looked_at(cluster):
             print(f"  {line}")
     kinds = ", ".join(f"{count} {kind}" for kind, count in report["kinds"].items())
-    print(f"{len(report['clusters'])} clusters: {kinds or 'nothing unusual'}")
+    unchecked = sum("unchecked" in each for each in report["clusters"])
+    not_looked_at = f"; {unchecked} could not be looked at" if unchecked else ""
+    print(f"{len(report['clusters'])} clusters: {kinds or 'nothing unusual'}{not_looked_at}")
 
 
 def _looked_at(cluster: dict[str, Any]) -> list[str]:

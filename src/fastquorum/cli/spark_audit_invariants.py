@@ -4,7 +4,7 @@ import argparse
 from typing import Any, Final
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.output import print_json, print_table, working
+from fastquorum.cli.output import print_table, working
 from fastquorum.spark.pages.audit_invariants import page_of
 
 SHOWN_MAX: Final = 20
@@ -25,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html)
+    spark_output.check_in(arguments.master, arguments.path)
     from fastquorum.spark.running import running
 
     with working("looking for broken promises"), running(arguments.master) as spark:
@@ -35,12 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         logs = len(find_logs(arguments.path))
         found = audit_invariants(spark, arguments.path).toArrow()
     report = {"logs": logs, **as_report(found)}
-    spark_output.write(arguments.out, found, report)
-    spark_output.write_html(arguments.html, page_of(report))
-    if arguments.format == "json":
-        print_json(report)
-    else:
-        show(report)
+    spark_output.hand_out(arguments, report, found, page_of, show)
     return 1 if report["violations"] else 0
 
 

@@ -1,18 +1,21 @@
 """`fastquorum spark audit-replicas`: do the replicas of each cluster hold the same bytes?"""
 
 import argparse
-from typing import Any
+from typing import Any, Final
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.output import print_json, print_table
+from fastquorum.cli.output import print_table
 from fastquorum.spark.pages.audit_replicas import page_of
+
+_COLUMNS: Final = ("cluster_id", "node_id", "directory", "end_offset", "committed_end")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     spark_output.configure(
         parser,
         "Compare the replicas of each cluster batch by batch. Who differs from the majority of the voters' directories "
-        "is named, with the first offset; what one has beyond a majority was never acknowledged, and is a tail."
+        "is named, with the first offset; what one has beyond a majority was never acknowledged, and is a tail. "
+        "Directories that no meta.properties is beside are compared as if they were of one cluster, and a note says so."
         "\nExits 1 if a replica is divergent, or nobody can tell.",
         "fastquorum spark audit-replicas '/backup/*/controller-*' --out audit.json",
     )
@@ -20,6 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html)
+    spark_output.check_in(arguments.master, arguments.path)
     from fastquorum.spark.running import running
 
     with running(arguments.master) as spark:
@@ -28,22 +32,16 @@ def run(arguments: argparse.Namespace) -> int:
 
         audited = audit_replicas(spark, arguments.path).toArrow()
     report = as_report(audited)
-    spark_output.write(arguments.out, audited, report)
-    spark_output.write_html(arguments.html, page_of(report))
-    if arguments.format == "json":
-        print_json(report)
-    else:
-        show(report)
+    spark_output.hand_out(arguments, report, audited, page_of, show)
     return 1 if report["divergent"] or report["undecided"] else 0
 
 
 def show(report: dict[str, Any]) -> None:
     """For people."""
-    rows = [
-        (row["cluster_id"], row["node_id"], row["directory"], row["end_offset"], row["committed_end"], _said(row))
-        for row in report["replicas"]
-    ]
+    rows = [(*("-" if row[name] is None else row[name] for name in _COLUMNS), _said(row)) for row in report["replicas"]]
     print_table(("CLUSTER", "NODE", "DIRECTORY", "END", "COMMITTED", "VERDICT"), rows)
+    for note in report["notes"]:
+        print(f"note: {note['text']}")
     counts = {name: len(report[name]) for name in ("divergent", "uncommitted_tails", "undecided")}
     print(
         f"\n{len(rows)} replicas: {counts['divergent']} divergent, {counts['uncommitted_tails']} with an uncommitted "

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastquorum.cli import spark_audit_replicas, spark_output, spark_timeline
 from fastquorum.cli.arguments import add_format, explain
-from fastquorum.cli.output import print_json, tell, working
+from fastquorum.cli.output import tell, working
 from fastquorum.data import unpack_cluster
 from fastquorum.spark.pages.demo import page_of
 
@@ -24,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--master", metavar="URL", default="local[2]", help="of the Spark cluster (default: local[2])")
     spark_output.add_html(parser)
     add_format(parser)
+    parser.set_defaults(out=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,12 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
             tell(f"the directories of {len(replicas)} real controllers, unpacked into {directory}")
         said = _look(arguments.master, directory)
     said["seconds"] = round(time.monotonic() - began, 1)
-    said["ok"] = not said["audit"]["divergent"] and len(said["audit"]["uncommitted_tails"]) == 1
-    spark_output.write_html(arguments.html, page_of(said))
-    if arguments.format == "json":
-        print_json(said)
-    else:
-        _show(said)
+    is_told = not any("unchecked" in each for each in said["timeline"]["clusters"])
+    said["ok"] = is_told and not said["audit"]["divergent"] and len(said["audit"]["uncommitted_tails"]) == 1
+    spark_output.hand_out(arguments, said, {}, page_of, _show)
     return 0 if said["ok"] else 1
 
 
@@ -49,12 +47,11 @@ def _look(master: str, directory: str) -> dict[str, Any]:
 
     with working("looking at it with Spark"), running(master) as spark:
         from fastquorum.spark import jobs
-        from fastquorum.spark.pipelines import audit_replicas
+        from fastquorum.spark.pipelines import audit_replicas, timeline
 
         audited = jobs.audit_replicas(spark, directory).toArrow()
-        happened = jobs.timeline(spark, directory).toArrow()
-        summaries = jobs.timeline(spark, directory, "summary").toArrow()
-    told = spark_timeline.as_report(happened.to_pylist(), summaries.to_pylist())
+        packed = jobs.timelines(spark, directory).toArrow()
+    told = timeline.as_report(timeline.PACKING.unpacked(packed))
     return {"audit": audit_replicas.as_report(audited), "timeline": told}
 
 

@@ -7,6 +7,7 @@ from fastquorum.cli import spark_output
 from fastquorum.cli.arguments import natural
 from fastquorum.cli.output import print_json, print_table
 from fastquorum.errors import UsageError
+from fastquorum.pages import write_page
 from fastquorum.spark.pages import image_diff as pages
 
 _SHOWN: Final = 50
@@ -39,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.start is not None and arguments.end is not None and arguments.start > arguments.end:
         raise UsageError(f"--from {arguments.start} lies behind --to {arguments.end}")
     spark_output.check_out(arguments.out, arguments.html)
+    spark_output.check_in(arguments.master, arguments.path, *([] if arguments.other is None else [arguments.other]))
     from fastquorum.spark.running import running
 
     with running(arguments.master) as spark:
@@ -54,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out:
         spark_output.write(arguments.out, rows, as_report(rows) if arguments.out.endswith(_JSON) else {})
     if arguments.html:
-        spark_output.write_html(arguments.html, pages.page_of(as_report(rows, changes_max=pages.CHANGES_MAX)))
+        write_page(arguments.html, pages.page_of(as_report(rows, changes_max=pages.CHANGES_MAX)))
     report = as_report(rows, changes_max=None if arguments.format == "json" else _SHOWN)
     if arguments.format == "json":
         print_json(report)

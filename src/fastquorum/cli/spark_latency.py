@@ -4,7 +4,7 @@ import argparse
 from typing import Any, Final
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.output import print_json, print_table
+from fastquorum.cli.output import print_table
 from fastquorum.spark.pages.latency import page_of
 
 _FIGURES: Final = ("mean_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us")
@@ -47,8 +47,15 @@ def _ratio(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html)
-    by = _groups(arguments.by)
+    from fastquorum.spark.environment import check_packages
     from fastquorum.spark.running import running
+
+    check_packages()
+    by = _groups(arguments.by)
+    from fastquorum.spark.pipelines.latency import find_files
+
+    for path in (arguments.path, *([] if arguments.before is None else [arguments.before])):
+        find_files(path)
 
     with running(arguments.master) as spark:
         from fastquorum.spark.pipelines.latency import as_report
@@ -62,12 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             compared = latency_compared(sides[1], after, by, arguments.threshold).toArrow()
         errors, doubles = left_out(*sides)
     report = as_report(merged, by, compared=compared, errors=errors, doubles=doubles)
-    spark_output.write(arguments.out, merged if compared is None else compared, report)
-    spark_output.write_html(arguments.html, page_of(report))
-    if arguments.format == "json":
-        print_json(report)
-    else:
-        show(report)
+    spark_output.hand_out(arguments, report, merged if compared is None else compared, page_of, show)
     return 1 if report["slower"] or not report["latencies"] else 0
 
 

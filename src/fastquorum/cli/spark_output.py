@@ -3,13 +3,17 @@
 import argparse
 import json
 import os
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fastquorum.cli.arguments import add_format, explain
+from fastquorum.cli.output import print_json
 from fastquorum.errors import UsageError
 from fastquorum.pages import Page, write_page
+from fastquorum.pages.new_files import new_directory, new_file
 
 _JSON: Final = ".json"
+_ELSEWHERE: Final = "sc://"
 
 
 def configure(
@@ -55,20 +59,45 @@ def check_out(out: str | None, html: str | None = None, **others: str | None) ->
         raise UsageError(f"--out and --html are both {out}", "name two")
 
 
-def write(path: str | None, table: Any, report: dict[str, Any]) -> None:
-    """The report as JSON, or the Arrow table as Parquet, by the name of what is asked for."""
+def check_in(master: str, *paths: str) -> None:
+    """The error that a read of no logs would bring once Spark is up. A Spark Connect server reads its own files."""
+    if master.startswith(_ELSEWHERE):
+        return
+    from fastquorum.spark.logs import find
+
+    for path in paths:
+        find(path)
+
+
+def hand_out(
+    arguments: argparse.Namespace,
+    report: dict[str, Any],
+    tables: Any,
+    page_of: Callable[[dict[str, Any]], Page],
+    show: Callable[[dict[str, Any]], None],
+) -> None:
+    """All that is asked for: --out, --html, and JSON or, for people, what `show` prints. `tables`: as of `write`."""
+    write(arguments.out, tables, report)
+    if arguments.html is not None:
+        write_page(arguments.html, page_of(report))
+    if arguments.format == "json":
+        print_json(report)
+    else:
+        show(report)
+
+
+def write(path: str | None, tables: Any, report: dict[str, Any]) -> None:
+    """The report as JSON, or as Parquet, by the name of what is asked for: an Arrow table, or several by their names,
+    each in a directory of its own."""
     if path is None:
         return
     if path.endswith(_JSON):
-        with open(path, "x", encoding="utf-8") as file:
+        with new_file(path) as file:
             file.write(json.dumps(report, indent=1) + "\n")
         return
     from fastquorum.spark.running import write_parquet
 
-    write_parquet(table, path)
-
-
-def write_html(path: str | None, page: Page) -> None:
-    """The page, if it is asked for."""
-    if path is not None:
-        write_page(path, page)
+    named = tables if isinstance(tables, Mapping) else {"": tables}
+    with new_directory(path):
+        for name, table in named.items():
+            write_parquet(table, os.path.join(path, name))

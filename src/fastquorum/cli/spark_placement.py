@@ -8,6 +8,8 @@ from fastquorum.cli import spark_output
 from fastquorum.cli.arguments import natural
 from fastquorum.cli.output import print_json, print_table
 from fastquorum.errors import UsageError
+from fastquorum.pages import write_page
+from fastquorum.pages.new_files import new_directory, new_file
 from fastquorum.spark.pages import placement as pages
 
 if TYPE_CHECKING:
@@ -24,8 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Tell how each cluster's leaders and replicas lie over its brokers and racks; what would be offline, or under "
         "its least ISR, if a broker or a rack were lost, and who would lead instead; and the fewest moves that repair "
         "it: replicas on brokers that are fenced or gone, replicas that share a rack, brokers that carry too much.\n"
-        "Of several replicas of a cluster the longest log that a majority of them reach speaks. --out DIR holds the "
-        "moves; a .json file holds all.",
+        "Of several replicas of a cluster the longest log that a majority of them reach speaks. --out DIR has a "
+        "directory for each of brokers, losses, moves and summary.",
         "fastquorum spark placement /var/lib/controllers --reassignment-json plan.json",
         "fastquorum topic reassign plan.json --bootstrap h1:9093",
     )
@@ -57,22 +59,24 @@ def _part(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html, reassignment_json=arguments.reassignment_json)
+    spark_output.check_in(arguments.master, arguments.path)
     from fastquorum.spark.running import running
 
     with running(arguments.master) as spark:
         from fastquorum.spark.image_jobs import placements
-        from fastquorum.spark.pipelines.placement import Limits, all_moves, as_report, unpacked
+        from fastquorum.spark.pipelines.placement import PACKING, Limits, as_report
 
         limits = Limits(arguments.tolerance, load=not arguments.no_load, leaders=not arguments.no_load)
         packed = placements(spark, arguments.path, limits, keep_fenced=arguments.keep_fenced, at=arguments.at).toArrow()
-    found = unpacked(packed)
+    found = PACKING.unpacked(packed)
     if arguments.reassignment_json:
         _write_moves(arguments.reassignment_json, found)
     if arguments.out:
-        spark_output.write(arguments.out, all_moves(found), as_report(found) if arguments.out.endswith(_JSON) else {})
+        is_json = arguments.out.endswith(_JSON)
+        spark_output.write(arguments.out, {} if is_json else PACKING.tables(found), as_report(found) if is_json else {})
     if arguments.html:
         told = as_report(found, moves_max=pages.MOVES_MAX, losses_max=pages.LOSSES_MAX)
-        spark_output.write_html(arguments.html, pages.page_of(told))
+        write_page(arguments.html, pages.page_of(told))
     if arguments.format == "json":
         print_json(as_report(found))
     else:
@@ -82,21 +86,25 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _write_moves(path: str, found: "list[tuple[str | None, Placement]]") -> None:
     """UsageError, before anything is written, if one file would have to hold more than one cluster's."""
-    from fastquorum.spark.pipelines.placement import reassignment_text
-
-    moving = [(cluster_id, each.moves) for cluster_id, each in found if each.moves.num_rows]
+    moving = [(cluster_id, each) for cluster_id, each in found if each.moves.num_rows]
     if path.endswith(_JSON):
         if len(moving) > 1:
             raise UsageError(
                 f"{path} is one file, and {len(moving)} clusters have moves", "name a directory: without .json"
             )
-        files = [(path, moves) for _, moves in moving]
-    else:
-        os.makedirs(path)
-        files = [(os.path.join(path, f"{cluster_id or 'unnamed'}{_JSON}"), moves) for cluster_id, moves in moving]
-    for name, moves in files:
-        with open(name, "x", encoding="utf-8") as file:
-            file.writelines(reassignment_text(moves))
+        for _, each in moving:
+            _write_plan(path, each)
+        return
+    with new_directory(path):
+        for cluster_id, each in moving:
+            _write_plan(os.path.join(path, f"{cluster_id or 'unnamed'}{_JSON}"), each)
+
+
+def _write_plan(path: str, told: "Placement") -> None:
+    from fastquorum.spark.pipelines.placement import reassignment_text
+
+    with new_file(path) as file:
+        file.writelines(reassignment_text(told.moves))
 
 
 # --- for people -------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from typing import Any
 
 from fastquorum.cli import spark_output
 from fastquorum.cli.arguments import add_format, explain, positive
-from fastquorum.cli.output import print_json
 from fastquorum.cli.sim_run import add_controller
 from fastquorum.cli.sim_sweep import seeds
 from fastquorum.errors import UsageError
@@ -54,12 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
             seeds_a_task=arguments.seeds_a_task,
         ).toArrow()
     report = as_report(rows)
-    spark_output.write(arguments.out, rows, report)
-    spark_output.write_html(arguments.html, page_of(report))
-    if arguments.format == "json":
-        print_json(report)
-    else:
-        show(report)
+    spark_output.hand_out(arguments, report, rows, page_of, show)
     return 1 if report["failed"] else 0
 
 

@@ -1,11 +1,9 @@
 """`fastquorum spark timeline`: who led when, who was fenced, which partitions were without enough replicas."""
 
 import argparse
-import json
 from typing import Any
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.output import print_json
 from fastquorum.spark.pages.timeline import page_of
 
 
@@ -14,36 +12,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "Tell what each cluster went through, by the records that a majority of the directories share: leaders of the "
         "quorum, brokers that were fenced and came back; for how long partitions were offline, under-replicated, or "
-        "under their least ISR.",
+        "under their least ISR. --out DIR has a directory for each of events, partitions, brokers and summary.\n"
+        "Exits 1 if a cluster could not be told: no majority shares a record, or its records fit no history.",
         "fastquorum spark timeline /var/lib/controllers --out timeline.json",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html)
+    spark_output.check_in(arguments.master, arguments.path)
     from fastquorum.spark.running import running
 
     with running(arguments.master) as spark:
-        from fastquorum.spark.jobs import timeline
+        from fastquorum.spark.jobs import timelines
+        from fastquorum.spark.pipelines.timeline import PACKING, as_report
 
-        happened = timeline(spark, arguments.path).toArrow()
-        summaries = timeline(spark, arguments.path, "summary").toArrow()
-    report = as_report(happened.to_pylist(), summaries.to_pylist())
-    spark_output.write(arguments.out, happened, report)
-    spark_output.write_html(arguments.html, page_of(report))
-    if arguments.format == "json":
-        print_json(report)
-    else:
-        show(report)
-    return 0
-
-
-def as_report(happened: list[dict[str, Any]], summaries: list[dict[str, Any]]) -> dict[str, Any]:
-    """For programs: events in order, and a summary of each cluster."""
-    events = [event | {"timestamp": event["timestamp"].isoformat()} for event in happened]
-    events.sort(key=lambda event: (event["cluster_id"] or "", event["offset"]))
-    told = [json.loads(each["summary"]) for each in summaries]
-    return {"events": events, "clusters": sorted(told, key=lambda each: each["cluster_id"] or "")}
+        packed = timelines(spark, arguments.path).toArrow()
+    found = PACKING.unpacked(packed)
+    report = as_report(found)
+    spark_output.hand_out(arguments, report, PACKING.tables(found), page_of, show)
+    return 1 if any("unchecked" in each for each in report["clusters"]) else 0
 
 
 def show(report: dict[str, Any]) -> None:

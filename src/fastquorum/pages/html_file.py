@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from fastquorum.errors import UsageError
 from fastquorum.pages import svg
+from fastquorum.pages.new_files import new_file
 from fastquorum.pages.page import Card, Facts, Lines, Page, Part, Prose, Section, Table
 from fastquorum.pages.style import page_style
 from fastquorum.pages.text import shown
@@ -50,8 +51,9 @@ def document(page: Page) -> str:
 
 def write_page(path: str, page: Page) -> None:
     """To a new file. FileExistsError if it is there."""
-    with open(path, "x", encoding="utf-8") as file:
-        file.write(document(page))
+    text = document(page)
+    with new_file(path) as file:
+        file.write(text)
 
 
 def report_of(text: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Metadata logs as a data source of Spark, through PySpark. Needs the extra: `pip install 'fastquorum[spark]'`.
 
 `session` starts a Spark that needs no Java of the system's, `register` makes the data source known to a session that is
-there; a session whose Pythons have fastquorum installed knows it by itself (`pyspark_fastquorum`).
+there; a session whose Pythons have fastquorum installed knows it by itself (`pyspark_fastquorum`). `read` and
+`plain_errors` are for programs that want fastquorum's own errors, not Spark's about them.
 Everything is loaded when it is first used: this package can be imported where there is no PySpark.
 """
 
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from fastquorum.spark.environment import Environment, prepare
     from fastquorum.spark.opening import register, session
+    from fastquorum.spark.plain import plain_errors, read
     from fastquorum.spark.streaming import lag
 
 _MODULES: Final = {
@@ -18,10 +20,12 @@ _MODULES: Final = {
     "prepare": "environment",
     "register": "opening",
     "session": "opening",
+    "read": "plain",
+    "plain_errors": "plain",
     "lag": "streaming",
 }
 
-__all__ = ["session", "register", "prepare", "lag", "Environment"]
+__all__ = ["session", "register", "prepare", "read", "plain_errors", "lag", "Environment"]
 
 
 def __getattr__(name: str) -> Any:

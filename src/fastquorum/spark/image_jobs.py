@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
-from fastquorum.spark.jobs import table
+from fastquorum.spark.jobs import part_of, table
 from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import placement as placing
+from fastquorum.spark.pipelines.packing import PACKED
 from fastquorum.spark.pipelines.speaking import speaking_directories
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def placements(
     keep_fenced: bool = False,
     at: int | None = None,
 ) -> "DataFrame":
-    """All that `placement` tells of each cluster, packed (`pipelines.placement.PACKED`). Shuffled, by cluster, is a row
+    """All that `placement` tells of each cluster, packed (`pipelines.packing.PACKED`). Shuffled, by cluster, is a row
     for each partition."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -67,10 +68,10 @@ def placements(
         brokers = things.filter(is_broker).select(placing.BROKER_COLUMNS)
         configs = things.filter(pc.invert(is_broker)).select(placing.CONFIG_COLUMNS)
         found = placing.placement(partitions, brokers, configs, limits, keep_fenced=keep_fenced)
-        return placing.packed(key[0].as_py(), found)
+        return placing.PACKING.packed(key[0].as_py(), found)
 
     both = partitions.groupBy("cluster_id").cogroup(things.groupBy("cluster_id"))
-    return both.applyInArrow(place, from_arrow_schema(placing.PACKED))
+    return both.applyInArrow(place, from_arrow_schema(PACKED))
 
 
 def placement(
@@ -83,15 +84,9 @@ def placement(
     at: int | None = None,
 ) -> "DataFrame":
     """How leaders and replicas lie in each cluster: `brokers`, `losses`, `moves` or `summary` (JSON), with the
-    cluster's id in front. `at`: as of this offset."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield from placing.part_rows(pa.Table.from_batches([batch]), part)
-
+    cluster's id in front. `at`: as of this offset. UsageError: there is no such part."""
     whole = placements(spark, path, limits, keep_fenced=keep_fenced, at=at)
-    return whole.mapInArrow(unpack, from_arrow_schema(placing.part_schema(part)))
+    return part_of(whole, placing.PACKING, part)
 
 
 def _of_directories(

@@ -3,9 +3,8 @@
 What is computed is in `spark.pipelines`, and knows nothing of Spark.
 """
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -13,28 +12,10 @@ from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines import timeline as telling
+from fastquorum.spark.pipelines.packing import PACKED, Packing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_CLUSTER: Final = pa.field("cluster_id", pa.string())
-
-
-class _Part(NamedTuple):
-    """A table of a timeline."""
-
-    schema: pa.Schema
-    of: Callable[[telling.Timeline], pa.Table]
-
-
-_SUMMARY: Final = pa.schema([pa.field("summary", pa.string(), nullable=False)])
-TIMELINE_PARTS: Final = {
-    "events": _Part(telling.EVENTS, lambda told: told.events),
-    "partitions": _Part(telling.PARTITIONS, lambda told: told.partitions),
-    "brokers": _Part(telling.BROKERS, lambda told: told.brokers),
-    "summary": _Part(_SUMMARY, lambda told: pa.table([pa.array([json.dumps(told.summary)])], schema=_SUMMARY)),
-}
-"""What a timeline may be asked for; its summary is JSON."""
 
 
 def table(spark: "SparkSession", path: str, name: str, columns: Sequence[str] = (), **options: Any) -> "DataFrame":
@@ -137,21 +118,34 @@ def anomalies(
     return signals.groupBy("cluster_id").applyInArrow(find, schema)
 
 
-def timeline(spark: "SparkSession", path: str, part: str = "events") -> "DataFrame":
-    """What each cluster went through: one of TIMELINE_PARTS, with the cluster's id in front. A log that begins with a
-    snapshot is told from there. Shuffled, by cluster, is every record with its JSON text, and of each such snapshot
-    what it says of brokers, topics and partitions."""
+def timelines(spark: "SparkSession", path: str) -> "DataFrame":
+    """All that `timeline` tells of each cluster, packed (`pipelines.packing.PACKED`). A log that begins with a snapshot
+    is told from there; a cluster that cannot be told has a summary that says why. Shuffled, by cluster, is every record
+    with its JSON text, and of each such snapshot what it says of brokers, topics and partitions."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    chosen = TIMELINE_PARTS[part]
-    schema = pa.schema([_CLUSTER, *chosen.schema])
-
     def tell(key: tuple[pa.Scalar, ...], records: pa.Table, base: pa.Table) -> pa.Table:
-        told = chosen.of(telling.based_timeline(records, base))
-        cluster_id = pa.repeat(pa.scalar(key[0].as_py(), pa.string()), told.num_rows)
-        return pa.table([cluster_id, *told.columns], schema=schema)
+        cluster_id = key[0].as_py()
+        return telling.PACKING.packed(cluster_id, telling.timeline_or_why(cluster_id, records, base))
 
     records = table(spark, path, "records", telling.COLUMNS, mode="quarantine")
     base = table(spark, path, "base", telling.BASE_COLUMNS, types=",".join(telling.BASE_TYPES))
     both = records.groupBy("cluster_id").cogroup(base.groupBy("cluster_id"))
-    return both.applyInArrow(tell, from_arrow_schema(schema))
+    return both.applyInArrow(tell, from_arrow_schema(PACKED))
+
+
+def timeline(spark: "SparkSession", path: str, part: str = "events") -> "DataFrame":
+    """What each cluster went through: `events`, `partitions`, `brokers` or `summary` (JSON), with the cluster's id in
+    front. UsageError: there is no such part."""
+    return part_of(timelines(spark, path), telling.PACKING, part)
+
+
+def part_of(whole: "DataFrame", packing: Packing[Any], part: str) -> "DataFrame":
+    """One part of what a pipeline tells of each cluster. UsageError: there is none of this name."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from packing.rows(pa.Table.from_batches([batch]), part)
+
+    return whole.mapInArrow(unpack, from_arrow_schema(packing.schema(part)))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from fastquorum.errors import DirectoryError, UsageError
-from fastquorum.spark.stores import Entry, Store, plain, store_of
+from fastquorum.spark.stores import Entry, Store, as_named, plain, store_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.properties import parse_properties
@@ -17,6 +17,7 @@ from fastquorum.types import Offset, OffsetAndEpoch
 DEPTH_MAX: Final = 4
 """How far below a path logs are looked for."""
 _GLOB: Final = frozenset("*?[")
+_NAME_ONE: Final = "name a data directory, a log directory, a directory with such below it, or a glob"
 
 
 class Segment(NamedTuple):
@@ -94,8 +95,7 @@ def find(path: str) -> Found:
                 if place not in found or store.real(each.directory) == each.directory:
                     found[place] = each
     if not found:
-        hint = "name a data directory, a log directory, a directory with such below it, or a glob"
-        raise UsageError(f"there is no log at {path}", hint)
+        raise UsageError(f"there is no log at {path}", _NAME_ONE)
     in_order = sorted(found.values(), key=lambda each: each.directory)
     return Found(
         [each for each in in_order if isinstance(each, FoundLog)],
@@ -118,6 +118,8 @@ def _place(store: Store, found: FoundLog | Fault) -> str:
 
 def _parts(path: str) -> list[str]:
     parts = [plain(part.strip()) for part in path.split(",")]
+    if not any(parts):
+        raise UsageError("no path is named", _NAME_ONE)
     if not all(parts):
         raise UsageError(f"{path!r} names no path between two commas")
     return parts
@@ -130,7 +132,7 @@ def _below(store: Store, root: str, depth: int, *, is_named: bool) -> Iterator[F
         found = _at(store, root, entries)
     except DirectoryError as error:
         if is_named and error.path == root:
-            raise
+            raise as_named(error, _NAME_ONE) from error
         if not isinstance(error.__cause__, NotADirectoryError | FileNotFoundError):
             yield _fault(root, error)
         return

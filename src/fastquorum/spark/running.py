@@ -3,19 +3,20 @@
 import contextlib
 import os
 import re
+import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
-from fastquorum.errors import SparkEnvironmentError, UsageError
+from fastquorum.errors import FastQuorumError, SparkEnvironmentError, UsageError
 from fastquorum.spark.environment import check_packages
+from fastquorum.spark.jvm import Jvm
 from fastquorum.spark.opening import session
+from fastquorum.spark.plain import our_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-_OURS: Final = re.compile(r"^\s*fastquorum\.errors\.\w+: (.+)$", re.MULTILINE)
-"""The last line of a traceback that Spark brings from the process where it happened."""
 _CAUSE: Final = re.compile(r"^(?:: |Caused by: )?[\w.$]+(?:Exception|Error): (.+)$", re.MULTILINE)
 """What a Java exception says."""
 _OTHER_PYTHON: Final = re.compile(r"\[PYTHON_VERSION_MISMATCH\][^:]*: ([\d.]+) than that in driver: ([\d.]+)")
@@ -27,36 +28,66 @@ def running(master: str) -> Iterator["SparkSession"]:
 
     Raises:
         SparkEnvironmentError: Spark cannot run here, or where its workers are, as things are.
-        UsageError: what one of our own errors said, wherever it was raised; Spark gave up, or did not begin.
+        FastQuorumError: one of our own, wherever it was raised.
+        UsageError: Spark gave up, or did not begin.
     """
-    spark = _begun(master)
+    check_packages()
     from pyspark.errors import PySparkException
 
-    try:
-        yield spark
-    except PySparkException as error:
-        raise in_our_words(str(error)) from error
-    finally:
-        spark.stop()
+    jvm = Jvm()
+    with jvm.interruptible():
+        try:
+            spark = _begun(master, jvm)
+            try:
+                yield spark
+            except PySparkException as error:
+                raise in_our_words(str(error)) from error
+            finally:
+                if not jvm.is_sent_away:
+                    spark.stop()
+        finally:
+            jvm.end()
 
 
-def _begun(master: str) -> "SparkSession":
-    check_packages()
+def _begun(master: str, jvm: Jvm) -> "SparkSession":
+    """In a thread of its own: from the main one PySpark would take Ctrl-C for itself."""
+    begun: list[SparkSession] = []
+    failed: list[BaseException] = []
+
+    def begin() -> None:
+        try:
+            begun.append(session(master=master))
+        except BaseException as error:  # raised where it is waited for
+            failed.append(error)
+
+    beginning = threading.Thread(target=begin, daemon=True)
+    with jvm.starting():
+        beginning.start()
+        try:
+            beginning.join()
+        except KeyboardInterrupt:
+            beginning.join()  # it ends with the JVM, and takes away what it made
+            raise
+    for error in failed:
+        _tell(error, master)
+    return begun[0]
+
+
+def _tell(error: BaseException, master: str) -> NoReturn:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    try:
-        return session(master=master)
-    except (Py4JError, PySparkException) as error:
-        causes = _CAUSE.findall(str(error))
-        what = f"Spark did not start with --master {master}" + (f": {causes[-1].strip()}" if causes else "")
-        raise UsageError(what, "it is local[*], or the URL of a Spark cluster that runs; see --debug") from error
+    if not isinstance(error, Py4JError | PySparkException):
+        raise error
+    causes = _CAUSE.findall(str(error))
+    what = f"Spark did not start with --master {master}" + (f": {causes[-1].strip()}" if causes else "")
+    raise UsageError(what, "it is local[*], or the URL of a Spark cluster that runs; see --debug") from error
 
 
-def in_our_words(text: str) -> UsageError:
+def in_our_words(text: str) -> FastQuorumError:
     """What an error of Spark's comes to, by its text, which may hold the traceback of another process."""
-    if said := _OURS.findall(text):
-        return UsageError(said[-1])
+    if (ours := our_error(text)) is not None:
+        return ours
     if other := _OTHER_PYTHON.search(text):
         return SparkEnvironmentError(
             f"Spark's workers run Python {other[1]}, and its driver Python {other[2]}: they must agree",
@@ -66,10 +97,10 @@ def in_our_words(text: str) -> UsageError:
 
 
 def write_parquet(table: "pa.Table", path: str) -> None:
-    """As the one file of a new directory, as Spark reads it."""
+    """As the one file of a directory, as Spark reads it."""
     try:
         import pyarrow.parquet
     except ImportError as error:
         raise SparkEnvironmentError("pyarrow is not installed", "pip install 'fastquorum[spark]'") from error
-    os.makedirs(path)
+    os.makedirs(path, exist_ok=True)
     pyarrow.parquet.write_table(table, os.path.join(path, "part-0.parquet"))

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError, DirectoryError
 from fastquorum.kernels import BATCH_HEADER_BYTES, Kernels, load
-from fastquorum.spark.logs import FoundLog, Segment
+from fastquorum.spark.logs import Checkpoint, FoundLog, Segment
 from fastquorum.spark.stores import Store, store_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
@@ -93,12 +93,13 @@ def log_pieces(
 
 def checkpoint_pieces(log: FoundLog) -> list[Piece]:
     """Of each finished snapshot, whole: its records count only together."""
-    return [
-        Piece(
-            log.cluster_id, log.node_id, log.directory, LogKind.METADATA, each.path, each.id.offset, 0, each.size_bytes
-        )
-        for each in sorted(log.checkpoints)
-    ]
+    return [checkpoint_piece(log, each) for each in sorted(log.checkpoints)]
+
+
+def checkpoint_piece(log: FoundLog, checkpoint: Checkpoint) -> Piece:
+    """Of one of the log's snapshots."""
+    path, end_offset, size_bytes = checkpoint.path, checkpoint.id.offset, checkpoint.size_bytes
+    return Piece(log.cluster_id, log.node_id, log.directory, LogKind.METADATA, path, end_offset, 0, size_bytes)
 
 
 def packed(pieces: Iterable[Piece], split_bytes: int = SPLIT_BYTES) -> list[list[Piece]]:

@@ -156,9 +156,17 @@ def _last(path: str) -> str:
     return path.rpartition("/")[2]
 
 
+def as_named(error: DirectoryError, hint: str) -> DirectoryError:
+    """Of a path that somebody named: what is not there was not removed meanwhile."""
+    is_missing = isinstance(error.__cause__, FileNotFoundError)
+    return DirectoryError("is not there", hint, error.path) if is_missing else error
+
+
 def _unreadable(path: str, error: Exception) -> DirectoryError:
     if isinstance(error, FileNotFoundError):
         return DirectoryError("is not there", "was it removed, by retention or by somebody, meanwhile?", path)
     if isinstance(error, NotADirectoryError):
         return DirectoryError("is a file", "name a data directory, a log directory, or one with such below it", path)
+    if isinstance(error, PermissionError):
+        return DirectoryError("may not be read", "run this as a user who may, or change its permissions", path)
     return DirectoryError(f"cannot be read: {error}", path=path)

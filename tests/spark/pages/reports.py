@@ -1,13 +1,11 @@
 """Reports for the tests of pages: of the real cluster, as the commands make them but without Spark; and large ones."""
 
 import functools
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fastquorum.cli.spark_timeline import as_report
 from fastquorum.spark.pipelines import audit_replicas as auditing
-from fastquorum.spark.pipelines.timeline import COLUMNS, timeline
+from fastquorum.spark.pipelines.timeline import COLUMNS, as_report, timeline
 from fastquorum.spark.scan import read_table
 from tests.wire.golden import CLUSTER
 
@@ -25,9 +23,7 @@ def real_audit() -> dict[str, Any]:
 def real_timeline() -> dict[str, Any]:
     records = read_table(str(CLUSTER)).select(COLUMNS)
     told = timeline(records)
-    cluster = {"cluster_id": records["cluster_id"][0].as_py()}
-    happened = [cluster | row for row in told.events.to_pylist()]
-    return as_report(happened, [cluster | {"summary": json.dumps(told.summary)}])
+    return as_report([(records["cluster_id"][0].as_py(), told)])
 
 
 def replica(cluster: int, node: int, **more: Any) -> dict[str, Any]:
@@ -56,6 +52,7 @@ def audit(replicas: list[dict[str, Any]]) -> dict[str, Any]:
         "uncommitted_tails": those("uncommitted tail"),
         "undecided": those("undecided"),
         "replicas": replicas,
+        "notes": [],
     }
 
 

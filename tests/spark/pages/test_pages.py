@@ -9,7 +9,8 @@ import pytest
 
 from fastquorum.cli import spark_output
 from fastquorum.errors import UsageError
-from fastquorum.pages import Page, document, report_of
+from fastquorum.pages import Card, Page, document, report_of
+from fastquorum.pages.chart import Pen
 from fastquorum.spark.pages import audit_replicas, demo, timeline
 from fastquorum.spark.pages.words import lasted
 from tests.cli.conftest import Ran
@@ -72,6 +73,19 @@ def test_nothing_at_all_makes_a_page_too() -> None:
 
 
 # --- timeline ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_that_could_not_be_told_is_a_warning_and_the_others_are_drawn() -> None:
+    one = real_timeline()
+    untold = [{"cluster_id": f"torn-{nth}", "unchecked": f"no majority shares a record{EVIL}"} for nth in range(12)]
+    report = {"events": one["events"], "clusters": [*one["clusters"], *untold]}
+    seen = looked(timeline.page_of(report), report)
+    assert f"Cluster torn-9 could not be told: no majority shares a record{EVIL}." in seen.said
+    assert "Not told either: 2 more clusters; the JSON has all." in seen.said
+    assert "Who led the quorum" in seen.said
+    assert Card("could not be told", "12", Pen.BAD) in timeline.page_of(report).cards
+    nothing: dict[str, Any] = {"events": [], "clusters": untold}
+    assert "Cluster torn-0 could not be told" in looked(timeline.page_of(nothing), nothing).said
 
 
 def test_the_real_clusters_story_is_drawn() -> None:

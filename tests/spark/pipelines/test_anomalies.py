@@ -261,11 +261,15 @@ def test_a_storm_in_the_hole_of_one_replica_is_told_by_another_and_a_hole_of_all
     assert (report["kinds"], report["clusters"][0]["missing_records"]) == ({}, 20)
 
 
-def test_replicas_that_share_nothing_are_named_and_nothing_is_said_of_them() -> None:
+def test_replicas_that_share_nothing_are_named_and_nothing_is_said_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     other = [step._replace(epoch=7) for step in day(hours=1)]
     both = pa.concat_tables([records(day(hours=1), 1), records(other, 2)])
     report = as_report(anomalies(signals_of(both)))
     assert "no majority" in report["clusters"][0]["unchecked"]
+    spark_anomalies.show(report)
+    assert capsys.readouterr().out.endswith("1 clusters: nothing unusual; 1 could not be looked at\n")
+    assert spark_anomalies.verdict(report) == 1
+    assert spark_anomalies.verdict(as_report(anomalies(signals_of(records(day(hours=1), 1))))) == 0
 
 
 def test_records_that_could_not_be_read_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

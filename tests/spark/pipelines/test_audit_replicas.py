@@ -1,6 +1,7 @@
 """Whose bytes differ, by the majority; and what is only a tail that nobody else got."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -8,6 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fastquorum.cli import spark_audit_replicas
+from fastquorum.spark.pages.audit_replicas import warnings_of
 from fastquorum.spark.pipelines.audit_replicas import (
     BATCH_COLUMNS,
     PRESENT_COLUMNS,
@@ -17,8 +20,10 @@ from fastquorum.spark.pipelines.audit_replicas import (
     audit_cluster,
 )
 from fastquorum.spark.scan import read_table
+from fastquorum.storage.names import LOG_DIRECTORY
 from tests.spark.replicas import Replicas
 from tests.spark.tables.directories import batch
+from tests.wire.golden import CLUSTER
 
 BATCHES = pa.schema(
     [
@@ -178,6 +183,34 @@ def test_the_report_has_what_programs_ask_for() -> None:
     assert report["divergent"] == []
     (tail,) = report["uncommitted_tails"]
     assert (tail["replica"], tail["offset"], tail["bytes"]) == (2, 20, 100)
+
+
+def test_directories_that_say_no_cluster_are_compared_as_of_one_and_a_note_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for replica in ("c1", "c3"):
+        (tmp_path / replica).mkdir()
+        (tmp_path / replica / LOG_DIRECTORY).symlink_to(CLUSTER / replica / LOG_DIRECTORY)
+
+    def report_of(path: Path) -> dict[str, Any]:
+        batches = read_table(str(path), "batches", mode="quarantine").select(BATCH_COLUMNS)
+        return as_report(audit_cluster(batches, read_table(str(path), "voters").select(VOTER_COLUMNS)))
+
+    report = report_of(tmp_path)
+    said = (
+        "no meta.properties says to which cluster 2 directories belong: they are compared as replicas of one; nor of "
+        "which node 2 of them are: no voter's, then"
+    )
+    assert report["notes"] == [{"cluster_id": None, "directories": 2, "text": said}]
+    assert [row["verdict"] for row in report["replicas"]] == [Verdict.UNDECIDED] * 2
+    spark_audit_replicas.show(report)
+    assert f"\nnote: {said}\n" in capsys.readouterr().out
+    assert list(warnings_of(report))[-1] == f"N{said[1:]}."
+    one = report_of(tmp_path / "c1")["notes"][0]["text"]
+    assert one.startswith(
+        f"no meta.properties says to which cluster {tmp_path / 'c1'} belongs; nor of which node 1 of them is"
+    )
+    assert report_of(CLUSTER)["notes"] == []
 
 
 def test_no_batches_no_rows() -> None:

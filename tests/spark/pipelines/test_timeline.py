@@ -13,7 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastquorum.errors import ImageFailed, UsageError
-from fastquorum.spark.pipelines.timeline import COLUMNS, Event, State, Timeline, as_text, based_timeline, timeline
+from fastquorum.spark.pipelines.timeline import (
+    BASE_COLUMNS,
+    COLUMNS,
+    PACKING,
+    Event,
+    State,
+    Timeline,
+    as_report,
+    as_text,
+    based_timeline,
+    timeline,
+    timeline_or_why,
+)
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.names import LOG_DIRECTORY
 from tests.spark.damage import change as overwrite
@@ -314,6 +326,29 @@ def test_replicas_that_share_nothing_are_refused() -> None:
     other = [step._replace(epoch=2) for step in (topic(0), noop(1))]
     with pytest.raises(UsageError, match="no majority"):
         timeline(pa.concat_tables([records([topic(0)], 1), records(other, 2)]))
+
+
+def test_of_a_cluster_that_cannot_be_told_the_report_says_why_and_the_others_are_told() -> None:
+    torn = pa.concat_tables([records([topic(0)], 1), records([topic(0)._replace(epoch=2)], 2)])
+    said: dict[str | None, pa.Table] = {
+        "impossible": records([noop(0), change(1, leader=1)]),
+        "torn": torn,
+        "well": records([registered(0, 1), topic(0), partition(0, 1, [1])]),
+    }
+    base = read_table(str(CLUSTER), "base").select(BASE_COLUMNS).slice(0, 0)
+    packed = [PACKING.packed(name, timeline_or_why(name, each, base)) for name, each in said.items()]
+    found = PACKING.unpacked(pa.concat_tables(packed))
+    report = json.loads(json.dumps(as_report(found)))
+    impossible, none_shared, well = report["clusters"]
+    assert "PARTITION_CHANGE_RECORD at offset 1 cannot be applied" in impossible["unchecked"]
+    assert none_shared == {"cluster_id": "torn", "unchecked": none_shared["unchecked"]}
+    assert "no majority shares a record" in none_shared["unchecked"]
+    assert (well["cluster_id"], well["partitions"]["count"], "unchecked" in well) == ("c", 1, False)
+    assert {each["cluster_id"] for each in report["events"]} == {"well"}
+    assert [*as_text(none_shared)] == [f"cluster torn could not be told: {none_shared['unchecked']}"]
+    tables = PACKING.tables(found)
+    assert tables["partitions"]["cluster_id"].to_pylist() == ["well"]
+    assert tables["summary"]["cluster_id"].to_pylist() == [*said]
 
 
 def test_clusters_are_told_one_at_a_time() -> None:

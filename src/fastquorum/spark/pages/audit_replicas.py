@@ -65,6 +65,8 @@ def warnings_of(report: dict[str, Any]) -> Iterator[str]:
     if report["undecided"]:
         count = counted(len(report["undecided"]), "replica")
         yield f"Of {count} nobody can tell: no majority of the voters' directories holds the same."
+    for note in report["notes"]:
+        yield f"{note['text'][0].upper()}{note['text'][1:]}."
 
 
 def sections_of(report: dict[str, Any]) -> Iterator[Section]:

@@ -27,22 +27,32 @@ _STRIPS_MAX: Final = 15
 
 def page_of(report: dict[str, Any]) -> Page:
     """Of a report with `events` and `clusters`."""
-    clusters = sorted(report["clusters"], key=_badness, reverse=True)
-    told = counted(len(clusters), "cluster")
+    told = counted(len(report["clusters"]), "cluster")
     return Page(
         title=f"fastquorum spark timeline, {told}",
         heading="What happened?",
         subtitles=[f"fastquorum spark timeline: {told}, as far as a majority of the directories agree. Times are UTC."],
         report=report,
-        cards=list(_cards(report, clusters)),
-        warnings=[warning for each in clusters[:DRAWN_MAX] for warning in _doubts(each)],
+        cards=list(_cards(report)),
+        warnings=list(warnings_of(report)),
         sections=list(sections_of(report)),
     )
 
 
+def warnings_of(report: dict[str, Any]) -> Iterator[str]:
+    """Who could not be told, and what is doubtful of those that are drawn."""
+    unchecked = [each for each in report["clusters"] if "unchecked" in each]
+    for each in unchecked[:DRAWN_MAX]:
+        yield f"{heading_of(each['cluster_id'])} could not be told: {each['unchecked']}."
+    if (more := len(unchecked) - DRAWN_MAX) > 0:
+        yield f"Not told either: {counted(more, 'more cluster')}; the JSON has all."
+    for each in _worst_first(report)[:DRAWN_MAX]:
+        yield from _doubts(each)
+
+
 def sections_of(report: dict[str, Any]) -> Iterator[Section]:
     """A table of clusters, if there are several; the worst ones drawn."""
-    clusters = sorted(report["clusters"], key=_badness, reverse=True)
+    clusters = _worst_first(report)
     if len(clusters) > 1:
         yield Section("Clusters, the worst first", [_overview(clusters)])
     events: dict[str | None, list[dict[str, Any]]] = {}
@@ -55,12 +65,20 @@ def sections_of(report: dict[str, Any]) -> Iterator[Section]:
         yield Section("", [Prose(f"Only in the table: {counted(more, 'more cluster')}; the JSON has all.")])
 
 
+def _worst_first(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those that could be told."""
+    return sorted((each for each in report["clusters"] if "unchecked" not in each), key=_badness, reverse=True)
+
+
 def _badness(cluster: dict[str, Any]) -> tuple[int, ...]:
     return tuple(cluster["partitions"][f"{each}_ms"] for each in ("offline", "under_min_isr", "under_replicated"))
 
 
-def _cards(report: dict[str, Any], clusters: Sequence[dict[str, Any]]) -> Iterator[Card]:
-    yield Card("clusters", text(len(clusters)))
+def _cards(report: dict[str, Any]) -> Iterator[Card]:
+    clusters = _worst_first(report)
+    yield Card("clusters", text(len(report["clusters"])))
+    if unchecked := len(report["clusters"]) - len(clusters):
+        yield Card("could not be told", text(unchecked), Pen.BAD)
     yield Card("brokers", text(sum(each["brokers"] for each in clusters)))
     yield Card("partitions", text(sum(each["partitions"]["count"] for each in clusters)))
     for event, label in ((_LEADER, "elections"), ("fenced", "times a broker was fenced")):

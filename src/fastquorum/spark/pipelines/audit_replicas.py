@@ -109,7 +109,8 @@ def audit_cluster(batches: pa.Table, voters: pa.Table) -> pa.Table:
 
 
 def as_report(audited: pa.Table) -> dict[str, Any]:
-    """The same for programs: `divergent` and `uncommitted_tails` over all clusters, and each cluster whole."""
+    """The same for programs: `divergent` and `uncommitted_tails` over all clusters, and each cluster whole. `notes`:
+    what one should know of verdicts."""
     rows = audited.to_pylist()
 
     def those(verdict: Verdict) -> list[dict[str, Any]]:
@@ -122,7 +123,21 @@ def as_report(audited: pa.Table) -> dict[str, Any]:
         "uncommitted_tails": those(Verdict.TAIL),
         "undecided": those(Verdict.UNDECIDED),
         "replicas": rows,
+        "notes": _notes([row for row in rows if row["cluster_id"] is None]),
     }
+
+
+def _notes(nameless: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of directories that no meta.properties is beside: they are judged together, whatever they are."""
+    if not nameless:
+        return []
+    count = len(nameless)
+    whose = f"{count} directories belong: they are compared as replicas of one"
+    text = f"no meta.properties says to which cluster {whose if count > 1 else nameless[0]['directory'] + ' belongs'}"
+    strangers = sum(row["node_id"] is None and not row["is_voter"] for row in nameless)
+    if strangers:
+        text += f"; nor of which node {strangers} of them {'is' if strangers == 1 else 'are'}: no voter's, then"
+    return [{"cluster_id": None, "directories": count, "text": text}]
 
 
 # --- whose batches are where ------------------------------------------------------------------------------------------

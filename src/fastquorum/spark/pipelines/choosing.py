@@ -36,9 +36,10 @@ def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, R
     majority = len(logs) // 2 + 1
     shared = [sorted((_shared_end(log, other) for other in logs), reverse=True)[majority - 1] for log in logs]
     if max(shared) < 0:
+        cluster_id = records["cluster_id"][0].as_py()
+        whose = "a cluster that no meta.properties names" if cluster_id is None else f"cluster {cluster_id}"
         raise UsageError(
-            f"of {len(logs)} replicas of cluster {records['cluster_id'][0]} no majority shares a record",
-            "hand in the records of one",
+            f"of {len(logs)} replicas of {whose} no majority shares a record", "hand in the records of one"
         )
     replicas = [Replica(*(each[name][0].as_py() for name in Replica._fields)) for each in found]
     end = max(shared) if committed_end is None else committed_end

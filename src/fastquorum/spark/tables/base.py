@@ -6,7 +6,7 @@ no good snapshot says what was before. Records of the log below it are in the sn
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +18,12 @@ from fastquorum.spark import arrow
 from fastquorum.spark.logs import Checkpoint, FoundLog
 from fastquorum.spark.options import Options
 from fastquorum.spark.reading import Mode, rows_of
-from fastquorum.spark.splits import checkpoint_pieces
+from fastquorum.spark.splits import checkpoint_piece
 from fastquorum.spark.store_disk import file_of
 from fastquorum.spark.tables.table import WHOSE, Task, refuse_others, whole_logs, whose
-from fastquorum.storage.checkpoint import scan_checkpoint
+from fastquorum.storage.checkpoint import check_checkpoint
 from fastquorum.storage.identity import LogKind
+from fastquorum.types import Offset
 from fastquorum.wire.row_layouts import record_layouts
 
 SCHEMA: Final = pa.schema(
@@ -57,30 +58,56 @@ class BaseTable:
             yield from _read(log, options, schema, kernels)
 
 
-def base_of(log: FoundLog, kernels: Kernels) -> tuple[Checkpoint | None, int | None, str | None]:
-    """The snapshot that a log begins with, the offset from which on the log is known, and why there is none."""
+class Base(NamedTuple):
+    """What a log begins with."""
+
+    start_offset: Offset
+    """Of its first segment."""
+    checkpoint: Checkpoint | None
+    """The first good snapshot at or behind it; None: there is none, or none is needed."""
+    faults: tuple[FastQuorumError, ...] = ()
+    """Of the snapshots before that one, which are no good."""
+
+    @property
+    def known_from(self) -> Offset | None:
+        """From there on all is known; None: nowhere."""
+        if self.checkpoint is not None:
+            return self.checkpoint.id.offset
+        return None if self.error else 0
+
+    @property
+    def error(self) -> str | None:
+        """Why what was before the log is not known, if it is not."""
+        if self.start_offset == 0 or self.checkpoint is not None:
+            return None
+        error = f"the log begins at offset {self.start_offset}, and no snapshot says what was before"
+        return ": ".join([error, *map(str, self.faults)])
+
+
+def base_of(log: FoundLog, kernels: Kernels, end_offset: Offset | None = None) -> Base:
+    """Of a log that is read up to `end_offset`, exclusive; None: as far as it goes. A log from 0 on has no snapshot."""
     start_offset = min((each.base_offset for each in log.segments), default=0)
-    if start_offset == 0:
-        return None, 0, None
-    error = f"the log begins at offset {start_offset}, and no snapshot says what was before"
-    for each in sorted(log.checkpoints):
-        if each.id.offset >= start_offset:
-            try:
-                scan_checkpoint(kernels, file_of(each.path), each.id.epoch)
-            except FastQuorumError as found:
-                error = f"{error}: {found}"
-                continue
-            return each, each.id.offset, None
-    return None, None, error
+    faults: list[FastQuorumError] = []
+    for each in sorted(log.checkpoints) if start_offset else ():
+        if each.id.offset < start_offset or (end_offset is not None and each.id.offset >= end_offset):
+            continue
+        try:
+            check_checkpoint(kernels, file_of(each.path), each.id.epoch)
+        except FastQuorumError as error:
+            faults.append(error)
+            continue
+        return Base(start_offset, each, tuple(faults))
+    return Base(start_offset, None, tuple(faults))
 
 
 def _read(log: FoundLog, options: Options, schema: pa.Schema, kernels: Kernels) -> Iterator[pa.RecordBatch]:
-    checkpoint, end_offset, error = base_of(log, kernels)
-    same = whose(log) | {"end_offset": end_offset, "epoch": None if checkpoint is None else checkpoint.id.epoch}
-    yield arrow.batch_of(schema, [{**same, "error": error}])
+    base = base_of(log, kernels)
+    checkpoint = base.checkpoint
+    same = whose(log) | {"end_offset": base.known_from, "epoch": None if checkpoint is None else checkpoint.id.epoch}
+    yield arrow.batch_of(schema, [{**same, "error": base.error}])
     if checkpoint is None:
         return
-    piece = next(each for each in checkpoint_pieces(log) if each.path == checkpoint.path)
+    piece = checkpoint_piece(log, checkpoint)
     want = Want.TEXTS if "data" in schema.names else Want(0)
     reader = kernels.RowReader(record_layouts(), want, options.row_filter, is_metadata=True)
     for rows in rows_of(piece, kernels, reader, Mode.FAIL):

@@ -20,10 +20,9 @@ from fastquorum.spark.pipelines.timeline.history import COLUMNS
 from fastquorum.spark.pipelines.timeline.partition_rows import CREATION_RECORD, RECORDS
 from fastquorum.spark.pipelines.transactions import ABORT, BEGIN, END
 from fastquorum.spark.reading import Mode, rows_of
-from fastquorum.spark.splits import Piece, checkpoint_pieces, log_pieces
-from fastquorum.spark.store_disk import file_of
+from fastquorum.spark.splits import Piece, checkpoint_piece, log_pieces
+from fastquorum.spark.tables.base import base_of
 from fastquorum.spark.tables.table import whose
-from fastquorum.storage.checkpoint import check_checkpoint
 from fastquorum.types import Offset
 from fastquorum.wire.control_records import ControlRecordType
 from fastquorum.wire.row_layouts import ROW_TYPE_NAMES, record_layouts
@@ -79,26 +78,19 @@ def parts(log: FoundLog, mode: Mode, end_offset: Offset) -> Iterator[Part | Fast
     """The log below `end_offset`, in order, part by part; and errors that keep what precedes it from being known, if
     the mode is not to fail. CorruptionError, DirectoryError."""
     kernels = load("native")
-    start_offset = min((each.base_offset for each in log.segments), default=0)
-    if start_offset == 0:
-        yield from _of_log(log, 0, end_offset, kernels, is_whole=True)
+    base = base_of(log, kernels, end_offset)
+    for error in base.faults:
+        if mode is Mode.FAIL:
+            raise error
+        yield error
+    if base.checkpoint is None:
+        yield from _of_log(log, base.start_offset, end_offset, kernels, is_whole=base.start_offset == 0)
         return
-    for piece, checkpoint in zip(checkpoint_pieces(log), sorted(log.checkpoints), strict=True):
-        if not start_offset <= piece.base_offset < end_offset:
-            continue
-        try:
-            check_checkpoint(kernels, file_of(piece.path), checkpoint.id.epoch)
-        except (CorruptionError, DirectoryError) as error:
-            if mode is Mode.FAIL:
-                raise
-            yield error
-            continue
-        if piece.base_offset > start_offset:
-            yield from _of_log(log, start_offset, piece.base_offset, kernels)
-        yield from _read([piece], RowFilter(types=_TYPES), log, kernels, Part(_EMPTY, True, True, True))
-        yield from _of_log(log, piece.base_offset, end_offset, kernels, is_whole=True, is_first=False)
-        return
-    yield from _of_log(log, start_offset, end_offset, kernels)
+    piece = checkpoint_piece(log, base.checkpoint)
+    if piece.base_offset > base.start_offset:
+        yield from _of_log(log, base.start_offset, piece.base_offset, kernels)
+    yield from _read([piece], RowFilter(types=_TYPES), log, kernels, Part(_EMPTY, True, True, True))
+    yield from _of_log(log, piece.base_offset, end_offset, kernels, is_whole=True, is_first=False)
 
 
 def _of_log(

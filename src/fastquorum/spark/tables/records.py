@@ -23,7 +23,7 @@ from fastquorum.spark import arrow
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
 from fastquorum.spark.reading import Damage, Mode, rows_of
-from fastquorum.spark.splits import Piece, checkpoint_pieces, log_pieces, packed
+from fastquorum.spark.splits import Piece, checkpoint_piece, log_pieces, packed
 from fastquorum.spark.tables.base import base_of
 from fastquorum.spark.tables.table import WHOSE, Task, bounds_of
 from fastquorum.spark.typed import RecordType, record_types, struct_column
@@ -147,11 +147,11 @@ def topic_ids(logs: Sequence[FoundLog], name: str) -> set[str]:
     for log in logs:
         if log.kind is not LogKind.METADATA:
             continue
-        base, _, error = base_of(log, kernels)
-        if error is not None:
-            text = f"{log.directory}: {error}: ids of topic {name!r} may be missing, and records that say no more"
+        base = base_of(log, kernels)
+        if base.error is not None:
+            text = f"{log.directory}: {base.error}: ids of topic {name!r} may be missing, and records that say no more"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
-        before = [] if base is None else [each for each in checkpoint_pieces(log) if each.path == base.path]
+        before = [] if base.checkpoint is None else [checkpoint_piece(log, base.checkpoint)]
         reader = kernels.RowReader(record_layouts(), Want.TEXTS, RowFilter(types=frozenset({number})))
         for piece in [*before, *log_pieces(log)]:
             for rows in rows_of(piece, kernels, reader, Mode.QUARANTINE):

@@ -49,8 +49,9 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
     if log.kind is not LogKind.METADATA or not checkpoints:
         return
     stored, kernels = offline(log)
-    base, known_from, why = base_of(log, kernels)
-    fold = Fold() if base is None else fold_snapshot(stored, kernels, base.id)
+    base = base_of(log, kernels)
+    known_from, why = base.known_from, base.error
+    fold = Fold() if base.checkpoint is None else fold_snapshot(stored, kernels, base.checkpoint.id)
     for snapshot in checkpoints:
         row: dict[str, Any] = {"offset": snapshot.offset, "epoch": snapshot.epoch}
         try:

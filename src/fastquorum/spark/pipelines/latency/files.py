@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from typing import Final
 
-from fastquorum.errors import UsageError
-from fastquorum.spark.stores import Store, store_of
+from fastquorum.errors import DirectoryError, UsageError
+from fastquorum.spark.stores import Store, as_named, store_of
 
 SUFFIXES: Final = (".json", ".hlog", ".hdr", ".log")
 """JSON is a result or a trace; the others are HdrHistogram logs, as `load --hdr` and other tools write them."""
 _DEPTH_MAX: Final = 4
 _GLOB: Final = frozenset("*?[")
+_NAME_ONE: Final = f"name a result of `fastquorum load`, or a directory of files with {', '.join(SUFFIXES)}"
 
 
 def find_files(path: str) -> list[str]:
@@ -24,10 +25,12 @@ def find_files(path: str) -> list[str]:
         part = part.strip()
         store = store_of(part)
         for root in store.expand(part) if _GLOB & set(part) else [part.rstrip("/") or "/"]:
-            found.update(_below(store, root, _DEPTH_MAX))
+            try:
+                found.update(_below(store, root, _DEPTH_MAX))
+            except DirectoryError as error:
+                raise as_named(error, _NAME_ONE) from error
     if not found:
-        hint = f"name a result of `fastquorum load`, or a directory of files with {', '.join(SUFFIXES)}"
-        raise UsageError(f"there are no latencies at {path}", hint)
+        raise UsageError(f"there are no latencies at {path}", _NAME_ONE)
     return sorted(found)
 
 

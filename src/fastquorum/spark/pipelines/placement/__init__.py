@@ -16,16 +16,7 @@ from fastquorum.spark.pipelines.placement.layouts import (
     PARTITION_COLUMNS,
     cluster_of,
 )
-from fastquorum.spark.pipelines.placement.packing import (
-    PACKED,
-    PARTS,
-    Placement,
-    all_moves,
-    packed,
-    part_rows,
-    part_schema,
-    unpacked,
-)
+from fastquorum.spark.pipelines.placement.parts import PACKING, Placement
 from fastquorum.spark.pipelines.placement.reassignment import reassignment_text
 from fastquorum.spark.pipelines.placement.summary import summary_of
 from fastquorum.spark.pipelines.placement.told import broker_rows, loss_rows, move_rows
@@ -34,18 +25,12 @@ __all__ = [
     "BROKER_COLUMNS",
     "CONFIG_COLUMNS",
     "PARTITION_COLUMNS",
-    "PACKED",
-    "PARTS",
+    "PACKING",
     "Limits",
     "Placement",
-    "all_moves",
     "as_report",
-    "packed",
-    "part_rows",
-    "part_schema",
     "placement",
     "reassignment_text",
-    "unpacked",
 ]
 
 

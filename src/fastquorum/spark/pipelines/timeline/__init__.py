@@ -5,10 +5,13 @@ and from table `base`, what there was before (`base`).
 Needs pyarrow and numpy, and no JVM.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from fastquorum.errors import ImageFailed, UsageError
+from fastquorum.spark.pipelines.packing import Packing
 from fastquorum.spark.pipelines.timeline.base import BASE_COLUMNS, BASE_TYPES, Based
 from fastquorum.spark.pipelines.timeline.brokers import SCHEMA as BROKERS
 from fastquorum.spark.pipelines.timeline.brokers import broker_availability
@@ -28,14 +31,17 @@ __all__ = [
     "COLUMNS",
     "CONDITIONS",
     "EVENTS",
+    "PACKING",
     "PARTITIONS",
     "Event",
     "History",
     "State",
     "Timeline",
+    "as_report",
     "as_text",
     "based_timeline",
     "timeline",
+    "timeline_or_why",
 ]
 
 
@@ -49,7 +55,10 @@ class Timeline(NamedTuple):
     brokers: pa.Table
     """BROKERS."""
     summary: dict[str, Any]
-    """For JSON; `as_text` makes lines of it."""
+    """For JSON; `as_text` makes lines of it. Of a cluster that cannot be told: `cluster_id` and `unchecked`, why."""
+
+
+PACKING: Final = Packing(Timeline, {"events": EVENTS, "partitions": PARTITIONS, "brokers": BROKERS})
 
 
 def timeline(
@@ -67,6 +76,24 @@ def based_timeline(records: pa.Table, base: pa.Table, committed_end: int | None 
     found = Based.of(records, base, committed_end)
     history = History.of(found.records, found.image)
     return _told(history._replace(replica=found.replica, end_offset=found.end_offset), worst)
+
+
+def timeline_or_why(cluster_id: str | None, records: pa.Table, base: pa.Table) -> Timeline:
+    """As `based_timeline`; where that fails, nothing but a summary that says why: others may have asked as well."""
+    try:
+        return based_timeline(records, base)
+    except (UsageError, ImageFailed) as error:
+        return PACKING.nothing({"cluster_id": cluster_id, "unchecked": str(error)})
+
+
+def as_report(found: Iterable[tuple[str | None, Timeline]]) -> dict[str, Any]:
+    """For programs: `events` of all clusters in order, and of each of the `clusters` its summary."""
+    events, clusters = [], []
+    for cluster_id, told in found:
+        for row in told.events.to_pylist():
+            events.append({"cluster_id": cluster_id, **row, "timestamp": row["timestamp"].isoformat()})
+        clusters.append(told.summary)
+    return {"events": events, "clusters": clusters}
 
 
 def _told(history: History, worst: int) -> Timeline:

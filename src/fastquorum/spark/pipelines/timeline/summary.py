@@ -56,6 +56,9 @@ def summary(history: History, states: States, told: Told, worst: int = WORST) ->
 
 def as_text(said: dict[str, Any]) -> Iterator[str]:
     """A summary, line by line."""
+    if "unchecked" in said:
+        yield f"cluster {said['cluster_id']} could not be told: {said['unchecked']}"
+        return
     yield (
         f"cluster {said['cluster_id']}, as node {said['node_id']} has it: {said['begin']} to {said['end']}, "
         f"{_minutes(said['lasted_ms'])}, up to offset {said['end_offset']}"

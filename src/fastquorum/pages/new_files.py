@@ -1,0 +1,30 @@
+"""What a command writes for its user: it is there whole, or not at all, also if Ctrl-C comes meanwhile."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+
+@contextmanager
+def new_file(path: str) -> Iterator[TextIO]:
+    """A text that is written there. FileExistsError, and nothing changed, if something is there."""
+    with open(path, "x", encoding="utf-8") as file:
+        try:
+            yield file
+            file.flush()
+        except BaseException:
+            os.unlink(path)
+            raise
+
+
+@contextmanager
+def new_directory(path: str) -> Iterator[None]:
+    """With what is put into it. FileExistsError, and nothing changed, if something is there."""
+    os.makedirs(path)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)
+        raise

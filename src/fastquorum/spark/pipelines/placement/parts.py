@@ -1,0 +1,24 @@
+"""What is told of a cluster's placement, part by part."""
+
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from fastquorum.spark.pipelines.packing import Packing
+from fastquorum.spark.pipelines.placement.told import BROKERS, LOSSES, MOVES
+
+
+class Placement(NamedTuple):
+    """Of one cluster."""
+
+    brokers: pa.Table
+    """A row for each broker, by id."""
+    losses: pa.Table
+    """A row for each broker, then for each rack."""
+    moves: pa.Table
+    """A row for each partition that is to change."""
+    summary: dict[str, Any]
+    """For JSON."""
+
+
+PACKING: Final = Packing(Placement, {"brokers": BROKERS, "losses": LOSSES, "moves": MOVES})

@@ -1,0 +1,104 @@
+"""Reads for programs, and errors in our own words: Spark tells those of a data source as a traceback of its workers.
+
+What can be found wrong on the driver is raised there, before Spark hears of it. What a worker finds, methods of Spark's
+raise as an error of Spark's, and ours has to be asked for: `plain_errors`.
+"""
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from fastquorum import errors
+from fastquorum.errors import FastQuorumError, UsageError
+from fastquorum.spark.logs import find
+from fastquorum.spark.options import TABLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_OURS: Final = re.compile(r"^\s*fastquorum\.errors\.(\w+): (.+)$", re.MULTILINE)
+"""The last line of a traceback that Spark brings from the process where it happened."""
+_CONNECT: Final = "pyspark.sql.connect"
+
+
+def read(spark: "SparkSession", path: str | Sequence[str] = "", table: str = TABLE, **options: object) -> "DataFrame":
+    """A table of the logs at `path`, or several, or of a running quorum by option `bootstrap`: the same as by
+    `spark.read.format("fastquorum")`, with its options.
+
+    Raises:
+        UsageError: there is no such table, option, column or type, a value does not fit its option, or there is no log
+            at `path`.
+        DirectoryError: `path` is not there or cannot be read. (A Spark Connect server has files of its own: what is not
+            there Spark says, when the rows are asked for.)
+    """
+    from fastquorum.spark.options import refuse_streams_options
+    from fastquorum.spark.scan import Scan
+
+    given = {"table": table, **{name: str(value) for name, value in options.items()}}
+    paths = {"path": path} if isinstance(path, str) else {"paths": json.dumps(list(path))}
+    known = Scan.of({**given, **paths}).options
+    refuse_streams_options(known)
+    if known.path and not type(spark).__module__.startswith(_CONNECT):
+        find(known.path)
+    reader = spark.read.format("fastquorum").options(**given)
+    return reader.load(path if isinstance(path, str) else list(path)) if path else reader.load()
+
+
+@contextlib.contextmanager
+def plain_errors() -> Iterator[None]:
+    """Around what asks Spark for rows: one of our errors that a worker raised is raised as itself, in place of Spark's.
+
+    Its class and what it says are those of the worker's; its fields are not known. Other errors of Spark's stay as they
+    are.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        ours = our_error(str(error))
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def our_error(text: str) -> FastQuorumError | None:
+    """The last error of ours in what Spark says, if there is one."""
+    said = _OURS.findall(text)
+    if not said:
+        return None
+    name, sentence = said[-1]
+    return _said(getattr(errors, name, FastQuorumError), sentence)
+
+
+def _said(kind: type[FastQuorumError], sentence: str) -> FastQuorumError:
+    """Of that class; a whole one, where that takes no more than the sentence."""
+    if issubclass(kind, UsageError) and str(whole := kind(sentence)) == sentence:
+        return whole
+    made: Any = type(kind.__name__, (_Told, kind), {"__module__": kind.__module__})
+    error: FastQuorumError = made.__new__(made)
+    error.args = (sentence,)
+    return error
+
+
+class _Told(FastQuorumError):
+    """What another process raised, of which only the words came here: in front of the class that it was of."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def as_fields(self) -> dict[str, Any]:
+        return {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _said, (type(self).__mro__[2], str(self))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Told) and (type(self).__mro__[2], str(self)) == (type(other).__mro__[2], str(other))
+
+    __hash__ = FastQuorumError.__hash__

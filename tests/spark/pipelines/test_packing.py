@@ -1,0 +1,60 @@
+"""Parts of what is told of a cluster, packed and taken out again."""
+
+from typing import NamedTuple
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastquorum.errors import UsageError
+from fastquorum.spark.pipelines import packing
+from fastquorum.spark.pipelines.packing import PACKED, Packing
+
+NUMBERS = pa.schema([pa.field("number", pa.int32(), nullable=False)])
+NAMES = pa.schema([("name", pa.string()), ("few", pa.list_(pa.int64()))])
+
+
+class Told(NamedTuple):
+    numbers: pa.Table
+    names: pa.Table
+    summary: dict[str, int]
+
+
+PACKING = Packing(Told, {"numbers": NUMBERS, "names": NAMES})
+CLUSTERS = st.dictionaries(
+    st.none() | st.text(max_size=3),
+    st.builds(
+        Told,
+        st.lists(st.integers(-9, 9), max_size=9).map(lambda rows: pa.table({"number": rows}, schema=NUMBERS)),
+        st.lists(st.fixed_dictionaries({"name": st.none() | st.text(max_size=3), "few": st.just([1, 2])})).map(
+            lambda rows: pa.Table.from_pylist(rows, NAMES)
+        ),
+        st.dictionaries(st.text(max_size=3), st.integers()),
+    ),
+    max_size=4,
+)
+
+
+@given(CLUSTERS, st.integers(1, 4))
+def test_what_was_packed_is_what_is_taken_out(clusters: dict[str | None, Told], rows_max: int) -> None:
+    whole = pa.concat_tables([PACKED.empty_table(), *(PACKING.packed(*each) for each in clusters.items())])
+    assert whole.num_rows == 3 * len(clusters)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "ROWS_MAX", rows_max)
+        found = PACKING.unpacked(whole)
+        tables = PACKING.tables(found)
+        by_part = {part: list(PACKING.rows(whole, part)) for part in PACKING.parts}
+    assert found == sorted(clusters.items(), key=lambda item: (item[0] is not None, item[0] or ""))
+    assert list(tables) == ["numbers", "names", "summary"]
+    for part, batches in by_part.items():
+        assert all(batch.num_rows <= rows_max for batch in batches)
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        assert sorted(map(str, rows)) == sorted(map(str, tables[part].to_pylist()))
+    numbers = [(cluster_id, row) for cluster_id, told in found for row in told.numbers["number"].to_pylist()]
+    assert [(row["cluster_id"], row["number"]) for row in tables["numbers"].to_pylist()] == numbers
+
+
+def test_a_part_that_is_not_there_is_told_with_those_that_are() -> None:
+    with pytest.raises(UsageError, match="there is no part 'moves'; the parts are numbers, names, summary"):
+        PACKING.schema("moves")

@@ -1,0 +1,96 @@
+"""How a command of Spark's ends: the JVM first; by Ctrl-C, with exit code 130, and nothing is left."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fastquorum.spark.jvm import Jvm
+
+from .programs import VECTOR, program
+
+RUN_S = 240
+
+
+def begun(*words: object, **environment: str) -> "subprocess.Popen[str]":
+    """With its children, as a terminal's foreground."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "fastquorum.cli", "spark", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, **environment},
+    )
+
+
+def interrupted(command: "subprocess.Popen[str]") -> str:
+    """What it says on stderr when Ctrl-C comes."""
+    os.killpg(command.pid, signal.SIGINT)
+    out, said = command.communicate(timeout=RUN_S)
+    assert (command.returncode, out) == (130, ""), said
+    return said
+
+
+def opened(pipe: Path) -> int:
+    """To be written to: as soon as somebody reads it."""
+    return os.open(pipe, os.O_WRONLY)
+
+
+def is_left(pipe: int) -> bool:
+    """Whoever read it has gone."""
+    watch = select.poll()
+    watch.register(pipe, 0)
+    return bool(watch.poll(RUN_S * 1000))
+
+
+def test_ctrl_c_while_spark_starts_is_exit_code_130_and_no_word(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    java = (
+        "case $1 in",
+        """-version) echo 'openjdk version "17.0.15" 2025-04-15' >&2;;""",
+        f"--list-modules) echo '{VECTOR}@17';;",
+        f"*) exec cat {pipe};;",
+        "esac",
+    )
+    program(tmp_path / "java" / "bin" / "java", "\n".join(java))
+    command = begun("sim-sweep", "--seeds", "0:1", JAVA_HOME=str(tmp_path / "java"))
+    reader = opened(pipe)
+    assert interrupted(command) == ""
+    assert is_left(reader)
+    os.close(reader)
+
+
+def test_ctrl_c_in_the_middle_of_a_job_leaves_no_output_and_no_process(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    pipe = tmp_path / "runs" / "run.json"
+    os.mkfifo(pipe)
+    out = [tmp_path / name for name in ("told.json", "told.html")]
+    command = begun("latency", tmp_path / "runs", "--master", "local[1]", "--out", out[0], "--html", out[1])
+    reader = opened(pipe)
+    said = interrupted(command)
+    assert "Traceback" not in said
+    assert "ERROR" not in said
+    assert is_left(reader)
+    os.close(reader)
+    assert not any(each.exists() for each in out)
+
+
+def test_what_the_jvm_says_last_comes_before_what_the_command_says(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark import SparkContext, java_gateway
+
+    for name in ("_gateway", "_jvm"):  # of the session that the tests share
+        monkeypatch.setattr(SparkContext, name, getattr(SparkContext, name))
+    jvm = Jvm()
+    with jvm.starting():
+        java_gateway.Popen(["sh", "-c", "cat; echo late >&2"], stdin=subprocess.PIPE)
+    jvm.end()
+    os.write(2, b"said\n")
+    assert capfd.readouterr().err == "late\nsaid\n"
