@@ -110,8 +110,9 @@ class Metadata:
     # --- what somebody is told ----------------------------------------------------------------------------------------
 
     def was_registered(self, broker_id: NodeId, epoch: int, incarnation_id: Uuid) -> None:
-        """S14, C4: a registration that is acknowledged is committed."""
-        broker = self.image.brokers.get(broker_id)
+        """S14, C4: a registration that is acknowledged is committed, or was before somebody unregistered the broker."""
+        number = bisect_right(self._stands, epoch, key=lambda stand: stand.end_offset)
+        broker = self._stands[number].image.brokers.get(broker_id) if number < len(self._stands) else None
         if broker is None or broker.epoch < epoch:
             raise Violation("C4", f"registered with epoch {epoch}, and that is not committed", broker_id)
         if broker.epoch == epoch and broker.incarnation_id != incarnation_id:
