@@ -241,7 +241,7 @@ def test_the_brokers_that_die_lead_what_they_should_and_replicas_are_three(
 
 
 def test_a_rate_is_what_was_done_over_the_time_until_the_last_answer() -> None:
-    assert Load(500, 5, 2.0, 1.0, 1.0, 1.0, {}).per_s == 250
+    assert Load(500, 5, 2.0, 1.0, 1.0, 1.0, 1.0, {}).per_s == 250
 
 
 def test_zookeeper_tells_how_many_znodes_there_are() -> None:

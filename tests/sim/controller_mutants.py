@@ -256,7 +256,7 @@ def _version_of_now(patcher: Patcher) -> None:
 
 def _believes_itself(patcher: Patcher) -> None:
     def as_many(foreseen: Foreseen, offset: Offset, values: list[Any], at: int, fold: Fold) -> Step | None:
-        steps = foreseen._steps
+        steps = foreseen.steps
         while steps and steps[0].base_offset < offset:
             steps.popleft()
         if not steps or steps[0].base_offset != offset or fold.image is not steps[0].before:
@@ -270,7 +270,7 @@ def _believes_itself(patcher: Patcher) -> None:
 
 def _shows_early(patcher: Patcher) -> None:
     def as_decided(replay: Replay) -> Image:
-        steps = replay.foreseen._steps
+        steps = replay.foreseen.steps
         return steps[-1].after if steps else replay._fold.image
 
     patcher.setattr(Replay, "image", property(as_decided))

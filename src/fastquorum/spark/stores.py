@@ -84,7 +84,8 @@ class LocalStore:
     def read(self, path: str, start: int = 0, size_bytes: int = -1) -> bytes:
         try:
             with open(path, "rb", buffering=0) as file:
-                file.seek(start)
+                if start:  # what is read from its beginning may be a pipe
+                    file.seek(start)
                 return file.read(size_bytes) if size_bytes >= 0 else file.readall()
         except OSError as error:
             raise _unreadable(path, error) from error
