@@ -64,6 +64,7 @@ class Options(NamedTuple):
     from_epoch: int | None
     to_epoch: int | None
     from_timestamp_ms: int | None
+    """Like the others without a zone in UTC, whatever the session's time zone is: a log says the same to everybody."""
     to_timestamp_ms: int | None
     as_of_offset: int | None
     """Below it; None: all there is."""
@@ -210,7 +211,8 @@ def _type_names(name: str, value: str) -> tuple[str, ...]:
 
 
 def _timestamp(name: str, value: str) -> int:
-    """Milliseconds since 1970, or a date and time in ISO form (UTC if no zone is named)."""
+    """Milliseconds since 1970, or a date and time in ISO form (UTC if no zone is named, whatever the time zone of
+    Spark's session)."""
     if value.removeprefix("-").isdigit() and value.isascii():
         return _in_range(name, value)
     try:
