@@ -15,6 +15,8 @@ import threading
 from collections.abc import Iterator
 from typing import IO, Any, Final
 
+EXIT_TERMINATED: Final = 128 + signal.SIGTERM
+"""As a shell tells it of a process that SIGTERM ended."""
 END_S: Final = 30.0
 """Of Spark's own cleaning up; then it is killed."""
 _TOLD_S: Final = 5.0
@@ -28,12 +30,14 @@ class Jvm:
 
     def __init__(self) -> None:
         self.is_interrupted = False
+        """Ctrl-C, or SIGTERM."""
+        self._is_terminated = False
         self._process: subprocess.Popen[bytes] | None = None
         self._telling: threading.Thread | None = None
 
     @property
     def is_sent_away(self) -> bool:
-        """There was one, and Ctrl-C came: whatever is asked of it fails."""
+        """There was one, and Ctrl-C or SIGTERM came: whatever is asked of it fails."""
         return self.is_interrupted and self._process is not None
 
     @contextlib.contextmanager
@@ -69,28 +73,35 @@ class Jvm:
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Ctrl-C is a KeyboardInterrupt, as where none of this is, and sends the JVM away; a second one kills it."""
-        is_ours = threading.current_thread() is threading.main_thread()
-        before = signal.getsignal(signal.SIGINT)
-        if not is_ours or before is not signal.default_int_handler:
-            yield
-            return
-        signal.signal(signal.SIGINT, self._interrupt)
+        """Ctrl-C is a KeyboardInterrupt, as where none of this is, and sends the JVM away; a second one kills it.
+        SIGTERM does the same, and is a SystemExit."""
+        before = self._taken()
         logged = logging.root.manager.disable
         try:
             yield
         except BaseException as error:
             if self.is_interrupted:
                 # Whatever came of it: a call that the JVM did not answer any more, for one.
-                raise KeyboardInterrupt from error
+                raise (SystemExit(EXIT_TERMINATED) if self._is_terminated else KeyboardInterrupt) from error
             raise
         finally:
-            signal.signal(signal.SIGINT, before)
-            logging.disable(logged)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            if before:
+                logging.disable(logged)
 
-    def _interrupt(self, *_: object) -> None:
+    def _taken(self) -> dict[signal.Signals, Any]:
+        """Both signals' handlers of before, where nobody has decided otherwise."""
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+        usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        free = [number for number, handler in usual.items() if signal.getsignal(number) == handler]
+        return {number: signal.signal(number, self._interrupt) for number in free}
+
+    def _interrupt(self, number: int, _: object) -> None:
         wanted = signal.SIGKILL if self.is_interrupted else signal.SIGTERM
         self.is_interrupted = True
+        self._is_terminated = number == signal.SIGTERM
         _say_nothing()
         self._send(wanted)
         raise KeyboardInterrupt
