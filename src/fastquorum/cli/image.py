@@ -39,8 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Show what the records of a metadata log come to: features, brokers, controllers, topics, configurations. "
         "Reads a data or log directory, ours or Apache Kafka's, and changes nothing. Nobody knows of the last records "
         "of a single directory whether they were committed: with --bootstrap the committed log is fetched from the "
-        "node that leads.\nWhat an interrupted write left at the log's end is left out, with a word on stderr; damage before "
-        "it is an error.",
+        "node that leads.\nWhat an interrupted write left at the log's end is left out, with a word on stderr; damage "
+        "before it is an error.",
         "fastquorum image n1",
         "fastquorum image n1 --at 145 --format json",
         "fastquorum image n1 --topic my-topic",

@@ -120,7 +120,7 @@ class OfflineLog:
         return verify_log(self._disk, self._kernels, self._directory, self.path)
 
     def torn_tail(self) -> TornTail | None:
-        """By recovery's judgement, over every byte; None: the log ends cleanly, or anything is damaged. StorageFailed."""
+        """As recovery judges every byte; None: the log ends cleanly, or anything is damaged. StorageFailed."""
         seen = self.verify()
         for each in seen.findings:
             if each.severity is Severity.TORN and seen.is_sound:
