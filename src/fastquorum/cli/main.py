@@ -1,7 +1,8 @@
 """Entry point: finds the subcommand, runs it, and turns what it raises into one line and an exit code.
 
 Exit codes: 0 done, 1 the verdict is bad, 2 wrong usage, or a refusal that changed nothing, 3 try again, 4 corrupt
-bytes, 5 the replica must stop, 130 interrupted, 143 terminated. Errors bring theirs along (`FastQuorumError.exit_code`).
+bytes, 5 the replica must stop, 130 interrupted, 143 terminated. Errors bring theirs along
+(`FastQuorumError.exit_code`).
 """
 
 import argparse
