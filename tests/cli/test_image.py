@@ -124,14 +124,15 @@ def test_what_changed(fastquorum: Callable[..., Ran]) -> None:
     back = ("image", "diff", DIRECTORY, "--from", 1835, "--to", 1836)
     assert fastquorum(*back).out == "broker 13: fenced true -> false\n"
     inside = fastquorum("image", "diff", DIRECTORY, "--from", 1300, "--to", 1800)
-    assert (inside.out, len(inside.err.splitlines())) == ("", 2)
+    assert (inside.out, len(inside.err.splitlines())) == ("nothing changed\n", 2)
     fencing = ("image", "diff", DIRECTORY, "--from", 1205, "--to", 1816)
     words = fastquorum(*fencing).out.splitlines()
     values = [json.loads(line) for line in fastquorum(*fencing, "--format", "json").out.splitlines()]
     assert len(words) == len(values) > 1
     assert {each["kind"] for each in values} == {"broker", "partition"}
     assert all(line.startswith(f"{each['kind']} {each['name']}: ") for line, each in zip(words, values, strict=True))
-    assert fastquorum("image", "diff", DIRECTORY, "--from", 3836).out == ""
+    nothing = ("image", "diff", DIRECTORY, "--from", 3836)
+    assert (fastquorum(*nothing).out, fastquorum(*nothing, "--format", "json").out) == ("nothing changed\n", "")
 
 
 @pytest.mark.parametrize(

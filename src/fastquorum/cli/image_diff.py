@@ -39,9 +39,13 @@ def run(arguments: argparse.Namespace) -> int:
         fold, later = fold_as_recovered(log, kernels, arguments.end, after=fold)
         tell_where(fold, arguments.end)
     tell_torn(later or tail)
+    changed = False
     for each in differences(before, fold.image):
+        changed = True
         if arguments.format == "json":
             print_json(each.as_view())
         else:
             print(each.words)
+    if not changed and arguments.format != "json":
+        print("nothing changed")
     return 0
