@@ -89,6 +89,21 @@ def test_a_signal_in_the_middle_of_a_job_leaves_no_output_and_no_process(by: int
     assert not list((tmp_path / "scratch").glob("fastquorum-*"))
 
 
+def test_what_every_java_says_at_the_start_is_left_out(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark import SparkContext, java_gateway
+
+    for name in ("_gateway", "_jvm"):  # of the session that the tests share
+        monkeypatch.setattr(SparkContext, name, getattr(SparkContext, name))
+    jvm = Jvm()
+    with jvm.starting():
+        said = "WARNING: Using incubator modules: jdk.incubator.vector\nWARNING: mind\n[Stage 1:>\rWARN"
+        java_gateway.Popen(["sh", "-c", 'printf "$0" >&2; cat', said], stdin=subprocess.PIPE)
+    jvm.end()
+    assert capfd.readouterr().err == "WARNING: mind\n[Stage 1:>\rWARN"
+
+
 def test_what_the_jvm_says_last_comes_before_what_the_command_says(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,8 @@ END_S: Final = 30.0
 _TOLD_S: Final = 5.0
 """For what it said last to come through; a child that has left its group may hold its stderr open."""
 _CHUNK_BYTES: Final = 1 << 16
+_ALWAYS: Final = b"WARNING: Using incubator modules"
+"""Spark's launcher asks for one, and Java tells."""
 _STDERR: Final = 2
 
 
@@ -65,11 +67,17 @@ class Jvm:
         return process
 
     def _tell(self, stderr: IO[bytes]) -> None:
+        held = b""
         with stderr:
             while said := os.read(stderr.fileno(), _CHUNK_BYTES):
-                if not self.is_interrupted:
-                    with contextlib.suppress(OSError):
-                        os.write(_STDERR, said)
+                said, held = _heard(held + said)
+                self._say(said)
+            self._say(held)
+
+    def _say(self, said: bytes) -> None:
+        if said and not self.is_interrupted:
+            with contextlib.suppress(OSError):
+                os.write(_STDERR, said)
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -131,6 +139,14 @@ class Jvm:
             process.wait()
         self._telling.join(_TOLD_S)
         SparkContext._gateway = SparkContext._jvm = None
+
+
+def _heard(said: bytes) -> tuple[bytes, bytes]:
+    """Without what every Java says at Spark's start, and what may become such a line: it is to be heard later."""
+    *lines, last = said.split(b"\n")
+    kept = b"".join(line + b"\n" for line in lines if not line.startswith(_ALWAYS))
+    is_held = bool(last) and (last.startswith(_ALWAYS) or _ALWAYS.startswith(last))
+    return (kept, last) if is_held else (kept + last, b"")
 
 
 def _say_nothing() -> None:
