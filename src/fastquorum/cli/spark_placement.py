@@ -5,7 +5,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.arguments import natural
+from fastquorum.cli.arguments import natural, number
 from fastquorum.cli.output import print_json, print_table
 from fastquorum.errors import UsageError
 from fastquorum.pages import write_page
@@ -51,10 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _part(text: str) -> float:
     """An argparse type."""
-    value = float(text)
-    if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError(f"{text} is not a part of the average, as 0.1 is")
-    return value
+    return number(text, "a part of the average, as 0.1 is", lambda value: 0 <= value <= 100)
 
 
 def run(arguments: argparse.Namespace) -> int:
