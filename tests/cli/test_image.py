@@ -12,6 +12,7 @@ from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from fastquorum.wire.cluster_records import BeginTransactionRecord
 from fastquorum.wire.metadata_records import encode_metadata_record
 from tests.cli.conftest import Ran
+from tests.spark.damage import change
 from tests.wire.golden import CLUSTER
 
 DIRECTORY = CLUSTER / "c1"
@@ -63,6 +64,40 @@ def test_inside_a_transaction_it_is_as_before_it_and_says_so(fastquorum: Callabl
         assert fastquorum(*words).err == open_one
 
 
+def test_what_an_interrupted_write_left_is_left_out_and_corruption_is_not(
+    fastquorum: Callable[..., Ran], tmp_path: Path
+) -> None:
+    copy = shutil.copytree(DIRECTORY, tmp_path / "n1")
+    path = copy / LOG_DIRECTORY / segment_name(0)
+    size = path.stat().st_size
+    value = encode_metadata_record(BeginTransactionRecord(name="t"), 0)
+    batch = bytes(load("pure").encode_values([value] * 9, base_offset=3836, leader_epoch=3, timestamp_ms=1))
+    with path.open("ab") as file:
+        file.write(batch[:-7])
+    said = f"{path}: what an interrupted write left at byte {size} is left out, and the log ends at offset 3836; "
+    whole, since = ("image", DIRECTORY, "--format", "json"), ("image", "diff", DIRECTORY, "--from", 1816)
+    for words in (whole, since, ("shell", DIRECTORY, "ls", "/image"), (*since, "--to", 3836)):
+        sound, torn = fastquorum(*words), fastquorum(*(copy if each is DIRECTORY else each for each in words))
+        assert (torn.code, torn.out) == (0, sound.out)
+        assert torn.err.startswith(said) or "--to" in words
+    assert fastquorum("image", copy, "--at", 3836).err == ""
+    beyond = fastquorum("image", copy, "--at", 3840)
+    assert (beyond.code, beyond.out) == (2, "")
+    assert "offset 3840 lies outside 0..3836" in beyond.err
+    change(path, size - 200, b"\xff\x00\xff")
+    bad = fastquorum("image", copy)
+    assert (bad.code, bad.out) == (4, "")
+    assert "corrupt: " in bad.err
+
+
+def test_damage_before_a_good_batch_is_no_torn_end(fastquorum: Callable[..., Ran], tmp_path: Path) -> None:
+    copy = shutil.copytree(DIRECTORY, tmp_path / "n1")
+    change(copy / LOG_DIRECTORY / segment_name(0), 5000, b"\xff\x00\xff")
+    for words in (("image", copy), ("image", "diff", copy, "--from", 3), ("shell", copy, "ls")):
+        ran = fastquorum(*words)
+        assert (ran.code, ran.out) == (4, "")
+
+
 def test_brokers_that_stop_or_are_fenced_are_told_apart(fastquorum: Callable[..., Ran]) -> None:
     def states(at: int) -> list[str]:
         rows = [line.split() for line in fastquorum("image", DIRECTORY, "--at", at).out.splitlines()]
@@ -89,14 +124,15 @@ def test_what_changed(fastquorum: Callable[..., Ran]) -> None:
     back = ("image", "diff", DIRECTORY, "--from", 1835, "--to", 1836)
     assert fastquorum(*back).out == "broker 13: fenced true -> false\n"
     inside = fastquorum("image", "diff", DIRECTORY, "--from", 1300, "--to", 1800)
-    assert (inside.out, len(inside.err.splitlines())) == ("", 2)
+    assert (inside.out, len(inside.err.splitlines())) == ("nothing changed\n", 2)
     fencing = ("image", "diff", DIRECTORY, "--from", 1205, "--to", 1816)
     words = fastquorum(*fencing).out.splitlines()
     values = [json.loads(line) for line in fastquorum(*fencing, "--format", "json").out.splitlines()]
     assert len(words) == len(values) > 1
     assert {each["kind"] for each in values} == {"broker", "partition"}
     assert all(line.startswith(f"{each['kind']} {each['name']}: ") for line, each in zip(words, values, strict=True))
-    assert fastquorum("image", "diff", DIRECTORY, "--from", 3836).out == ""
+    nothing = ("image", "diff", DIRECTORY, "--from", 3836)
+    assert (fastquorum(*nothing).out, fastquorum(*nothing, "--format", "json").out) == ("nothing changed\n", "")
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,14 @@ def test_as_json_it_prints_the_list(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert len(told["clusters"][0]["checkpoints"]) == 23
 
 
+def test_without_a_seed_it_is_one_that_the_list_names(tmp_path: Path) -> None:
+    assert run(tmp_path / "logs", *SMALL[:-2]) == 0
+    assert run(tmp_path / "again", *SMALL[:-1], "1") == 0
+    one, other = ((tmp_path / name / LIST).read_bytes() for name in ("logs", "again"))
+    assert json.loads(one)["options"]["seed"] == 1
+    assert one == other
+
+
 def test_a_directory_that_is_not_empty_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").write_text("x")
     assert run(tmp_path, *SMALL) == 2

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fastquorum.cli import spark_image_diff, spark_latency
 from fastquorum.cli.main import main
 from fastquorum.cli.spark_output import check_out
 from fastquorum.errors import DirectoryError, UsageError
@@ -117,6 +118,46 @@ def test_a_path_of_a_file_is_told_from_one_that_cannot_be_read(tmp_path: Path) -
     (tmp_path / "file").touch()
     with pytest.raises(DirectoryError, match="file: is a file; name a data directory"):
         find(str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("name", ["audit.txt", "audit.CSV", "audit.html", "audit.JSON"])
+def test_an_output_that_is_named_as_no_output_is_is_taken_for_a_slip(name: str, tmp_path: Path) -> None:
+    said = f"{name}: nothing of that kind is written; a .json file, or a directory"
+    with pytest.raises(UsageError, match=said):
+        check_out(str(tmp_path / name))
+    with pytest.raises(UsageError, match=f"--reassignment-json .*{said}"):
+        check_out(None, reassignment_json=str(tmp_path / name))
+    check_out(str(tmp_path / "logs.parquet"), str(tmp_path / "page.html"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("placement", "x", "--tolerance", "x"), "argument --tolerance: 'x' is not a part of the average, as 0.1 is"),
+        (("latency", "x", "--threshold", "x"), "argument --threshold: 'x' is not a ratio of 1 or more"),
+        (("latency", "x", "--threshold", "nan"), "argument --threshold: 'nan' is not a ratio of 1 or more"),
+    ],
+)
+def test_a_number_that_is_none_is_told_what_it_is_to_be(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["spark", *words])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_cluster_that_was_not_compared_is_not_said_to_be_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster: dict[str, Any] = {"cluster_id": "c", "other_cluster_id": "c", "from_offset": None, "to_offset": None}
+    none: dict[str, Any] = {"total": 0, "counts": {}, "changes": []}
+    spark_image_diff.show({"clusters": [{**cluster, **none, "errors": ["it is damaged"]}]})
+    assert capsys.readouterr().out == "cluster c\nnot compared: it is damaged\n\n\n"
+
+
+def test_where_nothing_holds_a_latency_the_last_line_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    report = {"by": ["driver"], "latencies": [], "comparison": None, "doubles": [], "errors": ["a: no", "b: no"]}
+    spark_latency.show(report)
+    assert capsys.readouterr().out.splitlines()[-1] == "nothing here holds a latency; left out: 2 file(s)"
 
 
 def test_an_option_that_names_what_is_there_already_is_named(tmp_path: Path) -> None:

@@ -91,6 +91,20 @@ def test_placement_is_told_of_each_cluster_alone(
     assert "0 replicas on brokers that are not active" in capsys.readouterr().out
 
 
+def test_a_plan_that_cannot_be_written_costs_nobody_the_report(
+    shared: "SparkSession", two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, out, page = (tmp_path / name for name in ("plan.json", "told.json", "page.html"))
+    words = (two, "--at", 1820, "--reassignment-json", plan, "--out", out, "--html", page, "--format", "json")
+    assert main(["spark", "placement", *map(str, words)]) == 2
+    told = capsys.readouterr()
+    assert "plan.json is one file, and 2 clusters have moves; name a directory: without .json" in told.err
+    assert json.loads(told.out) == json.loads(out.read_text())
+    assert [each["cluster_id"] for each in json.loads(told.out)["clusters"]] == ["another", ID]
+    assert page.exists()
+    assert not plan.exists()
+
+
 def test_a_part_of_a_placement_is_a_data_frame(spark: "SparkSession") -> None:
     rows = placement(spark, str(CLUSTER)).orderBy("broker_id").collect()
     assert [(row["cluster_id"], row["broker_id"], row["leaders"]) for row in rows] == [

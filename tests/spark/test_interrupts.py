@@ -1,4 +1,4 @@
-"""How a command of Spark's ends: the JVM first; by Ctrl-C, with exit code 130, and nothing is left."""
+"""How a command of Spark's ends: the JVM first; by Ctrl-C or SIGTERM with their exit codes, and nothing is left."""
 
 import os
 import select
@@ -28,11 +28,11 @@ def begun(*words: object, **environment: str) -> "subprocess.Popen[str]":
     )
 
 
-def interrupted(command: "subprocess.Popen[str]") -> str:
-    """What it says on stderr when Ctrl-C comes."""
-    os.killpg(command.pid, signal.SIGINT)
+def interrupted(command: "subprocess.Popen[str]", by: int = signal.SIGINT) -> str:
+    """What it says on stderr when Ctrl-C comes, or another signal, to it alone."""
+    (os.killpg if by == signal.SIGINT else os.kill)(command.pid, by)
     out, said = command.communicate(timeout=RUN_S)
-    assert (command.returncode, out) == (130, ""), said
+    assert (command.returncode, out) == (128 + by, ""), said
     return said
 
 
@@ -48,7 +48,10 @@ def is_left(pipe: int) -> bool:
     return bool(watch.poll(RUN_S * 1000))
 
 
-def test_ctrl_c_while_spark_starts_is_exit_code_130_and_no_word(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_spark_starts_is_its_exit_code_and_no_word(by: int, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     java = (
@@ -59,26 +62,46 @@ def test_ctrl_c_while_spark_starts_is_exit_code_130_and_no_word(tmp_path: Path) 
         "esac",
     )
     program(tmp_path / "java" / "bin" / "java", "\n".join(java))
-    command = begun("sim-sweep", "--seeds", "0:1", JAVA_HOME=str(tmp_path / "java"))
+    command = begun("sim-sweep", "--seeds", "0:1", JAVA_HOME=str(tmp_path / "java"), TMPDIR=str(scratch))
     reader = opened(pipe)
-    assert interrupted(command) == ""
+    assert interrupted(command, by) == ""
     assert is_left(reader)
     os.close(reader)
+    assert not [each for each in scratch.iterdir() if each.name.startswith("fastquorum-")]
 
 
-def test_ctrl_c_in_the_middle_of_a_job_leaves_no_output_and_no_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_a_job_leaves_no_output_and_no_process(by: int, tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
     (tmp_path / "runs").mkdir()
     pipe = tmp_path / "runs" / "run.json"
     os.mkfifo(pipe)
     out = [tmp_path / name for name in ("told.json", "told.html")]
-    command = begun("latency", tmp_path / "runs", "--master", "local[1]", "--out", out[0], "--html", out[1])
+    words = ("latency", tmp_path / "runs", "--master", "local[1]", "--out", out[0], "--html", out[1])
+    command = begun(*words, TMPDIR=str(tmp_path / "scratch"))
     reader = opened(pipe)
-    said = interrupted(command)
+    said = interrupted(command, by)
     assert "Traceback" not in said
     assert "ERROR" not in said
     assert is_left(reader)
     os.close(reader)
     assert not any(each.exists() for each in out)
+    assert not list((tmp_path / "scratch").glob("fastquorum-*"))
+
+
+def test_what_every_java_says_at_the_start_is_left_out(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark import SparkContext, java_gateway
+
+    for name in ("_gateway", "_jvm"):  # of the session that the tests share
+        monkeypatch.setattr(SparkContext, name, getattr(SparkContext, name))
+    jvm = Jvm()
+    with jvm.starting():
+        said = "WARNING: Using incubator modules: jdk.incubator.vector\nWARNING: mind\n[Stage 1:>\rWARN"
+        java_gateway.Popen(["sh", "-c", 'printf "$0" >&2; cat', said], stdin=subprocess.PIPE)
+    jvm.end()
+    assert capfd.readouterr().err == "WARNING: mind\n[Stage 1:>\rWARN"
 
 
 def test_what_the_jvm_says_last_comes_before_what_the_command_says(

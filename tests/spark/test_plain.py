@@ -11,6 +11,7 @@ import pytest
 import fastquorum.spark
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, NotReady, UsageError
 from fastquorum.spark import plain_errors, read
+from fastquorum.spark.opening import FILTERS
 from fastquorum.spark.plain import our_error
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from tests.spark.damage import change
@@ -30,6 +31,14 @@ C1 = str(CLUSTER / "c1")
         (C1, {"columns": "offset,when"}, "table 'records' has no column 'when'; the columns are"),
         (C1, {"fromOffset": -1}, "option fromOffset is '-1'; it is a whole number from 0 on"),
         (C1, {"startingOffset": "latest"}, "option startingOffset means nothing to a batch read"),
+        (
+            C1,
+            {"startingOffset": "middle"},
+            "option startingOffset is 'middle'; it is earliest, latest, or a whole number",
+        ),
+        (C1, {"fromOffset": 9, "toOffset": 8}, "fromOffset 9 lies behind toOffset 8; give the earlier one first"),
+        (C1, {"fromEpoch": 2, "toEpoch": 1}, "fromEpoch 2 lies behind toEpoch 1"),
+        (C1, {"fromTimestamp": "2026-11-24", "toTimestamp": 5}, "fromTimestamp 2026-11-24 lies behind toTimestamp 5"),
         (C1, {"bootstrap": "h:1"}, "both a path and bootstrap are given"),
         ("", {}, "no path is given"),
         ("/nope", {}, "/nope: is not there; name a data directory"),
@@ -67,6 +76,22 @@ def test_an_error_of_a_worker_is_of_its_class_and_says_what_it_said(kind: type[F
     assert error != UsageError("other")
     assert repr(error)
     assert our_error("org.apache.spark.SparkException: Job aborted") is None
+
+
+def test_a_session_that_pushes_no_filters_down_is_told_what_to_set(spark: "SparkSession") -> None:
+    said = f'pushes no filters down; spark.conf.set("{FILTERS}", "true")'
+    spark.conf.set(FILTERS, "false")
+    try:
+        with pytest.raises(UsageError) as caught:
+            read(spark, C1, pushdown=True)
+        assert said in str(caught.value)
+        with pytest.raises(UsageError) as refused, plain_errors():
+            spark.read.format("fastquorum").option("pushdown", "true").load(C1).where("offset < 9").count()
+        assert said in str(refused.value)
+        assert read(spark, C1, toOffset=9).count() == 9
+    finally:
+        spark.conf.set(FILTERS, "true")
+    assert read(spark, C1, pushdown=True).where("offset < 9").count() == 9
 
 
 def test_rows_and_errors_are_as_without_spark(spark: "SparkSession", tmp_path: Path) -> None:

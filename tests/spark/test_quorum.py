@@ -118,6 +118,15 @@ def test_a_quorum_that_nobody_reaches_is_named() -> None:
     assert f"127.0.0.1:{other} cannot be reached" in str(raised.value)
 
 
+def test_who_waits_for_a_quorum_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(NotReady):
+        read_table(bootstrap=f"127.0.0.1:{port}", timeout=1.5)
+    (said,) = caplog.messages
+    assert said.startswith(f"no leader yet (127.0.0.1:{port} cannot be reached: ")
+    assert "; trying for " in said
+
+
 def test_a_batch_of_directories_has_no_data_to_lose() -> None:
     with pytest.raises(UsageError, match="option failOnDataLoss means nothing to a batch read of directories"):
         read_table(str(GOLDEN), failOnDataLoss="false")

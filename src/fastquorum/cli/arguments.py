@@ -1,6 +1,8 @@
 """Arguments that several subcommands share, and how their text is read."""
 
 import argparse
+import math
+from collections.abc import Callable
 from typing import Final, Literal
 
 from fastquorum.client.endpoints import parse_endpoints
@@ -62,9 +64,17 @@ def parse_bootstrap(text: str) -> tuple[Endpoint, ...]:
 
 def positive_seconds(text: str) -> float:
     """An argparse type."""
-    value = float(text)
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return number(text, "a number of seconds above 0", lambda value: 0 < value < 1e9)
+
+
+def number(text: str, what: str, fits: Callable[[float], bool]) -> float:
+    """Of argparse types: a number that fits, or ArgumentTypeError, which says what it is to be."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not fits(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
     return value
 
 

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Final
 
 from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels, natural, positive
 from fastquorum.cli.output import print_json, print_table, progress, tell
@@ -19,6 +19,9 @@ from fastquorum.generate import (
     parse_span,
     whole_clusters,
 )
+
+_SEED: Final = 1
+"""The same for everybody: what one has found, another finds."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +42,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--partitions", metavar="N[-M]", required=True, help="of each cluster, with up to 3 replicas")
     parser.add_argument("--hours", metavar="N", type=positive, default=24, help="of simulated time (default: 24)")
     parser.add_argument("--clusters", metavar="N", type=positive, default=1, help="(default: 1)")
-    parser.add_argument("--seed", metavar="N", type=natural, required=True, help="decides all that is drawn")
+    parser.add_argument(
+        "--seed", metavar="N", type=natural, default=_SEED, help=f"decides all that is drawn (default: {_SEED})"
+    )
     parser.add_argument(
         "--replicas", metavar="N", type=positive, default=3, help="voters of each cluster's quorum (default: 3)"
     )

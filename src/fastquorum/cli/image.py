@@ -12,7 +12,7 @@ from fastquorum.cli.arguments import (
     parse_bootstrap,
 )
 from fastquorum.cli.committed_image import watched_fold
-from fastquorum.cli.image_offset import tell_where
+from fastquorum.cli.image_offset import tell_torn, tell_where
 from fastquorum.cli.image_tables import (
     BROKER_HEADER,
     PARTITION_HEADER,
@@ -29,7 +29,7 @@ from fastquorum.controller.image.fold import Fold
 from fastquorum.controller.image.view import features_view, image_view, resource_name, topic_view
 from fastquorum.errors import UsageError
 from fastquorum.kernels import Kernels
-from fastquorum.storage.images import fold_log
+from fastquorum.storage.images import fold_as_recovered
 from fastquorum.storage.io_open import open_offline
 
 
@@ -39,7 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Show what the records of a metadata log come to: features, brokers, controllers, topics, configurations. "
         "Reads a data or log directory, ours or Apache Kafka's, and changes nothing. Nobody knows of the last records "
         "of a single directory whether they were committed: with --bootstrap the committed log is fetched from the "
-        "node that leads.",
+        "node that leads.\nWhat an interrupted write left at the log's end is left out, with a word on stderr; damage "
+        "before it is an error.",
         "fastquorum image n1",
         "fastquorum image n1 --at 145 --format json",
         "fastquorum image n1 --topic my-topic",
@@ -78,7 +79,9 @@ def _read(arguments: argparse.Namespace, kernels: Kernels) -> Fold:
         raise UsageError("name either a directory DIR or running nodes by --bootstrap")
     if arguments.path is not None:
         with working(f"reading {arguments.path}"):
-            return fold_log(open_offline(arguments.path, kernels), kernels, arguments.at)
+            fold, tail = fold_as_recovered(open_offline(arguments.path, kernels), kernels, arguments.at)
+        tell_torn(tail)
+        return fold
     with QuorumClient(parse_bootstrap(arguments.bootstrap), kernels, tell) as client:
         return watched_fold(client, kernels, arguments.timeout, arguments.at)
 

@@ -3,10 +3,10 @@
 import argparse
 
 from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels, natural
-from fastquorum.cli.image_offset import tell_where
+from fastquorum.cli.image_offset import tell_torn, tell_where
 from fastquorum.cli.output import print_json, working
 from fastquorum.controller.image.diff import differences
-from fastquorum.storage.images import check_order, fold_log
+from fastquorum.storage.images import check_order, fold_as_recovered
 from fastquorum.storage.io_open import open_offline
 
 
@@ -33,14 +33,19 @@ def run(arguments: argparse.Namespace) -> int:
     check_order(arguments.start, arguments.end)
     with working(f"reading {arguments.path}"):
         log = open_offline(arguments.path, kernels)
-        fold = fold_log(log, kernels, arguments.start)
+        fold, tail = fold_as_recovered(log, kernels, arguments.start)
         before = fold.image
         tell_where(fold, arguments.start)
-        fold = fold_log(log, kernels, arguments.end, after=fold)
+        fold, later = fold_as_recovered(log, kernels, arguments.end, after=fold)
         tell_where(fold, arguments.end)
+    tell_torn(later or tail)
+    changed = False
     for each in differences(before, fold.image):
+        changed = True
         if arguments.format == "json":
             print_json(each.as_view())
         else:
             print(each.words)
+    if not changed and arguments.format != "json":
+        print("nothing changed")
     return 0

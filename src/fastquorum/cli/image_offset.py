@@ -3,6 +3,7 @@ and no controller ever had what half of one comes to."""
 
 from fastquorum.cli.output import tell
 from fastquorum.controller.image.fold import Fold
+from fastquorum.storage.offline import TornTail
 from fastquorum.types import Offset
 
 
@@ -13,3 +14,9 @@ def tell_where(fold: Fold, at: Offset | None) -> None:
     if fold.is_in_transaction:
         end = fold.place.end_offset
         tell(f"a transaction is open at {fold.next_offset}, and counts when it has ended: what is shown is as of {end}")
+
+
+def tell_torn(tail: TornTail | None) -> None:
+    """On stderr, if the log ends with one."""
+    if tail is not None:
+        tell(str(tail))

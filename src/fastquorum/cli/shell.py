@@ -15,7 +15,7 @@ from fastquorum.cli.arguments import (
     parse_bootstrap,
 )
 from fastquorum.cli.committed_image import WATCH, watched_fold
-from fastquorum.cli.image_offset import tell_where
+from fastquorum.cli.image_offset import tell_torn, tell_where
 from fastquorum.cli.output import tell, working
 from fastquorum.cli.shell_commands import Shell
 from fastquorum.cli.shell_nodes import Directory, tree_of
@@ -26,7 +26,7 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.kernels import Kernels
-from fastquorum.storage.images import fold_log
+from fastquorum.storage.images import fold_as_recovered
 from fastquorum.storage.io_open import fold_file, open_offline
 
 Source = Callable[[], tuple[Image, Place]]
@@ -78,12 +78,13 @@ def run(arguments: argparse.Namespace) -> int:
             return look_around(source, command, as_json=arguments.format == "json")
     with working(f"reading {path}"):
         if os.path.isdir(path):
-            fold = fold_log(open_offline(path, kernels), kernels, arguments.at)
+            fold, tail = fold_as_recovered(open_offline(path, kernels), kernels, arguments.at)
         elif not os.path.exists(path):
             raise DirectoryError("there is no such directory or file", path=path)
         else:
-            fold = fold_file(path, kernels, arguments.at)
+            fold, tail = fold_file(path, kernels, arguments.at), None
     tell_where(fold, arguments.at)
+    tell_torn(tail)
     return look_around(lambda: _seen(fold), command, as_json=arguments.format == "json")
 
 

@@ -72,7 +72,9 @@ def show(report: dict[str, Any]) -> None:
     for cluster in report["clusters"]:
         of_two = cluster["cluster_id"] != cluster["other_cluster_id"]
         whose = f"{cluster['cluster_id']} / {cluster['other_cluster_id']}" if of_two else cluster["cluster_id"]
-        print(f"cluster {whose}, offset {cluster['from_offset']} / {cluster['to_offset']}: {cluster['total']:,} differ")
+        where = f"cluster {whose}, offset {cluster['from_offset']} / {cluster['to_offset']}"
+        is_known = cluster["total"] or not cluster["errors"]
+        print(f"{where}: {cluster['total']:,} differ" if is_known else f"cluster {whose}")
         for error in cluster["errors"]:
             print(f"not compared: {error}")
         counts = cluster["counts"]

@@ -4,6 +4,7 @@ import argparse
 from typing import Any, Final
 
 from fastquorum.cli import spark_output
+from fastquorum.cli.arguments import number
 from fastquorum.cli.output import print_table
 from fastquorum.spark.pages.latency import page_of
 
@@ -39,10 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _ratio(text: str) -> float:
     """An argparse type."""
-    value = float(text)
-    if not 1 <= value < 1000:
-        raise argparse.ArgumentTypeError(f"{text} is not a ratio of 1 or more")
-    return value
+    return number(text, "a ratio of 1 or more", lambda value: 1 <= value < 1000)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -105,6 +103,8 @@ def show(report: dict[str, Any]) -> None:
         print(f"counted once, told of elsewhere too: {each}")
     for each in report["errors"]:
         print(f"left out: {each}")
+    if not report["latencies"]:
+        print(f"\nnothing here holds a latency; left out: {len(report['errors']):,} file(s)")
 
 
 def _show_comparison(report: dict[str, Any], heads: tuple[str, ...]) -> None:

@@ -13,6 +13,8 @@ from fastquorum.pages import Page, write_page
 from fastquorum.pages.new_files import new_directory, new_file
 
 _JSON: Final = ".json"
+_SLIPS: Final = frozenset({_JSON, ".csv", ".htm", ".html", ".jsonl", ".log", ".md", ".ndjson", ".pdf", ".tsv", ".txt"})
+"""Who ends a directory's name so means a file."""
 _ELSEWHERE: Final = "sc://"
 
 
@@ -52,6 +54,9 @@ def check_out(out: str | None, html: str | None = None, **others: str | None) ->
             continue
         if os.path.lexists(path):
             raise UsageError(f"{path} is there already", f"name another {option}, or remove it")
+        suffix = os.path.splitext(path)[1]
+        if option != "--html" and suffix != _JSON and suffix.lower() in _SLIPS:
+            raise UsageError(f"{option} {path}: nothing of that kind is written", f"a {_JSON} file, or a directory")
         directory = os.path.dirname(path) or "."
         if (option == "--html" or path.endswith(_JSON)) and not os.path.isdir(directory):
             raise UsageError(f"there is no directory {directory}", f"make it, or name another {option}")

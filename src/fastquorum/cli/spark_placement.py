@@ -5,7 +5,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.arguments import natural
+from fastquorum.cli.arguments import natural, number
 from fastquorum.cli.output import print_json, print_table
 from fastquorum.errors import UsageError
 from fastquorum.pages import write_page
@@ -51,10 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _part(text: str) -> float:
     """An argparse type."""
-    value = float(text)
-    if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError(f"{text} is not a part of the average, as 0.1 is")
-    return value
+    return number(text, "a part of the average, as 0.1 is", lambda value: 0 <= value <= 100)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -69,8 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
         limits = Limits(arguments.tolerance, load=not arguments.no_load, leaders=not arguments.no_load)
         packed = placements(spark, arguments.path, limits, keep_fenced=arguments.keep_fenced, at=arguments.at).toArrow()
     found = PACKING.unpacked(packed)
-    if arguments.reassignment_json:
-        _write_moves(arguments.reassignment_json, found)
     if arguments.out:
         is_json = arguments.out.endswith(_JSON)
         spark_output.write(arguments.out, {} if is_json else PACKING.tables(found), as_report(found) if is_json else {})
@@ -81,11 +76,14 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(as_report(found))
     else:
         show(as_report(found, moves_max=_SHOWN, losses_max=_SHOWN))
+    if arguments.reassignment_json:
+        # The last: what is refused here has cost nobody the report.
+        _write_moves(arguments.reassignment_json, found)
     return 0
 
 
 def _write_moves(path: str, found: "list[tuple[str | None, Placement]]") -> None:
-    """UsageError, before anything is written, if one file would have to hold more than one cluster's."""
+    """UsageError, and no plan is written, if one file would have to hold more than one cluster's."""
     moving = [(cluster_id, each) for cluster_id, each in found if each.moves.num_rows]
     if path.endswith(_JSON):
         if len(moving) > 1:

@@ -1,6 +1,7 @@
 """`fastquorum spark timeline`: who led when, who was fenced, which partitions were without enough replicas."""
 
 import argparse
+from datetime import UTC, datetime
 from typing import Any
 
 from fastquorum.cli import spark_output
@@ -39,10 +40,18 @@ def show(report: dict[str, Any]) -> None:
     from fastquorum.spark.pipelines.timeline import as_text
 
     for cluster in report["clusters"]:
+        heading, *lines = as_text(cluster)
+        print(heading)
         for event in report["events"]:
             if event["cluster_id"] == cluster["cluster_id"]:
-                print(f"{event['timestamp'][11:23]}  {event['offset']:>8}  {event['text']}")
+                print(f"{_moment(event['timestamp'])}  {event['offset']:>8}  {event['text']}")
         print()
-        for line in as_text(cluster):
+        for line in lines:
             print(line)
         print()
+
+
+def _moment(timestamp: str) -> str:
+    """As it is written in the report, in UTC, and always as long."""
+    moment = datetime.fromisoformat(timestamp).astimezone(UTC)
+    return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")

@@ -15,11 +15,15 @@ import threading
 from collections.abc import Iterator
 from typing import IO, Any, Final
 
+EXIT_TERMINATED: Final = 128 + signal.SIGTERM
+"""As a shell tells it of a process that SIGTERM ended."""
 END_S: Final = 30.0
 """Of Spark's own cleaning up; then it is killed."""
 _TOLD_S: Final = 5.0
 """For what it said last to come through; a child that has left its group may hold its stderr open."""
 _CHUNK_BYTES: Final = 1 << 16
+_ALWAYS: Final = b"WARNING: Using incubator modules"
+"""Spark's launcher asks for one, and Java tells."""
 _STDERR: Final = 2
 
 
@@ -28,12 +32,14 @@ class Jvm:
 
     def __init__(self) -> None:
         self.is_interrupted = False
+        """Ctrl-C, or SIGTERM."""
+        self._is_terminated = False
         self._process: subprocess.Popen[bytes] | None = None
         self._telling: threading.Thread | None = None
 
     @property
     def is_sent_away(self) -> bool:
-        """There was one, and Ctrl-C came: whatever is asked of it fails."""
+        """There was one, and Ctrl-C or SIGTERM came: whatever is asked of it fails."""
         return self.is_interrupted and self._process is not None
 
     @contextlib.contextmanager
@@ -61,36 +67,49 @@ class Jvm:
         return process
 
     def _tell(self, stderr: IO[bytes]) -> None:
+        held = b""
         with stderr:
             while said := os.read(stderr.fileno(), _CHUNK_BYTES):
-                if not self.is_interrupted:
-                    with contextlib.suppress(OSError):
-                        os.write(_STDERR, said)
+                said, held = _heard(held + said)
+                self._say(said)
+            self._say(held)
+
+    def _say(self, said: bytes) -> None:
+        if said and not self.is_interrupted:
+            with contextlib.suppress(OSError):
+                os.write(_STDERR, said)
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Ctrl-C is a KeyboardInterrupt, as where none of this is, and sends the JVM away; a second one kills it."""
-        is_ours = threading.current_thread() is threading.main_thread()
-        before = signal.getsignal(signal.SIGINT)
-        if not is_ours or before is not signal.default_int_handler:
-            yield
-            return
-        signal.signal(signal.SIGINT, self._interrupt)
+        """Ctrl-C is a KeyboardInterrupt, as where none of this is, and sends the JVM away; a second one kills it.
+        SIGTERM does the same, and is a SystemExit."""
+        before = self._taken()
         logged = logging.root.manager.disable
         try:
             yield
         except BaseException as error:
             if self.is_interrupted:
                 # Whatever came of it: a call that the JVM did not answer any more, for one.
-                raise KeyboardInterrupt from error
+                raise (SystemExit(EXIT_TERMINATED) if self._is_terminated else KeyboardInterrupt) from error
             raise
         finally:
-            signal.signal(signal.SIGINT, before)
-            logging.disable(logged)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            if before:
+                logging.disable(logged)
 
-    def _interrupt(self, *_: object) -> None:
+    def _taken(self) -> dict[signal.Signals, Any]:
+        """Both signals' handlers of before, where nobody has decided otherwise."""
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+        usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        free = [number for number, handler in usual.items() if signal.getsignal(number) == handler]
+        return {number: signal.signal(number, self._interrupt) for number in free}
+
+    def _interrupt(self, number: int, _: object) -> None:
         wanted = signal.SIGKILL if self.is_interrupted else signal.SIGTERM
         self.is_interrupted = True
+        self._is_terminated = number == signal.SIGTERM
         _say_nothing()
         self._send(wanted)
         raise KeyboardInterrupt
@@ -120,6 +139,14 @@ class Jvm:
             process.wait()
         self._telling.join(_TOLD_S)
         SparkContext._gateway = SparkContext._jvm = None
+
+
+def _heard(said: bytes) -> tuple[bytes, bytes]:
+    """Without what every Java says at Spark's start, and what may become such a line: it is to be heard later."""
+    *lines, last = said.split(b"\n")
+    kept = b"".join(line + b"\n" for line in lines if not line.startswith(_ALWAYS))
+    is_held = bool(last) and (last.startswith(_ALWAYS) or _ALWAYS.startswith(last))
+    return (kept, last) if is_held else (kept + last, b"")
 
 
 def _say_nothing() -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOPBACK: Final = "127.0.0.1"
+FILTERS: Final = "spark.sql.python.filterPushdown.enabled"
+"""The setting without which Spark refuses a read with option `pushdown`."""
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
 
@@ -92,7 +94,7 @@ def _defaults(master: str, scratch: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": _text(sys.stderr.isatty()),
         "spark.log.level": "WARN",
         # Else a read with option pushdown fails; of other sources only those that take filters are concerned.
-        "spark.sql.python.filterPushdown.enabled": "true",
+        FILTERS: "true",
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         # Spark puts these before the extraJavaOptions, which are the user's.
         "spark.driver.defaultJavaOptions": java_options,

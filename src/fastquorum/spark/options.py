@@ -64,6 +64,7 @@ class Options(NamedTuple):
     from_epoch: int | None
     to_epoch: int | None
     from_timestamp_ms: int | None
+    """Like the others without a zone in UTC, whatever the session's time zone is: a log says the same to everybody."""
     to_timestamp_ms: int | None
     as_of_offset: int | None
     """Below it; None: all there is."""
@@ -127,7 +128,17 @@ def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
         raise UsageError("no path is given", hint)
     if values["path"] and values["bootstrap"]:
         raise UsageError("both a path and bootstrap are given", "name either directories or a running quorum")
+    _check_order(said, values)
     return Options(**values)
+
+
+def _check_order(said: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    """UsageError if nothing can lie between two bounds."""
+    for what in ("Offset", "Epoch", "Timestamp"):
+        low, high = f"from{what}", f"to{what}"
+        start, end = (values[_READERS[name][0]] for name in (low, high))
+        if start is not None and end is not None and start > end:
+            raise UsageError(f"{low} {said[low]} lies behind {high} {said[high]}", "give the earlier one first")
 
 
 def _joined(text: str) -> str:
@@ -172,9 +183,13 @@ def _or(default: object, read: Callable[[str, str], object]) -> Reader:
 
 
 def _natural(name: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit()):
+    if not _is_natural(value):
         raise UsageError(f"option {name} is {value!r}", "it is a whole number from 0 on")
     return _in_range(name, value)
+
+
+def _is_natural(value: str) -> bool:
+    return value.isascii() and value.isdigit()
 
 
 def _natural_or_earliest(name: str, value: str) -> int | None:
@@ -210,7 +225,8 @@ def _type_names(name: str, value: str) -> tuple[str, ...]:
 
 
 def _timestamp(name: str, value: str) -> int:
-    """Milliseconds since 1970, or a date and time in ISO form (UTC if no zone is named)."""
+    """Milliseconds since 1970, or a date and time in ISO form (UTC if no zone is named, whatever the time zone of
+    Spark's session)."""
     if value.removeprefix("-").isdigit() and value.isascii():
         return _in_range(name, value)
     try:
@@ -255,6 +271,9 @@ def _starting(name: str, value: str) -> int | Starting:
     try:
         return Starting(value.lower())
     except ValueError:
+        if not _is_natural(value):
+            hint = f"it is {', '.join(Starting)}, or a whole number from 0 on"
+            raise UsageError(f"option {name} is {value!r}", hint) from None
         return _natural(name, value)
 
 

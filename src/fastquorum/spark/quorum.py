@@ -5,6 +5,7 @@ tables, from the same kernels, in as much memory. What is committed does not cha
 There are no segments in it (`segment` is -1), no file positions, and no node whose it is; `directory` names the quorum.
 """
 
+import logging
 import os
 import tempfile
 import warnings
@@ -26,6 +27,7 @@ from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import ZERO_UUID, Offset, OffsetAndEpoch
 
+_LOG: Final = logging.getLogger(__name__)
 BY_RECORD: Final = frozenset({"records", "control"})
 """Tables of which a range of offsets can be read by itself."""
 BY_BATCH: Final = frozenset({"batches"})
@@ -54,9 +56,10 @@ class QuorumRange(NamedTuple):
 
 
 def open_quorum(options: Options, cluster_id: str | None = None) -> CommittedLog:
-    """Nothing is connected yet. UsageError if the addresses are none."""
+    """Nothing is connected yet. While no leader is found for longer, the log says so, which Python shows on stderr
+    unless a program wants it elsewhere. UsageError if the addresses are none."""
     kernels = load("native")
-    client = QuorumClient(parse_endpoints("option bootstrap", options.bootstrap), kernels)
+    client = QuorumClient(parse_endpoints("option bootstrap", options.bootstrap), kernels, _LOG.warning)
     return CommittedLog(client, kernels, options.timeout_s, cluster_id)
 
 

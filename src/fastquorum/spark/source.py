@@ -87,7 +87,7 @@ class PushingReader(Reader):
     """A batch read that takes filters.
 
     A reader of its own: Spark refuses one that has `pushFilters` where spark.sql.python.filterPushdown.enabled is
-    false, and its error says that.
+    false, and its error says that: nothing here is asked before, but `plain.read` is.
 
     For one query: up to Spark 4.3 all scans of one `load()` (or one view) share what the last of them planned, so that
     a second query, or the other side of a join, is given the rows of the last filters. That cannot be seen here: a scan

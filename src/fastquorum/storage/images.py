@@ -9,7 +9,7 @@ from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import CorruptionError, DirectoryError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.checkpoint import CheckpointTimes, checkpoint_batches
-from fastquorum.storage.offline import OfflineLog, StoredBatch
+from fastquorum.storage.offline import OfflineLog, StoredBatch, TornTail
 from fastquorum.types import Offset, OffsetAndEpoch, VoterSet
 from fastquorum.wire.metadata_records import encode_metadata_record
 
@@ -37,6 +37,25 @@ def fold_log(log: OfflineLog, kernels: Kernels, end_offset: Offset | None = None
             offset=end_offset, start_offset=bases[0] if bases else fold.next_offset, end_offset=fold.next_offset
         )
     return fold
+
+
+def fold_as_recovered(
+    log: OfflineLog, kernels: Kernels, end_offset: Offset | None = None, *, after: Fold | None = None
+) -> tuple[Fold, TornTail | None]:
+    """As `fold_log`, but a torn tail, if the log ends with one that is in the way, is left out as the next start would.
+
+    Errors as there: what is damaged before the log's end stays a CorruptionError, and what is beyond it an
+    OffsetOutOfRange.
+    """
+    try:
+        return fold_log(log, kernels, end_offset, after=after), None
+    except CorruptionError:
+        tail = log.torn_tail()
+        if tail is None:
+            raise
+    if end_offset is not None and end_offset > tail.end_offset:
+        raise OffsetOutOfRange(offset=end_offset, start_offset=log.segment_bases[0], end_offset=tail.end_offset)
+    return fold_log(log, kernels, tail.end_offset if end_offset is None else end_offset, after=after), tail
 
 
 def fold_first_segment(batches: Iterator[StoredBatch], kernels: Kernels, end_offset: Offset | None = None) -> Fold:
@@ -93,11 +112,15 @@ def _start(log: OfflineLog, kernels: Kernels, end_offset: Offset | None) -> Fold
 def _add_all(fold: Fold, kernels: Kernels, batches: Iterable[StoredBatch], end_offset: Offset | None) -> bool:
     """False: there are no more, and end_offset was not reached."""
     folder = BatchFolder(kernels)
+    if end_offset is not None and fold.next_offset >= end_offset:
+        return True
     for batch in batches:
         if end_offset is not None and batch.info.last_offset >= end_offset:
             return True
         folder.take(batch.data, fold)
-    return end_offset is None or fold.next_offset >= end_offset
+        if end_offset is not None and fold.next_offset >= end_offset:
+            return True  # without a look at what is behind, which may be damaged
+    return end_offset is None
 
 
 def two_images(log: OfflineLog, kernels: Kernels, start: Offset, end: Offset | None) -> tuple[Image, Image]:

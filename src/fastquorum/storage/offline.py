@@ -20,7 +20,7 @@ from fastquorum.storage.reading import whole_batches
 from fastquorum.storage.recovery import Recovered, recover
 from fastquorum.storage.scanning import nonzero_end, scan_segment
 from fastquorum.storage.segment import write_index
-from fastquorum.storage.verifying import Verification, verify_log
+from fastquorum.storage.verifying import Severity, Verification, verify_log
 from fastquorum.types import Offset, OffsetAndEpoch
 
 _LOOK_BYTES: Final = 1 << 20
@@ -34,6 +34,22 @@ class StoredBatch(NamedTuple):
     info: BatchInfo
     """`position` is the file's; the CRC was checked."""
     data: bytes
+
+
+class TornTail(NamedTuple):
+    """What an interrupted write left where the log ends: the next start cuts it off."""
+
+    path: str
+    position: int
+    """In the file; bytes from here on count for nothing."""
+    end_offset: Offset
+    """Of the log without it, exclusive."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: what an interrupted write left at byte {self.position} is left out, and the log ends at "
+            f"offset {self.end_offset}; `fastquorum log trim`, or the node's next start, cuts it off"
+        )
 
 
 class OfflineLog:
@@ -102,6 +118,14 @@ class OfflineLog:
     def verify(self) -> Verification:
         """Check every byte of the directory that can be checked. Damage is reported, not raised; StorageFailed is."""
         return verify_log(self._disk, self._kernels, self._directory, self.path)
+
+    def torn_tail(self) -> TornTail | None:
+        """As recovery judges every byte; None: the log ends cleanly, or anything is damaged. StorageFailed."""
+        seen = self.verify()
+        for each in seen.findings:
+            if each.severity is Severity.TORN and seen.is_sound:
+                return TornTail(each.path, each.position, seen.end_offset)
+        return None
 
     def _name(self, name: str) -> str:
         return names.join(self._directory, name)

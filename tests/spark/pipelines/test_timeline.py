@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastquorum.cli import spark_timeline
 from fastquorum.errors import ImageFailed, UsageError
 from fastquorum.spark.pipelines.timeline import (
     BASE_COLUMNS,
@@ -543,6 +544,21 @@ def test_damage_that_every_replica_has_is_told(tmp_path: Path) -> None:
     found = timeline(read_table(str(root), mode="quarantine", columns=",".join(COLUMNS)))
     assert (found.summary["end_offset"], found.summary["unreadable_records"]) == (3836, 1)
     assert "1 records cannot be read: damage, or a type or version unknown here" in as_text(found.summary)
+
+
+def test_a_person_is_shown_each_cluster_under_its_name_with_dates(capsys: pytest.CaptureFixture[str]) -> None:
+    report = as_report([("one", real := timeline(read_table(str(CLUSTER / "c1"), columns=",".join(COLUMNS))))])
+    other = {**real.summary, "cluster_id": "other"}
+    event = {**report["events"][0], "cluster_id": "other", "timestamp": "2026-11-30T23:59:59+00:00", "text": "it began"}
+    ours = [{**each, "cluster_id": real.summary["cluster_id"]} for each in report["events"]]
+    spark_timeline.show({"events": [*ours, event], "clusters": [real.summary, other]})
+    lines = capsys.readouterr().out.splitlines()
+    (first, second) = (at for at, line in enumerate(lines) if line.startswith("cluster "))
+    assert (first, lines[second - 1]) == (0, "")
+    assert lines[second].startswith("cluster other, as node 1 has it: ")
+    assert lines[second + 1 : second + 3] == [f"2026-11-30 23:59:59.000Z  {event['offset']:>8}  it began", ""]
+    assert lines[1].startswith(f"{ours[0]['timestamp'][:10]} {ours[0]['timestamp'][11:23]}Z  ")
+    assert lines[1].endswith(f"  {ours[0]['text']}")
 
 
 def damage(root: Path, offset: int) -> None:
