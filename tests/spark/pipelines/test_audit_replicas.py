@@ -15,10 +15,10 @@ from fastquorum.spark.pipelines.audit_replicas import (
     BATCH_COLUMNS,
     PRESENT_COLUMNS,
     VOTER_COLUMNS,
-    Verdict,
     as_report,
     audit_cluster,
 )
+from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.names import LOG_DIRECTORY
 from tests.spark.replicas import Replicas

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from fastquorum.generate import GenerateOptions, Kind, Span, generate
 from fastquorum.kernels import load
-from fastquorum.spark.pipelines.audit_replicas import BATCH_COLUMNS, VOTER_COLUMNS, Verdict, audit_cluster
+from fastquorum.spark.pipelines.audit_replicas import BATCH_COLUMNS, VOTER_COLUMNS, audit_cluster
+from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.scan import read_table
 
 DAMAGED = (Kind.DIVERGENCE, Kind.UNCOMMITTED_TAIL, Kind.BIT_FLIP, Kind.MISSING_SEGMENT, Kind.TORN_END)

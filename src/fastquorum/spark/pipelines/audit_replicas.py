@@ -9,14 +9,25 @@ What is divergent is named by the majority: from its first differing offset on, 
 pyarrow and numpy, and no JVM.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from fastquorum.spark.pipelines.replicas import (
+    ANYTHING,
+    DAMAGED,
+    NOTHING,
+    Ids,
+    Replica,
+    Verdict,
+    empty_of,
+    latest_voters,
+    replicas_of,
+    voter_count,
+)
 
 BATCH_COLUMNS: Final = (
     "cluster_id",
@@ -53,44 +64,6 @@ SCHEMA: Final = pa.schema(
     ]
 )
 """One row for each replica. `offset`, `bytes`: where it differs or its tail begins, and how much follows from there."""
-_NOTHING: Final = -1
-_ANYTHING: Final = -2
-"""In place of a batch that a replica no longer has: what a snapshot covers was committed."""
-_DAMAGED: Final = -3
-
-_Ids = npt.NDArray[np.int64]
-
-
-class Verdict(StrEnum):
-    """What a replica is."""
-
-    SAME = "same"
-    BEHIND = "behind"
-    """The same, as far as it goes, which is less than what is committed."""
-    TAIL = "uncommitted tail"
-    DIVERGENT = "divergent"
-    UNDECIDED = "undecided"
-    """No majority of the voters' directories is there, or none agrees: nobody can say whose fault it is."""
-
-
-@dataclass(slots=True)
-class _Replica:
-    cluster_id: str | None
-    node_id: int | None
-    directory: str
-    is_voter: bool
-    start_offset: int
-    end_offset: int
-    ids: _Ids
-    """Of its batch at each base offset of the cluster."""
-    sizes: _Ids
-    verdict: Verdict = Verdict.SAME
-    offset: int | None = None
-    why: str | None = None
-
-    @property
-    def is_trusted(self) -> bool:
-        return self.verdict is not Verdict.DIVERGENT
 
 
 def audit_cluster(batches: pa.Table, voters: pa.Table) -> pa.Table:
@@ -98,9 +71,9 @@ def audit_cluster(batches: pa.Table, voters: pa.Table) -> pa.Table:
     only `voters` names is one of a replica that holds nothing; its row there may say no more."""
     if batches.num_rows == 0:
         return SCHEMA.empty_table()
-    offsets, replicas = _replicas(batches, latest_voters(voters))
-    replicas = sorted([*replicas, *_empty(offsets, replicas, voters)], key=lambda each: each.directory)
-    count = _voter_count(voters, replicas)
+    offsets, replicas = replicas_of(batches, latest_voters(voters))
+    replicas = sorted([*replicas, *empty_of(offsets, replicas, voters)], key=lambda each: each.directory)
+    count = voter_count(voters, replicas)
     committed = _walk(offsets, replicas, count // 2 + 1)
     for each in replicas:
         _judge(each, offsets, committed)
@@ -140,110 +113,25 @@ def _notes(nameless: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"cluster_id": None, "directories": count, "text": text}]
 
 
-# --- whose batches are where ------------------------------------------------------------------------------------------
-
-
-def latest_voters(voters: pa.Table) -> frozenset[int]:
-    """The ids of the set that begins last, in whatever replica knows it."""
-    rows = [row for row in voters.to_pylist() if row["voter_id"] is not None]  # else it tells of damage
-    if not rows:
-        return frozenset()
-    last = max(row["offset"] for row in rows)
-    return frozenset(row["voter_id"] for row in rows if row["offset"] == last)
-
-
-def _voter_count(voters: pa.Table, replicas: Iterable[_Replica]) -> int:
-    """Where nobody says who votes, every replica that is there counts as a voter."""
-    return len(latest_voters(voters)) or sum(each.is_voter for each in replicas)
-
-
-def _replicas(batches: pa.Table, voters: frozenset[int]) -> tuple[_Ids, list[_Replica]]:
-    """The base offsets of the cluster's batches, ascending, and who has which batch there."""
-    is_damaged = np.asarray(batches["error"].is_valid())
-    contents = np.stack(
-        [_numbers(batches, name) for name in ("base_offset", "last_offset", "epoch", "crc", "size_bytes")]
-    )
-    _, ids = np.unique(contents, axis=1, return_inverse=True)
-    ids = np.where(is_damaged, _DAMAGED, ids.reshape(-1)).astype(np.int64)
-    directories = batches["directory"].combine_chunks().dictionary_encode()
-    owners = np.asarray(directories.indices)
-    base = _bases(batches, is_damaged, owners)
-    offsets = np.unique(base)
-    found = []
-    for number, directory in enumerate(directories.dictionary.to_pylist()):
-        mine = np.flatnonzero(owners == number)
-        first = batches.slice(int(mine[0]), 1).to_pylist()[0]
-        mine = mine[np.argsort(is_damaged[mine], kind="stable")]  # where bytes were put in between, damage counts
-        good = mine[~is_damaged[mine]]
-        start = int(base[mine].min())
-        end = int(_numbers(batches, "last_offset")[good].max()) + 1 if len(good) else start
-        placed = np.full(len(offsets), _NOTHING, np.int64)
-        sizes = np.zeros(len(offsets), np.int64)
-        at = np.searchsorted(offsets, base[mine])
-        placed[at] = ids[mine]
-        sizes[at] = _numbers(batches, "size_bytes")[mine]
-        placed[offsets < start] = np.where(placed[offsets < start] == _NOTHING, _ANYTHING, placed[offsets < start])
-        is_voter = not voters or first["node_id"] in voters
-        found.append(_Replica(first["cluster_id"], first["node_id"], directory, is_voter, start, end, placed, sizes))
-    return offsets, sorted(found, key=lambda each: each.directory)
-
-
-def _empty(offsets: _Ids, others: Sequence[_Replica], voters: pa.Table) -> list[_Replica]:
-    """Those that are there, and have no batch."""
-    ids, known = latest_voters(voters), {each.directory for each in others}
-    none, sizes = np.full(len(offsets), _NOTHING, np.int64), np.zeros(len(offsets), np.int64)
-    rows = {row["directory"]: row for row in voters.to_pylist() if row["node_id"] is not None}
-    return [
-        _Replica(row["cluster_id"], row["node_id"], path, not ids or row["node_id"] in ids, 0, 0, none, sizes)
-        for path, row in rows.items()
-        if path not in known
-    ]
-
-
-def _bases(batches: pa.Table, is_damaged: npt.NDArray[np.bool_], owners: _Ids) -> _Ids:
-    """Where each row begins, as an offset. Of damage that is where what its replica has before it ends: the offset that
-    damaged bytes claim may be anything, and no checksum covers it."""
-    base, last = _numbers(batches, "base_offset"), _numbers(batches, "last_offset")
-    segments, positions = _numbers(batches, "segment"), _numbers(batches, "position")
-    if not is_damaged.any():
-        return base
-    lowest = int(base[~is_damaged].min()) if not is_damaged.all() else 0
-    found = base.copy()
-    for owner in np.unique(owners[is_damaged]).tolist():
-        mine = np.flatnonzero(owners == owner)
-        mine = mine[np.lexsort((positions[mine], segments[mine]))]
-        ends = np.where(is_damaged[mine], -1, last[mine] + 1)
-        before = np.concatenate([[-1], np.maximum.accumulate(ends)[:-1]])
-        # Who read on from inside a segment, and found damage at once, began with what all have.
-        first = np.where((before < 0) & (positions[mine] > 0), lowest, segments[mine])
-        found[mine] = np.where(is_damaged[mine], np.maximum(np.maximum(before, first), 0), base[mine])
-    return found
-
-
-def _numbers(table: pa.Table, name: str) -> _Ids:
-    """A column as int64; -1 for null."""
-    return np.asarray(table[name].fill_null(-1).cast(pa.int64()), np.int64)
-
-
 # --- what a majority agrees on ----------------------------------------------------------------------------------------
 
 
-def _walk(offsets: _Ids, replicas: Sequence[_Replica], majority: int) -> int | None:
+def _walk(offsets: Ids, replicas: Sequence[Replica], majority: int) -> int | None:
     """The end of the longest prefix that is the same on a majority of voters; who differs below it is divergent from
     there on. None: nothing is the same on a majority."""
     position, end = 0, None
     while position < len(offsets):
         agreed = _agreed(replicas, position, majority)
-        stops = np.flatnonzero((agreed == _NOTHING) | _differs(replicas, position, agreed))
+        stops = np.flatnonzero((agreed == NOTHING) | _differs(replicas, position, agreed))
         if len(stops) == 0:
             break
         position += int(stops[0])
         chosen = agreed[stops[0]]
-        if chosen == _NOTHING:
+        if chosen == NOTHING:
             end = int(offsets[position])
             break
         for each in replicas:
-            if each.is_trusted and each.ids[position] not in (chosen, _ANYTHING) and _goes_on(each, position):
+            if each.is_trusted and each.ids[position] not in (chosen, ANYTHING) and _goes_on(each, position):
                 each.verdict = Verdict.DIVERGENT
                 each.offset = int(offsets[position])
                 each.why = _why(each, position)
@@ -254,55 +142,55 @@ def _walk(offsets: _Ids, replicas: Sequence[_Replica], majority: int) -> int | N
     return ends[majority - 1] if end is None else min(end, ends[majority - 1])
 
 
-def _agreed(replicas: Sequence[_Replica], position: int, majority: int) -> _Ids:
-    """At every base offset from `position` on: the batch that a majority of voters has, or _NOTHING."""
+def _agreed(replicas: Sequence[Replica], position: int, majority: int) -> Ids:
+    """At every base offset from `position` on: the batch that a majority of voters has, or NOTHING."""
     trusted = [each.ids[position:] for each in replicas if each.is_trusted and each.is_voter]
-    agreed = np.full(len(replicas[0].ids) - position, _NOTHING, np.int64)
+    agreed = np.full(len(replicas[0].ids) - position, NOTHING, np.int64)
     for candidate in trusted:
-        votes = sum(((ids == candidate) | (ids == _ANYTHING)).astype(np.int64) for ids in trusted)
+        votes = sum(((ids == candidate) | (ids == ANYTHING)).astype(np.int64) for ids in trusted)
         agreed = np.where((candidate >= 0) & (votes >= majority), candidate, agreed)
     return agreed
 
 
-def _differs(replicas: Sequence[_Replica], position: int, agreed: _Ids) -> npt.NDArray[np.bool_]:
+def _differs(replicas: Sequence[Replica], position: int, agreed: Ids) -> npt.NDArray[np.bool_]:
     """Does anybody who is trusted, and whose log goes on there, have something else?"""
     differs = np.zeros(len(agreed), np.bool_)
     for each in replicas:
         if each.is_trusted:
             ids = each.ids[position:]
-            there = np.flatnonzero(ids != _NOTHING)
+            there = np.flatnonzero(ids != NOTHING)
             goes_on = np.arange(len(ids)) <= (there[-1] if len(there) else -1)
-            differs |= (ids != agreed) & (ids != _ANYTHING) & goes_on
+            differs |= (ids != agreed) & (ids != ANYTHING) & goes_on
     return differs
 
 
-def _goes_on(replica: _Replica, position: int) -> bool:
+def _goes_on(replica: Replica, position: int) -> bool:
     """Has it anything from there on?"""
-    return bool((replica.ids[position:] != _NOTHING).any())
+    return bool((replica.ids[position:] != NOTHING).any())
 
 
-def _why(replica: _Replica, position: int) -> str:
-    if replica.ids[position] == _DAMAGED:
+def _why(replica: Replica, position: int) -> str:
+    if replica.ids[position] == DAMAGED:
         return "its bytes are damaged"
-    return "it has no batch there" if replica.ids[position] == _NOTHING else "it has another batch there"
+    return "it has no batch there" if replica.ids[position] == NOTHING else "it has another batch there"
 
 
 # --- what becomes of each ---------------------------------------------------------------------------------------------
 
 
-def _judge(replica: _Replica, offsets: _Ids, committed: int | None) -> None:
+def _judge(replica: Replica, offsets: Ids, committed: int | None) -> None:
     if replica.verdict is Verdict.DIVERGENT:
         return
     if committed is None:
         replica.verdict = Verdict.UNDECIDED
         replica.why = "no majority of the voters' directories holds the same"
-    elif replica.end_offset > committed or bool((replica.ids[offsets >= committed] == _DAMAGED).any()):
+    elif replica.end_offset > committed or bool((replica.ids[offsets >= committed] == DAMAGED).any()):
         replica.verdict, replica.offset = Verdict.TAIL, committed
     elif replica.end_offset < committed:
         replica.verdict = Verdict.BEHIND
 
 
-def _row(replica: _Replica, offsets: _Ids, committed: int | None) -> dict[str, Any]:
+def _row(replica: Replica, offsets: Ids, committed: int | None) -> dict[str, Any]:
     behind = 0 if replica.offset is None else int(replica.sizes[offsets >= replica.offset].sum())
     return {
         "cluster_id": replica.cluster_id,
