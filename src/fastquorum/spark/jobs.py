@@ -21,19 +21,25 @@ if TYPE_CHECKING:
 
 def audit_replicas(spark: "SparkSession", path: str) -> "DataFrame":
     """One row for each replica: the same, behind, with an uncommitted tail, or divergent. Shuffled, by cluster, is a
-    header of each batch."""
+    header of each batch; snapshots are read for whether they are good."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
-    voters = table(spark, path, "voters", auditing.VOTER_COLUMNS, mode="quarantine").unionByName(
-        table(spark, path, "quorum_state", auditing.PRESENT_COLUMNS, mode="quarantine"), allowMissingColumns=True
-    )
-    both = batches.groupBy("cluster_id").cogroup(voters.groupBy("cluster_id"))
+    told = table(spark, path, "voters", auditing.VOTER_COLUMNS, mode="quarantine")
+    present = table(spark, path, "quorum_state", auditing.PRESENT_COLUMNS, mode="quarantine")
+    snapshots = table(spark, path, "checkpoints", auditing.SNAPSHOT_COLUMNS).where("is_good and offset > 0")
+    snapshots = snapshots.withColumnsRenamed({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop("is_good")
+    # Of this table only the rows that have no type are wanted; a snapshot has no record of this one.
+    begins = table(spark, path, "base", auditing.BASE_COLUMNS, types="ABORT_TRANSACTION_RECORD").where("type is null")
+    begins = begins.withColumnRenamed("end_offset", "begin_offset").drop("type")
+    for more in (present, snapshots, begins):
+        told = told.unionByName(more, allowMissingColumns=True)
+    both = batches.groupBy("cluster_id").cogroup(told.groupBy("cluster_id"))
     return both.applyInArrow(_audit_cluster, from_arrow_schema(auditing.SCHEMA))
 
 
-def _audit_cluster(batches: pa.Table, voters: pa.Table) -> pa.Table:
-    return auditing.audit_cluster(batches, voters)
+def _audit_cluster(batches: pa.Table, told: pa.Table) -> pa.Table:
+    return auditing.audit_cluster(batches, told)
 
 
 def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":

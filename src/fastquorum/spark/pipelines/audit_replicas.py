@@ -3,7 +3,8 @@
 Replicas copy batches from the leader byte for byte, so two logs are the same if their batches are: by offsets, epoch,
 size and checksum, which every reader of a log has verified against the bytes. Without the quorum's high watermark,
 committed means the longest prefix that is the same on a majority of the voters' directories (Raft, section 5.4.2); what
-one replica has beyond that is a tail that was never acknowledged, and no divergence.
+one replica has beyond that is a tail that was never acknowledged, and no divergence. Where a snapshot has more than a
+majority shares, records were lost: it says what is committed at least (`pipelines.proofs`).
 
 What is divergent is named by the majority: from its first differing offset on, a replica has no say any more. Needs
 pyarrow and numpy, and no JVM.
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fastquorum.spark.pipelines.proofs import judge_by_snapshots
 from fastquorum.spark.pipelines.replicas import (
     ANYTHING,
     DAMAGED,
@@ -23,7 +25,6 @@ from fastquorum.spark.pipelines.replicas import (
     Ids,
     Replica,
     Verdict,
-    empty_of,
     latest_voters,
     replicas_of,
     voter_count,
@@ -45,9 +46,16 @@ BATCH_COLUMNS: Final = (
 """What is read of table `batches`, damage set aside in `error`."""
 VOTER_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "voter_id")
 """What is read of table `voters`."""
+TOLD_COLUMNS: Final = (*VOTER_COLUMNS, "snapshot_offset", "snapshot_epoch", "begin_offset")
+"""What else is known of directories, in rows of their own: of a good snapshot, from table `checkpoints`; and from table
+`base` up to where a snapshot holds what is before the log."""
 PRESENT_COLUMNS: Final = ("cluster_id", "node_id", "directory")
 """What is read of table `quorum_state`, which has a row for each directory: what else the voters' rows are to name, so
 that one without a single batch is judged, too."""
+SNAPSHOT_COLUMNS: Final = (*PRESENT_COLUMNS, "offset", "epoch", "is_good")
+"""What is read of table `checkpoints`."""
+BASE_COLUMNS: Final = (*PRESENT_COLUMNS, "end_offset", "type")
+"""What is read of table `base`, of its rows without a type."""
 SCHEMA: Final = pa.schema(
     [
         pa.field("cluster_id", pa.string()),
@@ -66,17 +74,21 @@ SCHEMA: Final = pa.schema(
 """One row for each replica. `offset`, `bytes`: where it differs or its tail begins, and how much follows from there."""
 
 
-def audit_cluster(batches: pa.Table, voters: pa.Table) -> pa.Table:
-    """Of all replicas of one cluster; `batches` and `voters` have BATCH_COLUMNS and VOTER_COLUMNS. A directory that
-    only `voters` names is one of a replica that holds nothing; its row there may say no more."""
-    if batches.num_rows == 0:
+def audit_cluster(batches: pa.Table, told: pa.Table) -> pa.Table:
+    """Of all replicas of one cluster; `batches` has BATCH_COLUMNS, and `told` VOTER_COLUMNS, or all of TOLD_COLUMNS. A
+    directory that only `told` names is one of a replica that holds nothing; its row there may say no more."""
+    ids = latest_voters(told)
+    offsets, replicas = replicas_of(batches, told, ids)
+    if not replicas:
         return SCHEMA.empty_table()
-    offsets, replicas = replicas_of(batches, latest_voters(voters))
-    replicas = sorted([*replicas, *empty_of(offsets, replicas, voters)], key=lambda each: each.directory)
-    count = voter_count(voters, replicas)
-    committed = _walk(offsets, replicas, count // 2 + 1)
+    majority = voter_count(ids, replicas) // 2 + 1
+    shared = _walk(offsets, replicas, majority)
+    committed = judge_by_snapshots(offsets, replicas, shared)
+    voters = [each for each in replicas if each.is_voter]
+    lost = sum(each.has_lost for each in voters)
+    holders = sum(each.is_trusted and committed is not None and each.end_offset > committed for each in voters)
     for each in replicas:
-        _judge(each, offsets, committed)
+        _judge(each, offsets, committed, is_open=lost > 0 and lost + holders >= majority)
     rows = [_row(each, offsets, committed) for each in replicas]
     return pa.Table.from_pylist(rows, SCHEMA)
 
@@ -132,9 +144,7 @@ def _walk(offsets: Ids, replicas: Sequence[Replica], majority: int) -> int | Non
             break
         for each in replicas:
             if each.is_trusted and each.ids[position] not in (chosen, ANYTHING) and _goes_on(each, position):
-                each.verdict = Verdict.DIVERGENT
-                each.offset = int(offsets[position])
-                each.why = _why(each, position)
+                each.accuse(int(offsets[position]), each.why_not(offsets, position))
         position += 1
     ends = sorted((each.end_offset for each in replicas if each.is_trusted and each.is_voter), reverse=True)
     if len(ends) < majority or (end is not None and position == 0):
@@ -169,16 +179,11 @@ def _goes_on(replica: Replica, position: int) -> bool:
     return bool((replica.ids[position:] != NOTHING).any())
 
 
-def _why(replica: Replica, position: int) -> str:
-    if replica.ids[position] == DAMAGED:
-        return "its bytes are damaged"
-    return "it has no batch there" if replica.ids[position] == NOTHING else "it has another batch there"
-
-
 # --- what becomes of each ---------------------------------------------------------------------------------------------
 
 
-def _judge(replica: Replica, offsets: Ids, committed: int | None) -> None:
+def _judge(replica: Replica, offsets: Ids, committed: int | None, *, is_open: bool) -> None:
+    """`is_open`: of what is beyond the committed end nobody can tell whether a majority had it."""
     if replica.verdict is Verdict.DIVERGENT:
         return
     if committed is None:
@@ -186,6 +191,8 @@ def _judge(replica: Replica, offsets: Ids, committed: int | None) -> None:
         replica.why = "no majority of the voters' directories holds the same"
     elif replica.end_offset > committed or bool((replica.ids[offsets >= committed] == DAMAGED).any()):
         replica.verdict, replica.offset = Verdict.TAIL, committed
+        if is_open and replica.end_offset > committed:
+            replica.verdict, replica.why = Verdict.UNDECIDED, "who has lost records cannot tell whether it held these"
     elif replica.end_offset < committed:
         replica.verdict = Verdict.BEHIND
 

@@ -4,14 +4,16 @@ Two batches are the same if offsets, epoch, size and checksum are: each then has
 here. Needs pyarrow and numpy, and no JVM.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from fastquorum.types import OffsetAndEpoch
 
 NOTHING: Final = -1
 ANYTHING: Final = -2
@@ -33,8 +35,17 @@ class Verdict(StrEnum):
     """No majority of the voters' directories is there, or none agrees: nobody can say whose fault it is."""
 
 
+class Held(NamedTuple):
+    """A batch of one replica."""
+
+    base_offset: int
+    epoch: int
+
+
 @dataclass(slots=True)
 class Replica:
+    """One directory's log, and what became of it."""
+
     cluster_id: str | None
     node_id: int | None
     directory: str
@@ -44,13 +55,36 @@ class Replica:
     ids: Ids
     """Of its batch at each base offset of the cluster."""
     sizes: Ids
+    held: Ids
+    """Of its good batches: base and last offset, and epoch; a row each, ascending in columns."""
+    snapshots: list[OffsetAndEpoch] = field(default_factory=list)
+    """Ids of its good ones, ascending."""
     verdict: Verdict = Verdict.SAME
     offset: int | None = None
     why: str | None = None
+    has_lost: bool = False
+    """It ends below what it once had."""
 
     @property
     def is_trusted(self) -> bool:
         return self.verdict is not Verdict.DIVERGENT
+
+    def accuse(self, offset: int, why: str) -> None:
+        self.verdict, self.offset, self.why = Verdict.DIVERGENT, offset, why
+
+    def batch_at(self, offset: int) -> Held | None:
+        """The one that holds a record at that offset, if it is there and good."""
+        base, last, epochs = self.held
+        at = int(np.searchsorted(last, offset))
+        if at == len(last) or base[at] > offset:
+            return None
+        return Held(int(base[at]), int(epochs[at]))
+
+    def why_not(self, offsets: Ids, position: int) -> str:
+        """What it has there, in place of what others have."""
+        if self.ids[position] == DAMAGED:
+            return "its bytes are damaged"
+        return "it has no batch there" if self.ids[position] == NOTHING else "it has another batch there"
 
 
 def latest_voters(voters: pa.Table) -> frozenset[int]:
@@ -62,17 +96,32 @@ def latest_voters(voters: pa.Table) -> frozenset[int]:
     return frozenset(row["voter_id"] for row in rows if row["offset"] == last)
 
 
-def voter_count(voters: pa.Table, replicas: Iterable[Replica]) -> int:
+def voter_count(ids: frozenset[int], replicas: Iterable[Replica]) -> int:
     """Where nobody says who votes, every replica that is there counts as a voter."""
-    return len(latest_voters(voters)) or sum(each.is_voter for each in replicas)
+    return len(ids) or sum(each.is_voter for each in replicas)
 
 
-def replicas_of(batches: pa.Table, voters: frozenset[int]) -> tuple[Ids, list[Replica]]:
-    """The base offsets of the cluster's batches, ascending, and who has which batch there."""
+def replicas_of(batches: pa.Table, told: pa.Table, voters: frozenset[int]) -> tuple[Ids, list[Replica]]:
+    """The base offsets of the cluster's batches, ascending, and who has which batch there: of each directory that any
+    row names. `told`: rows that name directories, and may say `snapshot_offset` and `snapshot_epoch`, of a good
+    snapshot, or `begin_offset`, up to which a snapshot holds what is before the log."""
+    rows = [row for row in told.to_pylist() if row["directory"]]
+    offsets, found = _with_batches(batches, voters) if batches.num_rows else (np.zeros(0, np.int64), [])
+    found += _without(offsets, found, rows, voters)
+    by_directory = {each.directory: each for each in found}
+    for row in rows:
+        if row.get("snapshot_offset") is not None:
+            snapshot = OffsetAndEpoch(row["snapshot_offset"], row["snapshot_epoch"])
+            by_directory[row["directory"]].snapshots.append(snapshot)
+    for each in found:
+        each.snapshots.sort()
+    return offsets, sorted(found, key=lambda each: each.directory)
+
+
+def _with_batches(batches: pa.Table, voters: frozenset[int]) -> tuple[Ids, list[Replica]]:
     is_damaged = np.asarray(batches["error"].is_valid())
-    contents = np.stack(
-        [_numbers(batches, name) for name in ("base_offset", "last_offset", "epoch", "crc", "size_bytes")]
-    )
+    names = ("base_offset", "last_offset", "epoch", "crc", "size_bytes")
+    contents = np.stack([_numbers(batches, name) for name in names])
     _, ids = np.unique(contents, axis=1, return_inverse=True)
     ids = np.where(is_damaged, DAMAGED, ids.reshape(-1)).astype(np.int64)
     directories = batches["directory"].combine_chunks().dictionary_encode()
@@ -84,29 +133,51 @@ def replicas_of(batches: pa.Table, voters: frozenset[int]) -> tuple[Ids, list[Re
         mine = np.flatnonzero(owners == number)
         first = batches.slice(int(mine[0]), 1).to_pylist()[0]
         mine = mine[np.argsort(is_damaged[mine], kind="stable")]  # where bytes were put in between, damage counts
-        good = mine[~is_damaged[mine]]
+        held = contents[:3, mine[~is_damaged[mine]]]
+        held = held[:, np.argsort(held[1], kind="stable")]
         start = int(base[mine].min())
-        end = int(_numbers(batches, "last_offset")[good].max()) + 1 if len(good) else start
         placed = np.full(len(offsets), NOTHING, np.int64)
         sizes = np.zeros(len(offsets), np.int64)
         at = np.searchsorted(offsets, base[mine])
         placed[at] = ids[mine]
         sizes[at] = _numbers(batches, "size_bytes")[mine]
         placed[offsets < start] = np.where(placed[offsets < start] == NOTHING, ANYTHING, placed[offsets < start])
-        is_voter = not voters or first["node_id"] in voters
-        found.append(Replica(first["cluster_id"], first["node_id"], directory, is_voter, start, end, placed, sizes))
-    return offsets, sorted(found, key=lambda each: each.directory)
+        found.append(
+            Replica(
+                first["cluster_id"],
+                first["node_id"],
+                directory,
+                is_voter=not voters or first["node_id"] in voters,
+                start_offset=start,
+                end_offset=int(held[1, -1]) + 1 if held.size else start,
+                ids=placed,
+                sizes=sizes,
+                held=held,
+            )
+        )
+    return offsets, found
 
 
-def empty_of(offsets: Ids, others: Sequence[Replica], voters: pa.Table) -> list[Replica]:
+def _without(
+    offsets: Ids, others: Iterable[Replica], rows: Iterable[dict[str, Any]], voters: frozenset[int]
+) -> list[Replica]:
     """Those that are there, and have no batch."""
-    ids, known = latest_voters(voters), {each.directory for each in others}
-    none, sizes = np.full(len(offsets), NOTHING, np.int64), np.zeros(len(offsets), np.int64)
-    rows = {row["directory"]: row for row in voters.to_pylist() if row["node_id"] is not None}
+    known = {each.directory for each in others}
+    begins = {row["directory"]: row["begin_offset"] for row in rows if row.get("begin_offset") is not None}
     return [
-        Replica(row["cluster_id"], row["node_id"], path, not ids or row["node_id"] in ids, 0, 0, none, sizes)
-        for path, row in rows.items()
-        if path not in known
+        Replica(
+            row["cluster_id"],
+            row["node_id"],
+            directory,
+            is_voter=not voters or row["node_id"] in voters,
+            start_offset=(begin := begins.get(directory, 0)),
+            end_offset=begin,
+            ids=np.where(offsets < begin, ANYTHING, NOTHING),
+            sizes=np.zeros(len(offsets), np.int64),
+            held=np.zeros((3, 0), np.int64),
+        )
+        for directory, row in {row["directory"]: row for row in rows}.items()
+        if directory not in known
     ]
 
 
