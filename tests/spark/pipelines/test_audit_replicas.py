@@ -145,7 +145,7 @@ def test_damaged_bytes_below_the_committed_end_are_a_divergence() -> None:
     assert (found[2]["verdict"], found[2]["offset"], found[2]["why"]) == (
         Verdict.DIVERGENT,
         10,
-        "its bytes are damaged",
+        "its bytes are damaged: corrupt: crc",
     )
 
 
@@ -442,6 +442,66 @@ def test_a_replica_without_a_single_batch_is_behind(trio: Replicas, left: bytes)
     found = audit_directories(trio)
     segment.write_bytes(b"".join(THREE))
     assert found == {1: (Verdict.SAME, None, 9), 2: (Verdict.BEHIND, None, 9), 3: (Verdict.SAME, None, 9)}
+
+
+def test_a_tail_that_is_damaged_says_where() -> None:
+    found = audit("ab", {0: "a", 10: "b", 20: None}, "ab")
+    assert verdicts(found) == [Verdict.SAME, Verdict.TAIL, Verdict.SAME]
+    assert found[2]["why"] == "its bytes are damaged: corrupt: crc"
+
+
+def test_every_directory_that_is_there_is_in_the_report_whatever_is_in_it(tmp_path: Path) -> None:
+    emptied = Replicas(tmp_path, 1, 2, 3)
+    for node_id in (1, 2):
+        (segment,) = emptied.segments(node_id)
+        segment.unlink()
+    (tmp_path / "n2" / "meta.properties").unlink()  # whose it is, nothing says
+    rows = audit_cluster(batches_at(str(tmp_path)), told_at(str(tmp_path))).to_pylist()
+    assert [row["directory"] for row in rows] == [emptied.path(node_id) for node_id in (1, 2, 3)]
+    assert {(row["verdict"], row["end_offset"], row["why"]) for row in rows} == {
+        (Verdict.UNDECIDED, 0, "its log is empty")
+    }
+
+
+def test_a_cluster_of_which_nothing_is_left_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"cluster_id": "c", "node_id": node, "directory": f"/n{node}"} for node in (1, 2, 3)]
+    report = as_report(audit_cluster(BATCHES.empty_table(), pa.Table.from_pylist(rows, TOLD)))
+    said = "of cluster c nothing can be looked at: the logs of its 3 directories are empty"
+    assert report["notes"] == [{"cluster_id": "c", "directories": 3, "text": said}]
+    assert [each["replica"] for each in report["undecided"]] == [1, 2, 3]
+    spark_audit_replicas.show(report)
+    assert f"\nnote: {said}\n" in capsys.readouterr().out
+    assert list(warnings_of(report)) == ["Of 3 replicas nobody can tell: its log is empty.", f"O{said[1:]}."]
+
+
+def test_an_empty_log_beside_others_says_that_it_is_empty(trio: Replicas) -> None:
+    (segment,) = trio.segments(2)
+    segment.unlink()
+    rows = audit_cluster(batches_at(str(trio.root)), told_at(str(trio.root))).to_pylist()
+    trio.roll(0, 2)
+    trio.append(b"".join(THREE), 2)
+    assert [(row["verdict"], row["end_offset"], row["why"]) for row in rows] == [
+        (Verdict.SAME, 9, None),
+        (Verdict.BEHIND, 0, "its log is empty"),
+        (Verdict.SAME, 9, None),
+    ]
+
+
+def test_the_file_that_is_damaged_is_named_where_nobody_agrees(trio: Replicas) -> None:
+    for node_id in (1, 2):
+        (segment,) = trio.segments(node_id)
+        segment.write_bytes(b"\xff" * 50 + b"".join(THREE)[50:])
+    rows = audit_cluster(batches_at(str(trio.root)), told_at(str(trio.root))).to_pylist()
+    named = [str(trio.segments(node_id)[0]) for node_id in (1, 2)]
+    for node_id in (1, 2):
+        trio.segments(node_id)[0].write_bytes(b"".join(THREE))
+    assert [row["verdict"] for row in rows] == [Verdict.UNDECIDED] * 3
+    nobody = "no majority of the voters' directories holds the same"
+    for row, path in zip(rows, named, strict=False):
+        assert row["why"].startswith(f"its bytes are damaged: {path}: corrupt: ")
+        assert " at byte 0" in row["why"]
+        assert row["why"].endswith(f"; {nobody}")
+    assert rows[2]["why"] == nobody
 
 
 def audit_directories(replicas: Replicas) -> dict[int, tuple[str, int | None, int]]:

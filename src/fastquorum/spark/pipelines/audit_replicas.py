@@ -10,7 +10,7 @@ What is divergent is named by the majority: from its first differing offset on, 
 pyarrow and numpy, and no JVM.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from fastquorum.spark.pipelines.proofs import judge_by_snapshots
 from fastquorum.spark.pipelines.replicas import (
     ANYTHING,
     DAMAGED,
+    EMPTY,
     NOTHING,
     Ids,
     Replica,
@@ -108,11 +109,27 @@ def as_report(audited: pa.Table) -> dict[str, Any]:
         "uncommitted_tails": those(Verdict.TAIL),
         "undecided": those(Verdict.UNDECIDED),
         "replicas": rows,
-        "notes": _notes([row for row in rows if row["cluster_id"] is None]),
+        "notes": [*_of_nameless([row for row in rows if row["cluster_id"] is None]), *_of_nothing(rows)],
     }
 
 
-def _notes(nameless: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _of_nothing(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Of clusters whose directories are there, and hold no record."""
+    by_cluster: dict[str | None, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_cluster.setdefault(row["cluster_id"], []).append(row)
+    for cluster_id, replicas in by_cluster.items():
+        if all(row["why"] == EMPTY for row in replicas):
+            which = "a cluster that no meta.properties names" if cluster_id is None else f"cluster {cluster_id}"
+            count = len(replicas)
+            logs = (
+                f"the logs of its {count} directories are empty" if count > 1 else "the log of its directory is empty"
+            )
+            text = f"of {which} nothing can be looked at: {logs}"
+            yield {"cluster_id": cluster_id, "directories": count, "text": text}
+
+
+def _of_nameless(nameless: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Of directories that no meta.properties is beside: they are judged together, whatever they are."""
     if not nameless:
         return []
@@ -186,15 +203,16 @@ def _judge(replica: Replica, offsets: Ids, committed: int | None, *, is_open: bo
     """`is_open`: of what is beyond the committed end nobody can tell whether a majority had it."""
     if replica.verdict is Verdict.DIVERGENT:
         return
-    if committed is None:
+    if committed is None or committed == 0:
+        nobody = None if committed == 0 else "no majority of the voters' directories holds the same"
         replica.verdict = Verdict.UNDECIDED
-        replica.why = "no majority of the voters' directories holds the same"
+        replica.why = "; ".join(each for each in (replica.own_fault, nobody) if each)
     elif replica.end_offset > committed or bool((replica.ids[offsets >= committed] == DAMAGED).any()):
-        replica.verdict, replica.offset = Verdict.TAIL, committed
+        replica.verdict, replica.offset, replica.why = Verdict.TAIL, committed, replica.own_fault
         if is_open and replica.end_offset > committed:
             replica.verdict, replica.why = Verdict.UNDECIDED, "who has lost records cannot tell whether it held these"
     elif replica.end_offset < committed:
-        replica.verdict = Verdict.BEHIND
+        replica.verdict, replica.why = Verdict.BEHIND, replica.own_fault
 
 
 def _row(replica: Replica, offsets: Ids, committed: int | None) -> dict[str, Any]:

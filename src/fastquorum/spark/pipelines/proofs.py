@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fastquorum.spark.pipelines.replicas import ANYTHING, DAMAGED, NOTHING, Ids, Replica
+from fastquorum.spark.pipelines.replicas import ANYTHING, DAMAGED, EMPTY, NOTHING, Ids, Replica
 from fastquorum.types import OffsetAndEpoch
 
 
@@ -56,7 +56,7 @@ def _find_loss(replica: Replica, bound: int | None) -> None:
     end = replica.end_offset
     if end >= own or (bound is not None and end >= bound):
         return
-    text = "its log is empty" if end == 0 else f"its log ends at {end}"
+    text = EMPTY if end == 0 else f"its log ends at {end}"
     text = f"{text}, and its own snapshot is of all below {own}"
     if replica.is_trusted:
         replica.accuse(end, text)

@@ -19,6 +19,7 @@ NOTHING: Final = -1
 ANYTHING: Final = -2
 """In place of a batch that a replica no longer has: what a snapshot covers was committed."""
 DAMAGED: Final = -3
+EMPTY: Final = "its log is empty"
 
 Ids = npt.NDArray[np.int64]
 
@@ -57,6 +58,8 @@ class Replica:
     sizes: Ids
     held: Ids
     """Of its good batches: base and last offset, and epoch; a row each, ascending in columns."""
+    damage: dict[int, str] = field(default_factory=dict)
+    """What readers say of it: file and position, by the offset at which it lies."""
     snapshots: list[OffsetAndEpoch] = field(default_factory=list)
     """Ids of its good ones, ascending."""
     verdict: Verdict = Verdict.SAME
@@ -80,11 +83,22 @@ class Replica:
             return None
         return Held(int(base[at]), int(epochs[at]))
 
+    @property
+    def own_fault(self) -> str | None:
+        """What is wrong with it whatever the others have: its first damage, or that there is nothing."""
+        if self.damage:
+            return _damaged(self.damage[min(self.damage)])
+        return EMPTY if self.end_offset == 0 else None
+
     def why_not(self, offsets: Ids, position: int) -> str:
         """What it has there, in place of what others have."""
         if self.ids[position] == DAMAGED:
-            return "its bytes are damaged"
+            return _damaged(self.damage[int(offsets[position])])
         return "it has no batch there" if self.ids[position] == NOTHING else "it has another batch there"
+
+
+def _damaged(error: str) -> str:
+    return f"its bytes are damaged: {error}"
 
 
 def latest_voters(voters: pa.Table) -> frozenset[int]:
@@ -133,6 +147,8 @@ def _with_batches(batches: pa.Table, voters: frozenset[int]) -> tuple[Ids, list[
         mine = np.flatnonzero(owners == number)
         first = batches.slice(int(mine[0]), 1).to_pylist()[0]
         mine = mine[np.argsort(is_damaged[mine], kind="stable")]  # where bytes were put in between, damage counts
+        bad = mine[is_damaged[mine]]
+        errors = zip(base[bad].tolist(), batches["error"].take(pa.array(bad)).to_pylist(), strict=True)
         held = contents[:3, mine[~is_damaged[mine]]]
         held = held[:, np.argsort(held[1], kind="stable")]
         start = int(base[mine].min())
@@ -153,6 +169,7 @@ def _with_batches(batches: pa.Table, voters: frozenset[int]) -> tuple[Ids, list[
                 ids=placed,
                 sizes=sizes,
                 held=held,
+                damage=dict(reversed(list(errors))),  # of several at one offset the first
             )
         )
     return offsets, found
