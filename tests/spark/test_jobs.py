@@ -52,7 +52,7 @@ def clusters(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_spark_audits_replicas_by_their_snapshots_too_and_those_of_which_nothing_is_left(
+def test_spark_audits_replicas_by_their_snapshots_too_and_names_clusters_of_which_nothing_is_left(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     for node_id in (1, 2, 3):
@@ -72,6 +72,11 @@ def test_spark_audits_replicas_by_their_snapshots_too_and_those_of_which_nothing
     assert [(each["cluster_id"], each["replica"]) for each in report["divergent"]] == [("cut off", 2), ("cut off", 3)]
     assert all("and its own snapshot is of all below" in each["why"] for each in report["divergent"])
     assert [(each["cluster_id"], each["why"]) for each in report["undecided"]] == [("gone", "its log is empty")] * 3
+    said = {
+        each["cluster_id"]: each.get("unchecked")
+        for each in unusual.as_report(jobs.anomalies(spark, str(tmp_path)).toArrow())["clusters"]
+    }
+    assert said == {"cut off": None, "gone": "none of its logs has a record to look at"}
 
 
 def test_spark_finds_what_is_found_without_it(spark: "SparkSession", clusters: Path) -> None:

@@ -103,8 +103,11 @@ def anomalies(
     chosen = choice(spark, path)
     ends = chosen.ends
 
-    def find(key: tuple[pa.Scalar, ...], signals: pa.Table) -> pa.Table:
-        return unusual.anomalies(signals, settings, ends.get(key[0].as_py()))
+    def find(key: tuple[pa.Scalar, ...], signals: pa.Table, present: pa.Table) -> pa.Table:
+        cluster_id = key[0].as_py()
+        if signals.num_rows == 0:
+            return unusual.unread(cluster_id)
+        return unusual.anomalies(signals, settings, ends.get(cluster_id))
 
     records = of_directories(spark, path, chosen.directories, "records", unusual.RECORD_COLUMNS, mode="quarantine")
     base = table(spark, path, "base", unusual.BASE_COLUMNS, types=",".join(unusual.BASE_TYPES))
@@ -114,7 +117,8 @@ def anomalies(
         .unionAll(base.mapInArrow(unusual.base_signals, said))
         .unionAll(checkpoints.mapInArrow(unusual.checkpoint_signals, said))
     )
-    return signals.groupBy("cluster_id").applyInArrow(find, schema)
+    present = table(spark, path, "quorum_state", ("cluster_id",), mode="quarantine")
+    return signals.groupBy("cluster_id").cogroup(present.groupBy("cluster_id")).applyInArrow(find, schema)
 
 
 def timelines(spark: "SparkSession", path: str) -> "DataFrame":
