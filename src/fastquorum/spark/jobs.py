@@ -51,6 +51,7 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
     schema, said = from_arrow_schema(invariants.SCHEMA), from_arrow_schema(invariants.FACTS)
     types, mode = ",".join(invariants.TYPES), "quarantine"
     batches = table(spark, path, "batches", invariants.BATCH_COLUMNS, mode=mode)
+    checkpoints = table(spark, path, "checkpoints", invariants.CHECKPOINT_COLUMNS)
     control = table(spark, path, "control", invariants.CONTROL_COLUMNS, mode=mode, types=invariants.LEADER_TYPE)
     base = table(spark, path, "base", invariants.BASE_COLUMNS, types=types).mapInArrow(invariants.base_facts, said)
     records = table(spark, path, "records", invariants.RECORD_COLUMNS, mode=mode, types=types)
@@ -58,6 +59,7 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
     snapshots = table(spark, path, "snapshots", invariants.SNAPSHOT_COLUMNS, mode=mode)
     found = (
         batches.groupBy("directory")
+        .cogroup(checkpoints.groupBy("directory"))
         .applyInArrow(_audit_offsets, schema)
         .unionAll(facts.groupBy("directory").applyInArrow(_audit_log, schema))
         .unionAll(control.groupBy("cluster_id").applyInArrow(_audit_leaders, schema))
@@ -66,8 +68,8 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
     return found.groupBy("cluster_id").applyInArrow(_merged, schema)
 
 
-def _audit_offsets(batches: pa.Table) -> pa.Table:
-    return invariants.audit_offsets(batches)
+def _audit_offsets(batches: pa.Table, checkpoints: pa.Table) -> pa.Table:
+    return invariants.audit_offsets(batches, checkpoints)
 
 
 def _audit_log(facts: pa.Table) -> pa.Table:
