@@ -78,6 +78,12 @@ def test_what_nobody_can_tell_is_drawn_as_such_and_says_why() -> None:
     }
 
 
+def test_a_cluster_of_which_nothing_is_left_makes_a_page_too() -> None:
+    gone = {"verdict": "undecided", "committed_end": None, "end_offset": 0, "why": "its log is empty"}
+    report = audit([replica(1, node, **gone) for node in (1, 2, 3)])
+    assert "Of 3 replicas nobody can tell: its log is empty." in looked(audit_replicas.page_of(report), report).said
+
+
 def test_foreign_names_on_a_page_are_text() -> None:
     odd = replica(1, 2, verdict="divergent", cluster_id=EVIL, directory=f"/x/{EVIL}\udcff", why=EVIL, offset=3, bytes=9)
     report = audit([odd])

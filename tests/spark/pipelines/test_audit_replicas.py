@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fastquorum.cli import spark_audit_replicas
-from fastquorum.spark.pages.audit_replicas import warnings_of
+from fastquorum.spark.pages.audit_replicas import page_of, warnings_of
 from fastquorum.spark.pipelines.audit_replicas import (
     BATCH_COLUMNS,
     VOTER_COLUMNS,
@@ -469,6 +469,8 @@ def test_a_cluster_of_which_nothing_is_left_is_told_as_such(capsys: pytest.Captu
     said = "of cluster c nothing can be looked at: the logs of its 3 directories are empty"
     assert report["notes"] == [{"cluster_id": "c", "directories": 3, "text": said}]
     assert [each["replica"] for each in report["undecided"]] == [1, 2, 3]
+    assert {each["committed_end"] for each in report["replicas"]} == {None}
+    assert page_of(report).warnings == list(warnings_of(report))
     spark_audit_replicas.show(report)
     assert f"\nnote: {said}\n" in capsys.readouterr().out
     assert list(warnings_of(report)) == ["Of 3 replicas nobody can tell: its log is empty.", f"O{said[1:]}."]

@@ -123,7 +123,7 @@ def _overview(replicas: Sequence[dict[str, Any]]) -> Bars:
 def _cluster(replicas: Sequence[dict[str, Any]]) -> Iterator[Part]:
     committed = replicas[0]["committed_end"]
     if committed is None:
-        yield Prose("Nobody can tell what is committed: no majority of the voters' directories holds the same.")
+        yield Prose("Nobody can tell what is committed: no majority of the voters' directories holds the same record.")
     else:
         wrong = sum(each["verdict"] == "divergent" for each in replicas)
         yield Prose(

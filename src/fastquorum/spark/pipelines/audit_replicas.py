@@ -84,7 +84,8 @@ def audit_cluster(batches: pa.Table, told: pa.Table) -> pa.Table:
         return SCHEMA.empty_table()
     majority = voter_count(ids, replicas) // 2 + 1
     shared = _walk(offsets, replicas, majority)
-    committed = judge_by_snapshots(offsets, replicas, shared)
+    # All empty: they agree, and on nothing.
+    committed = judge_by_snapshots(offsets, replicas, shared) or None
     voters = [each for each in replicas if each.is_voter]
     lost = sum(each.has_lost for each in voters)
     holders = sum(each.is_trusted and committed is not None and each.end_offset > committed for each in voters)
@@ -203,8 +204,8 @@ def _judge(replica: Replica, offsets: Ids, committed: int | None, *, is_open: bo
     """`is_open`: of what is beyond the committed end nobody can tell whether a majority had it."""
     if replica.verdict is Verdict.DIVERGENT:
         return
-    if committed is None or committed == 0:
-        nobody = None if committed == 0 else "no majority of the voters' directories holds the same"
+    if committed is None:
+        nobody = "no majority of the voters' directories holds the same" if len(offsets) else None
         replica.verdict = Verdict.UNDECIDED
         replica.why = "; ".join(each for each in (replica.own_fault, nobody) if each)
     elif replica.end_offset > committed or bool((replica.ids[offsets >= committed] == DAMAGED).any()):
