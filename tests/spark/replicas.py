@@ -2,6 +2,11 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.spark.pipelines import audit_replicas as auditing
+from fastquorum.spark.scan import read_table
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 
 CLUSTER = "a-cluster"
@@ -37,3 +42,23 @@ class Replicas:
         for node_id in node_ids:
             with self.segments(node_id)[-1].open("ab") as file:
                 file.write(data)
+
+
+def batches_at(path: str) -> pa.Table:
+    """What `audit-replicas` reads of batches."""
+    return read_table(path, "batches", mode="quarantine", columns=",".join(auditing.BATCH_COLUMNS))
+
+
+def told_at(path: str) -> pa.Table:
+    """What else it reads, as one table."""
+    snapshots = read_table(path, "checkpoints", columns=",".join(auditing.SNAPSHOT_COLUMNS))
+    snapshots = snapshots.filter(pc.and_(snapshots["is_good"], pc.greater(snapshots["offset"], 0)))
+    begins = read_table(path, "base", columns=",".join(auditing.BASE_COLUMNS))
+    begins = begins.filter(begins["type"].is_null())
+    tables = [
+        read_table(path, "voters", mode="quarantine", columns=",".join(auditing.VOTER_COLUMNS)),
+        read_table(path, "quorum_state", columns=",".join(auditing.PRESENT_COLUMNS)),
+        snapshots.rename_columns({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop_columns("is_good"),
+        begins.rename_columns({"end_offset": "begin_offset"}).drop_columns("type"),
+    ]
+    return pa.concat_tables(tables, promote_options="default")

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
@@ -16,11 +17,14 @@ from fastquorum.errors import UsageError
 from fastquorum.pages import report_of
 from fastquorum.spark import jobs
 from fastquorum.spark.pipelines import anomalies as unusual
+from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import invariants
+from fastquorum.spark.pipelines.audit_replicas import audit_cluster
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from fastquorum.wire.cluster_records import ConfigRecord
 from tests.spark.damage import change as overwrite
 from tests.spark.pipelines.invariant_logs import Log, change, change_of
+from tests.spark.replicas import batches_at, told_at
 from tests.wire.golden import CLUSTER
 
 if TYPE_CHECKING:
@@ -46,6 +50,33 @@ def clusters(tmp_path: Path) -> Path:
     cut.add(ConfigRecord(resource_type=2, resource_name="t", name="x", value="y")).add(change_of(1, 2, fenced=1))
     cut.write(tmp_path / "cut" / "n1", begin=base)
     return tmp_path
+
+
+def test_spark_audits_replicas_by_their_snapshots_too_and_names_clusters_of_which_nothing_is_left(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    for node_id in (1, 2, 3):
+        log = Log(node_id=node_id, cluster_id="cut off").begun().snapshot().add(change(isr=[2, 3])).snapshot()
+        log.write(tmp_path / "cut" / f"n{node_id}")
+        segment = tmp_path / "cut" / f"n{node_id}" / LOG_DIRECTORY / segment_name(0)
+        if node_id > 1:
+            segment.write_bytes(segment.read_bytes()[:-200])
+        (tmp_path / "gone" / f"n{node_id}" / LOG_DIRECTORY).mkdir(parents=True)
+        meta = f"version=1\ncluster.id=gone\nnode.id={node_id}\n"
+        (tmp_path / "gone" / f"n{node_id}" / "meta.properties").write_text(meta)
+    found = jobs.audit_replicas(spark, str(tmp_path)).toArrow().sort_by("directory")
+    cut, gone = str(tmp_path / "cut"), str(tmp_path / "gone")
+    without = [audit_cluster(batches_at(path), told_at(path)) for path in (cut, gone)]
+    assert found == pa.concat_tables(without)
+    report = auditing.as_report(found)
+    assert [(each["cluster_id"], each["replica"]) for each in report["divergent"]] == [("cut off", 2), ("cut off", 3)]
+    assert all("and its own snapshot is of all below" in each["why"] for each in report["divergent"])
+    assert [(each["cluster_id"], each["why"]) for each in report["undecided"]] == [("gone", "its log is empty")] * 3
+    said = {
+        each["cluster_id"]: each.get("unchecked")
+        for each in unusual.as_report(jobs.anomalies(spark, str(tmp_path)).toArrow())["clusters"]
+    }
+    assert said == {"cut off": None, "gone": "none of its logs has a record to look at"}
 
 
 def test_spark_finds_what_is_found_without_it(spark: "SparkSession", clusters: Path) -> None:

@@ -14,7 +14,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     spark_output.configure(
         parser,
         "Compare the replicas of each cluster batch by batch. Who differs from the majority of the voters' directories "
-        "is named, with the first offset; what one has beyond a majority was never acknowledged, and is a tail. "
+        "is named, with the first offset; what one has beyond a majority was never acknowledged, and is a tail. A "
+        "snapshot is of committed records only: who ends below its own has lost some, and is named too. "
         "Directories that no meta.properties is beside are compared as if they were of one cluster, and a note says so."
         "\nExits 1 if a replica is divergent, or nobody can tell.",
         "fastquorum spark audit-replicas '/backup/*/controller-*' --out audit.json",

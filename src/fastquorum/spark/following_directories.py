@@ -21,13 +21,8 @@ from fastquorum.spark.beginnings import has_snapshot
 from fastquorum.spark.following import Offsets
 from fastquorum.spark.logs import FoundLog, find_logs
 from fastquorum.spark.options import Committed, Options, parse_options
-from fastquorum.spark.pipelines.audit_replicas import (
-    BATCH_COLUMNS,
-    VOTER_COLUMNS,
-    Verdict,
-    audit_cluster,
-    latest_voters,
-)
+from fastquorum.spark.pipelines.audit_replicas import BATCH_COLUMNS, VOTER_COLUMNS, audit_cluster
+from fastquorum.spark.pipelines.replicas import Verdict, latest_voters
 from fastquorum.spark.places import Places, pieces_between
 from fastquorum.spark.quorum import BY_BATCH, lost
 from fastquorum.spark.scan import Scan

@@ -21,19 +21,25 @@ if TYPE_CHECKING:
 
 def audit_replicas(spark: "SparkSession", path: str) -> "DataFrame":
     """One row for each replica: the same, behind, with an uncommitted tail, or divergent. Shuffled, by cluster, is a
-    header of each batch."""
+    header of each batch; snapshots are read for whether they are good."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
-    voters = table(spark, path, "voters", auditing.VOTER_COLUMNS, mode="quarantine").unionByName(
-        table(spark, path, "quorum_state", auditing.PRESENT_COLUMNS, mode="quarantine"), allowMissingColumns=True
-    )
-    both = batches.groupBy("cluster_id").cogroup(voters.groupBy("cluster_id"))
+    told = table(spark, path, "voters", auditing.VOTER_COLUMNS, mode="quarantine")
+    present = table(spark, path, "quorum_state", auditing.PRESENT_COLUMNS, mode="quarantine")
+    snapshots = table(spark, path, "checkpoints", auditing.SNAPSHOT_COLUMNS).where("is_good and offset > 0")
+    snapshots = snapshots.withColumnsRenamed({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop("is_good")
+    # Of this table only the rows that have no type are wanted; a snapshot has no record of this one.
+    begins = table(spark, path, "base", auditing.BASE_COLUMNS, types="ABORT_TRANSACTION_RECORD").where("type is null")
+    begins = begins.withColumnRenamed("end_offset", "begin_offset").drop("type")
+    for more in (present, snapshots, begins):
+        told = told.unionByName(more, allowMissingColumns=True)
+    both = batches.groupBy("cluster_id").cogroup(told.groupBy("cluster_id"))
     return both.applyInArrow(_audit_cluster, from_arrow_schema(auditing.SCHEMA))
 
 
-def _audit_cluster(batches: pa.Table, voters: pa.Table) -> pa.Table:
-    return auditing.audit_cluster(batches, voters)
+def _audit_cluster(batches: pa.Table, told: pa.Table) -> pa.Table:
+    return auditing.audit_cluster(batches, told)
 
 
 def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
@@ -45,6 +51,7 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
     schema, said = from_arrow_schema(invariants.SCHEMA), from_arrow_schema(invariants.FACTS)
     types, mode = ",".join(invariants.TYPES), "quarantine"
     batches = table(spark, path, "batches", invariants.BATCH_COLUMNS, mode=mode)
+    checkpoints = table(spark, path, "checkpoints", invariants.CHECKPOINT_COLUMNS)
     control = table(spark, path, "control", invariants.CONTROL_COLUMNS, mode=mode, types=invariants.LEADER_TYPE)
     base = table(spark, path, "base", invariants.BASE_COLUMNS, types=types).mapInArrow(invariants.base_facts, said)
     records = table(spark, path, "records", invariants.RECORD_COLUMNS, mode=mode, types=types)
@@ -52,6 +59,7 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
     snapshots = table(spark, path, "snapshots", invariants.SNAPSHOT_COLUMNS, mode=mode)
     found = (
         batches.groupBy("directory")
+        .cogroup(checkpoints.groupBy("directory"))
         .applyInArrow(_audit_offsets, schema)
         .unionAll(facts.groupBy("directory").applyInArrow(_audit_log, schema))
         .unionAll(control.groupBy("cluster_id").applyInArrow(_audit_leaders, schema))
@@ -60,8 +68,8 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
     return found.groupBy("cluster_id").applyInArrow(_merged, schema)
 
 
-def _audit_offsets(batches: pa.Table) -> pa.Table:
-    return invariants.audit_offsets(batches)
+def _audit_offsets(batches: pa.Table, checkpoints: pa.Table) -> pa.Table:
+    return invariants.audit_offsets(batches, checkpoints)
 
 
 def _audit_log(facts: pa.Table) -> pa.Table:
@@ -97,8 +105,11 @@ def anomalies(
     chosen = choice(spark, path)
     ends = chosen.ends
 
-    def find(key: tuple[pa.Scalar, ...], signals: pa.Table) -> pa.Table:
-        return unusual.anomalies(signals, settings, ends.get(key[0].as_py()))
+    def find(key: tuple[pa.Scalar, ...], signals: pa.Table, present: pa.Table) -> pa.Table:
+        cluster_id = key[0].as_py()
+        if signals.num_rows == 0:
+            return unusual.unread(cluster_id)
+        return unusual.anomalies(signals, settings, ends.get(cluster_id))
 
     records = of_directories(spark, path, chosen.directories, "records", unusual.RECORD_COLUMNS, mode="quarantine")
     base = table(spark, path, "base", unusual.BASE_COLUMNS, types=",".join(unusual.BASE_TYPES))
@@ -108,7 +119,8 @@ def anomalies(
         .unionAll(base.mapInArrow(unusual.base_signals, said))
         .unionAll(checkpoints.mapInArrow(unusual.checkpoint_signals, said))
     )
-    return signals.groupBy("cluster_id").applyInArrow(find, schema)
+    present = table(spark, path, "quorum_state", ("cluster_id",), mode="quarantine")
+    return signals.groupBy("cluster_id").cogroup(present.groupBy("cluster_id")).applyInArrow(find, schema)
 
 
 def timelines(spark: "SparkSession", path: str) -> "DataFrame":

@@ -10,7 +10,7 @@ Arrow tables. Source: Raft, section 5.4.2 and figure 8; KIP-595.
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.spark.pipelines.audit_replicas import Verdict
+from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.types import Epoch, Offset
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines.timeline import COLUMNS, as_report, timeline
 from fastquorum.spark.scan import read_table
+from tests.spark.replicas import batches_at, told_at
 from tests.wire.golden import CLUSTER
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
@@ -14,9 +15,7 @@ BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 
 @functools.cache
 def real_audit() -> dict[str, Any]:
-    batches = read_table(str(CLUSTER), "batches").select(auditing.BATCH_COLUMNS)
-    voters = read_table(str(CLUSTER), "voters").select(auditing.VOTER_COLUMNS)
-    return auditing.as_report(auditing.audit_cluster(batches, voters))
+    return auditing.as_report(auditing.audit_cluster(batches_at(str(CLUSTER)), told_at(str(CLUSTER))))
 
 
 @functools.cache

@@ -59,6 +59,31 @@ def test_of_500_replicas_the_wrong_ones_come_first_however_little_is_wrong() -> 
     assert "node 2, controller-2: 70 bytes, 1,000,000 to 1,000,001" in seen.titles
 
 
+def test_what_nobody_can_tell_is_drawn_as_such_and_says_why() -> None:
+    lost = "its log ends at 1839, and its own snapshot is of all below 3829"
+    why = "who has lost records cannot tell whether it held these"
+    same = {"committed_end": 3829}
+    report = audit(
+        [
+            replica(1, 1, verdict="undecided", end_offset=3836, offset=3829, bytes=504, why=why, **same),
+            replica(1, 2, verdict="divergent", end_offset=1839, offset=1839, bytes=7138, why=lost, **same),
+            replica(1, 3, verdict="divergent", end_offset=0, offset=0, why="its log is empty", **same),
+        ]
+    )
+    seen = looked(audit_replicas.page_of(report), report)
+    assert f"Of 1 replica nobody can tell: {why}." in seen.said
+    assert f"divergent from offset 1,839 on, 7,138 bytes: {lost}" in seen.said
+    assert "node 1, controller-1: nobody can tell, 3,829 to 3,836" in {
+        each.replace("504 bytes", "nobody can tell") for each in seen.titles
+    }
+
+
+def test_a_cluster_of_which_nothing_is_left_makes_a_page_too() -> None:
+    gone = {"verdict": "undecided", "committed_end": None, "end_offset": 0, "why": "its log is empty"}
+    report = audit([replica(1, node, **gone) for node in (1, 2, 3)])
+    assert "Of 3 replicas nobody can tell: its log is empty." in looked(audit_replicas.page_of(report), report).said
+
+
 def test_foreign_names_on_a_page_are_text() -> None:
     odd = replica(1, 2, verdict="divergent", cluster_id=EVIL, directory=f"/x/{EVIL}\udcff", why=EVIL, offset=3, bytes=9)
     report = audit([odd])

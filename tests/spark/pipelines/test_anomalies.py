@@ -24,6 +24,7 @@ from fastquorum.spark.pipelines.anomalies import (
     as_report,
     read,
     signals_of,
+    unread,
 )
 from fastquorum.spark.pipelines.anomalies.counting import counts_within, poisson_tail, stretches
 from fastquorum.storage.names import LOG_DIRECTORY
@@ -293,6 +294,14 @@ def test_a_topic_from_before_the_log_has_its_name() -> None:
     base = base.set_column(1, "node_id", base["node_id"].cast(pa.int32()))
     (row,) = as_report(anomalies(signals_of(records(steps, first_offset=500), base)))["findings"]
     assert (row["topic"], row["partition"]) == ("named", 0)
+
+
+def test_a_cluster_without_a_record_that_can_be_read_was_not_looked_at() -> None:
+    told = [unread("c"), anomalies(signals_of(records([]), checkpoints=snapshots((40, MINUTE))))]
+    for each in told:
+        report = as_report(each)
+        assert [cluster["unchecked"] for cluster in report["clusters"]] == ["none of its logs has a record to look at"]
+        assert spark_anomalies.verdict(report) == 1
 
 
 def test_nothing_comes_of_nothing() -> None:

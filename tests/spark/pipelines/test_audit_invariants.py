@@ -354,6 +354,36 @@ def test_a_damaged_snapshot(tmp_path: Path) -> None:
     assert (row["kind"], row["offset"]) == ("bit-flip", 10)
 
 
+@pytest.mark.parametrize("torn", [0, 5])
+def test_a_log_that_ends_below_its_own_snapshot_has_lost_records(torn: int, tmp_path: Path) -> None:
+    """At a batch's end, or inside one: an interrupted write never took anything that was in a snapshot."""
+    log = Log().begun().snapshot().add(noop()).add(noop()).snapshot()
+    root = log.write(tmp_path / "n1", roll_at=(10,))
+    (root / LOG_DIRECTORY / segment_name(10)).unlink()
+    path = root / LOG_DIRECTORY / segment_name(0)
+    path.write_bytes(path.read_bytes()[: -torn or None])
+    (row,) = as_report(audit(str(root)))["violations"]
+    end = 8 if torn else 10
+    assert (row["kind"], row["offset"], row["directories"]) == ("lost-records", end, [str(root)])
+    assert row["says"] == f"the log ends at offset {end}, and its own snapshot is of all below 12"
+
+
+def test_a_log_that_was_replaced_by_a_snapshot_has_lost_nothing(tmp_path: Path) -> None:
+    log = Log().begun().add(noop()).snapshot()
+    root = log.write(tmp_path / "n1", begin=log.next_offset)
+    assert found(root) == []
+    assert (root / LOG_DIRECTORY / segment_name(11)).stat().st_size == 0
+
+
+def test_a_snapshot_that_is_no_good_says_nothing_of_what_was_lost(tmp_path: Path) -> None:
+    log = Log().begun().add(noop()).snapshot()
+    root = log.write(tmp_path / "n1", roll_at=(10,))
+    (root / LOG_DIRECTORY / segment_name(10)).unlink()
+    (snapshot,) = (root / LOG_DIRECTORY).glob("*.checkpoint")
+    snapshot.write_bytes(snapshot.read_bytes()[:-1])
+    assert [row["kind"] for row in found(root)] == ["bit-flip"]
+
+
 def test_a_torn_end_breaks_nothing(tmp_path: Path) -> None:
     root = Log().begun().add(noop()).write(tmp_path / "n1")
     path = root / LOG_DIRECTORY / segment_name(0)

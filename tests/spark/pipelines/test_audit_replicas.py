@@ -1,6 +1,7 @@
 """Whose bytes differ, by the majority; and what is only a tail that nobody else got."""
 
 import itertools
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fastquorum.cli import spark_audit_replicas
-from fastquorum.spark.pages.audit_replicas import warnings_of
+from fastquorum.spark.pages.audit_replicas import page_of, warnings_of
 from fastquorum.spark.pipelines.audit_replicas import (
     BATCH_COLUMNS,
-    PRESENT_COLUMNS,
     VOTER_COLUMNS,
-    Verdict,
     as_report,
     audit_cluster,
 )
+from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.names import LOG_DIRECTORY
-from tests.spark.replicas import Replicas
+from tests.spark.replicas import Replicas, batches_at, told_at
 from tests.spark.tables.directories import batch
 from tests.wire.golden import CLUSTER
 
@@ -48,6 +48,9 @@ VOTERS = pa.schema(
         ("offset", pa.int64()),
         ("voter_id", pa.int32()),
     ]
+)
+TOLD = pa.schema(
+    [*VOTERS, ("snapshot_offset", pa.int64()), ("snapshot_epoch", pa.int32()), ("begin_offset", pa.int64())]
 )
 THREE = (batch(0, 4), batch(4, 2), batch(6, 3))
 NONE_SAID = VOTERS.empty_table()
@@ -80,6 +83,16 @@ def audit(*logs: Log | str, voters: pa.Table = NONE_SAID) -> dict[int, dict[str,
     rows = [row for node_id, log in enumerate(whole, 1) for row in rows_of(node_id, log)]
     audited = audit_cluster(pa.Table.from_pylist(rows, BATCHES), voters)
     return {row["node_id"]: row for row in audited.to_pylist()}
+
+
+def holding(**snapshots: list[tuple[int, int]]) -> pa.Table:
+    """Of each replica, `n1` and so on, the ids of its good snapshots."""
+    rows = [
+        {"node_id": int(name[1:]), "directory": f"/{name}", "snapshot_offset": offset, "snapshot_epoch": epoch}
+        for name, ids in snapshots.items()
+        for offset, epoch in ids
+    ]
+    return pa.Table.from_pylist([{"cluster_id": "c", **row} for row in rows], TOLD)
 
 
 def voting(*ids: int, offset: int = 0) -> pa.Table:
@@ -132,7 +145,7 @@ def test_damaged_bytes_below_the_committed_end_are_a_divergence() -> None:
     assert (found[2]["verdict"], found[2]["offset"], found[2]["why"]) == (
         Verdict.DIVERGENT,
         10,
-        "its bytes are damaged",
+        "its bytes are damaged: corrupt: crc",
     )
 
 
@@ -171,6 +184,140 @@ def test_without_a_majority_of_directories_nobody_is_accused() -> None:
 
 def test_of_two_that_differ_from_the_beginning_nobody_knows_whose_fault_it_is() -> None:
     assert verdicts(audit("abc", "Xbc")) == [Verdict.UNDECIDED] * 2
+
+
+# --- what snapshots prove ---------------------------------------------------------------------------------------------
+
+
+def test_who_ends_below_its_own_snapshot_has_lost_what_was_committed_though_most_have_lost_the_same() -> None:
+    found = audit("abcdef", "ab", "ab", voters=holding(n1=[(50, 1)], n2=[(40, 1), (50, 1)], n3=[(40, 1)]))
+    assert verdicts(found) == [Verdict.UNDECIDED, Verdict.DIVERGENT, Verdict.DIVERGENT]
+    assert {row["committed_end"] for row in found.values()} == {50}
+    assert (found[2]["offset"], found[2]["bytes"]) == (20, 0)
+    assert found[2]["why"] == "its log ends at 20, and its own snapshot is of all below 50"
+    assert found[3]["why"] == "its log ends at 20, and its own snapshot is of all below 40"
+    assert (found[1]["offset"], found[1]["bytes"]) == (50, 100)
+    assert found[1]["why"] == "who has lost records cannot tell whether it held these"
+
+
+def test_the_only_good_copy_that_ends_where_its_snapshot_does_is_the_same() -> None:
+    found = audit("abcde", "ab", "ab", voters=holding(n1=[(50, 1)], n2=[(50, 1)], n3=[(50, 1)]))
+    assert verdicts(found) == [Verdict.SAME, Verdict.DIVERGENT, Verdict.DIVERGENT]
+
+
+def test_who_is_below_anothers_snapshot_and_has_none_that_says_it_had_more_is_behind() -> None:
+    found = audit("abcde", "ab", "ab", voters=holding(n1=[(50, 1)], n2=[(20, 1)]))
+    assert verdicts(found) == [Verdict.SAME, Verdict.BEHIND, Verdict.BEHIND]
+    assert {row["committed_end"] for row in found.values()} == {50}
+
+
+def test_one_that_lost_records_is_named_where_a_majority_has_them_too() -> None:
+    found = audit("abcd", "abcd", "ab", voters=holding(n3=[(30, 1)]))
+    assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.DIVERGENT]
+
+
+def test_a_tail_is_one_where_enough_have_lost_nothing_and_do_not_hold_it() -> None:
+    found = audit("abcde", "abcd", "abcd", "abcd", "ab", voters=holding(n5=[(30, 1)]))
+    assert verdicts(found) == [Verdict.TAIL, *[Verdict.SAME] * 3, Verdict.DIVERGENT]
+
+
+def test_a_snapshot_of_an_observer_proves_nothing_of_the_others() -> None:
+    voters = pa.concat_tables([voting(1, 2, 3), holding(n4=[(40, 1)])], promote_options="default")
+    found = audit("ab", "ab", "ab", "abcd", voters=voters)
+    assert verdicts(found) == [*[Verdict.SAME] * 3, Verdict.TAIL]
+
+
+def test_below_a_snapshot_who_reaches_it_in_its_epoch_has_the_say() -> None:
+    """2 has another batch there, 3 a hole in bytes; neither ends below a snapshot of its own."""
+    logs: list[Log | str] = ["abcde", "abX", {0: "a", 10: "b", 20: "c", 30: None, 40: "e"}, "ab", "ab"]
+    found = audit(*logs, voters=holding(n1=[(50, 1)]))
+    assert verdicts(found) == [Verdict.SAME, *[Verdict.DIVERGENT] * 2, *[Verdict.BEHIND] * 2]
+    assert [found[each]["offset"] for each in (2, 3)] == [20, 30]
+    assert found[2]["why"] == "it has another batch there"
+
+
+def test_a_log_of_another_epoch_than_its_own_snapshot_is_divergent() -> None:
+    found = audit("abcd", "abcd", "abcd", voters=holding(n2=[(20, 1), (30, 2)]))
+    assert verdicts(found) == [Verdict.SAME, Verdict.DIVERGENT, Verdict.SAME]
+    assert (found[2]["offset"], found[2]["bytes"]) == (20, 200)
+    assert found[2]["why"] == "its log is of epoch 1 there, and its own snapshot of all below 30 is of epoch 2"
+
+
+def test_a_log_of_another_epoch_than_the_newest_snapshot_is_divergent() -> None:
+    found = audit("abX", "ab", "ab", voters=holding(n2=[(30, 2)]))
+    assert verdicts(found) == [Verdict.DIVERGENT] * 2 + [Verdict.BEHIND]
+    assert (found[1]["offset"], found[1]["bytes"]) == (20, 100)
+    assert found[1]["why"] == "its log is of epoch 1 there, and the newest snapshot of all below 30 is of epoch 2"
+
+
+def test_who_has_other_batches_than_the_majority_proves_nothing_by_its_snapshots() -> None:
+    found = audit("abc", "abc", "aXYZ", voters=holding(n3=[(40, 1)]))
+    assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.DIVERGENT]
+    assert {row["committed_end"] for row in found.values()} == {30}
+
+
+def test_a_log_that_was_just_replaced_by_a_snapshot_ends_with_it() -> None:
+    replaced = pa.Table.from_pylist([{"cluster_id": "c", "node_id": 3, "directory": "/n3", "begin_offset": 40}], TOLD)
+    voters = pa.concat_tables([replaced, holding(n3=[(40, 1)])])
+    found = audit("abcde", "abcde", voters=voters)
+    assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.BEHIND]
+    assert (found[3]["start_offset"], found[3]["end_offset"], found[3]["why"]) == (40, 40, None)
+
+
+def test_without_a_majority_a_loss_is_told_and_nothing_else() -> None:
+    voters = pa.concat_tables([voting(1, 2, 3), holding(n1=[(40, 1)])], promote_options="default")
+    found = audit("ab", voters=voters)
+    assert verdicts(found) == [Verdict.DIVERGENT]
+    voters = pa.concat_tables([voting(1, 2, 3), holding(n1=[(20, 1)])], promote_options="default")
+    assert verdicts(audit("abc", voters=voters)) == [Verdict.UNDECIDED]
+
+
+@pytest.mark.parametrize("has_snapshot", [True, False])
+def test_of_a_real_cluster_that_was_cut_off_what_is_left_is_no_tail(tmp_path: Path, has_snapshot: bool) -> None:
+    """Of its last snapshot only c1 and c2 have a copy."""
+    for replica in ("c1", "c2", "c3"):
+        shutil.copytree(CLUSTER / replica, tmp_path / replica)
+    for replica in ("c2", "c3"):
+        (segment,) = (tmp_path / replica / LOG_DIRECTORY).glob("*.log")
+        with segment.open("r+b") as file:
+            file.truncate(150_000)
+    if not has_snapshot:
+        for each in tmp_path.glob("c?/*/*3829-0000000003.checkpoint"):
+            each.write_bytes(each.read_bytes()[:-1])
+    report = as_report(audit_cluster(batches_at(str(tmp_path)), told_at(str(tmp_path))))
+    assert report["uncommitted_tails"] == []
+    assert [(each["replica"], each["offset"], each["bytes"]) for each in report["divergent"]] == [
+        (2, 1839, 7138),
+        (3, 1839, 7138),
+    ]
+    last = 3829 if has_snapshot else 3710
+    assert report["divergent"][0]["why"] == f"its log ends at 1839, and its own snapshot is of all below {last}"
+    assert [(each["replica"], each["offset"]) for each in report["undecided"]] == [(1, last)]
+
+
+def test_the_real_cluster_has_one_tail_and_lost_nothing() -> None:
+    report = as_report(audit_cluster(batches_at(str(CLUSTER)), told_at(str(CLUSTER))))
+    assert (report["divergent"], report["undecided"], report["notes"]) == ([], [], [])
+    (tail,) = report["uncommitted_tails"]
+    assert (tail["replica"], tail["offset"], tail["bytes"]) == (2, 3836, 28_538)
+
+
+@settings(max_examples=300)
+@given(data=st.data())
+def test_whoever_is_cut_below_its_own_snapshot_is_named_and_nobody_else(data: st.DataObject) -> None:
+    """Of whole logs, whose snapshots are where they may be: at any offset that was committed."""
+    length, count = data.draw(st.integers(1, 12)), data.draw(st.sampled_from([3, 5]))
+    whole = "abcdefghijkl"[:length]
+    kept = [data.draw(st.integers(1, length)) for _ in range(count)]
+    # Committed is all: what is above the lower half of the replicas was acknowledged, and is there no more.
+    snapshots = [data.draw(st.lists(st.integers(1, length), max_size=3)) for _ in range(count)]
+    told = {f"n{node}": [(10 * each, 1) for each in ids] for node, ids in enumerate(snapshots, 1)}
+    found = audit(*(whole[:each] for each in kept), voters=holding(**told))
+    lost = {node for node in found if max(snapshots[node - 1], default=0) > kept[node - 1]}
+    assert {node for node, row in found.items() if row["verdict"] == Verdict.DIVERGENT} == lost
+    bound = max([10 * each for ids in snapshots for each in ids], default=0)
+    majority = 10 * sorted(kept, reverse=True)[count // 2]
+    assert {row["committed_end"] for row in found.values()} == {max(bound, majority)}
 
 
 def test_the_report_has_what_programs_ask_for() -> None:
@@ -297,11 +444,70 @@ def test_a_replica_without_a_single_batch_is_behind(trio: Replicas, left: bytes)
     assert found == {1: (Verdict.SAME, None, 9), 2: (Verdict.BEHIND, None, 9), 3: (Verdict.SAME, None, 9)}
 
 
+def test_a_tail_that_is_damaged_says_where() -> None:
+    found = audit("ab", {0: "a", 10: "b", 20: None}, "ab")
+    assert verdicts(found) == [Verdict.SAME, Verdict.TAIL, Verdict.SAME]
+    assert found[2]["why"] == "its bytes are damaged: corrupt: crc"
+
+
+def test_every_directory_that_is_there_is_in_the_report_whatever_is_in_it(tmp_path: Path) -> None:
+    emptied = Replicas(tmp_path, 1, 2, 3)
+    for node_id in (1, 2):
+        (segment,) = emptied.segments(node_id)
+        segment.unlink()
+    (tmp_path / "n2" / "meta.properties").unlink()  # whose it is, nothing says
+    rows = audit_cluster(batches_at(str(tmp_path)), told_at(str(tmp_path))).to_pylist()
+    assert [row["directory"] for row in rows] == [emptied.path(node_id) for node_id in (1, 2, 3)]
+    assert {(row["verdict"], row["end_offset"], row["why"]) for row in rows} == {
+        (Verdict.UNDECIDED, 0, "its log is empty")
+    }
+
+
+def test_a_cluster_of_which_nothing_is_left_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"cluster_id": "c", "node_id": node, "directory": f"/n{node}"} for node in (1, 2, 3)]
+    report = as_report(audit_cluster(BATCHES.empty_table(), pa.Table.from_pylist(rows, TOLD)))
+    said = "of cluster c nothing can be looked at: the logs of its 3 directories are empty"
+    assert report["notes"] == [{"cluster_id": "c", "directories": 3, "text": said}]
+    assert [each["replica"] for each in report["undecided"]] == [1, 2, 3]
+    assert {each["committed_end"] for each in report["replicas"]} == {None}
+    assert page_of(report).warnings == list(warnings_of(report))
+    spark_audit_replicas.show(report)
+    assert f"\nnote: {said}\n" in capsys.readouterr().out
+    assert list(warnings_of(report)) == ["Of 3 replicas nobody can tell: its log is empty.", f"O{said[1:]}."]
+
+
+def test_an_empty_log_beside_others_says_that_it_is_empty(trio: Replicas) -> None:
+    (segment,) = trio.segments(2)
+    segment.unlink()
+    rows = audit_cluster(batches_at(str(trio.root)), told_at(str(trio.root))).to_pylist()
+    trio.roll(0, 2)
+    trio.append(b"".join(THREE), 2)
+    assert [(row["verdict"], row["end_offset"], row["why"]) for row in rows] == [
+        (Verdict.SAME, 9, None),
+        (Verdict.BEHIND, 0, "its log is empty"),
+        (Verdict.SAME, 9, None),
+    ]
+
+
+def test_the_file_that_is_damaged_is_named_where_nobody_agrees(trio: Replicas) -> None:
+    for node_id in (1, 2):
+        (segment,) = trio.segments(node_id)
+        segment.write_bytes(b"\xff" * 50 + b"".join(THREE)[50:])
+    rows = audit_cluster(batches_at(str(trio.root)), told_at(str(trio.root))).to_pylist()
+    named = [str(trio.segments(node_id)[0]) for node_id in (1, 2)]
+    for node_id in (1, 2):
+        trio.segments(node_id)[0].write_bytes(b"".join(THREE))
+    assert [row["verdict"] for row in rows] == [Verdict.UNDECIDED] * 3
+    nobody = "no majority of the voters' directories holds the same"
+    for row, path in zip(rows, named, strict=False):
+        assert row["why"].startswith(f"its bytes are damaged: {path}: corrupt: ")
+        assert " at byte 0" in row["why"]
+        assert row["why"].endswith(f"; {nobody}")
+    assert rows[2]["why"] == nobody
+
+
 def audit_directories(replicas: Replicas) -> dict[int, tuple[str, int | None, int]]:
     """Verdict, offset and committed end, by node id."""
     path = str(replicas.root)
-    batches = read_table(path, "batches", mode="quarantine", columns=",".join(BATCH_COLUMNS))
-    voters = read_table(path, "voters", mode="quarantine", columns=",".join(VOTER_COLUMNS))
-    present = read_table(path, "quorum_state", columns=",".join(PRESENT_COLUMNS))
-    rows = audit_cluster(batches, pa.concat_tables([voters, present], promote_options="default")).to_pylist()
+    rows = audit_cluster(batches_at(path), told_at(path)).to_pylist()
     return {row["node_id"]: (row["verdict"], row["offset"], row["committed_end"]) for row in rows}

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from fastquorum.generate import GenerateOptions, Kind, Span, generate
 from fastquorum.kernels import load
-from fastquorum.spark.pipelines.audit_replicas import BATCH_COLUMNS, VOTER_COLUMNS, Verdict, audit_cluster
-from fastquorum.spark.scan import read_table
+from fastquorum.spark.pipelines.audit_replicas import audit_cluster
+from fastquorum.spark.pipelines.replicas import Verdict
+from tests.spark.replicas import batches_at, told_at
 
 DAMAGED = (Kind.DIVERGENCE, Kind.UNCOMMITTED_TAIL, Kind.BIT_FLIP, Kind.MISSING_SEGMENT, Kind.TORN_END)
 IN_ALL = (Kind.TWO_LEADERS, Kind.FENCED_LEADS, Kind.ISR_CHURN, Kind.SNAPSHOT_DIFFERS)
@@ -30,9 +31,7 @@ def test_who_was_damaged_is_found_and_nobody_else(tmp_path: Path) -> None:
     found = {}
     for cluster in told["clusters"]:
         path = str(tmp_path / "out" / cluster["directory"] / "*")
-        batches = read_table(path, "batches", mode="quarantine", columns=",".join(BATCH_COLUMNS))
-        voters = read_table(path, "voters", mode="quarantine", columns=",".join(VOTER_COLUMNS))
-        for row in audit_cluster(batches, voters).to_pylist():
+        for row in audit_cluster(batches_at(path), told_at(path)).to_pylist():
             assert row["committed_end"] == cluster["end_offset"]
             if row["verdict"] != Verdict.SAME:
                 found[row["cluster_id"], row["node_id"]] = row["verdict"], row["offset"]

@@ -62,9 +62,9 @@ def warnings_of(report: dict[str, Any]) -> Iterator[str]:
         )
     if (more := len(report["divergent"]) - DRAWN_MAX) > 0:
         yield f"Divergent as well: {counted(more, 'more replica')}; see the JSON."
-    if report["undecided"]:
-        count = counted(len(report["undecided"]), "replica")
-        yield f"Of {count} nobody can tell: no majority of the voters' directories holds the same."
+    whys = [each["why"] for each in report["undecided"]]
+    for why in list(dict.fromkeys(whys))[:DRAWN_MAX]:
+        yield f"Of {counted(whys.count(why), 'replica')} nobody can tell: {why}."
     for note in report["notes"]:
         yield f"{note['text'][0].upper()}{note['text'][1:]}."
 
@@ -123,11 +123,11 @@ def _overview(replicas: Sequence[dict[str, Any]]) -> Bars:
 def _cluster(replicas: Sequence[dict[str, Any]]) -> Iterator[Part]:
     committed = replicas[0]["committed_end"]
     if committed is None:
-        yield Prose("Nobody can tell what is committed: no majority of the voters' directories holds the same.")
+        yield Prose("Nobody can tell what is committed: no majority of the voters' directories holds the same record.")
     else:
         wrong = sum(each["verdict"] == "divergent" for each in replicas)
         yield Prose(
-            f"Committed, by a majority of the voters' directories, up to offset {committed:,}. "
+            f"Committed, by a majority of the voters' directories or a snapshot, up to offset {committed:,}. "
             f"{counted(len(replicas), 'replica')}, {wrong:,} divergent."
         )
     yield _strips(replicas, committed)
@@ -162,8 +162,8 @@ def _spans(replica: dict[str, Any], committed: int | None) -> Iterator[Span]:
     if agreed > start:
         yield Span(start, agreed, _AGREED)
     if offset is not None:
-        is_tail = replica["verdict"] == "uncommitted tail"
-        yield Span(agreed, max(end, agreed), _TAIL if is_tail else _DIVERGENT, f"{replica['bytes']:,} bytes")
+        what = {"uncommitted tail": _TAIL, "undecided": _UNKNOWN}.get(replica["verdict"], _DIVERGENT)
+        yield Span(agreed, max(end, agreed), what, f"{replica['bytes']:,} bytes")
 
 
 def _name(replica: dict[str, Any]) -> str:

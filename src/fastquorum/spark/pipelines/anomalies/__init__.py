@@ -52,6 +52,7 @@ __all__ = [
     "read",
     "record_signals",
     "signals_of",
+    "unread",
 ]
 
 
@@ -66,6 +67,8 @@ def anomalies(signals: pa.Table, settings: Settings | None = None, committed_end
         log = Log.of(signals, committed_end)
     except UsageError as error:
         return table_of(cluster_id, [], {"unchecked": str(error)})
+    if len(log.offsets) == 0:
+        return unread(cluster_id)
     elections, departures, partitions = storms.quorum_elections(log), storms.departures(log), storms.partitions(log)
     mix = mix_of(log, settings.window_ms)
     found = [
@@ -95,3 +98,8 @@ def anomalies(signals: pa.Table, settings: Settings | None = None, committed_end
     }
     del looked_at["cluster_id"]
     return table_of(cluster_id, found, looked_at)
+
+
+def unread(cluster_id: str | None) -> pa.Table:
+    """Of a cluster whose directories are there, and their logs empty; of SCHEMA."""
+    return table_of(cluster_id, [], {"unchecked": "none of its logs has a record to look at"})

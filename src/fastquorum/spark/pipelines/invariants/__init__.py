@@ -1,9 +1,9 @@
 """`audit-invariants`: does a metadata log keep the promises that a quorum and its controller make?
 
 Each part is a function of its own over a table of the data source, of one log or one cluster: `audit_offsets` of
-`batches`, `audit_log` of the facts of `records` and `base`, `audit_leaders` of `control`, `audit_snapshots` of
-`snapshots`; `merged` makes one of what several replicas share. Kafka's own behaviour is what is legal. Needs pyarrow
-and numpy, and no JVM.
+`batches` and `checkpoints`, `audit_log` of the facts of `records` and `base`, `audit_leaders` of `control`,
+`audit_snapshots` of `snapshots`; `merged` makes one of what several replicas share. Kafka's own behaviour is what is
+legal. Needs pyarrow and numpy, and no JVM.
 """
 
 from fastquorum.spark.pipelines.invariants.facts import (
@@ -20,8 +20,8 @@ from fastquorum.spark.pipelines.invariants.findings import NOTES, PROMISES, SCHE
 from fastquorum.spark.pipelines.invariants.leaders import COLUMNS as CONTROL_COLUMNS
 from fastquorum.spark.pipelines.invariants.leaders import TYPE as LEADER_TYPE
 from fastquorum.spark.pipelines.invariants.leaders import audit_leaders
+from fastquorum.spark.pipelines.invariants.offsets import CHECKPOINT_COLUMNS, audit_offsets
 from fastquorum.spark.pipelines.invariants.offsets import COLUMNS as BATCH_COLUMNS
-from fastquorum.spark.pipelines.invariants.offsets import audit_offsets
 from fastquorum.spark.pipelines.invariants.replaying import audit_log
 from fastquorum.spark.pipelines.invariants.snapshots import COLUMNS as SNAPSHOT_COLUMNS
 from fastquorum.spark.pipelines.invariants.snapshots import audit_snapshots
@@ -30,6 +30,7 @@ from fastquorum.spark.pipelines.invariants.whole import audit
 __all__ = [
     "BASE_COLUMNS",
     "BATCH_COLUMNS",
+    "CHECKPOINT_COLUMNS",
     "CONTROL_COLUMNS",
     "FACTS",
     "LEADER_TYPE",

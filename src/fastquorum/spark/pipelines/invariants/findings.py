@@ -23,6 +23,7 @@ class Kind(StrEnum):
     SHUTTING_DOWN_ELECTED = "shutting-down-elected"
     SNAPSHOT_DIFFERS = "snapshot-differs"
     MISSING_SEGMENT = "missing-segment"
+    LOST_RECORDS = "lost-records"
     BIT_FLIP = "bit-flip"
     NOT_REPLAYABLE = "not-replayable"
     TORN_END = "torn-end"
@@ -42,6 +43,7 @@ PROMISES: Final = MappingProxyType(
         Kind.SHUTTING_DOWN_ELECTED: "a broker in controlled shutdown is not elected",
         Kind.SNAPSHOT_DIFFERS: "a snapshot is what the log comes to at its offset",
         Kind.MISSING_SEGMENT: "offsets continue",
+        Kind.LOST_RECORDS: "a log goes on to where its snapshots end, at least",
         Kind.BIT_FLIP: "bytes are as they were written",
         Kind.NOT_REPLAYABLE: "a record fits what there is before it",
         Kind.TORN_END: "an interrupted write may end a log: the next start cuts it off",

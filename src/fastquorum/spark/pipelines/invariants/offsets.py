@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastquorum.kernels import BatchFault
 from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
@@ -25,13 +26,17 @@ COLUMNS: Final = (
     "error",
 )
 """What is read of table `batches`, damage set aside in `error`."""
+CHECKPOINT_COLUMNS: Final = ("directory", "offset", "is_good")
+"""What is read of table `checkpoints`."""
 _NOTHING: Final = -1
 _NO_GOING_ON: Final = f"corrupt: {BatchFault.OFFSET}"
 """What a reader says of it."""
 
 
-def audit_offsets(batches: pa.Table) -> pa.Table:
-    """Of the batches of one log, with COLUMNS, in any order; of SCHEMA."""
+def audit_offsets(batches: pa.Table, checkpoints: pa.Table) -> pa.Table:
+    """Of the batches of one log, with COLUMNS, in any order, and of its snapshots, with CHECKPOINT_COLUMNS; of SCHEMA.
+
+    A log without a batch is not judged: one that was replaced by a snapshot has none at first."""
     if batches.num_rows == 0:
         return SCHEMA.empty_table()
     ordered = batches.sort_by([("segment", "ascending"), ("position", "ascending"), ("base_offset", "ascending")])
@@ -45,13 +50,31 @@ def audit_offsets(batches: pa.Table) -> pa.Table:
     gaps = np.flatnonzero(is_next & (base[1:] != last[:-1] + 1)) + 1
     falls = np.flatnonzero(epochs[1:] < epochs[:-1]) + 1
     found = [_damaged(ordered, int(at), int(good[-1]) if len(good) else _NOTHING) for at in np.flatnonzero(is_bad)]
+    # What is damaged behind the last good batch is there, and told.
+    is_end_damaged = any(
+        each.kind is Kind.BIT_FLIP
+        for at, each in zip(np.flatnonzero(is_bad).tolist(), found, strict=True)
+        if len(good) and at > good[-1]
+    )
     for at in gaps.tolist():
         says = f"a batch begins at offset {base[at]}, where {last[at - 1] + 1} was to come"
         found.append(_of(ordered, int(good[at]), Kind.MISSING_SEGMENT, says, int(base[at - 1]), int(epochs[at - 1])))
     for at in falls.tolist():
         says = f"a batch of epoch {epochs[at]} follows one of epoch {epochs[at - 1]}"
         found.append(_of(ordered, int(good[at]), Kind.EPOCH_BACKWARDS, says, int(base[at - 1]), int(epochs[at - 1])))
+    if len(good) and not is_end_damaged:
+        found += _lost(int(last.max()) + 1, checkpoints)
     return table_of(found, Whose.of(ordered))
+
+
+def _lost(end_offset: int, checkpoints: pa.Table) -> list[Finding]:
+    """Whoever made a snapshot, or fetched one in place of its log, had all that is in it: an end below it is no
+    interrupted write."""
+    newest = pc.max(checkpoints["offset"].filter(pc.fill_null(checkpoints["is_good"], False))).as_py()
+    if newest is None or newest <= end_offset:
+        return []
+    says = f"the log ends at offset {end_offset}, and its own snapshot is of all below {newest}"
+    return [Finding(Kind.LOST_RECORDS, says, end_offset)]
 
 
 def _of(ordered: pa.Table, at: int, kind: Kind, says: str, before_offset: int, before_epoch: int) -> Finding:

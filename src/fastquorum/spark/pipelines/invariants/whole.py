@@ -11,6 +11,7 @@ from fastquorum.spark.scan import read_table
 def audit(path: str) -> pa.Table:
     """The findings of all clusters at `path`, of `findings.SCHEMA`. Errors as of `scan.read_table`."""
     batches = _read(path, "batches", offsets.COLUMNS)
+    checkpoints = _read(path, "checkpoints", offsets.CHECKPOINT_COLUMNS)
     control = _read(path, "control", leaders.COLUMNS, types=leaders.TYPE)
     said = pa.concat_tables(
         [
@@ -20,7 +21,7 @@ def audit(path: str) -> pa.Table:
     )
     found = pa.concat_tables(
         [
-            *(offsets.audit_offsets(each) for each in _parts(batches, "directory")),
+            *(offsets.audit_offsets(each, _of_same(checkpoints, each)) for each in _parts(batches, "directory")),
             *(audit_log(each) for each in _parts(said, "directory")),
             *(leaders.audit_leaders(each) for each in _parts(control, "cluster_id")),
             snapshots.audit_snapshots(_read(path, "snapshots", snapshots.COLUMNS)),
@@ -38,3 +39,8 @@ def _parts(table: pa.Table, name: str) -> list[pa.Table]:
     """What each value of a column has, in the order of the values; null is one, too."""
     column = table[name].fill_null("")
     return [table.filter(pc.equal(column, each)) for each in sorted(pc.unique(column).to_pylist())]
+
+
+def _of_same(table: pa.Table, log: pa.Table) -> pa.Table:
+    """Rows of the same directory."""
+    return table.filter(pc.equal(table["directory"], log["directory"][0]))
