@@ -22,8 +22,7 @@ def lost_beginnings(logs: Iterable[FoundLog], wanted: RowFilter, *, is_any: bool
 
 def has_snapshot(log: FoundLog) -> bool:
     """Whether there is one that holds what was before its first record, whatever is in it."""
-    begin = min((each.base_offset for each in log.segments), default=0)
-    return any(each.id.offset >= begin for each in log.checkpoints)
+    return any(each.id.offset >= log.begin_offset for each in log.checkpoints)
 
 
 def _lost(log: FoundLog, wanted: RowFilter) -> Fault | None:

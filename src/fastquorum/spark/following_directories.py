@@ -65,7 +65,7 @@ class FollowedDirectories:
     # --- how far ------------------------------------------------------------------------------------------------------
 
     def begins(self) -> Offsets:
-        return {log.directory: _begin(log) for log in self._logs()}
+        return {log.directory: log.begin_offset for log in self._logs()}
 
     def ends(self, start: Mapping[str, int]) -> Offsets:
         for look in range(_LOOKS):
@@ -84,7 +84,7 @@ class FollowedDirectories:
 
     def _ends(self, start: Mapping[str, int]) -> Offsets:
         logs = self._logs()
-        found = dict(start) | {log.directory: start.get(log.directory, _begin(log)) for log in logs}
+        found = dict(start) | {log.directory: start.get(log.directory, log.begin_offset) for log in logs}
         for gone in sorted(start.keys() - {log.directory for log in logs}):
             self._gone(gone, start[gone])
         for log in logs:
@@ -169,7 +169,7 @@ class FollowedDirectories:
 
     def _batches(self, log: FoundLog, begin: Offset) -> Iterator[pa.RecordBatch]:
         options = parse_options({"path": log.directory, "table": "batches", "mode": "quarantine"}, TABLES)
-        pieces = pieces_between(log, self._places, max(begin, _begin(log)), None, options.split_bytes)
+        pieces = pieces_between(log, self._places, max(begin, log.begin_offset), None, options.split_bytes)
         return TABLES["batches"].read(Task(tuple(pieces)), options, _BATCH_COLUMNS)
 
     # --- who votes ----------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ class FollowedDirectories:
     def _check_begins(self, log: FoundLog, last: Offset) -> None:
         """A log that was empty may begin anywhere, with a snapshot; one that was not has lost something. Which of them
         it was is not in a checkpoint: what a snapshot holds is only warned of. OffsetOutOfRange without one."""
-        begin = min(_begin(log), last)
+        begin = min(log.begin_offset, last)
         if begin <= 1:  # the first leader's own record may be gone
             return
         if not has_snapshot(log):
@@ -231,7 +231,7 @@ class FollowedDirectories:
             self._tell(f"{log.directory} begins at offset {begin}: what was before it is left out", log.directory, 0)
 
     def _stretches(self, log: FoundLog, first: Offset, last: Offset) -> list[Stretch]:
-        options, begin = self._scan.options, _begin(log)
+        options, begin = self._scan.options, log.begin_offset
         if 0 < first < min(begin, last):
             lost(options, log.directory, first, begin, last)
         first = max(first, begin)
@@ -287,10 +287,6 @@ def within(options: Options, start: Offset, end: Offset) -> Options:
 
 
 _VOTERS: Final = TABLES["voters"].schema.empty_table().select(list(VOTER_COLUMNS)).schema
-
-
-def _begin(log: FoundLog) -> Offset:
-    return min((each.base_offset for each in log.segments), default=0)
 
 
 def _known_epoch(logs: Sequence[FoundLog]) -> Epoch:

@@ -50,6 +50,11 @@ class FoundLog(NamedTuple):
     files: tuple[Entry, ...]
     """All of both directories, foreign ones too."""
 
+    @property
+    def begin_offset(self) -> Offset:
+        """Of its first segment; 0 if it has none."""
+        return min((each.base_offset for each in self.segments), default=0)
+
     def entry(self, name: str) -> Entry | None:
         """The file of that name in the log directory."""
         return next((each for each in self.files if each.path == f"{self.log_directory}/{name}"), None)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from fastquorum.client.committed_log import first_from
 from fastquorum.kernels import BATCH_HEADER_BYTES, Kernels
 from fastquorum.spark.logs import FoundLog, Segment
-from fastquorum.spark.splits import Cut, Piece, cuts_of
+from fastquorum.spark.splits import Cut, Piece, cuts_of, piece_between
 from fastquorum.spark.stores import store_of
 from fastquorum.types import Offset
 
@@ -110,16 +110,5 @@ def pieces_between(
         behind = Cut(high, following if high == segment.size_bytes else -1)
         within = (cut for cut in inner if low < cut.position < high)
         for begin, stop in pairwise([Cut(low, -1), *within, behind]):
-            yield Piece(
-                log.cluster_id,
-                log.node_id,
-                log.directory,
-                log.kind,
-                segment.path,
-                segment.base_offset,
-                begin.position,
-                stop.position,
-                is_tail=stop.position == segment.size_bytes and following < 0 and end is None,
-                is_cut=stop is not behind,
-                end_offset=stop.offset,
-            )
+            is_tail = stop.position == segment.size_bytes and following < 0 and end is None
+            yield piece_between(log, segment, begin, stop, is_tail=is_tail, is_cut=stop is not behind)

@@ -74,21 +74,26 @@ def log_pieces(
             continue  # one that is empty before the last lacks what lay in it, and whoever reads it finds that
         behind = Cut(segment.size_bytes, -1 if is_last else segments[at + 1].base_offset)
         for start, end in pairwise([Cut(0, segment.base_offset), *cuts_of(log, segment, split_bytes), behind]):
-            place = Piece(
-                log.cluster_id,
-                log.node_id,
-                log.directory,
-                log.kind,
-                segment.path,
-                segment.base_offset,
-                start.position,
-                end.position,
-                is_tail=is_last and end is behind,
-                is_cut=end is not behind,
-                end_offset=end.offset,
-            )
-            pieces.append(place)
+            is_end = end is behind
+            pieces.append(piece_between(log, segment, start, end, is_tail=is_last and is_end, is_cut=not is_end))
     return pieces
+
+
+def piece_between(log: FoundLog, segment: Segment, start: Cut, end: Cut, *, is_tail: bool, is_cut: bool) -> Piece:
+    """Of one of the log's segments."""
+    return Piece(
+        log.cluster_id,
+        log.node_id,
+        log.directory,
+        log.kind,
+        segment.path,
+        segment.base_offset,
+        start.position,
+        end.position,
+        is_tail=is_tail,
+        is_cut=is_cut,
+        end_offset=end.offset,
+    )
 
 
 def checkpoint_pieces(log: FoundLog) -> list[Piece]:

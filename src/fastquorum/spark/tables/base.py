@@ -86,7 +86,7 @@ class Base(NamedTuple):
 
 def base_of(log: FoundLog, kernels: Kernels, end_offset: Offset | None = None) -> Base:
     """Of a log that is read up to `end_offset`, exclusive; None: as far as it goes. A log from 0 on has no snapshot."""
-    start_offset = min((each.base_offset for each in log.segments), default=0)
+    start_offset = log.begin_offset
     faults: list[FastQuorumError] = []
     for each in sorted(log.checkpoints) if start_offset else ():
         if each.id.offset < start_offset or (end_offset is not None and each.id.offset >= end_offset):

@@ -140,7 +140,7 @@ def _static(log: FoundLog, mode: Mode) -> Iterator[_Set | Damage]:
 
 def _checkpoints(log: FoundLog, end_offset: int) -> list[tuple[Piece, OffsetAndEpoch]]:
     """Those that say what the log, which ends there, does not. -1: where it ends cannot be told."""
-    start_offset = min((each.base_offset for each in log.segments), default=0)
+    start_offset = log.begin_offset
     found = list(zip(checkpoint_pieces(log), (each.id for each in sorted(log.checkpoints)), strict=True))
     before = [each for each in found if each[1].offset <= start_offset]
     behind = [each for each in found if each[1].offset > max(start_offset, end_offset)]

@@ -82,7 +82,7 @@ def anomalies(signals: pa.Table, settings: Settings | None = None, committed_end
     def most(events: storms.Events, least: int) -> dict[str, int]:
         return {"count": len(events.rows), "most": events.peak(log, settings.window_ms), "too_many": least}
 
-    end_offset = int(log.offsets[-1]) + 1 if len(log.offsets) else 0
+    end_offset = int(log.offsets[-1]) + 1
     looked_at: dict[str, Any] = {
         **log.replica._asdict(),
         "lasted_ms": log.lasted_ms,
