@@ -89,14 +89,19 @@ def test_a_signal_in_the_middle_of_a_job_leaves_no_output_and_no_process(by: int
     assert not list((tmp_path / "scratch").glob("fastquorum-*"))
 
 
-def test_what_every_java_says_at_the_start_is_left_out(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from pyspark import SparkContext, java_gateway
+@pytest.fixture
+def jvm(monkeypatch: pytest.MonkeyPatch) -> Jvm:
+    """One that takes nothing away from the session that the tests share."""
+    from pyspark import SparkContext
 
-    for name in ("_gateway", "_jvm"):  # of the session that the tests share
+    for name in ("_gateway", "_jvm"):
         monkeypatch.setattr(SparkContext, name, getattr(SparkContext, name))
-    jvm = Jvm()
+    return Jvm()
+
+
+def test_what_every_java_says_at_the_start_is_left_out(jvm: Jvm, capfd: pytest.CaptureFixture[str]) -> None:
+    from pyspark import java_gateway
+
     with jvm.starting():
         said = "WARNING: Using incubator modules: jdk.incubator.vector\nWARNING: mind\n[Stage 1:>\rWARN"
         java_gateway.Popen(["sh", "-c", 'printf "$0" >&2; cat', said], stdin=subprocess.PIPE)
@@ -104,14 +109,9 @@ def test_what_every_java_says_at_the_start_is_left_out(
     assert capfd.readouterr().err == "WARNING: mind\n[Stage 1:>\rWARN"
 
 
-def test_what_the_jvm_says_last_comes_before_what_the_command_says(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from pyspark import SparkContext, java_gateway
+def test_what_the_jvm_says_last_comes_before_what_the_command_says(jvm: Jvm, capfd: pytest.CaptureFixture[str]) -> None:
+    from pyspark import java_gateway
 
-    for name in ("_gateway", "_jvm"):  # of the session that the tests share
-        monkeypatch.setattr(SparkContext, name, getattr(SparkContext, name))
-    jvm = Jvm()
     with jvm.starting():
         java_gateway.Popen(["sh", "-c", "cat; echo late >&2"], stdin=subprocess.PIPE)
     jvm.end()
