@@ -4,7 +4,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -16,7 +16,7 @@ from fastquorum.client.refusals import OutcomeUnknown
 from fastquorum.errors import FatalError, FrameError, NotReady, Overloaded, UsageError
 from fastquorum.kernels import Record, load
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, Offset, Uuid
-from fastquorum.wire import ApiKey, ErrorCode, encode_response
+from fastquorum.wire import ApiKey, ErrorCode, Message, encode_response
 from fastquorum.wire.cluster import DescribeClusterResponse
 from fastquorum.wire.handshake import ApiVersionsRequest
 from fastquorum.wire.quorum_admin import DescribeQuorumResponse
@@ -93,6 +93,32 @@ def test_a_broker_is_told_from_a_controller() -> None:
     ):
         client.controller(Deadline(5))
     server.close()
+
+
+class CutShort(QuorumClient):
+    """Its server knows no leader; asked again, it says nothing while there is time."""
+
+    asked = 0
+
+    def ask(
+        self, endpoint: Endpoint, request: Message, version: int, response_type: type, deadline: Deadline, *_: float
+    ) -> Any:
+        self.asked += 1
+        if self.asked == 1:
+            return DescribeClusterResponse(controller_id=-1)
+        while deadline.left_s > 0:
+            threading.Event().wait(deadline.left_s)
+        raise NoAnswer(endpoint, "nothing in time", is_sealed=False)
+
+
+def test_a_search_that_is_cut_short_says_what_it_had_heard() -> None:
+    """With next to no time left nobody can answer: that nobody did is not what is wrong."""
+    with (
+        CutShort([Endpoint(LISTENER_NAME, "h", 1)], load("pure")) as client,
+        pytest.raises(NotReady, match="h:1 knows no leader"),
+    ):
+        client.controller(Deadline(0.1))
+    assert client.asked == 2
 
 
 # --- settling an append -----------------------------------------------------------------------------------------------

@@ -196,6 +196,8 @@ class Agent:
         return self._turn(Failed(error), now_us)
 
     def on_answer(self, link: Link, number: int, message: Message, now_us: Micros) -> Sequence[Effect]:
+        if self.is_over:  # what came with the answer that let it go: its metadata stays where it was kept
+            return ()
         if link is Link.CONTROLLER:
             if isinstance(message, MetadataHeartbeatResponse):
                 message = metadata_heartbeat.response_of(message, asked_to_stop=self._asked_to_stop)
@@ -208,6 +210,8 @@ class Agent:
         return self._turn(event, now_us)
 
     def on_unanswered(self, link: Link, number: int, reason: str, now_us: Micros) -> Sequence[Effect]:
+        if self.is_over:
+            return ()
         if link is Link.CONTROLLER:
             return self._turn(Unanswered(number, reason), now_us)
         self._follower.on_unanswered(number, reason, now_us)

@@ -123,23 +123,24 @@ class QuorumClient:
     def _search(self, ask: Callable[[Endpoint, Deadline], T | None], deadline: Deadline) -> T:
         """Ask one bootstrap server after the other."""
         began_s = time.monotonic()
+        reasons: dict[Endpoint, str] = {}
         while True:
-            reasons = []
             for _ in self._bootstrap:
                 endpoint = self._bootstrap[self._turn % len(self._bootstrap)]
                 try:
                     found = ask(endpoint, deadline.sooner(CONNECT_S))
                     if found is not None:
                         return found
-                    reasons.append(f"{endpoint.host}:{endpoint.port} knows no leader")
+                    reasons[endpoint] = f"{endpoint.host}:{endpoint.port} knows no leader"
                 except (NotSent, NoAnswer) as error:
-                    reasons.append(str(error))
+                    if deadline.left_s > 0 or endpoint not in reasons:  # cut short, it tells less than the last one
+                        reasons[endpoint] = str(error)
                 self._turn += 1
             if deadline.left_s <= LOOK_AGAIN_S:
-                raise NotReady("; ".join(reasons))
+                raise NotReady("; ".join(reasons.values()))
             if time.monotonic() - began_s > SAY_SO_S:
                 began_s = math.inf
-                self._on_wait(f"no leader yet ({'; '.join(reasons)}); trying for {deadline.left_s:.0f} s more")
+                self._on_wait(f"no leader yet ({'; '.join(reasons.values())}); trying for {deadline.left_s:.0f} s more")
             time.sleep(LOOK_AGAIN_S)
 
     def forget_leader(self) -> None:

@@ -1,0 +1,87 @@
+"""A member whole, as its core has it: what it makes of answers that come when it is over."""
+
+from collections.abc import Iterable
+
+from fastquorum.broker.agent import Agent, Effect, Keep, Link, Send
+from fastquorum.broker.states import State
+from fastquorum.kernels import load
+from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire.broker_records import RegisterBrokerRecord
+from fastquorum.wire.brokers import BrokerHeartbeatResponse, BrokerRegistrationResponse
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.quorum_admin import DescribeQuorumResponse
+from tests.broker.rig import CONFIG, SECOND, SETTINGS, NoChance
+from tests.broker.test_follower import LEADER, LEVEL, batch, topic
+
+NOW = 1_000 * SECOND
+Fetched = FetchResponse.FetchableTopicResponse
+
+
+class Member:
+    """An Agent, and what it asked of either side and was not answered yet."""
+
+    def __init__(self) -> None:
+        self.agent = Agent(SETTINGS, CONFIG, load("pure"), NoChance())
+        self.asked: dict[Link, Send] = {}
+        self.kept: list[int] = []
+        """Where its metadata stood whenever it was to be kept."""
+        self.run(self.agent.start(NOW))
+
+    def run(self, effects: Iterable[Effect]) -> "Member":
+        for effect in effects:
+            if isinstance(effect, Send):
+                self.asked[effect.link] = effect
+            elif isinstance(effect, Keep):
+                self.kept.append(self.agent.view.metadata_offset)
+        return self
+
+    def hear(self, link: Link, message: Message) -> "Member":
+        return self.run(self.agent.on_answer(link, self.asked.pop(link).number, message, NOW))
+
+    def fetched(self, records: bytes, committed: int) -> "Member":
+        partition = Fetched.PartitionData(high_watermark=committed, records=records)
+        return self.hear(Link.METADATA, FetchResponse(responses=[Fetched(partitions=[partition])]))
+
+
+def online() -> Member:
+    """Registered by record 1, and let in."""
+    member = Member()
+    partition = Fetched.PartitionData(error_code=ErrorCode.FENCED_LEADER_EPOCH)
+    partition.current_leader = Fetched.PartitionData.LeaderIdAndEpoch(leader_id=2, leader_epoch=3)
+    node = FetchResponse.NodeEndpoint(node_id=2, host=LEADER.host, port=LEADER.port)
+    member.hear(Link.METADATA, FetchResponse(responses=[Fetched(partitions=[partition])], node_endpoints=[node]))
+    described = DescribeQuorumResponse.TopicData
+    member.hear(Link.METADATA, DescribeQuorumResponse(topics=[described(partitions=[described.PartitionData()])]))
+    registered = RegisterBrokerRecord(broker_id=7, incarnation_id=SETTINGS.incarnation_id, broker_epoch=1, fenced=False)
+    member.hear(Link.CONTROLLER, BrokerRegistrationResponse(broker_epoch=1))
+    member.fetched(batch(0, 3, LEVEL) + batch(1, 3, registered), 2)
+    member.hear(Link.CONTROLLER, BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False))
+    assert member.agent.view.state is State.ONLINE
+    return member
+
+
+def gone() -> Member:
+    """Let go while its last Fetch is under way."""
+    member = online()
+    member.run(member.agent.stop(NOW + SECOND, NOW))
+    member.hear(Link.CONTROLLER, BrokerHeartbeatResponse(is_caught_up=True, is_fenced=True, should_shut_down=True))
+    assert member.agent.view.state is State.GONE
+    assert isinstance(member.asked[Link.METADATA].message, FetchRequest)
+    return member
+
+
+def test_what_comes_after_it_was_let_go_is_not_in_its_metadata() -> None:
+    """That is written down when it is let go, and the next run begins there: both are to say the same."""
+    member = gone()
+    assert member.kept[-1] == member.agent.view.metadata_offset == 1
+    member.fetched(batch(2, 3, topic("late")), 3)
+    assert member.agent.view.metadata_offset == 1
+    assert member.asked == {}
+
+
+def test_a_connection_that_fails_after_it_was_let_go_is_nothing_to_it() -> None:
+    member = gone()
+    asked = member.asked.pop(Link.METADATA)
+    before = member.agent.view
+    assert not member.agent.on_unanswered(Link.METADATA, asked.number, "the connection failed", NOW)
+    assert member.agent.view == before
