@@ -10,13 +10,15 @@ import pytest
 
 from fastquorum.cli.main import main
 from fastquorum.cli.reassignment_plan import read_plan
-from fastquorum.spark.image_jobs import placement, speakers
+from fastquorum.spark.image_jobs import placement
+from fastquorum.spark.reads import choice
 from tests.wire.golden import CLUSTER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ID = "usACA5tBSrKS64DhDt4jig"
+EMPTY = "AAAAAAAAAAAAAAAAAAAAEQ"
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +37,51 @@ def told(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_of_each_cluster_one_directory_speaks(spark: "SparkSession", two: Path) -> None:
+def test_of_each_cluster_one_directory_is_read(spark: "SparkSession", two: Path) -> None:
+    chosen = choice(spark, str(two), of_images=True)
     # Not c2, whose tail nobody else has.
-    assert speakers(spark, str(two)) == {str(two / "other"): "another", str(two / "one" / "c1"): ID}
+    assert chosen.owners == {str(two / "other"): "another", str(two / "one" / "c1"): ID}
+    assert (chosen.tails, chosen.unread) == ({}, {})
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cluster of two directories without a record."""
+    root = tmp_path_factory.mktemp("empty")
+    for node_id in (1, 2):
+        directory = root / str(node_id)
+        words = ("--data", directory, "--node-id", node_id, "--cluster-id", EMPTY, "--log", "metadata")
+        assert main(["format", *map(str, words), "--voters", "1@h1:9093,2@h2:9093"]) == 0
+    return root
+
+
+def test_a_cluster_without_a_record_is_told_of(
+    shared: "SparkSession", empty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, page = f"{empty}/*,{CLUSTER}/*", tmp_path / "page.html"
+    capsys.readouterr()
+    assert main(["spark", "placement", whole, "--format", "json", "--html", str(page)]) == 1
+    first, second = json.loads(capsys.readouterr().out)["clusters"]
+    assert first == {"cluster_id": EMPTY, "unchecked": "none of its logs has a record to look at"}
+    assert second["cluster_id"] == ID
+    assert f"{EMPTY} could not be looked at: none of its logs" in page.read_text()
+    assert main(["spark", "placement", str(empty)]) == 1
+    assert f"cluster {EMPTY} could not be looked at: none of its logs" in capsys.readouterr().out
+    for words in ([whole, "--from", "1800", "--to", "1836"], [str(empty), "--with", str(CLUSTER)]):
+        assert main(["spark", "image-diff", *words]) == 1
+        assert "not compared: none of its logs has a record to look at" in capsys.readouterr().out
+
+
+def test_what_every_replica_has_alone_is_in_no_image(
+    shared: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only the real c2, and a copy of c1 that ends earlier: what the second has is all that two share."""
+    shutil.copytree(CLUSTER / "c2", tmp_path / "c2")
+    assert main(["spark", "placement", str(tmp_path), "--format", "json"]) == 0
+    alone = json.loads(capsys.readouterr().out)["clusters"][0]["end_offset"]
+    shutil.copytree(CLUSTER / "c1", tmp_path / "c1")
+    assert main(["spark", "placement", str(tmp_path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["clusters"][0]["end_offset"] < alone
 
 
 def test_what_changed_is_told_of_each_cluster(

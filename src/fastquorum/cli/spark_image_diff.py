@@ -21,8 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Tell what changed in each cluster between two offsets: brokers, topics, partitions, configurations, features, "
         "quotas and all else that an image holds. What came and went in between leaves no trace.\n--with compares two "
         "clusters, or two replicas of one: those of one id, or the only one on each side. Of two clusters nothing is "
-        "told that no two have in common, as ids, epochs and directories, unless --all.\nOf several replicas of a "
-        "cluster the longest log that a majority of them reach speaks. Exits 1 if anything could not be compared.",
+        "told that no two have in common, as ids, epochs and directories, unless --all.\nBy the records that a "
+        "majority of a cluster's directories share. Exits 1 if anything could not be compared.",
         "fastquorum spark image-diff '/backup/*' --from 1800 --to 1836",
         "fastquorum spark image-diff /backup/east --with /backup/west --out differs.json",
     )

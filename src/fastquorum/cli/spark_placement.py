@@ -26,8 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Tell how each cluster's leaders and replicas lie over its brokers and racks; what would be offline, or under "
         "its least ISR, if a broker or a rack were lost, and who would lead instead; and the fewest moves that repair "
         "it: replicas on brokers that are fenced or gone, replicas that share a rack, brokers that carry too much.\n"
-        "Of several replicas of a cluster the longest log that a majority of them reach speaks. --out DIR has a "
-        "directory for each of brokers, losses, moves and summary.",
+        "By the records that a majority of a cluster's directories share. --out DIR has a directory for each of "
+        "brokers, losses, moves and summary.\nExits 1 if a cluster, or a part of it, could not be read.",
         "fastquorum spark placement /var/lib/controllers --reassignment-json plan.json",
         "fastquorum topic reassign plan.json --bootstrap h1:9093",
     )
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.reassignment_json:
         # The last: what is refused here has cost nobody the report.
         _write_moves(arguments.reassignment_json, found)
-    return 0
+    return 1 if any(told.summary.get("errors") or "unchecked" in told.summary for _, told in found) else 0
 
 
 def _write_moves(path: str, found: "list[tuple[str | None, Placement]]") -> None:
@@ -113,7 +113,10 @@ def show(report: dict[str, Any]) -> None:
     if not report["clusters"]:
         print("no log here holds brokers or partitions")
     for cluster in report["clusters"]:
-        _show_cluster(cluster)
+        if "unchecked" in cluster:
+            print(f"cluster {cluster['cluster_id']} could not be looked at: {cluster['unchecked']}")
+        else:
+            _show_cluster(cluster)
         print()
 
 

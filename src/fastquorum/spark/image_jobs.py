@@ -1,9 +1,11 @@
-"""Pipelines over clusters' images, as Spark runs them: of each cluster one directory speaks for all.
+"""Pipelines over clusters' images, as Spark runs them: of each cluster one directory is read, as far as it is
+committed.
 
 What is computed is in `spark.pipelines`, and knows nothing of Spark.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,28 +16,10 @@ from fastquorum.spark.jobs import part_of
 from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines.packing import PACKED
-from fastquorum.spark.pipelines.speaking import speaking_directories
-from fastquorum.spark.reads import of_directories, table
+from fastquorum.spark.reads import Choice, choice, of_directories
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-def speakers(spark: "SparkSession", path: str) -> dict[str, str | None]:
-    """The directory that speaks for each cluster, and its id. Only headers of batches are read, and snapshots."""
-    from pyspark.sql import functions
-
-    ends = []
-    for name, column in (("batches", "last_offset"), ("checkpoints", "offset")):
-        # Checkpoints name the end itself.
-        more = 1 if name == "batches" else 0
-        rows = table(spark, path, name, ("cluster_id", "directory", column, "error"), mode="quarantine")
-        end_offset, is_damaged = rows[column] + more, rows["error"].isNotNull()
-        found = rows.select("cluster_id", "directory", end_offset.alias("end_offset"), is_damaged.alias("is_damaged"))
-        ends.append(found)
-    both = ends[0].unionByName(ends[1]).groupBy("cluster_id", "directory")
-    of_each = (functions.max(name).alias(name) for name in ("end_offset", "is_damaged"))
-    return speaking_directories(both.agg(*of_each).toArrow())
 
 
 def placements(
@@ -50,11 +34,10 @@ def placements(
     for each partition."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    options: dict[str, Any] = {"mode": "quarantine"} | ({} if at is None else {"asOfOffset": at})
-    directories = speakers(spark, path)
+    chosen = choice(spark, path, of_images=True)
 
     def read(name: str, columns: tuple[str, ...]) -> "DataFrame":
-        return of_directories(spark, path, directories, name, ("cluster_id", *columns), **options)
+        return _images(spark, path, chosen, chosen.owners, name, ("cluster_id", *columns), at)
 
     partitions = read("partitions", placing.PARTITION_COLUMNS)
     things = read("brokers", placing.BROKER_COLUMNS).unionByName(
@@ -69,7 +52,8 @@ def placements(
         return placing.PACKING.packed(key[0].as_py(), found)
 
     both = partitions.groupBy("cluster_id").cogroup(things.groupBy("cluster_id"))
-    return both.applyInArrow(place, from_arrow_schema(PACKED))
+    told = both.applyInArrow(place, from_arrow_schema(PACKED))
+    return _with_rows(told, [placing.not_told(cluster_id, why) for cluster_id, why in chosen.unread.items()])
 
 
 def placement(
@@ -91,25 +75,28 @@ def placement(
 
 
 def image_diff(spark: "SparkSession", path: str, from_offset: int, to_offset: int | None = None) -> "DataFrame":
-    """What changed in each cluster between two offsets (`to_offset`: exclusive; None: all there is); a row for each
-    thing. Nothing is shuffled."""
+    """What changed in each cluster between two offsets (`to_offset`: exclusive; None: all that is committed); a row for
+    each thing. Nothing but headers is shuffled."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    options: dict[str, Any] = {"diffFrom": from_offset, "mode": "quarantine"}
-    rows = of_directories(
+    chosen = choice(spark, path, of_images=True)
+    rows = _images(
         spark,
         path,
-        speakers(spark, path),
+        chosen,
+        chosen.owners,
         "image",
         differing.CHANGE_COLUMNS,
-        **options | ({} if to_offset is None else {"asOfOffset": to_offset}),
+        to_offset,
+        diffFrom=from_offset,
     )
 
     def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield from differing.changes_of(pa.Table.from_batches([batch]), from_offset).to_batches()
 
-    return rows.mapInArrow(tell, from_arrow_schema(differing.SCHEMA))
+    told = rows.mapInArrow(tell, from_arrow_schema(differing.SCHEMA))
+    return _with_rows(told, [differing.not_compared(whose, whose, why) for whose, why in chosen.unread.items()])
 
 
 def image_diff_between(
@@ -124,24 +111,63 @@ def image_diff_between(
     from pyspark.sql import functions
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    options: dict[str, Any] = {"mode": "quarantine"} | ({} if at is None else {"asOfOffset": at})
-    chosen = [speakers(spark, each) for each in (path, other)]
-    ids, others = (set(each.values()) for each in chosen)
+    chosen = [choice(spark, each, of_images=True) for each in (path, other)]
+    ids, others = (set(each.ends) for each in chosen)
     are_alone = len(ids) == len(others) == 1
     if not are_alone and not ids & others:
         raise UsageError(
             f"the {len(ids)} clusters at {path} and the {len(others)} at {other} have no id in common",
             "name one cluster on each side",
         )
-    pair = functions.lit("") if are_alone else functions.col("cluster_id")
+    pairs = list(zip(ids, others, strict=True)) if are_alone else [(each, each) for each in ids & others]
+    unread = [differing.not_compared(*pair, why) for pair in pairs if (why := _why_not(chosen, pair)) is not None]
+    pairs = [pair for pair in pairs if _why_not(chosen, pair) is None]
     keyed = []
-    for each, speaking in zip((path, other), chosen, strict=True):
-        wanted = [directory for directory, cluster_id in speaking.items() if are_alone or cluster_id in ids & others]
-        rows = of_directories(spark, each, wanted, "image", differing.IMAGE_COLUMNS, **options)
-        keyed.append(rows.withColumn("pair", pair))
+    for side, (each, its) in enumerate(zip((path, other), chosen, strict=True)):
+        wanted = [directory for directory, owner in its.owners.items() if any(owner == pair[side] for pair in pairs)]
+        rows = _images(spark, each, its, wanted, "image", differing.IMAGE_COLUMNS, at)
+        keyed.append(rows.withColumn("pair", functions.lit("") if are_alone else functions.col("cluster_id")))
 
     def tell(before: pa.Table, after: pa.Table) -> pa.Table:
         return differing.compared(before, after, everything=everything)
 
     both = keyed[0].groupBy("pair").cogroup(keyed[1].groupBy("pair"))
-    return both.applyInArrow(tell, from_arrow_schema(differing.SCHEMA))
+    return _with_rows(both.applyInArrow(tell, from_arrow_schema(differing.SCHEMA)), unread)
+
+
+def _why_not(chosen: Sequence[Choice], pair: tuple[str | None, str | None]) -> str | None:
+    """Why two clusters cannot be compared; None: they can."""
+    return next((its.unread[whose] for its, whose in zip(chosen, pair, strict=True) if whose in its.unread), None)
+
+
+# --- images -----------------------------------------------------------------------------------------------------------
+
+
+def _images(
+    spark: "SparkSession",
+    path: str,
+    chosen: Choice,
+    wanted: Iterable[str],
+    name: str,
+    columns: tuple[str, ...],
+    at: int | None,
+    **options: Any,
+) -> "DataFrame":
+    """An image table of directories that were chosen: as of this offset, and of nothing that is not committed."""
+    by_end: dict[int | None, list[str]] = {}
+    for directory in wanted:
+        tail = chosen.tails.get(directory)
+        end = at if tail is None or (at is not None and at <= tail) else tail
+        by_end.setdefault(end, []).append(directory)
+    parts = []
+    for end, directories in (by_end or {at: []}).items():
+        of_end = options if end is None else options | {"asOfOffset": end}
+        parts.append(of_directories(spark, path, directories, name, columns, mode="quarantine", **of_end))
+    return reduce(lambda one, other: one.unionAll(other), parts)
+
+
+def _with_rows(told: "DataFrame", more: Sequence[pa.Table]) -> "DataFrame":
+    """And rows that are there already, of the same schema."""
+    if not more:
+        return told
+    return told.unionAll(told.sparkSession.createDataFrame(pa.concat_tables(more), told.schema))

@@ -21,6 +21,12 @@ class Choice(NamedTuple):
     ends: dict[str | None, int | None]
     """Of each cluster, how far its records are committed, exclusive; None: several directories of it are read, and
     nobody has decided yet."""
+    owners: dict[str, str | None]
+    """The cluster of each directory that one has been decided for."""
+    tails: dict[str, int]
+    """Of directories that go on with what is not committed: from where on."""
+    unread: dict[str | None, str]
+    """Why nobody could decide, by cluster."""
 
 
 def table(spark: "SparkSession", path: str, name: str, columns: Sequence[str] = (), **options: Any) -> "DataFrame":
@@ -47,18 +53,28 @@ def of_directories(
     return rows if "directory" in columns else rows.drop("directory")
 
 
-def choice(spark: "SparkSession", path: str) -> Choice:
-    """One directory for each cluster, where one can be chosen by the headers of batches: no more than these is read, or
-    shuffled, of the others."""
+def choice(spark: "SparkSession", path: str, *, of_images: bool = False) -> Choice:
+    """One directory for each cluster, where one can be chosen by the headers of batches, and for `of_images` by
+    snapshots: no more than these is read, or shuffled, of the others."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     batches = table(spark, path, "batches", choosing.BATCH_COLUMNS, mode="quarantine")
     present = table(spark, path, "quorum_state", choosing.PRESENT_COLUMNS, mode="quarantine")
+    if of_images:
+        snapshots = table(spark, path, "checkpoints", (*choosing.SNAPSHOT_COLUMNS, "is_good"))
+        good = snapshots.where("is_good and offset > 0").drop("is_good")
+        present = present.unionByName(good, allowMissingColumns=True)
+
+    def choose(batches: pa.Table, present: pa.Table) -> pa.Table:
+        return choosing.choice_of(batches, present, of_image=of_images)
+
     both = batches.groupBy("cluster_id").cogroup(present.groupBy("cluster_id"))
-    rows = both.applyInArrow(_choose, from_arrow_schema(choosing.CHOICE)).toArrow().to_pylist()
+    rows = both.applyInArrow(choose, from_arrow_schema(choosing.CHOICE)).toArrow().to_pylist()
     rows.sort(key=lambda row: row["directory"])
-    return Choice([row["directory"] for row in rows], {row["cluster_id"]: row["end_offset"] for row in rows})
-
-
-def _choose(batches: pa.Table, present: pa.Table) -> pa.Table:
-    return choosing.choice_of(batches, present)
+    return Choice(
+        [row["directory"] for row in rows],
+        {row["cluster_id"]: row["end_offset"] for row in rows},
+        {row["directory"]: row["cluster_id"] for row in rows if row["unread"] is None},
+        {row["directory"]: row["end_offset"] for row in rows if row["has_tail"]},
+        {row["cluster_id"]: row["unread"] for row in rows if row["unread"] is not None},
+    )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,8 @@ _BATCHES = pa.schema(
         ("error", pa.string()),
     ]
 )
-_PRESENT = pa.schema([("cluster_id", pa.string()), ("directory", pa.string())])
+_PRESENT = pa.schema([("cluster_id", pa.string()), ("node_id", pa.int32()), ("directory", pa.string())])
+_SNAPSHOTS = pa.schema([*_PRESENT, ("offset", pa.int64()), ("epoch", pa.int32())])
 
 
 def batches(logs: Sequence[Sequence[Batch]], error: str | None = None) -> pa.Table:
@@ -46,6 +48,13 @@ def batches(logs: Sequence[Sequence[Batch]], error: str | None = None) -> pa.Tab
 
 def present(count: int) -> pa.Table:
     return pa.Table.from_pylist([{"cluster_id": "c", "directory": f"/n{node}"} for node in range(count)], _PRESENT)
+
+
+def snapshots(logs: Sequence[tuple[int, int] | None]) -> pa.Table:
+    """That each node's directory is there, and its snapshot if it has one: end offset and epoch."""
+    rows = [{"cluster_id": "c", "node_id": node, "directory": f"/n{node}"} for node in range(len(logs))]
+    good = [{**rows[node], "offset": each[0], "epoch": each[1]} for node, each in enumerate(logs) if each is not None]
+    return pa.Table.from_pylist([*rows, *good], _SNAPSHOTS)
 
 
 def records(headers: pa.Table) -> pa.Table:
@@ -90,9 +99,18 @@ def test_headers_choose_what_their_records_would(logs: list[list[Batch]]) -> Non
         ]
         return
     end_offset = chosen["offset"][-1].as_py() + 1
-    assert found == [{"cluster_id": "c", "directory": replica.directory, "end_offset": end_offset}]
     whole = records(headers)
     alone = whole.filter(pc.equal(whole["directory"], replica.directory))
+    has_tail = pc.max(alone["offset"]).as_py() >= end_offset
+    assert found == [
+        {
+            "cluster_id": "c",
+            "directory": replica.directory,
+            "end_offset": end_offset,
+            "has_tail": has_tail,
+            "unread": None,
+        }
+    ]
     again, _ = chosen_of(alone, end_offset)
     assert again["offset"].to_pylist() == chosen["offset"].to_pylist()
 
@@ -109,4 +127,55 @@ def test_where_nothing_can_be_read_every_directory_is_left_to_who_has_the_record
     damaged = choice_of(batches([[(0, 3, 0)], [(0, 3, 0)]], error="corrupt"), present(3))
     assert damaged["directory"].to_pylist() == ["/n0", "/n1", "/n2"]
     assert damaged["end_offset"].null_count == 3
+    assert set(damaged["unread"].to_pylist()) == {"nothing of its logs can be read: corrupt"}
+    empty = choice_of(batches([[], []]), present(2))
+    assert empty["unread"].to_pylist() == ["none of its logs has a record to look at"] * 2
+    split = choice_of(batches([[(0, 3, 1)], [(0, 3, 2)]]), present(2))
+    (why,) = set(split["unread"].to_pylist())
+    assert why == "of 2 replicas of cluster c no majority shares a record; hand in the records of one"
     assert choice_of(batches([]), present(0)).equals(CHOICE.empty_table())
+
+
+# --- for an image -----------------------------------------------------------------------------------------------------
+
+
+def image_of(logs: Sequence[Sequence[Batch]], *its: tuple[int, int] | None) -> tuple[str, int | None, bool]:
+    """Whose image is read, up to where, and whether its log goes on behind that."""
+    kept = [*its, *[None] * (len(logs) - len(its))]
+    (row,) = choice_of(batches(logs), snapshots(kept), of_image=True).to_pylist()
+    return row["directory"], row["end_offset"], row["has_tail"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "found"),
+    [
+        ([7], ("/n0", 7)),
+        ([9, 7, 8], ("/n2", 8)),
+        ([9, 9, 8], ("/n0", 9)),
+        ([9, 7], ("/n1", 7)),
+        ([0, 7, 9], ("/n1", 7)),
+    ],
+)
+def test_an_image_is_of_a_log_that_ends_where_the_majority_does(ends: list[int], found: tuple[str, int]) -> None:
+    """A log without a record says nothing: neither that something is committed, nor that it is not."""
+    logs = [[(at, at, 0) for at in range(end)] for end in ends]
+    assert image_of(logs) == (*found, False)
+
+
+def test_where_every_log_goes_on_an_image_is_read_to_the_end_of_what_is_shared() -> None:
+    logs = [[(0, 9, 0), (10, 10 + node, 1 + node)] for node in range(3)]
+    assert image_of(logs) == ("/n0", 10, True)
+
+
+def test_a_snapshot_counts_as_the_last_record_that_it_stands_for() -> None:
+    assert image_of([[], [], []], (8, 1), (8, 1)) == ("/n0", 8, False)
+    assert image_of([[(8, 9, 1)], [(0, 7, 1)], []], (8, 1)) == ("/n1", 8, False), "of these two, both are needed"
+    assert image_of([[(0, 9, 1)], [(0, 3, 1)], [(0, 3, 1)]], None, (8, 1)) == ("/n0", 8, True), "it has no hole"
+    assert image_of([[(0, 9, 1)], [(0, 9, 1)]], (8, 1), (8, 1)) == ("/n0", 10, False), "the log has that record"
+
+
+def test_who_is_damaged_is_not_read_while_another_can_be() -> None:
+    whole = [(at, at, 0) for at in range(9)]
+    holed = [each for each in whole if each[0] != 4]
+    assert image_of([holed, whole, whole]) == ("/n1", 9, False)
+    assert image_of([holed]) == ("/n0", 9, False)

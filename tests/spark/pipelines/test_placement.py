@@ -21,7 +21,6 @@ from fastquorum.spark.pipelines.placement import (
     reassignment_text,
 )
 from fastquorum.spark.pipelines.placement.layouts import cluster_of
-from fastquorum.spark.pipelines.speaking import speaking_directories
 from fastquorum.spark.scan import read_table
 from fastquorum.spark.tables import TABLES
 from tests.controller.planning.clusters import Cluster, clusters
@@ -151,31 +150,3 @@ def test_tables_and_arrays_say_the_same(cluster: Cluster) -> None:
     assert told == "c"
     assert all(ours.equals(theirs) for ours, theirs in zip(again[:3], found[:3], strict=True))
     assert json.loads(json.dumps(as_report([("c", again)]))) == as_report([("c", found)])
-
-
-# --- who speaks -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("ends", "speaks"),
-    [([7], "/1"), ([9, 7, 8], "/3"), ([9, 9, 8], "/1"), ([9, 7], "/2"), ([None, 7, 9, 8, 6], "/2")],
-)
-def test_who_speaks_has_the_longest_log_that_a_majority_reaches(ends: list[int | None], speaks: str) -> None:
-    rows = [("c", f"/{n}", end, False) for n, end in enumerate(ends, 1)]
-    assert speaking_directories(_ends([*rows, (None, "/other", 3, False)])) == {"/other": None, speaks: "c"}
-
-
-def test_whoever_is_damaged_does_not_speak_while_another_can() -> None:
-    rows = [("c", "/1", 9, True), ("c", "/2", 9, False), ("c", "/3", 9, False)]
-    assert speaking_directories(_ends(rows)) == {"/2": "c"}
-    assert speaking_directories(_ends([("c", "/1", 9, True), ("c", "/2", 7, False)])) == {"/2": "c"}
-    assert speaking_directories(_ends([("c", "/1", 9, True)])) == {"/1": "c"}
-
-
-def test_nobody_speaks_where_nobody_is() -> None:
-    assert speaking_directories(_ends([])) == {}
-
-
-def _ends(rows: list[tuple[str | None, str, int | None, bool]]) -> pa.Table:
-    kinds = {"cluster_id": pa.string(), "directory": pa.string(), "end_offset": pa.int64(), "is_damaged": pa.bool_()}
-    return pa.Table.from_pylist([dict(zip(kinds, row, strict=True)) for row in rows], pa.schema(kinds))

@@ -28,8 +28,9 @@ _KEYS: Final = [Key("leads", Pen.FIRST), Key("follows", Pen.MUTED)]
 
 def page_of(report: dict[str, Any]) -> Page:
     """Of a report as `pipelines.placement.as_report` makes it, best with MOVES_MAX and LOSSES_MAX."""
-    clusters = sorted(report["clusters"], key=_badness, reverse=True)
-    told = counted(len(clusters), "cluster")
+    clusters = sorted((each for each in report["clusters"] if "unchecked" not in each), key=_badness, reverse=True)
+    unread = [each for each in report["clusters"] if "unchecked" in each]
+    told = counted(len(report["clusters"]), "cluster")
     sections = [Section(heading_of(each["cluster_id"]), list(_cluster(each))) for each in clusters[:DRAWN_MAX]]
     if len(clusters) > 1:
         sections.insert(0, Section("Clusters, the worst first", [_overview(clusters)]))
@@ -39,7 +40,7 @@ def page_of(report: dict[str, Any]) -> Page:
         subtitles=[f"fastquorum spark placement: {told}."],
         report=report,
         cards=list(_cards(clusters)),
-        warnings=list(_warnings(clusters)),
+        warnings=[*_unread(unread), *_warnings(clusters)],
         sections=sections,
     )
 
@@ -55,6 +56,13 @@ def _cards(clusters: Sequence[dict[str, Any]]) -> Iterator[Card]:
         count = sum(each["now"][name] for each in clusters)
         yield Card(label, text(count), None if not count else Pen.BAD if name == "offline" else Pen.WARN)
     yield Card("replicas to copy", text(sum(each["plan"]["moved_replicas"] for each in clusters)))
+
+
+def _unread(clusters: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for each in clusters[:DRAWN_MAX]:
+        yield f"{heading_of(each['cluster_id'])} could not be looked at: {each['unchecked']}."
+    if (more := len(clusters) - DRAWN_MAX) > 0:
+        yield f"Nor were these: {counted(more, 'more cluster')}; the JSON has all."
 
 
 def _warnings(clusters: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -100,6 +100,11 @@ def compared(before: pa.Table, after: pa.Table, *, everything: bool | None = Non
     return pa.Table.from_pylist(found, SCHEMA)
 
 
+def not_compared(cluster_id: str | None, other_cluster_id: str | None, why: str) -> pa.Table:
+    """SCHEMA: all there is to tell of two that could not be looked at."""
+    return pa.Table.from_pylist([_Sides(cluster_id, other_cluster_id, None, None)._asdict() | {"error": why}], SCHEMA)
+
+
 def _pairs(before: pa.Table, after: pa.Table) -> Iterator[tuple[str, str, str | None, str | None]]:
     """Section, key and both texts of what is not the same text on both sides, in the order of sections and keys."""
     keys = ["section", "key"]

@@ -29,6 +29,7 @@ __all__ = [
     "Limits",
     "Placement",
     "as_report",
+    "not_told",
     "placement",
     "reassignment_text",
 ]
@@ -60,6 +61,11 @@ def placement(
     )
 
 
+def not_told(cluster_id: str | None, why: str) -> pa.Table:
+    """Of a cluster that could not be looked at, packed as what is told of others."""
+    return PACKING.packed(cluster_id, PACKING.nothing({"unchecked": why}))
+
+
 def losses_of(layout: Layout) -> tuple[list[Loss], list[Loss]]:
     """Of each broker, and of each rack; of racks none, if brokers name none."""
     has_racks = layout.brokers.rack_names not in ((), (None,))
@@ -69,10 +75,13 @@ def losses_of(layout: Layout) -> tuple[list[Loss], list[Loss]]:
 def as_report(
     found: Iterable[tuple[str | None, Placement]], *, moves_max: int | None = None, losses_max: int | None = None
 ) -> dict[str, Any]:
-    """For programs: `clusters`, each with `summary`, `brokers`, `losses` and `moves`; no more of the two last than
-    asked for, the worst losses first."""
+    """For programs: `clusters`, each with its summary, `brokers`, `losses` and `moves`; no more of the two last than
+    asked for, the worst losses first. Of one that could not be looked at: `unchecked`, why."""
     clusters = []
     for cluster_id, told in found:
+        if "unchecked" in told.summary:
+            clusters.append({"cluster_id": cluster_id, **told.summary})
+            continue
         losses = told.losses.sort_by([(name, "descending") for name in ("offline", "under_min_isr", "leaders")])
         clusters.append(
             {

@@ -18,7 +18,7 @@ class Placement(NamedTuple):
     moves: pa.Table
     """A row for each partition that is to change."""
     summary: dict[str, Any]
-    """For JSON."""
+    """For JSON. Of a cluster that could not be looked at: `unchecked`, why."""
 
 
 PACKING: Final = Packing(Placement, {"brokers": BROKERS, "losses": LOSSES, "moves": MOVES})
