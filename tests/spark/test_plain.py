@@ -104,6 +104,7 @@ def test_rows_and_errors_are_as_without_spark(spark: "SparkSession", tmp_path: P
     with pytest.raises(CorruptionError) as caught, plain_errors():
         read(spark, str(tmp_path / "bad")).count()
     assert str(caught.value).startswith(f"{path}: corrupt: magic at byte")
+    assert "option mode=quarantine has damaged bytes in columns" in str(caught.value.__cause__), "how to read on"
     from pyspark.errors import AnalysisException
 
     with pytest.raises(AnalysisException), plain_errors():

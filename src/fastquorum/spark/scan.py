@@ -5,11 +5,11 @@ What Spark's reader hands out to executors, and what a program without a JVM run
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import pyarrow as pa
 
-from fastquorum.errors import UsageError
+from fastquorum.errors import CorruptionError, UsageError
 from fastquorum.spark import arrow
 from fastquorum.spark.beginnings import OF_BEGINNINGS, lost_beginnings
 from fastquorum.spark.conditions import Condition, narrowed, those
@@ -20,6 +20,11 @@ from fastquorum.spark.reading import Mode
 from fastquorum.spark.tables import TABLES, Table, Task, table_of
 from fastquorum.spark.tables.files import FILES, unreadable
 from fastquorum.spark.tables.table import bounds_of, whose
+
+_HOW_TO_READ_ON: Final = (
+    "option mode=quarantine has damaged bytes in columns of their own, mode=drop leaves them out with a warning; the "
+    "end of a log that a crash has torn off was never acknowledged"
+)
 
 
 class Scan(NamedTuple):
@@ -91,10 +96,14 @@ class Scan(NamedTuple):
             warnings.warn(f"{each.error}: {each.left_out or each.directory} is left out", RuntimeWarning, stacklevel=2)
 
     def read(self, task: Task | QuorumRange) -> Iterator[pa.RecordBatch]:
-        """What one task comes to."""
+        """What one task comes to. CorruptionError, with a note of how to read on."""
         asked = dict.fromkeys((*self.columns, *(each.column for each in self.conditions)))
-        for batch in self._read(task, tuple(asked)):
-            yield those(batch, self.conditions, self.columns) if self.conditions else batch
+        try:
+            for batch in self._read(task, tuple(asked)):
+                yield those(batch, self.conditions, self.columns) if self.conditions else batch
+        except CorruptionError as error:
+            error.add_note(_HOW_TO_READ_ON)
+            raise
 
     def _read(self, task: Task | QuorumRange, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         if isinstance(task, QuorumRange):
