@@ -210,7 +210,8 @@ def test_what_is_no_log_is_refused(kernels: Kernels, tmp_path: Path) -> None:
 
 
 class Running(RealDisk):
-    """A directory whose node appends what is left of a batch whenever somebody has read: a part, then the rest."""
+    """A directory whose node writes on whenever somebody has read: a part of a batch, then the rest; or nothing, and
+    the file ends there."""
 
     parts: ClassVar[list[tuple[int, bytes]]] = []
 
@@ -229,6 +230,8 @@ class Running(RealDisk):
                     with open(path, "r+b") as written:
                         written.seek(at)
                         written.write(part)
+                        if not part:
+                            written.truncate()
                 return data
 
         return cast(SegmentFile, cast(Any, Appending()))
@@ -245,3 +248,18 @@ def test_what_a_running_node_appends_meanwhile_is_no_damage(kernels: Kernels, tm
         log = OfflineLog(Running(str(tmp_path), kernels), kernels)
         assert [batch.info.base_offset for batch in log.batches()] in ([0], [0, 1])
         (tmp_path / LOG_DIRECTORY / FIRST).write_bytes(first + bytes(5000))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("left", [0, 30, 1_000])
+def test_a_log_that_a_running_node_cuts_meanwhile_ends_there(kernels: Kernels, tmp_path: Path, left: int) -> None:
+    """As a follower does with what its leader does not have, and then with the room behind it."""
+    batches = [
+        kernels.encode_values([b"a" * 50], base_offset=at, leader_epoch=1, timestamp_ms=1) for at in range(3)
+    ]
+    (tmp_path / LOG_DIRECTORY).mkdir()
+    (tmp_path / LOG_DIRECTORY / FIRST).write_bytes(b"".join(batches) + bytes(5000))
+    Running.parts[:] = [(len(batches[0]) + left, b"")]
+    log = OfflineLog(Running(str(tmp_path), kernels), kernels)
+    assert [batch.info.base_offset for batch in log.batches()] == [0, 1, 2], "which had been read"
+    assert len((tmp_path / LOG_DIRECTORY / FIRST).read_bytes()) == len(batches[0]) + left

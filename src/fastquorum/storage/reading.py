@@ -40,13 +40,15 @@ def walk(
     window_bytes: int = WINDOW_BYTES,
     timestamp_ms_min: int | None = None,
 ) -> Iterator[Window]:
-    """The batches in [start, end) one window after another, up to the first bytes that are no whole batch.
+    """The batches in [start, end) one window after another, up to the first bytes that are no whole batch, or to where
+    the file ends: it may have been cut meanwhile.
 
     With timestamp_ms_min, windows in which every batch is older are passed over, without a look at each batch.
     """
     position, size = start, window_bytes
     while position < end:
-        data = file.read(position, min(size, end - position))
+        wanted = min(size, end - position)
+        data = file.read(position, wanted)
         seen = kernels.scan(data, verify_crc=False) if timestamp_ms_min is not None else None
         if seen is not None and seen.batch_count and seen.max_timestamp_ms < (timestamp_ms_min or 0):
             position += seen.valid_bytes
@@ -55,7 +57,7 @@ def walk(
         batches = kernels.batch_headers(data, verify_crc=verify_crc)
         if not batches:
             needed = bytes_needed(data)
-            if not len(data) < needed <= min(end - position, BATCH_SCAN_BYTES_MAX):
+            if len(data) < wanted or not len(data) < needed <= min(end - position, BATCH_SCAN_BYTES_MAX):
                 return
             size = needed
             continue
