@@ -1,5 +1,6 @@
 """How a command of Spark's ends: the JVM first; by Ctrl-C or SIGTERM with their exit codes, and nothing is left."""
 
+import fcntl
 import os
 import select
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fastquorum.spark.jvm import Jvm
+from tests.wire.golden import CLUSTER
 
 from .programs import VECTOR, program
 
@@ -87,6 +89,19 @@ def test_a_signal_in_the_middle_of_a_job_leaves_no_output_and_no_process(by: int
     os.close(reader)
     assert not any(each.exists() for each in out)
     assert not list((tmp_path / "scratch").glob("fastquorum-*"))
+
+
+def test_a_signal_while_the_report_is_written_leaves_nothing_of_sparks(tmp_path: Path) -> None:
+    """Its handlers are the usual ones again, and SIGTERM gives a process no time: all is gone before."""
+    words = ("timeline", CLUSTER, "--master", "local[1]", "--format", "json")
+    command = begun(*words, TMPDIR=str(tmp_path))
+    assert command.stdout is not None
+    fcntl.fcntl(command.stdout, fcntl.F_SETPIPE_SZ, 4096)
+    assert os.read(command.stdout.fileno(), 1) == b"{", "the rest, 22 kB, waits for a reader"
+    command.terminate()
+    assert command.wait(RUN_S) == -signal.SIGTERM
+    command.communicate()
+    assert not list(tmp_path.glob("fastquorum-*"))
 
 
 @pytest.fixture

@@ -121,11 +121,12 @@ class Jvm:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, wanted)
 
-    def end(self) -> None:
-        """Wait until it is over: it goes when its stdin ends. The next session of this process has another."""
+    def end(self) -> bool:
+        """Wait until it is over: it goes when its stdin ends. The next session of this process has another. False:
+        there was none."""
         process = self._process
         if process is None:
-            return
+            return False
         from pyspark import SparkContext
 
         assert process.stdin is not None
@@ -139,6 +140,7 @@ class Jvm:
             process.wait()
         self._telling.join(_TOLD_S)
         SparkContext._gateway = SparkContext._jvm = None
+        return True
 
 
 def _heard(said: bytes) -> tuple[bytes, bytes]:

@@ -20,6 +20,8 @@ LOOPBACK: Final = "127.0.0.1"
 FILTERS: Final = "spark.sql.python.filterPushdown.enabled"
 """The setting without which Spark refuses a read with option `pushdown`."""
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
+_directories: "list[tempfile.TemporaryDirectory[str]]" = []
+"""Of the sessions of this process."""
 
 
 def session(
@@ -81,10 +83,18 @@ def open_session(app_name: str, master: str, config: Mapping[str, object] | None
 
 
 def _scratch() -> Path:
-    """A directory for what Spark would leave where it was started; it goes with this process."""
+    """A directory for what Spark would leave where it was started; it goes with this process, or with `end_scratch`."""
     directory = tempfile.TemporaryDirectory(prefix="fastquorum-spark-", ignore_cleanup_errors=True)
-    atexit.register(directory.cleanup)
+    if not _directories:
+        atexit.register(end_scratch)
+    _directories.append(directory)
     return Path(directory.name)
+
+
+def end_scratch() -> None:
+    """Of sessions whose JVM is over: a process that a signal ends later would leave it."""
+    while _directories:
+        _directories.pop().cleanup()
 
 
 def _defaults(master: str, scratch: Path) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from fastquorum.errors import FastQuorumError, SparkEnvironmentError, UsageError
 from fastquorum.spark.environment import check_packages
 from fastquorum.spark.jvm import Jvm
-from fastquorum.spark.opening import session
+from fastquorum.spark.opening import end_scratch, session
 from fastquorum.spark.plain import our_error
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def running(master: str) -> Iterator["SparkSession"]:
                 if not jvm.is_sent_away:
                     spark.stop()
         finally:
-            jvm.end()
+            if jvm.end():
+                end_scratch()
 
 
 def _begun(master: str, jvm: Jvm) -> "SparkSession":
