@@ -17,6 +17,8 @@ settings.load_profile("untimed")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+LEFT_OUT = "not peers"
+"""As pyproject.toml has it."""
 ROOT = Path(__file__).resolve().parent.parent
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
@@ -46,6 +48,13 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         config.option.numprocesses = 3
         config.option.dist = "loadfile"
         config.option.loadscopereorder = False
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """What a plain run leaves out."""
+    if config.option.markexpr != LEFT_OUT:
+        return None
+    return "left out: short runs of benchmarks beside other systems' servers, which `pytest -m peers` has"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -158,9 +158,11 @@ def test_an_open_loop_counts_from_when_an_append_was_due(runner: Callable[..., d
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("in_flight", [1, 8])
 def test_a_closed_loop_counts_values_of_batches_and_tells_failures(
-    runner: Callable[..., dict[str, Any]], in_flight: int
+    runner: Callable[..., dict[str, Any]], in_flight: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes, calls = set[int](), 0
+    # Not by the clock: a busy machine may spend all of the time on one call.
+    monkeypatch.setattr(loops.Recorder, "is_over", property(lambda _: calls >= 20))
 
     def submit(values: list[bytes]) -> Committed:
         nonlocal calls
@@ -169,7 +171,6 @@ def test_a_closed_loop_counts_values_of_batches_and_tells_failures(
         assert {len(value) for value in values} == {100}
         if calls == 3:
             raise ValueError("no")
-        time.sleep(0.001)
         return Committed()
 
     found = parse("loop", json.dumps(runner(Workload("batches", in_flight, batch=10).request(0.05), submit)))
