@@ -174,6 +174,13 @@ def test_a_snapshot_counts_as_the_last_record_that_it_stands_for() -> None:
     assert image_of([[(0, 9, 1)], [(0, 9, 1)]], (8, 1), (8, 1)) == ("/n0", 10, False), "the log has that record"
 
 
+def test_a_log_whose_beginning_no_good_snapshot_stands_for_makes_no_image_while_another_does() -> None:
+    logs = [[(5, 9, 1)], [(7, 9, 1)]]
+    assert image_of(logs, None, (7, 1)) == ("/n1", 10, False)
+    assert image_of(logs, (5, 1), (7, 1)) == ("/n0", 10, False)
+    assert image_of(logs) == ("/n0", 10, False), "neither does: whoever reads it is told"
+
+
 def test_who_is_damaged_is_not_read_while_another_can_be() -> None:
     whole = [(at, at, 0) for at in range(9)]
     holed = [each for each in whole if each[0] != 4]

@@ -7,6 +7,7 @@ Of those it is the one whose log begins first, then that of the lowest node id a
 read to the end of a log, first one that ends where the majority does.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -33,7 +34,6 @@ CHOICE: Final = pa.schema(
 )
 """A directory whose records are to be read, and up to where; behind that it may have a tail. Where none could be
 chosen, each directory, without an end, and in `unread` why."""
-_OF_RECORD: Final = (*PRESENT_COLUMNS, "epoch", "offset")
 NOTHING: Final = "none of its logs has a record to look at"
 
 
@@ -45,6 +45,16 @@ class Replica(NamedTuple):
     directory: str | None
 
 
+class _Log(NamedTuple):
+    """What a choice looks at: of each record its offset, ascending, and its epoch."""
+
+    replica: Replica
+    offsets: Ints
+    epochs: Ints
+    is_based: bool = True
+    """An image can be made of it: it has its first record, or a snapshot that stands for what is before it."""
+
+
 def choice_of(batches: pa.Table, present: pa.Table, *, of_image: bool = False) -> pa.Table:
     """What `chosen_of` chooses of one cluster's records, by the headers of their batches; of CHOICE. Where it chooses
     none, each directory: what becomes of them, who has the records will say.
@@ -53,19 +63,18 @@ def choice_of(batches: pa.Table, present: pa.Table, *, of_image: bool = False) -
         batches: BATCH_COLUMNS, of one cluster.
         present: PRESENT_COLUMNS, of the same; SNAPSHOT_COLUMNS `of_image`, without an offset but for snapshots.
     """
-    known = those(batches, np.asarray(batches["error"].is_null()))
-    records, why = _records_of(known), _why_nothing(batches)
-    if of_image:
-        records = _with_snapshots(records, present)
+    logs = _logs_of(those(batches, np.asarray(batches["error"].is_null())), present if of_image else None)
+    why = _why_nothing(batches)
     try:
-        chosen, replica = chosen_of(records, None, of_image=of_image)
+        best, end_offset = _best(logs, None, of_image=of_image)
     except UsageError as error:
-        chosen, why = records.slice(0, 0), str(error)
-    if chosen.num_rows:
-        end_offset = chosen["offset"][-1].as_py() + 1
-        own = records.filter(pc.equal(records["directory"], replica.directory))
-        has_tail = pc.max(own["offset"]).as_py() >= end_offset
-        row = {**replica._asdict(), "end_offset": end_offset, "has_tail": has_tail}
+        best, why = None, str(error)
+    if best is not None:
+        row = {
+            **best.replica._asdict(),
+            "end_offset": end_offset,
+            "has_tail": bool(best.offsets[-1] >= end_offset),
+        }
         return pa.Table.from_pylist([row], CHOICE)
     pairs = {(row["cluster_id"], row["directory"]) for each in (batches, present) for row in _whose(each)}
     rows = [
@@ -75,21 +84,42 @@ def choice_of(batches: pa.Table, present: pa.Table, *, of_image: bool = False) -
     return pa.Table.from_pylist(rows, CHOICE)
 
 
-def _records_of(batches: pa.Table) -> pa.Table:
-    base, ends = ints(batches["base_offset"]), ints(batches["last_offset"]) + 1
-    counts = np.maximum(ends - base, 0)
-    of_each = np.repeat(np.arange(len(base)), counts)
-    offsets = np.arange(len(of_each)) - np.repeat(np.cumsum(counts) - counts, counts) + base[of_each]
-    records = batches.select(_OF_RECORD[:-1]).take(pa.array(of_each))
-    return records.append_column(_OF_RECORD[-1], pa.array(offsets, pa.int64()))
+def _logs_of(batches: pa.Table, snapshots: pa.Table | None) -> list[_Log]:
+    """By headers alone. A snapshot counts as the last record that it stands for, unless the log has one there."""
+    owners, ends, kept = _by_directory(batches), {}, {}
+    for replica, rows in owners.items():
+        base, last = ints(rows["base_offset"]), ints(rows["last_offset"])
+        counts = np.maximum(last - base + 1, 0)
+        starts = np.cumsum(counts) - counts
+        offsets = np.arange(counts.sum()) - np.repeat(starts - base, counts)
+        ends[replica] = offsets, np.repeat(ints(rows["epoch"]), counts)
+    if snapshots is not None:
+        kept = _by_directory(snapshots.filter(snapshots["offset"].is_valid()))
+    logs = []
+    nothing: Ints = np.zeros(0, np.int64)
+    for replica in dict.fromkeys((*ends, *kept)):
+        offsets, epochs = ends.get(replica, (nothing, nothing))
+        is_based = snapshots is None or (len(offsets) > 0 and offsets.min() == 0)
+        if replica in kept:
+            stands_for, its_epochs = ints(kept[replica]["offset"]) - 1, ints(kept[replica]["epoch"])
+            is_based = is_based or len(offsets) == 0 or bool(stands_for.max() >= offsets.min() - 1)
+            is_new = ~np.isin(stands_for, offsets)
+            offsets = np.concatenate([offsets, stands_for[is_new]])
+            epochs = np.concatenate([epochs, its_epochs[is_new]])
+        if len(offsets):
+            order = _in_order(np.arange(len(offsets)), offsets)
+            logs.append(_Log(replica, offsets[order], epochs[order], is_based))
+    return logs
 
 
-def _with_snapshots(records: pa.Table, present: pa.Table) -> pa.Table:
-    """And the last record that each snapshot stands for, unless the log has one there."""
-    snapshots = present.filter(present["offset"].is_valid()).select(_OF_RECORD)
-    last = pc.subtract(snapshots["offset"], 1)
-    snapshots = snapshots.set_column(len(_OF_RECORD) - 1, "offset", last).cast(records.schema)
-    return pa.concat_tables([records, snapshots.join(records, ["directory", "offset"], join_type="left anti")])
+def _by_directory(rows: pa.Table) -> dict[Replica, pa.Table]:
+    directories = rows["directory"].combine_chunks().dictionary_encode()
+    owners = np.asarray(directories.indices)
+    found = {}
+    for each in range(len(directories.dictionary)):
+        its = rows.take(pa.array(np.flatnonzero(owners == each)))
+        found[Replica(*(its[name][0].as_py() for name in Replica._fields))] = its
+    return found
 
 
 def _why_nothing(batches: pa.Table) -> str:
@@ -103,37 +133,47 @@ def _whose(table: pa.Table) -> list[dict[str, Any]]:
     return found
 
 
-def chosen_of(records: pa.Table, committed_end: int | None, *, of_image: bool = False) -> tuple[pa.Table, Replica]:
+def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, Replica]:
     """The committed records of the replica that is read, in order, and which it is. `committed_end`: exclusive; None:
-    what a majority of the replicas shares. `of_image`: rather one that ends there. UsageError: no majority shares
-    anything."""
+    what a majority of the replicas shares. UsageError: no majority shares anything."""
     records = those(records, ~are_damaged(records))
     if records.num_rows == 0:
         return records, Replica(None, None, None)
     directories = records["directory"].dictionary_encode().combine_chunks()
     owners, offsets, epochs = np.asarray(directories.indices), ints(records["offset"]), ints(records["epoch"])
-    found = [_in_order(np.flatnonzero(owners == each), offsets) for each in range(len(directories.dictionary))]
-    logs = [(offsets[rows], epochs[rows]) for rows in found]
+    found, logs = {}, []
+    for each in range(len(directories.dictionary)):
+        rows = _in_order(np.flatnonzero(owners == each), offsets)
+        replica = Replica(*(records[name][int(rows[0])].as_py() for name in Replica._fields))
+        found[replica] = rows
+        logs.append(_Log(replica, offsets[rows], epochs[rows]))
+    best, end_offset = _best(logs, committed_end)
+    assert best is not None
+    return taken(records, found[best.replica][: int(np.searchsorted(best.offsets, end_offset))]), best.replica
+
+
+def _best(logs: Sequence[_Log], committed_end: int | None, *, of_image: bool = False) -> tuple[_Log | None, int]:
+    """Whose log is read, and up to where, exclusive; None: there is none. UsageError: no majority shares anything."""
+    if not logs:
+        return None, 0
     majority = len(logs) // 2 + 1
     shared = [sorted((_shared_end(log, other) for other in logs), reverse=True)[majority - 1] for log in logs]
     if max(shared) < 0:
-        cluster_id = records["cluster_id"][0].as_py()
+        cluster_id = logs[0].replica.cluster_id
         whose = "a cluster that no meta.properties names" if cluster_id is None else f"cluster {cluster_id}"
         raise UsageError(
             f"of {len(logs)} replicas of {whose} no majority shares a record", "hand in the records of one"
         )
-    replicas = [Replica(*(records[name][int(rows[0])].as_py() for name in Replica._fields)) for rows in found]
     end = max(shared) if committed_end is None else committed_end
 
     def rank(at: int) -> tuple[int, bool, bool, int, int, int, str]:
-        node_id, its_end = replicas[at].node_id, min(shared[at], end)
-        holes = missing_count(logs[at][0], its_end)
-        first, goes_on = int(logs[at][0][0]), of_image and int(logs[at][0][-1]) >= end
-        name = -1 if node_id is None else node_id, replicas[at].directory or ""
-        return (-its_end, holes > 0, goes_on, first, holes, *name)
+        log, its_end = logs[at], min(shared[at], end)
+        holes = missing_count(log.offsets, its_end)
+        goes_on = of_image and int(log.offsets[-1]) >= end
+        name = -1 if log.replica.node_id is None else log.replica.node_id, log.replica.directory or ""
+        return (-its_end, holes > 0 or not log.is_based, goes_on, int(log.offsets[0]), holes, *name)
 
-    best = min(range(len(found)), key=rank)
-    return taken(records, found[best][: int(np.searchsorted(logs[best][0], end))]), replicas[best]
+    return logs[min(range(len(logs)), key=rank)], end
 
 
 def missing_count(offsets: Ints, end_offset: int) -> int:
@@ -149,12 +189,11 @@ def are_damaged(records: pa.Table) -> Flags:
     return found
 
 
-def _shared_end(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> int:
+def _shared_end(one: _Log, other: _Log) -> int:
     """Exclusive; -1 if they share nothing."""
-    (offsets, epochs), (its_offsets, its_epochs) = one, other
-    at = np.minimum(np.searchsorted(its_offsets, offsets), len(its_offsets) - 1)
-    same = np.flatnonzero((its_offsets[at] == offsets) & (its_epochs[at] == epochs))
-    return int(offsets[same[-1]]) + 1 if len(same) else -1
+    at = np.minimum(np.searchsorted(other.offsets, one.offsets), len(other.offsets) - 1)
+    same = np.flatnonzero((other.offsets[at] == one.offsets) & (other.epochs[at] == one.epochs))
+    return int(one.offsets[same[-1]]) + 1 if len(same) else -1
 
 
 def _in_order(rows: Ints, offsets: Ints) -> Ints:
