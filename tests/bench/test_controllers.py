@@ -60,6 +60,7 @@ def over(found: Result, what: str) -> set[str]:
 # --- beside Kafka -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.peers
 @needs_java
 def test_topics_are_created_beside_kafka_and_zookeeper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,6 +73,7 @@ def test_topics_are_created_beside_kafka_and_zookeeper(tmp_path: Path, capsys: p
             assert all(len(load["servers_cpu_us"]) == 3 for load in loads.values())
 
 
+@pytest.mark.slow
 @pytest.mark.peers
 @needs_java
 def test_isrs_change_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,6 +82,7 @@ def test_isrs_change_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert {row["goal"] for row in found["rows"]} == {">= 3"}
 
 
+@pytest.mark.slow
 @pytest.mark.peers
 @needs_java
 def test_heartbeats_come_in_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,6 +93,7 @@ def test_heartbeats_come_in_beside_kafka(tmp_path: Path, capsys: pytest.CaptureF
     assert all(each["count"] == 250 for by_round in found["details"].values() for each in by_round)
 
 
+@pytest.mark.slow
 @pytest.mark.peers
 @needs_java
 def test_brokers_die_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,6 +102,7 @@ def test_brokers_die_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert (found["how"]["partitions"], found["how"]["leaders"]) == (600, 100)
 
 
+@pytest.mark.slow
 @pytest.mark.peers
 @needs_java
 def test_the_active_controller_is_killed_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,6 +111,7 @@ def test_the_active_controller_is_killed_beside_kafka(tmp_path: Path, capsys: py
     assert {name: len(kills) for name, (kills,) in found["details"].items()} == {OURS: 1, KAFKA: 1}
 
 
+@pytest.mark.slow
 @pytest.mark.peers
 @needs_java
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")

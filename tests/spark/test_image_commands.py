@@ -10,8 +10,12 @@ import pytest
 
 from fastquorum.cli.main import main
 from fastquorum.cli.reassignment_plan import read_plan
+from fastquorum.kernels import load
 from fastquorum.spark.image_jobs import placement
 from fastquorum.spark.reads import choice
+from fastquorum.storage.names import LOG_DIRECTORY, join, segment_name
+from fastquorum.wire.cluster_records import NoOpRecord
+from fastquorum.wire.metadata_records import encode_metadata_record
 from tests.wire.golden import CLUSTER
 
 if TYPE_CHECKING:
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 
 ID = "usACA5tBSrKS64DhDt4jig"
 EMPTY = "AAAAAAAAAAAAAAAAAAAAEQ"
+END = 3836
+"""Of the real cluster's log, where the tail of c2 begins."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +47,7 @@ def test_of_each_cluster_one_directory_is_read(spark: "SparkSession", two: Path)
     chosen = choice(spark, str(two), of_images=True)
     # Not c2, whose tail nobody else has.
     assert chosen.owners == {str(two / "other"): "another", str(two / "one" / "c1"): ID}
-    assert (chosen.tails, chosen.unread) == ({}, {})
+    assert (chosen.ends, chosen.unread) == ({"another": END, ID: END}, {})
 
 
 @pytest.fixture(scope="module")
@@ -72,16 +78,68 @@ def test_a_cluster_without_a_record_is_told_of(
         assert "not compared: none of its logs has a record to look at" in capsys.readouterr().out
 
 
-def test_what_every_replica_has_alone_is_in_no_image(
-    shared: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def replicas(tmp_path: Path) -> Path:
+    """The real cluster's three directories; a majority of them shares what is below END."""
+    root = tmp_path / "replicas"
+    shutil.copytree(CLUSTER, root)
+    return root
+
+
+def log_of(directory: Path) -> Path:
+    return directory / join(LOG_DIRECTORY, segment_name(0))
+
+
+def test_what_one_replica_has_alone_is_in_no_image(
+    shared: "SparkSession", replicas: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only the real c2, and a copy of c1 that ends earlier: what the second has is all that two share."""
-    shutil.copytree(CLUSTER / "c2", tmp_path / "c2")
-    assert main(["spark", "placement", str(tmp_path), "--format", "json"]) == 0
-    alone = json.loads(capsys.readouterr().out)["clusters"][0]["end_offset"]
-    shutil.copytree(CLUSTER / "c1", tmp_path / "c1")
-    assert main(["spark", "placement", str(tmp_path), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["clusters"][0]["end_offset"] < alone
+    """c2's tail, whole and with a bit flipped, behind a log that is read."""
+    capsys.readouterr()
+    (alone,) = told(capsys, "placement", replicas / "c2")["clusters"]
+    assert alone["end_offset"] == 4447
+    tail = bytearray(log_of(replicas / "c2").read_bytes()[log_of(replicas / "c1").stat().st_size :])
+    for flipped in (False, True):
+        tail[100] ^= flipped
+        shutil.copy(CLUSTER / "c1" / join(LOG_DIRECTORY, segment_name(0)), log_of(replicas / "c1"))
+        with log_of(replicas / "c1").open("ab") as file:
+            file.write(tail)
+        for name in ("c1,{0}/c3", "c2,{0}/c3" if not flipped else "c1,{0}/c2,{0}/c3"):
+            (cluster,) = told(capsys, "placement", f"{replicas}/{name.format(replicas)}")["clusters"]
+            assert (cluster["end_offset"], cluster["errors"]) == (END, [])
+    for words in (("--from", 1800), ("--from", 1800, "--to", END)):
+        report = told(capsys, "image-diff", f"{replicas}/c1,{replicas}/c3", *words)["clusters"]
+        assert [(each["to_offset"], each["errors"]) for each in report] == [(END, [])]
+    assert main(["spark", "placement", f"{replicas}/c1,{replicas}/c3", "--at", str(END + 1)]) == 1
+    assert f"asOfOffset {END + 1}: up to offset {END} is committed" in capsys.readouterr().out
+
+
+def test_what_is_appended_after_the_choice_is_in_no_image(spark: "SparkSession", replicas: Path) -> None:
+    rows = placement(spark, str(replicas), "summary")
+    later = load("native").encode_values(
+        [encode_metadata_record(NoOpRecord(), 0)], base_offset=END, leader_epoch=9, timestamp_ms=1
+    )
+    for name in ("c1", "c3"):
+        with log_of(replicas / name).open("ab") as file:
+            file.write(later)
+    (row,) = rows.collect()
+    assert json.loads(row["summary"])["end_offset"] == END
+
+
+def test_empty_replicas_make_no_majority_and_user_logs_are_no_clusters(
+    shared: "SparkSession", replicas: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("c1", "c3"):
+        shutil.rmtree(replicas / name / LOG_DIRECTORY)
+        (replicas / name / LOG_DIRECTORY).mkdir()
+    words = ("--data", tmp_path / "user", "--node-id", 1, "--cluster-id", EMPTY, "--voters", "1@h1:9093")
+    assert main(["format", *map(str, words)]) == 0
+    capsys.readouterr()
+    (cluster,) = told(capsys, "placement", f"{replicas},{tmp_path / 'user'}")["clusters"]
+    assert (cluster["cluster_id"], cluster["end_offset"]) == (ID, 3829), "its newest snapshot needs no majority"
+    for each in (replicas / "c2" / LOG_DIRECTORY).glob("*.checkpoint"):
+        each.unlink()
+    assert main(["spark", "placement", str(replicas)]) == 1
+    assert "could not be looked at: of 3 replicas of cluster" in capsys.readouterr().out
 
 
 def test_what_changed_is_told_of_each_cluster(

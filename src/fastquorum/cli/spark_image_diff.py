@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--from", dest="start", metavar="OFFSET", type=natural, help="the image before")
     parser.add_argument(
-        "--to", dest="end", metavar="OFFSET", type=natural, help="the image after (default: of all there is)"
+        "--to", dest="end", metavar="OFFSET", type=natural, help="the image after (default: of all that is committed)"
     )
     parser.add_argument("--with", dest="other", metavar="IN", help="compare with what is there; --to is for both")
     parser.add_argument("--all", action="store_true", help="with --with: also ids, epochs and directories")

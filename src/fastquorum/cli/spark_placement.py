@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.cli import spark_output
@@ -31,7 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum spark placement /var/lib/controllers --reassignment-json plan.json",
         "fastquorum topic reassign plan.json --bootstrap h1:9093",
     )
-    parser.add_argument("--at", metavar="OFFSET", type=natural, help="as of this offset (default: all there is)")
+    parser.add_argument(
+        "--at", metavar="OFFSET", type=natural, help="as of this offset (default: all that is committed)"
+    )
     parser.add_argument(
         "--reassignment-json",
         metavar="PATH",
@@ -85,6 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _write_moves(path: str, found: "list[tuple[str | None, Placement]]") -> None:
     """UsageError, and no plan is written, if one file would have to hold more than one cluster's."""
     moving = [(cluster_id, each) for cluster_id, each in found if each.moves.num_rows]
+    if not moving:
+        print(f"{path} is not written: nothing is to move", file=sys.stderr)
+        return
     if path.endswith(_JSON):
         if len(moving) > 1:
             raise UsageError(

@@ -4,8 +4,8 @@ committed.
 What is computed is in `spark.pipelines`, and knows nothing of Spark.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -48,7 +48,7 @@ def placements(
         is_broker = things["broker_id"].is_valid()
         brokers = things.filter(is_broker).select(placing.BROKER_COLUMNS)
         configs = things.filter(pc.invert(is_broker)).select(placing.CONFIG_COLUMNS)
-        found = placing.placement(partitions, brokers, configs, limits, keep_fenced=keep_fenced)
+        found = placing.placement_or_why(partitions, brokers, configs, limits, keep_fenced=keep_fenced)
         return placing.PACKING.packed(key[0].as_py(), found)
 
     both = partitions.groupBy("cluster_id").cogroup(things.groupBy("cluster_id"))
@@ -119,7 +119,7 @@ def image_diff_between(
             f"the {len(ids)} clusters at {path} and the {len(others)} at {other} have no id in common",
             "name one cluster on each side",
         )
-    pairs = list(zip(ids, others, strict=True)) if are_alone else [(each, each) for each in ids & others]
+    pairs = list(zip(ids, others, strict=True)) if are_alone else [(each, each) for each in _in_order(ids & others)]
     unread = [differing.not_compared(*pair, why) for pair in pairs if (why := _why_not(chosen, pair)) is not None]
     pairs = [pair for pair in pairs if _why_not(chosen, pair) is None]
     keyed = []
@@ -133,6 +133,10 @@ def image_diff_between(
 
     both = keyed[0].groupBy("pair").cogroup(keyed[1].groupBy("pair"))
     return _with_rows(both.applyInArrow(tell, from_arrow_schema(differing.SCHEMA)), unread)
+
+
+def _in_order(ids: Iterable[str | None]) -> list[str | None]:
+    return sorted(ids, key=lambda each: (each is not None, each or ""))
 
 
 def _why_not(chosen: Sequence[Choice], pair: tuple[str | None, str | None]) -> str | None:
@@ -153,17 +157,12 @@ def _images(
     at: int | None,
     **options: Any,
 ) -> "DataFrame":
-    """An image table of directories that were chosen: as of this offset, and of nothing that is not committed."""
-    by_end: dict[int | None, list[str]] = {}
-    for directory in wanted:
-        tail = chosen.tails.get(directory)
-        end = at if tail is None or (at is not None and at <= tail) else tail
-        by_end.setdefault(end, []).append(directory)
-    parts = []
-    for end, directories in (by_end or {at: []}).items():
-        of_end = options if end is None else options | {"asOfOffset": end}
-        parts.append(of_directories(spark, path, directories, name, columns, mode="quarantine", **of_end))
-    return reduce(lambda one, other: one.unionAll(other), parts)
+    """An image table of directories that were chosen, as of this offset, if any. Nothing is in there that was not
+    committed when they were chosen, whatever their nodes have appended since."""
+    directories = list(wanted)
+    ends = {directory: chosen.ends[chosen.owners[directory]] for directory in directories}
+    options |= {"mode": "quarantine", "committedEnds": json.dumps(ends)} | ({} if at is None else {"asOfOffset": at})
+    return of_directories(spark, path, directories, name, columns, **options)
 
 
 def _with_rows(told: "DataFrame", more: Sequence[pa.Table]) -> "DataFrame":

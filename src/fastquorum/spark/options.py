@@ -70,6 +70,8 @@ class Options(NamedTuple):
     """Below it; None: all there is."""
     as_of_timestamp_ms: int | None
     diff_from: int | None
+    committed_ends: Mapping[str, int]
+    """By directory: of an image, nothing from there on."""
     mode: Mode
     split_bytes: int
     pushdown: bool
@@ -281,6 +283,16 @@ def _starting_or_earliest(said: Mapping[str, str], name: str) -> int | Starting:
     return _starting(name, said[name].strip()) if name in said else Starting.EARLIEST
 
 
+def _ends(name: str, value: str) -> dict[str, int]:
+    try:
+        ends = json.loads(value)
+    except ValueError:
+        ends = None
+    if not isinstance(ends, dict) or not all(type(end) is int and 0 <= end <= _NUMBER_MAX for end in ends.values()):
+        raise UsageError(f"option {name} is {value!r}", 'it is JSON, as {"/backup/n1": 3836}: offsets by directory')
+    return ends
+
+
 def _count(name: str, value: str) -> int:
     count = _natural(name, value)
     if count == 0:
@@ -310,6 +322,7 @@ _READERS: Final[Mapping[str, tuple[str, Reader]]] = {
     "asOfOffset": ("as_of_offset", _or_none(_natural)),
     "asOfTimestamp": ("as_of_timestamp_ms", _or_none(_moment)),
     "diffFrom": ("diff_from", _or_none(_natural)),
+    "committedEnds": ("committed_ends", _or({}, _ends)),
     "mode": ("mode", _or(Mode.FAIL, lambda _, value: mode_of(value))),
     "splitBytes": ("split_bytes", _or(SPLIT_BYTES, _size)),
     "pushdown": ("pushdown", _or(False, _flag)),

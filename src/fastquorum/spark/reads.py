@@ -1,4 +1,4 @@
-"""What the pipelines read: tables of logs, of all of them or of those that speak for their clusters."""
+"""What the pipelines read: tables of logs, of all of them or of one for each cluster."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -23,8 +23,6 @@ class Choice(NamedTuple):
     nobody has decided yet."""
     owners: dict[str, str | None]
     """The cluster of each directory that one has been decided for."""
-    tails: dict[str, int]
-    """Of directories that go on with what is not committed: from where on."""
     unread: dict[str | None, str]
     """Why nobody could decide, by cluster."""
 
@@ -54,13 +52,15 @@ def of_directories(
 
 
 def choice(spark: "SparkSession", path: str, *, of_images: bool = False) -> Choice:
-    """One directory for each cluster, where one can be chosen by the headers of batches, and for `of_images` by
-    snapshots: no more than these is read, or shuffled, of the others."""
+    """One directory for each cluster, where one can be chosen by the headers of batches: no more than these is read, or
+    shuffled, of the others. `of_images`: of metadata alone, and by snapshots, too."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     batches = table(spark, path, "batches", choosing.BATCH_COLUMNS, mode="quarantine")
-    present = table(spark, path, "quorum_state", choosing.PRESENT_COLUMNS, mode="quarantine")
+    columns = (*choosing.PRESENT_COLUMNS, *(["log_kind"] if of_images else []))
+    present = table(spark, path, "quorum_state", columns, mode="quarantine")
     if of_images:
+        present = present.where("log_kind = 'metadata'").drop("log_kind")
         snapshots = table(spark, path, "checkpoints", (*choosing.SNAPSHOT_COLUMNS, "is_good"))
         good = snapshots.where("is_good and offset > 0").drop("is_good")
         present = present.unionByName(good, allowMissingColumns=True)
@@ -75,6 +75,5 @@ def choice(spark: "SparkSession", path: str, *, of_images: bool = False) -> Choi
         [row["directory"] for row in rows],
         {row["cluster_id"]: row["end_offset"] for row in rows},
         {row["directory"]: row["cluster_id"] for row in rows if row["unread"] is None},
-        {row["directory"]: row["end_offset"] for row in rows if row["has_tail"]},
         {row["cluster_id"]: row["unread"] for row in rows if row["unread"] is not None},
     )

@@ -96,13 +96,14 @@ class Scan(NamedTuple):
             warnings.warn(f"{each.error}: {each.left_out or each.directory} is left out", RuntimeWarning, stacklevel=2)
 
     def read(self, task: Task | QuorumRange) -> Iterator[pa.RecordBatch]:
-        """What one task comes to. CorruptionError, with a note of how to read on."""
+        """What one task comes to. CorruptionError, with a note of how to read on, where an option of ours helps."""
         asked = dict.fromkeys((*self.columns, *(each.column for each in self.conditions)))
         try:
             for batch in self._read(task, tuple(asked)):
                 yield those(batch, self.conditions, self.columns) if self.conditions else batch
         except CorruptionError as error:
-            error.add_note(_HOW_TO_READ_ON)
+            if isinstance(task, Task) and self.options.mode is Mode.FAIL:
+                error.add_note(_HOW_TO_READ_ON)
             raise
 
     def _read(self, task: Task | QuorumRange, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:

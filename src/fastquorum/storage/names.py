@@ -32,9 +32,12 @@ PART_SUFFIX: Final = ".checkpoint.part"
 STALE_SUFFIXES: Final = (TEMPORARY_SUFFIX, ".deleted", PART_SUFFIX)
 """Left by a crash in the middle of writing or deleting; they hold nothing that counts."""
 
-_SEGMENT: Final = re.compile(r"(\d{20})\.log")
-_INDEX: Final = re.compile(r"(\d{20})\.(?:index|timeindex)")
-_CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_SEGMENT: Final = re.compile(r"([0-9]{20})\.log")
+_INDEX: Final = re.compile(r"([0-9]{20})\.(?:index|timeindex)")
+_CHECKPOINT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+_OFFSET_MAX: Final = 2**63 - 1
+_EPOCH_MAX: Final = 2**31 - 1
+"""A file of a higher number is somebody else's."""
 
 
 def join(directory: str, name: str) -> str:
@@ -65,17 +68,23 @@ def draft_name(snapshot: OffsetAndEpoch) -> str:
 
 def parse_segment(name: str) -> Offset | None:
     """The base offset if `name` is a segment's."""
-    match = _SEGMENT.fullmatch(name)
-    return int(match[1]) if match else None
+    return _offset(_SEGMENT.fullmatch(name))
 
 
 def parse_index(name: str) -> Offset | None:
     """The base offset if `name` is an offset or time index."""
-    match = _INDEX.fullmatch(name)
-    return int(match[1]) if match else None
+    return _offset(_INDEX.fullmatch(name))
 
 
 def parse_checkpoint(name: str) -> OffsetAndEpoch | None:
     """The snapshot id if `name` is a finished checkpoint."""
     match = _CHECKPOINT.fullmatch(name)
-    return OffsetAndEpoch(int(match[1]), int(match[2])) if match else None
+    offset = _offset(match)
+    if match is None or offset is None or int(match[2]) > _EPOCH_MAX:
+        return None
+    return OffsetAndEpoch(offset, int(match[2]))
+
+
+def _offset(match: re.Match[str] | None) -> Offset | None:
+    offset = None if match is None else int(match[1])
+    return None if offset is None or offset > _OFFSET_MAX else offset

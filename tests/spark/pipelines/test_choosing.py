@@ -101,16 +101,7 @@ def test_headers_choose_what_their_records_would(logs: list[list[Batch]]) -> Non
     end_offset = chosen["offset"][-1].as_py() + 1
     whole = records(headers)
     alone = whole.filter(pc.equal(whole["directory"], replica.directory))
-    has_tail = pc.max(alone["offset"]).as_py() >= end_offset
-    assert found == [
-        {
-            "cluster_id": "c",
-            "directory": replica.directory,
-            "end_offset": end_offset,
-            "has_tail": has_tail,
-            "unread": None,
-        }
-    ]
+    assert found == [{"cluster_id": "c", "directory": replica.directory, "end_offset": end_offset, "unread": None}]
     again, _ = chosen_of(alone, end_offset)
     assert again["offset"].to_pylist() == chosen["offset"].to_pylist()
 
@@ -139,50 +130,72 @@ def test_where_nothing_can_be_read_every_directory_is_left_to_who_has_the_record
 # --- for an image -----------------------------------------------------------------------------------------------------
 
 
-def image_of(logs: Sequence[Sequence[Batch]], *its: tuple[int, int] | None) -> tuple[str, int | None, bool]:
-    """Whose image is read, up to where, and whether its log goes on behind that."""
+def image_of(logs: Sequence[Sequence[Batch]], *its: tuple[int, int] | None) -> tuple[str, int | None]:
+    """Whose image is read, and up to where."""
     kept = [*its, *[None] * (len(logs) - len(its))]
     (row,) = choice_of(batches(logs), snapshots(kept), of_image=True).to_pylist()
-    return row["directory"], row["end_offset"], row["has_tail"]
+    return row["directory"], row["end_offset"]
 
 
 @pytest.mark.parametrize(
     ("ends", "found"),
     [
         ([7], ("/n0", 7)),
-        ([9, 7, 8], ("/n2", 8)),
+        ([9, 7, 8], ("/n0", 8)),
+        ([7, 9, 8], ("/n1", 8)),
         ([9, 9, 8], ("/n0", 9)),
-        ([9, 7], ("/n1", 7)),
+        ([9, 7], ("/n0", 7)),
         ([0, 7, 9], ("/n1", 7)),
     ],
 )
-def test_an_image_is_of_a_log_that_ends_where_the_majority_does(ends: list[int], found: tuple[str, int]) -> None:
-    """A log without a record says nothing: neither that something is committed, nor that it is not."""
-    logs = [[(at, at, 0) for at in range(end)] for end in ends]
-    assert image_of(logs) == (*found, False)
+def test_an_image_ends_where_a_majority_does(ends: list[int], found: tuple[str, int]) -> None:
+    assert image_of([[(at, at, 0) for at in range(end)] for end in ends]) == found
 
 
-def test_where_every_log_goes_on_an_image_is_read_to_the_end_of_what_is_shared() -> None:
+def test_a_directory_without_a_log_is_one_of_those_whose_majority_is_needed() -> None:
+    headers = batches([[(0, 9, 1)], [], []])
+    (row, *others) = choice_of(headers, snapshots([None] * 3), of_image=True).to_pylist()
+    assert (len(others), row["end_offset"]) == (2, None)
+    assert row["unread"] == "of 3 replicas of cluster c no majority shares a record; hand in the records of one"
+    assert image_of([[(0, 9, 1)], [], []], (6, 1)) == ("/n0", 6), "a snapshot needs no majority"
+
+
+def test_where_every_log_goes_on_an_image_is_of_what_they_share() -> None:
     logs = [[(0, 9, 0), (10, 10 + node, 1 + node)] for node in range(3)]
-    assert image_of(logs) == ("/n0", 10, True)
+    assert image_of(logs) == ("/n0", 10)
 
 
 def test_a_snapshot_counts_as_the_last_record_that_it_stands_for() -> None:
-    assert image_of([[], [], []], (8, 1), (8, 1)) == ("/n0", 8, False)
-    assert image_of([[(8, 9, 1)], [(0, 7, 1)], []], (8, 1)) == ("/n1", 8, False), "of these two, both are needed"
-    assert image_of([[(0, 9, 1)], [(0, 3, 1)], [(0, 3, 1)]], None, (8, 1)) == ("/n0", 8, True), "it has no hole"
-    assert image_of([[(0, 9, 1)], [(0, 9, 1)]], (8, 1), (8, 1)) == ("/n0", 10, False), "the log has that record"
+    assert image_of([[], [], []], (8, 1), (8, 1)) == ("/n0", 8)
+    assert image_of([[(8, 9, 1)], [(0, 7, 1)], []], (8, 1)) == ("/n1", 8), "which begins first"
+    assert image_of([[(0, 9, 1)], [(0, 9, 1)]], (8, 1), (8, 1)) == ("/n0", 10), "the log has that record"
+
+
+def test_what_a_snapshot_holds_is_committed_whoever_else_has_it() -> None:
+    assert image_of([[(0, 100, 1)], [(0, 100, 1)]], (200, 1)) == ("/n0", 200)
+    assert image_of([[(500, 510, 2)], [(0, 450, 1)]], (500, 2)) == ("/n0", 500)
+    assert image_of([[(500, 510, 2)], [(0, 450, 1)], [(0, 460, 1)]], (500, 2)) == ("/n0", 500)
+
+
+def test_older_snapshots_than_a_log_are_no_holes_of_it() -> None:
+    kept = snapshots([None, None])
+    rows = [{**kept.to_pylist()[1], "offset": offset, "epoch": 1} for offset in (10, 20, 30)]
+    both = pa.concat_tables([kept, pa.Table.from_pylist(rows, _SNAPSHOTS)])
+    headers = batches([[(0, 6, 1), (8, 39, 1)], [(30, 39, 1)]])
+    (row,) = choice_of(headers, both, of_image=True).to_pylist()
+    assert (row["directory"], row["end_offset"]) == ("/n1", 40), "the other lacks record 7"
 
 
 def test_a_log_whose_beginning_no_good_snapshot_stands_for_makes_no_image_while_another_does() -> None:
     logs = [[(5, 9, 1)], [(7, 9, 1)]]
-    assert image_of(logs, None, (7, 1)) == ("/n1", 10, False)
-    assert image_of(logs, (5, 1), (7, 1)) == ("/n0", 10, False)
-    assert image_of(logs) == ("/n0", 10, False), "neither does: whoever reads it is told"
+    assert image_of(logs, None, (7, 1)) == ("/n1", 10)
+    assert image_of(logs, (5, 1), (7, 1)) == ("/n0", 10)
+    assert image_of(logs) == ("/n0", 10), "neither does: whoever reads it is told"
 
 
 def test_who_is_damaged_is_not_read_while_another_can_be() -> None:
     whole = [(at, at, 0) for at in range(9)]
     holed = [each for each in whole if each[0] != 4]
-    assert image_of([holed, whole, whole]) == ("/n1", 9, False)
-    assert image_of([holed]) == ("/n0", 9, False)
+    assert image_of([holed, whole, whole]) == ("/n1", 9)
+    assert image_of([holed]) == ("/n0", 9)
+    assert image_of([holed, holed], (6, 0)) == ("/n0", 9), "the hole is not behind its snapshot"

@@ -51,7 +51,7 @@ def test_kafkas_replicas_say_whom_they_follow() -> None:
         (3, 2, None, None, "kafka"),
         (3, 2, None, None, "kafka"),
     ]
-    assert {row["error"] for row in found} == {None}
+    assert {(row["error"], row["log_kind"]) for row in found} == {(None, "metadata")}
 
 
 def test_ours_says_it_with_a_vote_and_without(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 """Which replica of a cluster is read, and how far: what a majority shares counts.
 
-By Raft's log matching (section 5.3), logs that have a record of the same epoch at an offset are the same up to it; for
-who reads images, a snapshot counts as the last record that it stands for. Of the replicas that hold all that is
-committed one is read that has no hole, if there is any: a batch whose bytes are damaged, or a segment that is missing.
-Of those it is the one whose log begins first, then that of the lowest node id and directory; for an image, which is
-read to the end of a log, first one that ends where the majority does.
+By Raft's log matching (section 5.3), logs that have a record of the same epoch at an offset are the same up to it. Of
+the replicas that hold all that is committed one is read that has no hole, if there is any: a batch whose bytes are
+damaged, or a segment that is missing. Of those it is the one whose log begins first, then that of the lowest node id
+and directory.
+
+Whoever reads images needs less: a snapshot stands for all before its end, is of committed records only (KIP-630), and
+is as good as its last record for what logs have in common. A hole counts behind it alone. Directories without a log
+count among those of which a majority is needed.
 """
 
 from collections.abc import Sequence
@@ -28,12 +31,11 @@ CHOICE: Final = pa.schema(
         pa.field("cluster_id", pa.string()),
         pa.field("directory", pa.string(), nullable=False),
         pa.field("end_offset", pa.int64()),
-        pa.field("has_tail", pa.bool_(), nullable=False),
         pa.field("unread", pa.string()),
     ]
 )
-"""A directory whose records are to be read, and up to where; behind that it may have a tail. Where none could be
-chosen, each directory, without an end, and in `unread` why."""
+"""A directory whose records are to be read, and up to where. Where none could be chosen, each directory, without an
+end, and in `unread` why."""
 NOTHING: Final = "none of its logs has a record to look at"
 
 
@@ -46,13 +48,24 @@ class Replica(NamedTuple):
 
 
 class _Log(NamedTuple):
-    """What a choice looks at: of each record its offset, ascending, and its epoch."""
+    """What a choice looks at."""
 
     replica: Replica
     offsets: Ints
+    """Of records, ascending; and of the last ones that snapshots stand for."""
     epochs: Ints
-    is_based: bool = True
-    """An image can be made of it: it has its first record, or a snapshot that stands for what is before it."""
+    start: int
+    """Its first record's, or its newest snapshot's."""
+    snapshots: Ints | None = None
+    """For images: the ends of good ones from which it goes on."""
+
+    def holes(self, end_offset: int) -> int:
+        """How many records are missing before an end, exclusive, for what is to be made of them."""
+        if self.snapshots is None:
+            return missing_count(self.offsets, end_offset)
+        base = int(self.snapshots[self.snapshots <= end_offset].max(initial=0))
+        first, last = np.searchsorted(self.offsets, (base, end_offset))
+        return end_offset - base - int(last - first)
 
 
 def choice_of(batches: pa.Table, present: pa.Table, *, of_image: bool = False) -> pa.Table:
@@ -64,52 +77,56 @@ def choice_of(batches: pa.Table, present: pa.Table, *, of_image: bool = False) -
         present: PRESENT_COLUMNS, of the same; SNAPSHOT_COLUMNS `of_image`, without an offset but for snapshots.
     """
     logs = _logs_of(those(batches, np.asarray(batches["error"].is_null())), present if of_image else None)
+    pairs = {(row["cluster_id"], row["directory"]) for each in (batches, present) for row in _whose(each)}
     why = _why_nothing(batches)
     try:
-        best, end_offset = _best(logs, None, of_image=of_image)
+        best, end_offset = _best(logs, None, len(pairs) if of_image else 0)
     except UsageError as error:
         best, why = None, str(error)
     if best is not None:
-        row = {
-            **best.replica._asdict(),
-            "end_offset": end_offset,
-            "has_tail": bool(best.offsets[-1] >= end_offset),
-        }
-        return pa.Table.from_pylist([row], CHOICE)
-    pairs = {(row["cluster_id"], row["directory"]) for each in (batches, present) for row in _whose(each)}
+        return pa.Table.from_pylist([{**best.replica._asdict(), "end_offset": end_offset}], CHOICE)
     rows = [
-        {"cluster_id": cluster_id, "directory": directory, "has_tail": False, "unread": why}
+        {"cluster_id": cluster_id, "directory": directory, "unread": why}
         for cluster_id, directory in sorted(pairs, key=str)
     ]
     return pa.Table.from_pylist(rows, CHOICE)
 
 
 def _logs_of(batches: pa.Table, snapshots: pa.Table | None) -> list[_Log]:
-    """By headers alone. A snapshot counts as the last record that it stands for, unless the log has one there."""
-    owners, ends, kept = _by_directory(batches), {}, {}
-    for replica, rows in owners.items():
-        base, last = ints(rows["base_offset"]), ints(rows["last_offset"])
-        counts = np.maximum(last - base + 1, 0)
-        starts = np.cumsum(counts) - counts
-        offsets = np.arange(counts.sum()) - np.repeat(starts - base, counts)
-        ends[replica] = offsets, np.repeat(ints(rows["epoch"]), counts)
-    if snapshots is not None:
-        kept = _by_directory(snapshots.filter(snapshots["offset"].is_valid()))
-    logs = []
+    """By headers alone, and for images by snapshots."""
+    owners = _by_directory(batches)
+    if snapshots is None:
+        return [
+            _Log(replica, *log, int(log[0][0])) for replica, rows in owners.items() if len((log := _expanded(rows))[0])
+        ]
+    kept = _by_directory(snapshots.filter(snapshots["offset"].is_valid()))
     nothing: Ints = np.zeros(0, np.int64)
-    for replica in dict.fromkeys((*ends, *kept)):
-        offsets, epochs = ends.get(replica, (nothing, nothing))
-        is_based = snapshots is None or (len(offsets) > 0 and offsets.min() == 0)
-        if replica in kept:
-            stands_for, its_epochs = ints(kept[replica]["offset"]) - 1, ints(kept[replica]["epoch"])
-            is_based = is_based or len(offsets) == 0 or bool(stands_for.max() >= offsets.min() - 1)
-            is_new = ~np.isin(stands_for, offsets)
-            offsets = np.concatenate([offsets, stands_for[is_new]])
-            epochs = np.concatenate([epochs, its_epochs[is_new]])
-        if len(offsets):
-            order = _in_order(np.arange(len(offsets)), offsets)
-            logs.append(_Log(replica, offsets[order], epochs[order], is_based))
+    logs = []
+    for replica in dict.fromkeys((*owners, *kept)):
+        offsets, epochs = _expanded(owners[replica]) if replica in owners else (nothing, nothing)
+        ends, its = (
+            (ints(kept[replica][name]) for name in ("offset", "epoch")) if replica in kept else (nothing, nothing)
+        )
+        if not len(offsets) and not len(ends):
+            continue
+        start = int(offsets[0] if len(offsets) else ends.max())
+        is_new = ~np.isin(ends - 1, offsets)
+        # What lies between an older one and the log is gone: no image is made from there.
+        bases = ends[ends >= start]
+        offsets, epochs = np.concatenate([offsets, ends[is_new] - 1]), np.concatenate([epochs, its[is_new]])
+        order = _in_order(np.arange(len(offsets)), offsets)
+        logs.append(_Log(replica, offsets[order], epochs[order], start, bases))
     return logs
+
+
+def _expanded(batches: pa.Table) -> tuple[Ints, Ints]:
+    """Offsets and epochs of one log's records, in order."""
+    base, last = ints(batches["base_offset"]), ints(batches["last_offset"])
+    counts = np.maximum(last - base + 1, 0)
+    starts = np.cumsum(counts) - counts
+    offsets = np.arange(counts.sum()) - np.repeat(starts - base, counts)
+    order = _in_order(np.arange(len(offsets)), offsets)
+    return offsets[order], np.repeat(ints(batches["epoch"]), counts)[order]
 
 
 def _by_directory(rows: pa.Table) -> dict[Replica, pa.Table]:
@@ -146,32 +163,36 @@ def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, R
         rows = _in_order(np.flatnonzero(owners == each), offsets)
         replica = Replica(*(records[name][int(rows[0])].as_py() for name in Replica._fields))
         found[replica] = rows
-        logs.append(_Log(replica, offsets[rows], epochs[rows]))
+        logs.append(_Log(replica, offsets[rows], epochs[rows], int(offsets[rows[0]])))
     best, end_offset = _best(logs, committed_end)
     assert best is not None
     return taken(records, found[best.replica][: int(np.searchsorted(best.offsets, end_offset))]), best.replica
 
 
-def _best(logs: Sequence[_Log], committed_end: int | None, *, of_image: bool = False) -> tuple[_Log | None, int]:
-    """Whose log is read, and up to where, exclusive; None: there is none. UsageError: no majority shares anything."""
+def _best(logs: Sequence[_Log], committed_end: int | None, directory_count: int = 0) -> tuple[_Log | None, int]:
+    """Whose log is read, and up to where, exclusive; None: there is none. `directory_count`: with those that have no
+    log, if they are known. UsageError: nothing proves anything."""
     if not logs:
         return None, 0
-    majority = len(logs) // 2 + 1
-    shared = [sorted((_shared_end(log, other) for other in logs), reverse=True)[majority - 1] for log in logs]
-    if max(shared) < 0:
+    count = max(len(logs), directory_count)
+    nobodys = [-1] * (count - len(logs))
+    proven = [
+        sorted((*(_shared_end(log, other) for other in logs), *nobodys), reverse=True)[count // 2] for log in logs
+    ]
+    # A majority is not needed for what a snapshot holds.
+    kept = (-1 if log.snapshots is None else int(log.snapshots.max(initial=-1)) for log in logs)
+    proven = [max(each) for each in zip(proven, kept, strict=True)]
+    if max(proven) < 0:
         cluster_id = logs[0].replica.cluster_id
         whose = "a cluster that no meta.properties names" if cluster_id is None else f"cluster {cluster_id}"
-        raise UsageError(
-            f"of {len(logs)} replicas of {whose} no majority shares a record", "hand in the records of one"
-        )
-    end = max(shared) if committed_end is None else committed_end
+        raise UsageError(f"of {count} replicas of {whose} no majority shares a record", "hand in the records of one")
+    end = max(proven) if committed_end is None else committed_end
 
-    def rank(at: int) -> tuple[int, bool, bool, int, int, int, str]:
-        log, its_end = logs[at], min(shared[at], end)
-        holes = missing_count(log.offsets, its_end)
-        goes_on = of_image and int(log.offsets[-1]) >= end
+    def rank(at: int) -> tuple[int, bool, int, int, int, str]:
+        log, its_end = logs[at], min(proven[at], end)
+        holes = log.holes(its_end)
         name = -1 if log.replica.node_id is None else log.replica.node_id, log.replica.directory or ""
-        return (-its_end, holes > 0 or not log.is_based, goes_on, int(log.offsets[0]), holes, *name)
+        return (-its_end, holes > 0, log.start, holes, *name)
 
     return logs[min(range(len(logs)), key=rank)], end
 

@@ -1,7 +1,7 @@
 """A log folded: the image at an offset or a time, two of them for a diff, and what becomes of a log that does not fold.
 
 A single directory does not say what of its end was committed, so the image of all there is may hold records that never
-were: `asOfOffset` with the high watermark leaves them out.
+were: `asOfOffset` with the high watermark leaves them out, and `committedEnds` where every log has another.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from fastquorum.storage.images import fold_log, fold_on
 from fastquorum.storage.offline import OfflineLog
 from fastquorum.types import Offset
 
-_TAKES: Final = frozenset({"asOfOffset", "asOfTimestamp", "diffFrom"})
+_TAKES: Final = frozenset({"asOfOffset", "asOfTimestamp", "diffFrom", "committedEnds"})
 
 
 class Folded(NamedTuple):
@@ -60,7 +60,7 @@ def offline(log: FoundLog) -> tuple[OfflineLog, Kernels]:
 def folded(log: FoundLog, options: Options) -> Folded:
     """As the options have it. OffsetOutOfRange, ImageFailed, CorruptionError, DirectoryError, UsageError."""
     stored, kernels = offline(log)
-    end = end_offset(stored, options)
+    end = _committed(end_offset(stored, options), log, options)
     if options.diff_from is None:
         before, fold = None, fold_log(stored, kernels, end)
     else:
@@ -75,6 +75,19 @@ def end_offset(stored: OfflineLog, options: Options) -> Offset | None:
     if options.as_of_timestamp_ms is not None:
         ends.append(_end_at(stored, options.as_of_timestamp_ms))
     return min((each for each in ends if each is not None), default=None)
+
+
+def _committed(end: Offset | None, log: FoundLog, options: Options) -> Offset | None:
+    """Where that ends, if it is not all that is committed. OffsetOutOfRange: an offset is asked for that is not."""
+    committed = options.committed_ends.get(log.directory)
+    if committed is None:
+        return end
+    for name, wanted in (("asOfOffset", options.as_of_offset), ("diffFrom", options.diff_from)):
+        if wanted is not None and wanted > committed:
+            raise OffsetOutOfRange(
+                f"{name} {wanted}: up to offset {committed} is committed", offset=wanted, end_offset=committed
+            )
+    return committed if end is None else min(end, committed)
 
 
 def told(

@@ -31,11 +31,17 @@ FIELDS: Final = (
     pa.field("voted_id", pa.int32()),
     pa.field("voted_directory_id", pa.string()),
     pa.field("format", pa.string()),
+    pa.field("log_kind", pa.string()),
     pa.field("error", pa.string()),
 )
 
 
 def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+    for row in _states(log):
+        yield {**row, "log_kind": str(log.kind)}
+
+
+def _states(log: FoundLog) -> Iterator[Row]:
     found = [each for each in log.files if kind_of(each.name) is FileKind.STATE]
     if not found:
         yield {"error": "there is no quorum state"}

@@ -36,6 +36,7 @@ _NARROWING: Final[Mapping[str, str]] = MappingProxyType(
         "asOfOffset": "as_of_offset",
         "asOfTimestamp": "as_of_timestamp_ms",
         "diffFrom": "diff_from",
+        "committedEnds": "committed_ends",
     }
 )
 """Options that leave rows out, and their fields."""
@@ -138,7 +139,7 @@ def refuse_others(table: str, options: Options, takes: Iterable[str]) -> None:
     """UsageError if an option asks for fewer rows and the table has no means to leave them out."""
     for name, field in _NARROWING.items():
         value = getattr(options, field)
-        is_given = value is not None and (name, value) != ("fromOffset", 0)  # which is where all begin
+        is_given = value not in (None, {}) and (name, value) != ("fromOffset", 0)  # which is where all begin
         if name not in takes and is_given:
             fitting = f"it takes {', '.join(sorted(takes))}" if takes else "it is always read whole"
             raise UsageError(f"option {name} means nothing to table {table!r}", fitting)

@@ -31,6 +31,7 @@ __all__ = [
     "as_report",
     "not_told",
     "placement",
+    "placement_or_why",
     "reassignment_text",
 ]
 
@@ -59,6 +60,15 @@ def placement(
         move_rows(cluster, plan),
         summary_of(cluster, of_brokers, of_racks, plan),
     )
+
+
+def placement_or_why(
+    partitions: pa.Table, brokers: pa.Table, configs: pa.Table, limits: Limits = ALL, *, keep_fenced: bool = False
+) -> Placement:
+    """As `placement`; where nothing of the cluster could be read, no more than why."""
+    told = placement(partitions, brokers, configs, limits, keep_fenced=keep_fenced)
+    errors = told.summary["errors"]
+    return PACKING.nothing({"unchecked": "; ".join(errors)}) if errors and told.summary["end_offset"] is None else told
 
 
 def not_told(cluster_id: str | None, why: str) -> pa.Table:
