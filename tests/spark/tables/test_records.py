@@ -400,6 +400,9 @@ def test_an_object_store_is_read_as_directories_are() -> None:
             "option asOfTimestamp is '1969-12-31T23:59:59'; it is 1970 or later",
         ),
         ({"fromOffset": "-1"}, "option fromOffset is '-1'; it is a whole number from 0 on"),
+        ({"committedEnds": "7"}, "option committedEnds is '7'; it is JSON, as {"),
+        ({"committedEnds": '{"/n1": -1}'}, "it is JSON, as {"),
+        ({"committedEnds": '{"/n1": 7'}, "it is JSON, as {"),
         ({"types": "TOPIC"}, r"there is no type 'TOPIC'; the types are .*TOPIC_RECORD"),
         ({"columns": "offset,what"}, r"table 'records' has no column 'what'; the columns are .*offset"),
         ({"columns": "offset,type,offset"}, "column 'offset' is named twice"),
@@ -417,6 +420,12 @@ def test_an_object_store_is_read_as_directories_are() -> None:
 def test_what_nobody_knows_is_refused_with_what_there_is(options: dict[str, str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         Scan.of({"path": str(CLUSTER), **options})
+
+
+def test_where_a_log_is_committed_is_for_images(tmp_path: Path) -> None:
+    root = make_log(tmp_path / "n1", 10)
+    with pytest.raises(UsageError, match="option committedEnds means nothing to table 'records'"):
+        read_table(str(root), committedEnds='{"/n1": 7}')
 
 
 def test_where_there_is_no_log_it_says_so(tmp_path: Path) -> None:

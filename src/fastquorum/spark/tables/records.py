@@ -25,7 +25,7 @@ from fastquorum.spark.options import Options
 from fastquorum.spark.reading import Damage, Mode, rows_of
 from fastquorum.spark.splits import Piece, checkpoint_piece, log_pieces, packed
 from fastquorum.spark.tables.base import base_of
-from fastquorum.spark.tables.table import WHOSE, Task, bounds_of
+from fastquorum.spark.tables.table import BOUNDS, WHOSE, Task, bounds_of, refuse_others
 from fastquorum.spark.typed import RecordType, record_types, struct_column
 from fastquorum.storage.identity import LogKind
 from fastquorum.wire.row_layouts import ROW_TYPE_NAMES, record_layouts
@@ -86,6 +86,7 @@ class RecordsTable:
         self._typed = typed or {}
 
     def tasks(self, logs: Sequence[FoundLog], options: Options) -> list[Task]:
+        refuse_others(self.name, options, BOUNDS | {"types", "topic"})
         wanted = self._filter(options)
         ids = () if options.topic is None else tuple(sorted(topic_ids(logs, options.topic)))
         pieces = [

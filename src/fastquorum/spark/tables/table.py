@@ -40,7 +40,7 @@ _NARROWING: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Options that leave rows out, and their fields."""
-BOUNDS: Final = frozenset(_NARROWING) - {"types", "topic"}
+BOUNDS: Final = frozenset(_NARROWING) - {"types", "topic", "committedEnds"}
 
 
 class Task(NamedTuple):
