@@ -189,8 +189,12 @@ def test_placement_is_told_of_each_cluster_alone(
     assert {name: each.num_rows for name, each in tables.items()} == {
         name: sum(len(each[name]) for each in report["clusters"]) for name in ("brokers", "losses", "moves")
     } | {"summary": 2}
-    assert main(["spark", "placement", str(two / "one")]) == 0
-    assert "0 replicas on brokers that are not active" in capsys.readouterr().out
+    nothing = tmp_path / "nothing.json"
+    assert main(["spark", "placement", str(two / "one"), "--no-load", "--reassignment-json", str(nothing)]) == 0
+    said = capsys.readouterr()
+    assert "0 replicas on brokers that are not active" in said.out
+    assert said.err.endswith(f"{nothing} is not written: nothing is to move\n")
+    assert not nothing.exists()
 
 
 def test_a_plan_that_cannot_be_written_costs_nobody_the_report(

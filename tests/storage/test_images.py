@@ -184,6 +184,15 @@ def test_a_snapshot_that_the_log_does_not_reach_back_to_is_none(kernels: Kernels
         fold_log(open_offline(str(copy), kernels), kernels)
 
 
+def test_two_snapshots_without_what_lies_between_make_two_images(kernels: Kernels, copy: Path) -> None:
+    (copy / SEGMENT).unlink()
+    log = open_offline(str(copy), kernels)
+    whole = open_offline(str(CLUSTER / "c1"), kernels)
+    assert two_images(log, kernels, 2447, LAST.offset) == two_images(whole, kernels, 2447, LAST.offset)
+    with pytest.raises(OffsetOutOfRange):
+        two_images(log, kernels, 2447, LAST.offset - 1)
+
+
 def test_a_record_that_contradicts_the_log_is_named(kernels: Kernels, copy: Path) -> None:
     bad = encode_metadata_record(RemoveTopicRecord(topic_id=Uuid(b"x" * 16)), 0)
     with (copy / SEGMENT).open("ab") as file:

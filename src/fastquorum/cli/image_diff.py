@@ -6,7 +6,7 @@ from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kern
 from fastquorum.cli.image_offset import tell_torn, tell_where
 from fastquorum.cli.output import print_json, working
 from fastquorum.controller.image.diff import differences
-from fastquorum.storage.images import check_order, fold_as_recovered
+from fastquorum.storage.images import check_order, fold_as_recovered, going_on
 from fastquorum.storage.io_open import open_offline
 
 
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         fold, tail = fold_as_recovered(log, kernels, arguments.start)
         before = fold.image
         tell_where(fold, arguments.start)
-        fold, later = fold_as_recovered(log, kernels, arguments.end, after=fold)
+        fold, later = fold_as_recovered(log, kernels, arguments.end, after=going_on(log, fold))
         tell_where(fold, arguments.end)
     tell_torn(later or tail)
     changed = False

@@ -135,7 +135,13 @@ def fold_on(log: OfflineLog, kernels: Kernels, start: Offset, end: Offset | None
     check_order(start, end)
     fold = fold_log(log, kernels, start)
     before = fold.image
-    return before, fold_log(log, kernels, end, after=fold)
+    return before, fold_log(log, kernels, end, after=going_on(log, fold))
+
+
+def going_on(log: OfflineLog, fold: Fold) -> Fold | None:
+    """The same, if the log has what comes next. None: a later image is made of a later snapshot alone."""
+    bases = log.segment_bases
+    return fold if bases and bases[0] <= fold.next_offset else None
 
 
 def check_order(start: Offset, end: Offset | None) -> None:
