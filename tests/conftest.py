@@ -1,5 +1,6 @@
 """What every test relies on: the code under test is this checkout's, or a package installed to be tested by it."""
 
+import os
 import signal
 from pathlib import Path
 
@@ -20,6 +21,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 LEFT_OUT = "not peers"
 """As pyproject.toml has it."""
 ROOT = Path(__file__).resolve().parent.parent
+os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "tests" / "spark" / "conf"))
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
@@ -38,14 +40,14 @@ assert not is_another_checkout(Path(str(fastquorum.__file__)).resolve()), (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Without a path, the whole suite, it runs in four processes, each file in one of them: more than half of its time
+    """Without a path, the whole suite, it runs in three processes, each file in one of them: more than half of its time
     is waiting for other processes. With a path, a debugger or `-n` it runs as it is asked to."""
     if hasattr(config, "workerinput"):
-        return  # it is one of the four, and is called as the whole was
+        return  # it is one of the three, and is called as the whole was
     is_whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
     is_free = config.pluginmanager.hasplugin("xdist") and config.option.numprocesses is None
     if is_whole and is_free and not config.option.usepdb:
-        config.option.numprocesses = 4
+        config.option.numprocesses = 3
         config.option.dist = "loadfile"
         config.option.loadscopereorder = False
 

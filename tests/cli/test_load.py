@@ -177,8 +177,9 @@ def test_the_load_goes_on_with_the_next_leader(quick: list[str], driver: str, ap
     assert 0.5 <= kill["t_s"] <= election["t_s"]
     assert election["leader"] != kill["node_id"]
     assert said["errors"].keys() <= lost
-    # Whoever was due while nobody led had to wait for the election, and that was not left out.
-    assert said["latency_us"]["max"] >= (election["t_s"] - kill["t_s"]) * 0.9e6
+    # Whoever was due while nobody led had to wait for the election, and that was not left out. Half of it: whoever
+    # watches may hear of the new leader later than who appends.
+    assert said["latency_us"]["max"] >= (election["t_s"] - kill["t_s"]) * 0.5e6
     assert said["acknowledged"] >= 400
     assert said["cpu_us_per_append"] is None  # the killed process took its part with it
 

@@ -1,6 +1,7 @@
 """A controller of ours and one of Kafka's are told the same, and describe what was set alike: every type of resource,
 every source, every error."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -36,6 +37,8 @@ STATIC: Final = 4
 """The source of what a node was started with; below it is what was set since."""
 OTHER_VALUES: Final = {"max.connections", "listener.name.controller.max.connections", *OURS}
 """Of what a node of ours has another default for, and of what these nodes are started with."""
+
+_LATER = itertools.count(1_000)
 
 Said = dict[str, Any]
 
@@ -159,6 +162,14 @@ TOPIC, NODES, LOGGERS, METRICS, GROUP = (
 
 def set_everywhere(sides: Sides, kind: int, name: str, **values: str | None) -> None:
     assert sides.ask(lambda side: set_configs(side, kind, name, **values)) == (ErrorCode.NONE, ErrorCode.NONE)
+    # Kafka's node describes what it has published, which comes a moment after its controller has answered.
+    later = str(next(_LATER))
+    assert set_configs(sides.theirs, METRICS, "later", interval_ms=later) == ErrorCode.NONE
+
+    def is_published() -> bool:
+        return bool(describe(sides.theirs, (METRICS, "later"))[0]["configs"]["interval.ms"][0] == later)
+
+    wait_for("what was set to be published", is_published)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
