@@ -60,9 +60,14 @@ def test_as_json_every_line_is_an_object(running: Start, data: Path, number: sig
     endpoint = started["metrics"].removeprefix("http://").removesuffix("/metrics")
     assert get(endpoint, "/healthz").status == 200
     wait_until(lambda: get(endpoint, "/readyz").status == 200)
+    # Who answers there knows it before who logs it: the signal waits for the line.
+    assert node.process.stderr is not None
+    said = [json.loads(node.process.stderr.readline())]
+    while said[-1]["event"] != "ready":
+        said.append(json.loads(node.process.stderr.readline()))
     ended = node.end(number)
     assert ended.out == ""
-    said = [json.loads(line) for line in ended.err.splitlines()]
+    said += [json.loads(line) for line in ended.err.splitlines()]
     assert all({"time", "level", "node", "epoch", "event"} <= each.keys() for each in said)
     assert [each["time"] for each in said] == sorted(each["time"] for each in said)
     events = [each["event"] for each in said]
