@@ -119,7 +119,11 @@ def image_diff_between(
             f"the {len(ids)} clusters at {path} and the {len(others)} at {other} have no id in common",
             "name one cluster on each side",
         )
-    pairs = list(zip(ids, others, strict=True)) if are_alone else [(each, each) for each in _in_order(ids & others)]
+    pairs = (
+        list(zip(ids, others, strict=True))
+        if are_alone
+        else [(each, each) for each in chosen[0].ends if each in others]
+    )
     unread = [differing.not_compared(*pair, why) for pair in pairs if (why := _why_not(chosen, pair)) is not None]
     pairs = [pair for pair in pairs if _why_not(chosen, pair) is None]
     keyed = []
@@ -133,10 +137,6 @@ def image_diff_between(
 
     both = keyed[0].groupBy("pair").cogroup(keyed[1].groupBy("pair"))
     return _with_rows(both.applyInArrow(tell, from_arrow_schema(differing.SCHEMA)), unread)
-
-
-def _in_order(ids: Iterable[str | None]) -> list[str | None]:
-    return sorted(ids, key=lambda each: (each is not None, each or ""))
 
 
 def _why_not(chosen: Sequence[Choice], pair: tuple[str | None, str | None]) -> str | None:

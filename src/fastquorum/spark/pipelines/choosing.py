@@ -130,12 +130,17 @@ def _expanded(batches: pa.Table) -> tuple[Ints, Ints]:
 
 
 def _by_directory(rows: pa.Table) -> dict[Replica, pa.Table]:
-    directories = rows["directory"].combine_chunks().dictionary_encode()
+    return {replica: rows.take(pa.array(at)) for replica, at in _owned(rows).items()}
+
+
+def _owned(rows: pa.Table) -> dict[Replica, Ints]:
+    """Which rows are of each directory."""
+    directories = rows["directory"].dictionary_encode().combine_chunks()
     owners = np.asarray(directories.indices)
     found = {}
     for each in range(len(directories.dictionary)):
-        its = rows.take(pa.array(np.flatnonzero(owners == each)))
-        found[Replica(*(its[name][0].as_py() for name in Replica._fields))] = its
+        at = np.flatnonzero(owners == each)
+        found[Replica(*(rows[name][int(at[0])].as_py() for name in Replica._fields))] = at
     return found
 
 
@@ -156,14 +161,9 @@ def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, R
     records = those(records, ~are_damaged(records))
     if records.num_rows == 0:
         return records, Replica(None, None, None)
-    directories = records["directory"].dictionary_encode().combine_chunks()
-    owners, offsets, epochs = np.asarray(directories.indices), ints(records["offset"]), ints(records["epoch"])
-    found, logs = {}, []
-    for each in range(len(directories.dictionary)):
-        rows = _in_order(np.flatnonzero(owners == each), offsets)
-        replica = Replica(*(records[name][int(rows[0])].as_py() for name in Replica._fields))
-        found[replica] = rows
-        logs.append(_Log(replica, offsets[rows], epochs[rows], int(offsets[rows[0]])))
+    offsets, epochs = ints(records["offset"]), ints(records["epoch"])
+    found = {replica: _in_order(rows, offsets) for replica, rows in _owned(records).items()}
+    logs = [_Log(replica, offsets[rows], epochs[rows], int(offsets[rows[0]])) for replica, rows in found.items()]
     best, end_offset = _best(logs, committed_end)
     assert best is not None
     return taken(records, found[best.replica][: int(np.searchsorted(best.offsets, end_offset))]), best.replica
