@@ -174,6 +174,20 @@ def test_other_paths_and_methods_are_answered_as_http_asks(one: sync.Quorum) -> 
     assert exchange(endpoint, b"GET / HTTP/1.1\r\nX: " + b"y" * 100_000).startswith(b"HTTP/1.1 431 ")
 
 
+def test_a_client_that_goes_on_after_it_was_refused_is_not_reset(one: sync.Quorum) -> None:
+    host, _, port = one.metrics_endpoint.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as sock:
+        sock.sendall(b"GET / HTTP/1.1\r\nX: " + b"y" * 20_000)
+        answer = sock.recv(65536)
+        while part := sock.recv(65536):
+            answer += part
+        assert answer.startswith(b"HTTP/1.1 431 ")
+        for _ in range(3):
+            sock.sendall(b"y" * 100_000)
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(1) == b""
+
+
 def test_clients_that_hang_hold_nobody_up(one: sync.Quorum) -> None:
     host, _, port = one.metrics_endpoint.rpartition(":")
     with ExitStack() as held:

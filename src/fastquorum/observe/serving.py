@@ -130,7 +130,8 @@ class MetricsServer:
             async with asyncio.timeout(REQUEST_S):
                 writer.write(await self._response(reader))
                 await writer.drain()
-        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
+                await _until_the_client_is_through(reader, writer)
+        except (OSError, asyncio.IncompleteReadError):
             writer.transport.abort()  # there is nobody who would wait for an answer
 
     async def _response(self, reader: asyncio.StreamReader) -> bytes:
@@ -202,6 +203,13 @@ class MetricsServer:
             return None
         finally:
             recorder.forget(told)
+
+
+async def _until_the_client_is_through(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A connection closed with bytes unread is reset, and its client may lose the answer (RFC 9112, section 9.6)."""
+    writer.write_eof()
+    while await reader.read(REQUEST_BYTES_MAX):
+        pass
 
 
 def _resolve(future: "asyncio.Future[NodeMetrics]", metrics: NodeMetrics) -> None:

@@ -58,19 +58,13 @@ class Voter:
         self.peer.send(frame)
 
     def run(self) -> None:
-        while (frame := self._frame()) is not None:
+        while (frame := self.peer.frame()) is not None:
             if int.from_bytes(frame[:4], "big") == ENDED:
                 self._ended = int.from_bytes(frame[4:], "big")
             else:
                 self._answered(frame)
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                     self.fetch()
-
-    def _frame(self) -> bytes | None:
-        try:
-            return self.peer.frame()
-        except ConnectionResetError:  # the end, with a Fetch of ours unread
-            return None
 
     def _answered(self, frame: bytes) -> None:
         correlation_id, message = decode_response(frame, 1, 18)

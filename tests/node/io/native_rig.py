@@ -120,7 +120,10 @@ class Peer:
     def _exactly(self, size: int) -> bytes | None:
         data = bytearray()
         while len(data) < size:
-            piece = self.sock.recv(size - len(data))
+            try:
+                piece = self.sock.recv(size - len(data))
+            except ConnectionResetError:  # closed with something of ours unread; what came before was received first
+                piece = b""
             if not piece:
                 assert not data, f"the connection ended within a frame, after {bytes(data)!r}"
                 return None
