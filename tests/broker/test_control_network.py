@@ -272,15 +272,18 @@ def test_one_that_lost_its_place_while_it_shuts_down_asks_again_with_its_new_gen
     ControlledShutdownRequest with newer broker epoch to controller." """
     long = {"session_timeout_us": 900_000_000}  # it is not to hear of its loss by a heartbeat, however slow all is
     with one_controller(tmp_path, older_brokers=True, **long) as bootstrap:
-        seven = join(bootstrap, 7, **TOLD, **long, heartbeat_interval_us=600_000_000)
-        former = seven.wait_active(WAIT_S)
-        unregister(bootstrap, 7)
-        between = register(bootstrap, 7)
-        seven.request_stop(WAIT_S)
-        seen(seven, lambda view: view.state is State.REGISTERING)
-        assert seven.epoch == former
-        unregister(bootstrap, 7)
-        seven.close(WAIT_S)
+        for _ in range(5):
+            seven = join(bootstrap, 7, **TOLD, **long, heartbeat_interval_us=600_000_000)
+            former = seven.wait_active(WAIT_S)
+            unregister(bootstrap, 7)
+            between = register(bootstrap, 7)
+            seven.request_stop(WAIT_S)
+            seen(seven, lambda view: view.state in (State.REGISTERING, State.GONE))
+            assert seven.epoch == former
+            unregister(bootstrap, 7)
+            seven.close(WAIT_S)
+            if seven.view.reason != "asked to stop":
+                break  # else a heartbeat that was under way when it began told it before it was to stop: once more
         assert (seven.state, seven.view.reason) == (State.GONE, "let go by the controller")
         assert seven.epoch > between > former
 
