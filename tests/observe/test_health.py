@@ -152,12 +152,21 @@ def test_an_address_that_is_none_is_said(tmp_path: Path, text: str) -> None:
 # --- clients ----------------------------------------------------------------------------------------------------------
 
 
+def connected(endpoint: str) -> socket.socket:
+    host, _, port = endpoint.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+def received(sock: socket.socket) -> bytes:
+    """All that comes until the server closes."""
+    return b"".join(iter(lambda: sock.recv(65536), b""))
+
+
 def exchange(endpoint: str, request: bytes) -> bytes:
     """All that comes back until the server closes."""
-    host, _, port = endpoint.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=20) as sock:
+    with connected(endpoint) as sock:
         sock.sendall(request)
-        return b"".join(iter(lambda: sock.recv(65536), b""))
+        return received(sock)
 
 
 def test_other_paths_and_methods_are_answered_as_http_asks(one: sync.Quorum) -> None:
@@ -175,13 +184,9 @@ def test_other_paths_and_methods_are_answered_as_http_asks(one: sync.Quorum) -> 
 
 
 def test_a_client_that_goes_on_after_it_was_refused_is_not_reset(one: sync.Quorum) -> None:
-    host, _, port = one.metrics_endpoint.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=20) as sock:
+    with connected(one.metrics_endpoint) as sock:
         sock.sendall(b"GET / HTTP/1.1\r\nX: " + b"y" * 20_000)
-        answer = sock.recv(65536)
-        while part := sock.recv(65536):
-            answer += part
-        assert answer.startswith(b"HTTP/1.1 431 ")
+        assert received(sock).startswith(b"HTTP/1.1 431 ")
         for _ in range(3):
             sock.sendall(b"y" * 100_000)
         sock.shutdown(socket.SHUT_WR)
@@ -189,10 +194,9 @@ def test_a_client_that_goes_on_after_it_was_refused_is_not_reset(one: sync.Quoru
 
 
 def test_clients_that_hang_hold_nobody_up(one: sync.Quorum) -> None:
-    host, _, port = one.metrics_endpoint.rpartition(":")
     with ExitStack() as held:
         for number in range(serving.CONNECTIONS_MAX * 2):
-            sock = held.enter_context(socket.create_connection((host, int(port)), timeout=20))
+            sock = held.enter_context(connected(one.metrics_endpoint))
             sock.sendall(b"GET /metrics HTTP/1.1\r\n" if number % 2 else b"")
         found: list[Response] = []
         askers = [threading.Thread(target=lambda: found.append(get(one.metrics_endpoint, "/readyz"))) for _ in range(4)]

@@ -131,7 +131,7 @@ class MetricsServer:
                 writer.write(await self._response(reader))
                 await writer.drain()
                 await _until_the_client_is_through(reader, writer)
-        except (OSError, asyncio.IncompleteReadError):
+        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
             writer.transport.abort()  # there is nobody who would wait for an answer
 
     async def _response(self, reader: asyncio.StreamReader) -> bytes:
@@ -207,7 +207,10 @@ class MetricsServer:
 
 async def _until_the_client_is_through(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """A connection closed with bytes unread is reset, and its client may lose the answer (RFC 9112, section 9.6)."""
-    writer.write_eof()
+    try:
+        writer.write_eof()
+    except OSError:  # the client has reset it itself, which asyncio has not seen yet
+        return
     while await reader.read(REQUEST_BYTES_MAX):
         pass
 
