@@ -394,6 +394,31 @@ def test_a_high_watermark_above_the_requests_is_told_soon_if_no_records_tell_it_
     assert {(answer.connection, answer.high_watermark) for answer in answers(out)} == {(20, 1), (30, 1)}
 
 
+def test_an_observer_is_told_at_once_that_the_high_watermark_moved(make: Make) -> None:
+    leader = Leading(make)
+    leader.admit(2)
+    leader.admit(9, high_watermark=1)
+    _, out = leader.append()
+    assert [answer.connection for answer in answers(out)] == [20, 90]
+    assert answers(leader.fetch(9, high_watermark=1)) == []
+    leader.sync()
+    out = leader.fetch(2, high_watermark=1)
+    assert advances(out) == [2]
+    assert [(answer.connection, answer.high_watermark) for answer in answers(out)] == [(90, 2)]
+
+
+def test_an_observers_fetch_that_comes_after_the_commit_is_answered_at_once(make: Make) -> None:
+    leader = Leading(make)
+    leader.admit(2)
+    leader.admit(9, high_watermark=1)
+    leader.append()
+    leader.sync()
+    leader.fetch(2, high_watermark=1)
+    out = leader.fetch(9, high_watermark=1)
+    assert [(answer.connection, answer.high_watermark) for answer in answers(out)] == [(90, 2)]
+    assert answers(leader.fetch(9, high_watermark=2)) == []
+
+
 def test_an_append_answers_every_parked_fetch_once(make: Make) -> None:
     leader = Leading(make)
     for node_id in (2, 3, 9):

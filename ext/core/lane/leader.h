@@ -25,7 +25,7 @@ inline constexpr int endpoints_version_min = 17;  // Kafka's leader names its en
 inline constexpr std::int64_t answer_bytes_max = 8 * 1024 * 1024;  // whatever the peer would take: everybody else waits
 inline constexpr std::size_t peers_max = 256;  // remembered before observers that are gone are forgotten
 inline constexpr std::uint32_t correlation_ahead_max = static_cast<std::uint32_t>(correlation_first) + 1;
-inline constexpr Micros high_watermark_delay_us = 3000;  // how long a follower may be left behind it with nothing else to tell
+inline constexpr Micros high_watermark_delay_us = 3000;  // how long a voter may be left behind it with nothing else to tell
 inline constexpr std::size_t voters_max = 7;
 
 class LeaderLane {
@@ -319,13 +319,16 @@ class LeaderLane {
         return true;
     }
 
-    // Peers that do not know the high watermark yet are told soon: with the next records, or by an empty answer. An empty
-    // answer at once would be a second message for every commit, and leave no Fetch parked for the next append.
+    // Tell peers that do not know the high watermark yet: observers at once, voters soon. An observer (a broker) applies what is
+    // committed: whoever reads there what was just acknowledged must find it. A voter has no use for it before it leads, and is
+    // told with the next records or by a late empty answer: one at once would be a second message for every commit, and leave no
+    // Fetch parked for the next append.
     void hasten(Micros now_us) noexcept {
         const Micros soon = now_us + high_watermark_delay_us;
         for (const Served &each : served_) {
             Peer &peer = *each.peer;
-            if (peer.is_parked && high_watermark > peer.request_high_watermark && peer.deadline_us > soon) peer.deadline_us = soon;
+            if (peer.is_parked && high_watermark > peer.request_high_watermark)
+                peer.deadline_us = std::min(peer.deadline_us, peer.voter_index >= 0 ? soon : now_us);
         }
     }
 

@@ -43,7 +43,7 @@ PEERS_MAX: Final = 256
 CORRELATION_AHEAD_MAX: Final = CORRELATION_FIRST + 1
 """How far a Fetch's number may be ahead of the one before: from a lane's last number to its first is one step."""
 HIGH_WATERMARK_DELAY_US: Final = 3_000
-"""How long a follower may be left behind the high watermark while there is nothing else to tell it."""
+"""How long a voter may be left behind the high watermark while there is nothing else to tell it."""
 
 
 class LeaderLane:
@@ -275,15 +275,16 @@ class LeaderLane:
                 self._answer(peer, out)
 
     def _hasten(self, now_us: Micros) -> None:
-        """Peers that do not know the high watermark yet are told soon: with the next records, or by an empty answer.
+        """Tell peers that do not know the high watermark yet: observers at once, voters soon.
 
-        An empty answer at once would be a second message for every commit, and leave no Fetch parked for the next
-        append.
+        An observer (a broker) applies what is committed: whoever reads there what was just acknowledged must find it. A
+        voter has no use for it before it leads, and is told with the next records or by a late empty answer: one at once
+        would be a second message for every commit, and leave no Fetch parked for the next append.
         """
         soon = now_us + HIGH_WATERMARK_DELAY_US
         for peer in self._served.values():
-            if peer.is_parked and self.high_watermark > peer.request_high_watermark and peer.deadline_us > soon:
-                peer.deadline_us = soon
+            if peer.is_parked and self.high_watermark > peer.request_high_watermark:
+                peer.deadline_us = min(peer.deadline_us, soon if peer.voter_index >= 0 else now_us)
 
     def _answer(self, peer: Peer, out: list[Output]) -> None:
         """Claim the peer's parked Fetch and answer it from the log as it is now."""
