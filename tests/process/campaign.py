@@ -3,7 +3,9 @@
 After each kill the nodes are started again and have to be ready by themselves. Then nothing acknowledged may be missing
 from a majority's disks or from what a consumer reads, nothing may be there twice, and nobody may have voted twice.
 
-    python -m tests.process.campaign --cycles 300 --report FILE
+    python -m tests.process.campaign kills --cycles 300 --report FILE
+
+`chaos` is another campaign, of faults below TCP, of disks that lose power and of limits (`chaos/campaign.py`).
 """
 
 import argparse
@@ -24,6 +26,7 @@ from typing import Any
 from fastquorum import log
 from fastquorum.errors import FastQuorumError, FatalError
 from fastquorum.node.io.failpoints import NAMES
+from tests.process.chaos import campaign as chaos
 from tests.process.cluster import Cluster, cluster
 from tests.process.history import History
 from tests.process.load import Load, fetch_committed
@@ -294,13 +297,31 @@ def campaign(root: Path, seed: int) -> Iterator[Campaign]:
             yield Campaign(quorum, load, seed)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.process.campaign", description=__doc__)
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cycles", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--report", type=Path, help="where to write the figures as JSON")
     parser.add_argument("--directory", type=Path, help="keep the nodes' directories here")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.process.campaign")
+    commands = parser.add_subparsers(required=True, metavar="CAMPAIGN")
+    for name, description, add_arguments, run in (
+        ("kills", __doc__, _add_arguments, kills),
+        ("chaos", chaos.__doc__, chaos.add_arguments, chaos.run),
+    ):
+        command = commands.add_parser(
+            name, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        add_arguments(command)
+        command.set_defaults(run=run)
     arguments = parser.parse_args()
+    code: int = arguments.run(arguments)
+    return code
+
+
+def kills(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="fastquorum-campaign-") as temporary,

@@ -23,6 +23,7 @@ from tests.process.processes import WAIT_S, Event, NodeProcess
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 FAILPOINTS = "FASTQUORUM_FAILPOINTS"
+LOOPBACK = "127.0.0.1"
 QUICK: dict[str, object] = {
     "controller.quorum.election.timeout.ms": 150,
     "controller.quorum.fetch.timeout.ms": 400,
@@ -62,9 +63,12 @@ class Cluster:
         links: bool = False,
         settings: Mapping[str, object] | None = None,
         kernels: Mapping[int, str] | None = None,
+        hosts: Mapping[int, str] | None = None,
     ) -> None:
+        """`hosts`: each node's address; without, all are on loopback."""
         self.root = root
         self.ids = tuple(range(1, size + 1))
+        self.hosts = hosts or dict.fromkeys(self.ids, LOOPBACK)
         self.ports = dict(zip(self.ids, fixed_ports(size), strict=True))
         self.nodes: dict[int, NodeProcess] = {}
         self.ballots = Ballots()
@@ -80,14 +84,14 @@ class Cluster:
     @property
     def voters(self) -> str:
         ports = self.links.public if self.links else self.ports
-        return ",".join(f"{node_id}@127.0.0.1:{ports[node_id]}" for node_id in self.ids)
+        return ",".join(f"{node_id}@{self.hosts[node_id]}:{ports[node_id]}" for node_id in self.ids)
 
     def path(self, node_id: int) -> Path:
         return self.root / f"node{node_id}"
 
     def endpoint(self, node_id: int) -> Endpoint:
         """Where clients reach the node, past every proxy."""
-        return Endpoint("", "127.0.0.1", self.ports[node_id])
+        return Endpoint("", self.hosts[node_id], self.ports[node_id])
 
     def config(self, node_id: int, **more: object) -> Path:
         """The node's configuration file. Keys with dots are given as in `{"cluster.id": ...}`."""
@@ -95,13 +99,13 @@ class Cluster:
             "node.id": node_id,
             "controller.quorum.voters": self.voters,
             "cluster.id": CLUSTER_ID,
-            "listeners": f"CONTROLLER://127.0.0.1:{self.ports[node_id]}",
+            "listeners": f"CONTROLLER://{self.hosts[node_id]}:{self.ports[node_id]}",
             "kernels": self._kernel_names.get(node_id, "native"),
             **self.settings,
             **more,
         }
         if self.links:
-            values["advertised.listeners"] = f"CONTROLLER://127.0.0.1:{self.links.public[node_id]}"
+            values["advertised.listeners"] = f"CONTROLLER://{LOOPBACK}:{self.links.public[node_id]}"
         self.root.mkdir(parents=True, exist_ok=True)
         path = self.root / f"node{node_id}.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))

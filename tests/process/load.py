@@ -3,6 +3,7 @@
 import itertools
 import threading
 import time
+from collections.abc import Callable
 
 from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
 from fastquorum.errors import PeerProtocolError
@@ -107,14 +108,17 @@ class Load:
         value_bytes: int = 64,
         timeout_ms: int = 1_000,
         pace_s: float = 0,
+        enter: Callable[[], None] = lambda: None,
     ) -> None:
-        """`pace_s`: what each writer waits between appends, where a long run should not make a huge log."""
+        """`pace_s`: what each writer waits between appends, where a long run should not make a huge log. `enter`: what
+        each writer's thread does first."""
         self.history = history
         self._endpoints = endpoints
         self._kernels = load("native")
         self._value_bytes = value_bytes
         self._timeout_ms = timeout_ms
         self._pace_s = pace_s
+        self._enter = enter
         self._running = threading.Event()
         self._over = threading.Event()
         self._state = threading.Condition()
@@ -150,6 +154,7 @@ class Load:
 
     def _write(self, writer: int) -> None:
         try:
+            self._enter()
             self._write_on(writer)
         except BaseException as error:
             self.failures.append(error)

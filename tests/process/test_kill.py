@@ -1,6 +1,6 @@
 """kill -9 at failpoints and at random: nothing acknowledged is lost or doubled, nobody votes twice, nobody needs hands.
 
-`python -m tests.process.campaign --cycles 300` is the long run of the same.
+`python -m tests.process.campaign kills --cycles 300` is the long run of the same.
 """
 
 import contextlib

@@ -277,9 +277,9 @@ class LeaderLane:
     def _hasten(self, now_us: Micros) -> None:
         """Tell peers that do not know the high watermark yet: observers at once, voters soon.
 
-        An observer (a broker) applies what is committed: whoever reads there what was just acknowledged must find it. A
-        voter has no use for it before it leads, and is told with the next records or by a late empty answer: one at once
-        would be a second message for every commit, and leave no Fetch parked for the next append.
+        An observer (a broker) applies what is committed: whoever reads there what was just acknowledged must find it.
+        A voter has no use for it before it leads, and is told with the next records or by a late empty answer: one at
+        once would be a second message for every commit, and leave no Fetch parked for the next append.
         """
         soon = now_us + HIGH_WATERMARK_DELAY_US
         for peer in self._served.values():
