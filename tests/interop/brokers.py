@@ -43,6 +43,7 @@ SETTINGS: Final = {
     "offsets.topic.num.partitions": 3,
     "transaction.state.log.num.partitions": 3,
     "transaction.state.log.min.isr": 2,
+    "share.coordinator.state.topic.num.partitions": 3,
     "group.initial.rebalance.delay.ms": 0,
 }
 OURS: Final = {

@@ -8,6 +8,7 @@
     python -m tests.interop.campaign brokers --topics 100 --partitions 6 --report FILE
     python -m tests.interop.campaign mixed-controllers --report FILE
     python -m tests.interop.campaign tools --report FILE
+    python -m tests.interop.campaign suites --report FILE
 
 exactly-once: kcat and confluent-kafka write so many records each to three real nodes, whose leader is killed twice;
 then six consumers read them all. Exit code 0 if each record is there once, in order, and every consumer reads the same.
@@ -33,6 +34,9 @@ mixed-controllers: the same of two controllers of ours and one of Kafka's, which
 tools: the same commands of Kafka's tools to brokers on Kafka's controllers and on ours, and of kafka-metadata-shell to
 what these controllers leave on their disks. Exit code 0 if they print the same, but for what DIFFERENT in
 `tools_campaign.py` gives reasons for.
+
+suites: franz-go's, confluent-kafka-go's and kafka-python's own tests, from their registries, against brokers on Kafka's
+controllers and on ours. Exit code 0 if nothing that passes on Kafka's fails on ours. Needs Go; half an hour.
 """
 
 import argparse
@@ -52,6 +56,8 @@ from .mixed_campaign import mixed, reference
 from .mixed_controllers import mixed_controllers
 from .mixed_scenarios import SCENARIOS
 from .nodes import running
+from .suites import SUITES
+from .suites_campaign import suites
 from .tools_campaign import tools
 
 
@@ -112,7 +118,11 @@ def _parser() -> argparse.ArgumentParser:
     brokers_campaign.configure(sized)
     turns = scenarios.add_parser("mixed-controllers", help="our controllers and Kafka's are active in turn")
     tooled = scenarios.add_parser("tools", help="Kafka's tools on our controllers and on Kafka's")
-    for each in (once, fuzzed, messages, mixing, sized, turns, tooled):
+    others = scenarios.add_parser("suites", help="other projects' own tests, on our controllers and on Kafka's")
+    others.add_argument("--only", action="append", default=[], choices=[each.name for each in SUITES], help="one suite")
+    others.add_argument("--test", action="append", default=[], metavar="NAME", help="one test of theirs")
+    others.add_argument("--directory", type=Path, help="keep their sources and what they print here")
+    for each in (once, fuzzed, messages, mixing, sized, turns, tooled, others):
         each.add_argument("--report", type=Path, metavar="FILE", help="where the JSON report goes, besides stdout")
     return parser
 
@@ -143,6 +153,8 @@ def _run(options: argparse.Namespace) -> int:
             report = mixed_controllers(find(), _say)
         elif options.scenario == "tools":
             report = tools(find(), _say)
+        elif options.scenario == "suites":
+            report = suites(find(), options.only, options.test, options.directory, _say)
         else:
             report = exactly_once(find(), options.records)
     except (Missing, ClientFailed) as error:
