@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -178,8 +177,8 @@ def carry_out(
     plan = plan_of(arguments)
     _check_outputs(arguments, plan)
     load_kernels(arguments.kernels)  # said in our words if they are missing
-    # Otherwise a SIGTERM would leave the nodes running.
-    signal.signal(signal.SIGTERM, _end)
+    # Otherwise SIGTERM or SIGHUP would leave the nodes running.
+    interrupts.exit_on_signals()
     with _directory(arguments) as root:
         runs, result = _measured(arguments, plan, root, around)
     return result, _write(arguments, result, runs)
@@ -384,7 +383,3 @@ def _write(arguments: argparse.Namespace, result: dict[str, Any], runs: "Runs") 
     if arguments.history:
         paths.append(history.save(arguments.history, result))
     return paths
-
-
-def _end(number: int, _: FrameType | None) -> None:
-    sys.exit(128 + number)

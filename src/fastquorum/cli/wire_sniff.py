@@ -100,7 +100,9 @@ def _with_host(text: str) -> str:
 async def _sniff(arguments: argparse.Namespace, routes: list[Route]) -> int:
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, over.set)  # SIGINT cancels this coroutine, by asyncio's own handler
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            loop.add_signal_handler(number, over.set)  # SIGINT cancels this coroutine, by asyncio's own handler
     loop.set_exception_handler(lambda _, context: tell(f"fastquorum wire sniff: {context['message']}"))
     with _Recorder(arguments, with_server=len(routes) > 1, over=over) as recorder:
         proxy = Proxy(recorder.new_tap, lambda text: tell(f"fastquorum wire sniff: {text}"))

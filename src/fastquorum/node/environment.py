@@ -8,7 +8,6 @@ refused with that name, since a mistyped setting must not be dropped; any other 
 
 import difflib
 import re
-from collections.abc import Mapping
 from typing import Final
 
 from fastquorum.errors import ConfigError
