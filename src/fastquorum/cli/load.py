@@ -23,6 +23,7 @@ from fastquorum.cli.arguments import (
     positive_seconds,
 )
 from fastquorum.cli.output import print_json, tell, working
+from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
 from fastquorum.load.plan import APIS, ARRIVALS, DRIVERS, IN_FLIGHT_MAX, TICK_US_MAX, TOPIC, WORKLOADS, Driver, Plan
 
@@ -284,7 +285,7 @@ def _directory(arguments: argparse.Namespace) -> Iterator[str]:
         root = tempfile.mkdtemp(prefix="fastquorum-load-", dir=parent)
     except OSError as error:
         raise UsageError(
-            f"--data {parent} cannot be used: {error.strerror}", "name a directory on the disk to measure"
+            f"--data {parent} cannot be used: {reason(error)}", "name a directory on the disk to measure"
         ) from error
     try:
         yield root

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Final
 
+from fastquorum.errnos import reason
+
 QUEUED_BYTES_MAX: Final = 1024 * 1024
 """Most that waits for one stream's reader."""
 DRAIN_S: Final = 1.0
@@ -98,7 +100,7 @@ class LossyStream(io.TextIOBase):
                 self._tell_lost()
                 self._put(data)
             except OSError as error:
-                self._lose(data, error.strerror or str(error))
+                self._lose(data, reason(error))
             finally:
                 with self._lock:
                     self._queued_bytes -= len(data)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, TextIO
 
 from fastquorum.cli import interrupts
+from fastquorum.errnos import reason, remedy
 from fastquorum.errors import FastQuorumError
 
 EXIT_BROKEN_PIPE: Final = 141
@@ -120,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return EXIT_BROKEN_PIPE  # whoever read our output has gone
     except OSError as error:
-        _complain(f"fastquorum: stdout: {error.strerror}")
+        _complain(f"fastquorum: stdout: {reason(error)}")
         return 1
     finally:
         for stream in (sys.stdout, sys.stderr):
@@ -164,9 +165,18 @@ def _run(arguments: argparse.Namespace) -> int:
         except (FastQuorumError, OSError) as error:
             if arguments.debug:
                 _complain(traceback.format_exc())
-            _complain(f"fastquorum {arguments.command}: {error}")
+            _complain(f"fastquorum {arguments.command}: {_text(error)}")
             # The disk's errors are FastQuorumErrors; what is left is a file or a stream of the user's own.
             return error.exit_code if isinstance(error, FastQuorumError) else 1
+
+
+def _text(error: FastQuorumError | OSError) -> str:
+    """Errors of this package say it all; those of the system lack what to do."""
+    if isinstance(error, FastQuorumError):
+        return str(error)
+    where = f"{error.filename}: " if error.filename is not None else ""
+    todo = remedy(error.errno or 0)
+    return f"{where}{reason(error)}{f'; {todo}' if todo else ''}"
 
 
 def _plain_output(_: argparse.Namespace) -> contextlib.AbstractContextManager[None]:

@@ -17,6 +17,7 @@ from fastquorum.cli.wire_exchanges import Exchange, Exchanges
 from fastquorum.cli.wire_proxy import Proxy, Route, now_us
 from fastquorum.cli.wire_recording import Origin, exchange_line, table_header, table_row
 from fastquorum.client.endpoints import endpoint_text, parse_endpoint
+from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
 
 FRAME_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -151,7 +152,7 @@ class _Recorder:
             try:
                 descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             except OSError as error:
-                raise UsageError(f"{self._path} cannot be written: {error.strerror}", "say another --out") from error
+                raise UsageError(f"{self._path} cannot be written: {reason(error)}", "say another --out") from error
             self._file = open(descriptor, "w", encoding="utf-8")  # noqa: SIM115 - closed in __exit__
         if self._printed == "table":
             print(table_header(with_server=self._with_server), flush=True)

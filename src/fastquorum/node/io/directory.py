@@ -3,7 +3,6 @@
 A foreign directory is refused. Source: KIP-853 (directory ids); Kafka `MetaProperties`.
 """
 
-import os
 import secrets
 import select
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from fastquorum.storage.checkpoint import data_values
 from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
 from fastquorum.storage.identity import Identity, LogKind, format_voters, is_formatted
 from fastquorum.storage.io_directory import DataDirectory
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_disk import RealDisk, exists, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.ports import Disk, StateStore
 from fastquorum.types import ZERO_UUID, Endpoint, ReplicaKey, Uuid, Voter, VoterSet
@@ -199,6 +198,7 @@ def lock_directory(path: str, kernels: Kernels, resources: ExitStack) -> tuple[R
     is_unformatted(disk)
     lock = DirectoryLock.acquire(path)
     resources.callback(lock.release)
+    resources.enter_context(refusals_named())  # nothing runs on it yet
     return disk, lock
 
 
@@ -213,7 +213,7 @@ def format_for(path: str, kernels: Kernels, settings: NodeSettings, listening: E
 
 def needs_format(path: str, kernels: Kernels) -> bool:
     """Is the directory missing or empty? Changes nothing. DirectoryError if it is foreign."""
-    return not os.path.exists(path) or is_unformatted(RealDisk.open_directory(path, kernels))
+    return not exists(path) or is_unformatted(RealDisk.open_directory(path, kernels))
 
 
 def _format_options(settings: NodeSettings, listening: Endpoint) -> FormatOptions:

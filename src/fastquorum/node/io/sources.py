@@ -7,6 +7,7 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 
+from fastquorum.errnos import reason
 from fastquorum.errors import ConfigError
 from fastquorum.node.environment import from_environment
 from fastquorum.node.kafka_file import Ignored, ignored_text, translated
@@ -45,7 +46,7 @@ def read_file(path: str) -> Source:
             data = file.read()
     except OSError as error:
         raise ConfigError(
-            f"cannot be read: {error.strerror}", "check the path", source=path, key="config file"
+            f"cannot be read: {reason(error)}", "check the path", source=path, key="config file"
         ) from error
     try:
         if path.endswith(".toml"):
