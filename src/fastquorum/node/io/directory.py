@@ -53,21 +53,21 @@ class OpenDirectory:
         kernels: Kernels,
         config: QuorumConfig,
         settings: NodeSettings,
-        before: Callable[[Endpoint | None], None],
+        before: Callable[[Endpoint | None, bool], None],
         native_flusher: NativeFlusher | None = None,
     ) -> None:
         """Lock, check, recover. Raises DirectoryError, UsageError, CorruptionError, StorageFailed.
 
-        `before` is told the endpoint under which the voters know this node (None: an observer) once all is checked and
-        nothing in the directory has been touched; what it raises leaves the directory as it was. With `native_flusher`
-        the native shell syncs, once that is bound.
+        `before` is told the endpoint under which the voters know this node (None: an observer), and whether its port
+        was drawn when the directory was formatted, once all is checked and nothing in the directory has been touched;
+        what it raises leaves the directory as it was. With `native_flusher` the native shell syncs, once that is bound.
         """
         self.voters = VoterSet()
 
         def accept(identity: Identity, voters: VoterSet, kraft_version: int) -> None:
             self.voters = _voters(path, settings, identity, voters, kraft_version)
             own = self.voters.get(identity.node_id)
-            before(own.endpoints[0] if own is not None else None)
+            before(own.endpoints[0] if own is not None else None, identity.is_port_drawn and settings.voters is None)
 
         injected = _InjectedDisks()
         self.flusher: WatchedFlusher | NativeFlusher = native_flusher or _python_flusher(kernels)
@@ -242,4 +242,5 @@ def _format_options(settings: NodeSettings, listening: Endpoint) -> FormatOption
         log_kind=settings.log if settings.log is not None else LogKind.USER,
         topic_name=settings.topic if settings.topic is not None else USER_TOPIC_NAME,
         is_controller=bool(settings.controller),
+        is_port_drawn=settings.voters is None and (settings.listen is None or settings.listen.port == 0),
     )
