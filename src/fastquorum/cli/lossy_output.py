@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from fastquorum.errnos import reason
+from fastquorum.threads import start_thread
 
 QUEUED_BYTES_MAX: Final = 1024 * 1024
 """Most that waits for one stream's reader."""
@@ -44,7 +45,7 @@ class LossyStream(io.TextIOBase):
         self._reason = ""
         self._is_mid_line = False
         self._thread = threading.Thread(target=self._write_all, name=f"output-{fd}", daemon=True)
-        self._thread.start()
+        start_thread(self._thread)
 
     encoding = "utf-8"
     errors = "backslashreplace"

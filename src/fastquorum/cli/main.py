@@ -120,6 +120,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return interrupts.EXIT_INTERRUPTED
     except BrokenPipeError:
         return EXIT_BROKEN_PIPE  # whoever read our output has gone
+    except MemoryError:
+        _complain("fastquorum: there is not enough memory; raise the limit of the container, or ulimit -v")
+        return 1
     except OSError as error:
         _complain(f"fastquorum: stdout: {reason(error)}")
         return 1
@@ -155,19 +158,30 @@ def _open_missing_streams() -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    with arguments.output(arguments):
-        try:
-            code: int = arguments.run(arguments)
-            sys.stdout.flush()
-            return code
-        except BrokenPipeError:
-            raise
-        except (FastQuorumError, OSError) as error:
-            if arguments.debug:
-                _complain(traceback.format_exc())
-            _complain(f"fastquorum {arguments.command}: {_text(error)}")
-            # The disk's errors are FastQuorumErrors; what is left is a file or a stream of the user's own.
-            return error.exit_code if isinstance(error, FastQuorumError) else 1
+    try:
+        with arguments.output(arguments):
+            return _attempt(arguments)
+    except FastQuorumError as error:  # of making the output
+        return _failed(arguments, error)
+
+
+def _attempt(arguments: argparse.Namespace) -> int:
+    try:
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        raise
+    except (FastQuorumError, OSError) as error:
+        return _failed(arguments, error)
+
+
+def _failed(arguments: argparse.Namespace, error: FastQuorumError | OSError) -> int:
+    if arguments.debug:
+        _complain(traceback.format_exc())
+    _complain(f"fastquorum {arguments.command}: {_text(error)}")
+    # The disk's errors are FastQuorumErrors; what is left is a file or a stream of the user's own.
+    return error.exit_code if isinstance(error, FastQuorumError) else 1
 
 
 def _text(error: FastQuorumError | OSError) -> str:

@@ -73,8 +73,8 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
             advertised=advertised,
             member=member,
         )
+        node.start(observer)
         resources.pop_all()  # from here on the node closes them
-    node.start(observer)
     return node
 
 
