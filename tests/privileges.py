@@ -3,6 +3,7 @@
 A test that cannot have it is skipped with the reason; with CI=true nothing may be left out, and it fails.
 """
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -13,6 +14,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+
+_CAPABILITY_VERSION_3 = 0x20080522
+_CAP_DAC = 1 << 1 | 1 << 2
+"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH."""
 
 
 def missing(reason: str) -> NoReturn:
@@ -84,3 +89,18 @@ def compiled(source: str, name: str, directory: Path) -> Path:
     library = directory / f"{name}.so"
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(path), "-ldl"], check=True)
     return library
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Owner and mode of files bind this thread meanwhile, though it may be root's (capget(2))."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, before, without = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), *((ctypes.c_uint32 * 6)() for _ in "12")
+    assert libc.capget(header, before) == 0
+    without[:] = before[:]
+    without[0] &= ~_CAP_DAC  # the first is the lower half of the effective set
+    assert libc.capset(header, without) == 0
+    try:
+        yield
+    finally:
+        assert libc.capset(header, before) == 0

@@ -5,11 +5,10 @@ A class also inherits the built-in that fits. Foreign exceptions are mapped to t
 
 import errno
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
+from fastquorum.errnos import FULL, REFUSALS, remedy
 from fastquorum.types import Endpoint, Epoch, NodeId, Offset
-
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(eq=False)
@@ -374,13 +373,20 @@ class StorageFailed(FatalError, OSError):
     errno_code: int = 0
 
     def __str__(self) -> str:
-        todo = "check the device and restart the process"
-        if self.errno_code in _FULL:
-            todo = "make room on its file system and start the process again, which needs nothing else"
+        todo = f"{remedy(self.errno_code) or remedy(errno.EIO)}, and start the process again"
+        if self.is_refusal:
+            return f"{self.operation} of {self.path} failed: {self.detail}; the replica stops: {todo}"
+        if self.errno_code in FULL:
+            todo += ", which needs nothing else"
         return (
             f"{self.operation} of {self.path} failed: {self.detail}; the replica stops, because what the disk holds is "
             f"no longer known: {todo}"
         )
+
+    @property
+    def is_refusal(self) -> bool:
+        """This user may not do it, or nobody may, as the file system is read-only."""
+        return self.errno_code in REFUSALS
 
     @property
     def lacks_descriptor(self) -> bool:
@@ -390,7 +396,7 @@ class StorageFailed(FatalError, OSError):
     @property
     def lacks_room(self) -> bool:
         """The file system is full, or a quota is: what was to be written is not there, and all else is as it was."""
-        return self.errno_code in _FULL
+        return self.errno_code in FULL
 
 
 @dataclass(eq=False)

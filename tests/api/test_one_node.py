@@ -3,6 +3,7 @@
 import gc
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ from fastquorum.errors import (
 )
 from fastquorum.node.io.native_shell import NativeShell
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, stalled, values_of
-from tests.cli.conftest import wait_until
+from tests.cli.conftest import Ran, fastquorum, wait_until
+
+__all__ = ["fastquorum"]  # a fixture
 
 
 def open_one(path: Path, **options: object) -> sync.Quorum:
@@ -37,6 +40,41 @@ def test_an_empty_directory_is_formatted_and_opened_again(tmp_path: Path, kernel
     with open_one(tmp_path / "new", kernels=kernels) as quorum:
         assert values_of(quorum) == [b"one"]
         assert quorum.epoch == 2
+
+
+@pytest.mark.parametrize("options", [{}, {"controller": True, "log": "metadata"}], ids=str)
+def test_a_port_that_was_drawn_is_kept_while_it_is_free_and_another_is_drawn_when_it_is_not(
+    tmp_path: Path, options: dict[str, object], fastquorum: Callable[..., Ran]
+) -> None:
+    with open_one(tmp_path, **options) as quorum:
+        drawn = quorum.endpoint
+    host, port = drawn.rsplit(":", 1)
+    with open_one(tmp_path) as quorum:
+        assert quorum.endpoint == drawn
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as other:
+        other.bind((host, int(port)))
+        other.connect(server.getsockname())  # another program's connection, which nothing that lists listeners shows
+        with open_one(tmp_path) as quorum:
+            assert quorum.endpoint != drawn
+            # Whoever asks there is led there, too, and not to where it was formatted.
+            ran = fastquorum("quorum", "describe", "--status", "--bootstrap", quorum.endpoint, "--timeout", WAIT_S)
+            assert ran.code == 0, ran.err
+            assert drawn not in ran.out
+        with pytest.raises(ConfigError, match="outgoing connection"):
+            sync.open(tmp_path, listen=drawn)
+    with open_one(tmp_path) as quorum:
+        assert quorum.endpoint == drawn
+
+
+def test_a_port_that_was_chosen_is_not_changed(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        chosen = server.getsockname()[1]
+    for options in ({"listen": f"127.0.0.1:{chosen}"}, {"voters": f"1@127.0.0.1:{chosen}", "cluster_id": CLUSTER_ID}):
+        path = tmp_path / next(iter(options))
+        with open_one(path, **options):
+            pass
+        with socket.create_server(("127.0.0.1", chosen)), pytest.raises(ConfigError, match="is taken"):
+            sync.open(path)
 
 
 def test_appends_in_flight_are_no_work_for_the_garbage_collector(tmp_path: Path) -> None:

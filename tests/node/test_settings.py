@@ -116,6 +116,45 @@ def test_an_unknown_key_is_named_with_the_nearest(tmp_path: Path) -> None:
     assert settings(FASTQUORUM_FAILPOINTS="", HOME="/").node_id is None
 
 
+@pytest.mark.parametrize("service", ["", "0_", "METRICS_", "HEADLESS_"])
+def test_what_a_platform_injects_for_a_service_of_our_name_is_passed_over(service: str) -> None:
+    injected = {
+        f"FASTQUORUM_{service}{name}": value
+        for name, value in {
+            "SERVICE_HOST": "10.0.0.1",
+            "SERVICE_PORT": "9093",
+            "SERVICE_PORT_RAFT_TLS": "9093",
+            "PORT": "tcp://10.0.0.1:9093",
+            "PORT_9093_TCP": "tcp://10.0.0.1:9093",
+            "PORT_9093_TCP_PROTO": "tcp",
+            "PORT_53_UDP_PORT": "53",
+            "PORT_53_SCTP_ADDR": "10.0.0.1",
+            "NAME": "/client/fastquorum",
+            "ENV_NODE_ID": "of the linked container",
+        }.items()
+    }
+    reported: list[str] = []
+    read = read_settings({}, None, injected, lambda _, keys: reported.extend(keys))
+    assert (read, reported) == (settings(), [])
+
+
+def test_a_variable_that_no_setting_is_near_to_is_reported_and_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    variables = {"FASTQUORUM_IMAGE": "registry/fastquorum:1", "FASTQUORUM_NAME": "a", "FASTQUORUM_NODE_ID": "4"}
+    reported: list[str] = []
+    read = read_settings({}, None, variables, lambda source, keys: reported.extend((source, *keys)))
+    assert (read.node_id, reported) == (4, ["environment", "FASTQUORUM_IMAGE", "FASTQUORUM_NAME"])
+    assert settings(**variables) == read  # an embedding program's: logged
+    assert "FASTQUORUM_IMAGE, FASTQUORUM_NAME" in caplog.text
+
+
+def test_every_setting_can_be_mistyped_in_the_environment_and_is_then_refused() -> None:
+    for each in SETTINGS:
+        name = variable(each.keys[0])
+        with pytest.raises(ConfigError, match="did you mean FASTQUORUM_") as refused:
+            settings(**{name[:-2] + name[-1]: "1"})
+        assert refused.value.source == "environment"
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

@@ -14,6 +14,7 @@ from fastquorum.errors import SparkEnvironmentError, UsageError
 from fastquorum.spark import environment, python_packages
 from fastquorum.spark.python_packages import DRIVER, NEEDED, WORKERS, package_flaws, python_flaws
 from fastquorum.spark.running import in_our_words
+from tests.privileges import missing
 
 from .programs import java_home, program
 
@@ -39,6 +40,18 @@ def test_the_versions_that_do_are_those_that_are_installed_with_the_extra() -> N
     named = {re.match(r"[\w-]+", line)[0]: line.replace(" ", "") for line in lines}  # type: ignore[index]
     for needed in NEEDED:
         assert named[needed.package] == str(needed)
+
+
+def test_a_user_without_a_name_is_told_so_before_java_is_asked() -> None:
+    if os.geteuid() != 0:
+        missing("another user id needs root")
+    os.setresuid(54321, 0, 0)
+    try:
+        with pytest.raises(SparkEnvironmentError, match=r"user id 54321 has no entry in /etc/passwd.*nss_wrapper"):
+            environment.look({})
+    finally:
+        os.setresuid(0, 0, 0)
+    environment.check_user()
 
 
 def test_what_is_installed_here_does() -> None:

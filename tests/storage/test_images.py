@@ -141,7 +141,7 @@ def test_a_file_is_asked_for_no_offset_that_it_does_not_hold(kernels: Kernels) -
 
 def test_a_file_that_is_none_is_refused(kernels: Kernels, tmp_path: Path) -> None:
     for name in ("nowhere", checkpoint_name(LAST), "."):
-        with pytest.raises(DirectoryError, match="there is no such file"):
+        with pytest.raises(DirectoryError, match=r"there is no such file|is a directory, not a file"):
             fold_file(str(tmp_path / name), kernels)
 
 

@@ -1,7 +1,6 @@
 """What touches the system: real files, the directory lock, the quorum state in LMDB."""
 
 import contextlib
-import errno
 import os
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from fastquorum.storage.log import Log
 from fastquorum.storage.names import LOG_DIRECTORY, QUORUM_STATE
 from fastquorum.storage.state_value import StateOwner, decode_state, encode_state
 from fastquorum.types import ReplicaKey, Uuid
-from tests.privileges import fill, mounted, strace
+from tests.privileges import fill, mounted, strace, unprivileged
 
 from .fake_disk import FakeFlusher
 
@@ -234,18 +233,13 @@ def test_after_a_fatal_error_a_directory_stays_shut(kernels: Kernels, tmp_path: 
         DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
 
 
-def test_a_file_of_another_owner_is_a_refusal_not_a_failing_disk(
-    kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_another_owner_is_a_refusal_not_a_failing_disk(kernels: Kernels, tmp_path: Path) -> None:
     formatted(tmp_path, kernels)
-
-    def refuse(self: RealDisk, name: str, mode: str = "open") -> None:
-        raise StorageFailed(detail="Permission denied", operation="open", path=name, errno_code=errno.EACCES)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(RealDisk, "open", refuse)
-        with pytest.raises(DirectoryError, match=r"Permission denied.*check owner"):
-            DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
+    segment = next((tmp_path / LOG_DIRECTORY).glob("*.log"))
+    segment.chmod(0)
+    with unprivileged(), pytest.raises(DirectoryError, match=r"Permission denied; look at owner"):
+        DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
+    segment.chmod(0o600)
     DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher()).close()  # not condemned
 
 

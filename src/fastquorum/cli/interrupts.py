@@ -1,7 +1,10 @@
-"""Ctrl-C before the command has begun: there is nothing to undo, so the process just ends.
+"""Ctrl-C, or SIGTERM to process 1, before the command has begun: there is nothing to undo, so the process just ends.
 
 Raised as KeyboardInterrupt, it would end in whatever is being imported then: in a traceback, or in another error that a
 library makes of it. Imports as little as it can, since it comes before everything else.
+
+The kernel drops a signal to process 1 that has no handler, be it SIGTERM: the first process of a container would go on
+as if nothing had been said, and be killed in the end. Source: kill(2), pid_namespaces(7).
 """
 
 import os
@@ -14,6 +17,10 @@ def end_at_once() -> None:
     """From now on. Where somebody else decided already, as a shell that starts jobs in the background, it stays so."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
+    if os.getpid() == 1:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, _end)
 
 
 def raise_again() -> None:
@@ -22,5 +29,16 @@ def raise_again() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _end(*_: object) -> None:
-    os._exit(EXIT_INTERRUPTED)
+def exit_on_signals() -> None:
+    """From now on SIGTERM and SIGHUP are a SystemExit: what has begun is undone. nohup's SIGHUP stays ignored."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _exit)
+
+
+def _exit(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
+
+
+def _end(number: int, _: object) -> None:
+    os._exit(128 + number)

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,6 +23,7 @@ from fastquorum.cli.arguments import (
     positive_seconds,
 )
 from fastquorum.cli.output import print_json, tell, working
+from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
 from fastquorum.load.plan import APIS, ARRIVALS, DRIVERS, IN_FLIGHT_MAX, TICK_US_MAX, TOPIC, WORKLOADS, Driver, Plan
 
@@ -178,8 +178,8 @@ def carry_out(
     plan = plan_of(arguments)
     _check_outputs(arguments, plan)
     load_kernels(arguments.kernels)  # said in our words if they are missing
-    # Otherwise a SIGTERM would leave the nodes running.
-    signal.signal(signal.SIGTERM, _end)
+    # Otherwise SIGTERM or SIGHUP would leave the nodes running.
+    interrupts.exit_on_signals()
     with _directory(arguments) as root:
         runs, result = _measured(arguments, plan, root, around)
     return result, _write(arguments, result, runs)
@@ -285,7 +285,7 @@ def _directory(arguments: argparse.Namespace) -> Iterator[str]:
         root = tempfile.mkdtemp(prefix="fastquorum-load-", dir=parent)
     except OSError as error:
         raise UsageError(
-            f"--data {parent} cannot be used: {error.strerror}", "name a directory on the disk to measure"
+            f"--data {parent} cannot be used: {reason(error)}", "name a directory on the disk to measure"
         ) from error
     try:
         yield root
@@ -384,7 +384,3 @@ def _write(arguments: argparse.Namespace, result: dict[str, Any], runs: "Runs") 
     if arguments.history:
         paths.append(history.save(arguments.history, result))
     return paths
-
-
-def _end(number: int, _: FrameType | None) -> None:
-    sys.exit(128 + number)

@@ -6,15 +6,17 @@ bytes, 5 the replica must stop, 130 interrupted, 143 terminated. Errors bring th
 """
 
 import argparse
+import contextlib
 import importlib
 import io
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TextIO
 
 from fastquorum.cli import interrupts
+from fastquorum.errnos import reason, remedy
 from fastquorum.errors import FastQuorumError
 
 EXIT_BROKEN_PIPE: Final = 141
@@ -108,15 +110,41 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a record may hold what the terminal cannot show
     try:
-        arguments = _parse(list(sys.argv[1:] if argv is None else argv))
-        interrupts.raise_again()
-        return _run(arguments)
+        try:
+            arguments = _parse(list(sys.argv[1:] if argv is None else argv))
+            interrupts.raise_again()
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return interrupts.EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_BROKEN_PIPE
+        return EXIT_BROKEN_PIPE  # whoever read our output has gone
+    except MemoryError:
+        _complain("fastquorum: there is not enough memory; raise the limit of the container, or ulimit -v")
+        return 1
+    except OSError as error:
+        _complain(f"fastquorum: stdout: {reason(error)}")
+        return 1
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            _settle(stream)
+
+
+def _settle(stream: TextIO) -> None:
+    """Drop what cannot be written: Python would try again at exit, complain, and exit with a code of its own."""
+    try:
+        stream.flush()
+    except OSError:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+
+
+def _complain(text: str) -> None:
+    """On stderr. Where that cannot be written either, the exit code has to say it."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _open_missing_streams() -> None:
@@ -131,17 +159,42 @@ def _open_missing_streams() -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
+        with arguments.output(arguments):
+            return _attempt(arguments)
+    except FastQuorumError as error:  # of making the output
+        return _failed(arguments, error)
+
+
+def _attempt(arguments: argparse.Namespace) -> int:
+    try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
         raise
     except (FastQuorumError, OSError) as error:
-        if arguments.debug:
-            traceback.print_exc()
-        print(f"fastquorum {arguments.command}: {error}", file=sys.stderr)
-        # The disk's errors are FastQuorumErrors; what is left is a file or a stream of the user's own.
-        return error.exit_code if isinstance(error, FastQuorumError) else 1
+        return _failed(arguments, error)
+
+
+def _failed(arguments: argparse.Namespace, error: FastQuorumError | OSError) -> int:
+    if arguments.debug:
+        _complain(traceback.format_exc())
+    _complain(f"fastquorum {arguments.command}: {_text(error)}")
+    # The disk's errors are FastQuorumErrors; what is left is a file or a stream of the user's own.
+    return error.exit_code if isinstance(error, FastQuorumError) else 1
+
+
+def _text(error: FastQuorumError | OSError) -> str:
+    """Errors of this package say it all; those of the system lack what to do."""
+    if isinstance(error, FastQuorumError):
+        return str(error)
+    where = f"{error.filename}: " if error.filename is not None else ""
+    todo = remedy(error.errno or 0)
+    return f"{where}{reason(error)}{f'; {todo}' if todo else ''}"
+
+
+def _plain_output(_: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext()
 
 
 def _parse(words: list[str]) -> argparse.Namespace:
@@ -165,6 +218,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
         added = parsers[" ".join(command.words)] = _add_parser(choices[group], command.words[-1], command.summary)
         if command is chosen:
             module = importlib.import_module(command.module)
+            added.set_defaults(output=_plain_output)
             module.configure(added)
             _add_debug(added)
             added.set_defaults(run=module.run, command=" ".join(command.words))

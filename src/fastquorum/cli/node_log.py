@@ -141,6 +141,11 @@ class NodeLog:
         if self._is_json:
             self._detail("info", "stopped", "")
 
+    def lines_lost(self, lines: int, reason: str) -> str:
+        """Return the line that takes the place of lines that could not be written. From any thread."""
+        sentence = f"fastquorum: {lines} line{'' if lines == 1 else 's'} of this log could not be written: {reason}"
+        return self._line("warning", "log_lines_lost", sentence, lines=lines, reason=reason)
+
     def failed(self, error: FastQuorumError) -> bool:
         """False if whoever called has to say it, in words."""
         if self._is_json:
@@ -153,12 +158,14 @@ class NodeLog:
             self._say(sys.stderr, level, event, f"fastquorum: {sentence}", **fields)
 
     def _say(self, stream: TextIO, level: str, event: str, sentence: str, **fields: Any) -> None:
+        print(self._line(level, event, sentence, **fields), file=stream, flush=True)
+
+    def _line(self, level: str, event: str, sentence: str, **fields: Any) -> str:
         if not self._is_json:
-            print(sentence, file=stream, flush=True)
-            return
+            return sentence
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         said = {"time": now, "level": level, "node": self._node_id, "epoch": self._epoch, "event": event, **fields}
-        print(json.dumps(said), file=stream, flush=True)
+        return json.dumps(said)
 
 
 def _host(endpoint: Endpoint) -> str:

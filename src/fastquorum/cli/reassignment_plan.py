@@ -7,6 +7,7 @@ import itertools
 import json
 from typing import Any, Final, NamedTuple, TypeGuard
 
+from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
 from fastquorum.types import NodeId
 
@@ -34,7 +35,7 @@ def read_plan(path: str) -> list[Planned]:
         with open(path, "rb") as file:
             text = file.read().decode("utf-8")
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+        raise UsageError(f"{path} cannot be read: {reason(error)}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is no text: {error}") from error
     try:

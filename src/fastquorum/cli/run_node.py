@@ -8,11 +8,12 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable
-from types import FrameType
 from typing import Final
 
 from fastquorum.cli.arguments import explain, load_kernels
+from fastquorum.cli.lossy_output import lossy_output
 from fastquorum.cli.node_log import FORMATS, NodeLog
+from fastquorum.cli.node_signals import StopSignals
 from fastquorum.cli.output import print_table
 from fastquorum.cli.stdin_end import when_stdin_ends
 from fastquorum.errors import DirectoryError, FastQuorumError, UsageError
@@ -32,9 +33,12 @@ YOUNG_LOOKS: Final = 1_000
 def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
-        "Run the node whose data directory this is, in the foreground. One line tells that it listens. SIGTERM and "
-        "SIGINT stop it gracefully, within 5 s; a second one at once, which is as safe as a crash.\nSettings come from "
-        "arguments, then the file (properties, or TOML by its name), then FASTQUORUM_... in the environment; names are "
+        "Run the node whose data directory this is, in the foreground. One line tells that it listens. SIGTERM, "
+        "SIGINT, SIGQUIT and SIGHUP (unless that is ignored, as under nohup) stop it gracefully, within 5 s; a "
+        "second one of the first three at once, which is as safe as a crash. Other signals that would end it are "
+        "ignored.\nA line that cannot be written to stdout or stderr is lost, and counted; the node runs on.\n"
+        "Settings come from arguments, then the file (properties, or TOML by its name), then FASTQUORUM_... in the "
+        "environment; names are "
         "Kafka's (controller.quorum.fetch.timeout.ms) or KIP-595's (quorum.fetch.timeout.ms); --settings lists them.",
         "fastquorum run --data n1",
         "fastquorum run --data n1 --listen 0.0.0.0:9093 --advertise h1:9093 --config n1.properties",
@@ -81,6 +85,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "leaves no node behind however it ends",
     )
     parser.add_argument("--verbose", action="store_true", help="tell on stderr who leads (json always tells)")
+    parser.set_defaults(output=_output)
     parser.add_argument("--settings", action=_ShowSettings, nargs=0, help="print every setting there is, and exit")
 
 
@@ -163,22 +168,6 @@ class _Watcher:
             os.write(self._wake_write_fd, b"\0")
 
 
-class _Signals:
-    """The first signal asks for a graceful stop, the second ends the process."""
-
-    def __init__(self, over: threading.Event) -> None:
-        self.number = 0
-        self._over = over
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
-
-    def _on_signal(self, number: int, _: FrameType | None) -> None:
-        if self.number:
-            os._exit(128 + number)
-        self.number = number
-        self._over.set()
-
-
 def spare_what_is_kept() -> None:
     """Have the collector seldom look through all there is, for the rest of this process's life.
 
@@ -188,6 +177,11 @@ def spare_what_is_kept() -> None:
     gc.freeze()
     youngest, young, _ = gc.get_threshold()
     gc.set_threshold(youngest, young, YOUNG_LOOKS)
+
+
+def _output(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
+    """Neither a full disk under the node's log nor a reader that hangs or has gone ends the node, or holds it up."""
+    return lossy_output(NodeLog(arguments.log_format, arguments.verbose).lines_lost)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -216,7 +210,7 @@ def _run(arguments: argparse.Namespace, log: NodeLog) -> int:
     if not is_made_here and needs_format(settings.path, kernels):
         raise DirectoryError("the directory is not formatted", "format it first: `fastquorum format`", settings.path)
     watcher = _Watcher(log)
-    signals = _Signals(watcher.over)
+    signals = StopSignals(watcher.over)
     if arguments.until_stdin_ends:
         when_stdin_ends(watcher.end)
     node = start_node(settings, watcher)

@@ -27,6 +27,7 @@ from fastquorum.controller.image.fold import Fold, Place
 from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.images import fold_as_recovered
+from fastquorum.storage.io_disk import exists
 from fastquorum.storage.io_open import fold_file, open_offline
 
 Source = Callable[[], tuple[Image, Place]]
@@ -79,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     with working(f"reading {path}"):
         if os.path.isdir(path):
             fold, tail = fold_as_recovered(open_offline(path, kernels), kernels, arguments.at)
-        elif not os.path.exists(path):
+        elif not exists(path):
             raise DirectoryError("there is no such directory or file", path=path)
         else:
             fold, tail = fold_file(path, kernels, arguments.at), None

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from fastquorum.errnos import reason, remedy
 from fastquorum.errors import CorruptionError, DirectoryError, StorageFailed, UnsupportedVersion, WireError
 from fastquorum.kernels import BatchFault, BatchInfo, Fault, Kernels, Record
 from fastquorum.storage import names
@@ -41,7 +42,7 @@ def read_batches(path: str, kernels: Kernels) -> Iterator[ShownBatch | Leftover]
     try:
         file = kernels.SegmentFile(path, "read")
     except StorageFailed as error:
-        raise DirectoryError(f"cannot be read: {error.detail}", path=path) from error
+        raise DirectoryError(f"cannot be read: {error.detail}", remedy(error.errno_code), path) from error
     try:
         end = file.size_bytes
         position = 0
@@ -68,10 +69,17 @@ def files_of(path: str) -> list[str]:
         return [path]
     for directory in (os.path.join(path, names.LOG_DIRECTORY), path):
         if os.path.isdir(directory):
-            found = sorted(name for name in os.listdir(directory) if names.parse_segment(name) is not None)
+            found = [name for name in _listed(directory) if names.parse_segment(name) is not None]
             if found:
                 return [os.path.join(directory, name) for name in found]
     raise DirectoryError("there is no log here", "name a data directory, a log directory or a file", path)
+
+
+def _listed(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except OSError as error:
+        raise DirectoryError(f"cannot be read: {reason(error)}", remedy(error.errno or 0), directory) from error
 
 
 def kind_of(path: str) -> LogKind:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fastquorum.cli.wire_lines import Line, frame_bytes, parse_line
+from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
 
 STDIN: Final = "-"
@@ -47,7 +48,7 @@ def line_texts(path: str) -> Iterator[tuple[int, bytes]]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(f"{path} is damaged: {error}") from error
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise UsageError(f"{path} cannot be read: {reason(error)}") from error
 
 
 def count_lines(path: str) -> int:

@@ -17,6 +17,7 @@ from fastquorum.cli.wire_exchanges import Exchange, Exchanges
 from fastquorum.cli.wire_proxy import Proxy, Route, now_us
 from fastquorum.cli.wire_recording import Origin, exchange_line, table_header, table_row
 from fastquorum.client.endpoints import endpoint_text, parse_endpoint
+from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
 
 FRAME_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -100,7 +101,9 @@ def _with_host(text: str) -> str:
 async def _sniff(arguments: argparse.Namespace, routes: list[Route]) -> int:
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, over.set)  # SIGINT cancels this coroutine, by asyncio's own handler
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            loop.add_signal_handler(number, over.set)  # SIGINT cancels this coroutine, by asyncio's own handler
     loop.set_exception_handler(lambda _, context: tell(f"fastquorum wire sniff: {context['message']}"))
     with _Recorder(arguments, with_server=len(routes) > 1, over=over) as recorder:
         proxy = Proxy(recorder.new_tap, lambda text: tell(f"fastquorum wire sniff: {text}"))
@@ -149,7 +152,7 @@ class _Recorder:
             try:
                 descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             except OSError as error:
-                raise UsageError(f"{self._path} cannot be written: {error.strerror}", "say another --out") from error
+                raise UsageError(f"{self._path} cannot be written: {reason(error)}", "say another --out") from error
             self._file = open(descriptor, "w", encoding="utf-8")  # noqa: SIM115 - closed in __exit__
         if self._printed == "table":
             print(table_header(with_server=self._with_server), flush=True)

@@ -126,7 +126,7 @@ class Connection:
         try:
             while view:
                 self._socket.settimeout(max(deadline.left_s, 0.001))
-                view = view[self._socket.send(view) :]
+                view = view[self._socket.send(view, socket.MSG_NOSIGNAL) :]
         except TimeoutError as error:
             # An incomplete frame is never acted on, and this connection will not complete it.
             raise NotSent(self.endpoint, f"it takes no requests within {deadline.timeout_s:g} s") from error

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable
 from typing import Any, Final
 
+from fastquorum.errnos import reason
 from fastquorum.errors import DirectoryError
 from fastquorum.generate.cluster import Cluster
 from fastquorum.generate.options import GenerateOptions, check
@@ -67,7 +68,7 @@ def _claim(path: str) -> str:
         os.makedirs(root, exist_ok=True)
         is_empty = not os.listdir(root)
     except OSError as error:
-        raise DirectoryError(f"nothing can be made there: {error.strerror}", path=root) from error
+        raise DirectoryError(f"nothing can be made there: {reason(error)}", path=root) from error
     if not is_empty:
         raise DirectoryError("it is not empty, and nothing in it was changed", "name a new directory", root)
     return root

@@ -8,6 +8,7 @@ import json
 import os
 from typing import Any, Final
 
+from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
 from fastquorum.load.result import FORMAT, SWEEP_FORMAT, Result
 
@@ -43,7 +44,7 @@ def read(path: str) -> Result:
             result: Any = json.load(file)
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be read: {error.strerror}", "name a result, or a history's directory"
+            f"{path} cannot be read: {reason(error)}", "name a result, or a history's directory"
         ) from error
     except ValueError as error:
         raise UsageError(f"{path} is no JSON: {error}", "name a result of `fastquorum load`") from error

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Self
 
+from fastquorum.errnos import reason
 from fastquorum.errors import NotReady, PeerProtocolError, UsageError
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, NodeId
 from fastquorum.wire import ErrorCode, decode_response, encode_request, request_header
@@ -42,7 +43,7 @@ def find_leader(bootstrap: Sequence[Endpoint], topic: str, timeout_s: float) -> 
             try:
                 found = _ask(endpoint, topic)
             except OSError as error:
-                reasons.append(f"{where}: {error.strerror or error}")
+                reasons.append(f"{where}: {reason(error)}")
                 continue
             if found is not None:
                 return found

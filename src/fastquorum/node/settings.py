@@ -244,10 +244,10 @@ def _by_name(setting: Setting) -> Setting:
     return setting._replace(parse=_AS_ARGUMENT.get(setting.parse, setting.parse))
 
 
-_BY_VARIABLE: Final = {variable(key): setting for key, setting in _BY_KEY.items()} | {
+VARIABLES: Final = {variable(key): setting for key, setting in _BY_KEY.items()} | {
     variable(name): _by_name(setting) for name, setting in _BY_NAME.items()
 }
-_OTHER_VARIABLES: Final = frozenset((VARIABLE_PREFIX + "FAILPOINTS",))
+"""Every environment variable that is a setting."""
 
 
 def setting_text(setting: Setting, config: QuorumConfig) -> str:
@@ -280,13 +280,7 @@ def from_arguments(values: Mapping[str, object]) -> dict[str, Value]:
 
 def from_file(source: Source) -> dict[str, Value]:
     """Settings by name, from the dotted keys of a properties or TOML file."""
-    return _collect(source, _BY_KEY, WITHOUT_EFFECT)
-
-
-def from_environment(source: Source) -> dict[str, Value]:
-    """Settings by name, from variables that begin with FASTQUORUM_."""
-    mine = {name: value for name, value in source.values.items() if name.startswith(VARIABLE_PREFIX)}
-    return _collect(Source(source.name, mine), _BY_VARIABLE, _OTHER_VARIABLES)
+    return collect(source, _BY_KEY, WITHOUT_EFFECT)
 
 
 def combine(*layers: Mapping[str, Value]) -> NodeSettings:
@@ -302,7 +296,8 @@ def combine(*layers: Mapping[str, Value]) -> NodeSettings:
     return NodeSettings(**merged, quorum=config)  # type: ignore[arg-type]
 
 
-def _collect(source: Source, known: Mapping[str, Setting], ignored: frozenset[str]) -> dict[str, Value]:
+def collect(source: Source, known: Mapping[str, Setting], ignored: frozenset[str]) -> dict[str, Value]:
+    """Return the source's values by setting. ConfigError names a key that is not known, or whose value is bad."""
     found: dict[str, Value] = {}
     said: dict[str, str] = {}
     for key, text in source.values.items():

@@ -19,6 +19,7 @@ from fastquorum.observe.families import US_PER_S, Metric, Point, View
 from fastquorum.observe.recorder import Recorder
 from fastquorum.observe.stages import StageCounts
 from fastquorum.observe.window import SAMPLE_US
+from fastquorum.threads import start_thread
 from fastquorum.version import __version__
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Pusher:
     def watch(self, recorder: Recorder) -> None:
         """There is a node now: begin."""
         self._recorder = recorder
-        self._thread.start()
+        start_thread(self._thread)
 
     def close(self) -> None:
         """Push no more. Idempotent."""

@@ -18,6 +18,7 @@ from fastquorum.observe.families import View
 from fastquorum.observe.health import Verdict, health, readiness
 from fastquorum.observe.recorder import Recorder
 from fastquorum.observe.window import SAMPLE_US
+from fastquorum.threads import start_thread
 
 CONNECTIONS_MAX: Final = 32
 REQUEST_S: Final = 5.0
@@ -55,7 +56,7 @@ class MetricsServer:
 
     def start(self) -> None:
         """Return once it serves."""
-        self._thread.start()
+        start_thread(self._thread)
         self._runs.wait()
 
     def watch(self, recorder: Recorder) -> None:

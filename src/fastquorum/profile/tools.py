@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
+from fastquorum.errnos import reason
 from fastquorum.errors import FastQuorumError, UsageError
 from fastquorum.profile.stacks import Stacks, of_perf, of_py_spy
 
@@ -67,7 +68,7 @@ class Sampler:
                 start_new_session=True,  # Ctrl-C in the terminal is for the load, which then ends in order
             )
         except OSError as error:
-            raise SamplerFailed(Missing(self.what, f"{command[0]} cannot be started: {error.strerror}", "")) from error
+            raise SamplerFailed(Missing(self.what, f"{command[0]} cannot be started: {reason(error)}", "")) from error
         self._reader = threading.Thread(target=self._listen, name="sampler", daemon=True)
         self._reader.start()
         if self.begun:

@@ -1,6 +1,7 @@
 """What Spark needs around it, made ready: a Java, the packages, and one Python for driver and workers."""
 
 import os
+import pwd
 import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -28,6 +29,20 @@ def check_packages() -> None:
     _refuse(package_flaws(versions()))
 
 
+def check_user() -> None:
+    """SparkEnvironmentError if this process's user has no name: Java asks the system for it, and Hadoop's login and Ivy
+    fail without one, in a stack trace that does not say so."""
+    user_id = os.getuid()
+    try:
+        pwd.getpwuid(user_id)
+    except KeyError as error:
+        raise SparkEnvironmentError(
+            f"user id {user_id} has no entry in /etc/passwd, and Java needs the user's name",
+            'add one (echo "spark:x:$(id -u):0::$HOME:/bin/sh" >> /etc/passwd as the container starts), or give one by '
+            "nss_wrapper (LD_PRELOAD=libnss_wrapper.so with NSS_WRAPPER_PASSWD and NSS_WRAPPER_GROUP)",
+        ) from error
+
+
 def look(environment: Mapping[str, str], master: str = "local[*]") -> Environment:
     """What a session is run with by a process with this environment. Changes nothing, but may write the wrapper of Java
     (see `java.wrap`).
@@ -36,6 +51,7 @@ def look(environment: Mapping[str, str], master: str = "local[*]") -> Environmen
         SparkEnvironmentError: Spark cannot run as things are. It says what to do.
     """
     check_packages()
+    check_user()
     if not sys.executable:
         raise SparkEnvironmentError("this process does not know its Python", "set PYSPARK_PYTHON to it")
     variables = {name: environment.get(name) or sys.executable for name in (WORKERS, DRIVER)}

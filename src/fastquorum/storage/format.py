@@ -70,6 +70,8 @@ class FormatOptions(NamedTuple):
     is_controller: bool = False
     """The node is one of a cluster's controllers: its log begins with all the feature levels that Kafka's own format
     gives a cluster by default, not metadata.version alone."""
+    is_port_drawn: bool = False
+    """The port of the only voter is one that was free: it may be another after a restart."""
 
     @property
     def kraft_version(self) -> int:
@@ -90,7 +92,7 @@ def format_directory(disk: Disk, kernels: Kernels, options: FormatOptions, *, no
         own = options.voters.get(options.node_id)
         if own is None or own.key.directory_id == ZERO_UUID:
             wanted = wanted._replace(directory_id=found.directory_id)  # nobody asked for a particular one
-        _refuse_other(disk, wanted, found)
+        _refuse_other(disk, wanted._replace(is_port_drawn=found.is_port_drawn), found)
         return found
     _refuse_foreign_log(disk)
     disk.make_directory(names.LOG_DIRECTORY)
@@ -153,6 +155,7 @@ def _own_properties(identity: Identity) -> bytes:
             "kraft.version": str(identity.kraft_version),
             "voters": format_voters(identity.voters),
             "controller": "true" if identity.is_controller else "false",
+            **({"port.drawn": "true"} if identity.is_port_drawn else {}),
         },
         comment="What Apache Kafka has no file for. Written once, by format.",
     )
@@ -170,6 +173,7 @@ def _identity(options: FormatOptions) -> Identity:
         listener_name=options.listener_name,
         format_version=FORMAT_VERSION,
         is_controller=options.is_controller,
+        is_port_drawn=options.is_port_drawn,
     )
 
 

@@ -46,6 +46,8 @@ class Identity(NamedTuple):
     """0 if Kafka formatted the directory."""
     is_controller: bool = False
     """It was formatted for one of a cluster's controllers: the node is one, unless it is told otherwise."""
+    is_port_drawn: bool = False
+    """Nobody chose the port of its only voter: it was free then, and any other does where it is taken."""
 
     @property
     def key(self) -> ReplicaKey:
@@ -108,6 +110,7 @@ def _parse(disk: Disk, meta: dict[str, str], own: dict[str, str]) -> Identity:
         listener_name=listener_name,
         format_version=format_version,
         is_controller=own.get("controller") == "true",
+        is_port_drawn=own.get("port.drawn") == "true",
     )
 
 

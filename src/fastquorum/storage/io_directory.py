@@ -1,16 +1,15 @@
 """A data directory opened for a replica: lock, identity, log and quorum state, in an order where every check counts."""
 
-import errno
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import DirectoryError, FatalError, StorageFailed
+from fastquorum.errors import FatalError, StorageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.identity import Identity, read_identity
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_disk import RealDisk, refusals_named
 from fastquorum.storage.io_handover import check_owner
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.io_state import LmdbStateStore
@@ -19,9 +18,6 @@ from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.ports import Disk, FlushPort
 from fastquorum.storage.startup import check_state, first_voters
 from fastquorum.types import NodeId, VoterSet
-
-_REFUSALS: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""Before anything was written these are a mistake of whoever set the directory up, not a failing disk."""
 
 
 def _as_it_is(disk: Disk) -> Disk:
@@ -95,7 +91,7 @@ class DataDirectory:
             states = LmdbStateStore(disk.root, identity.owner, kernels)
             election = check_state(states.load(), end_offset=ends[0], last_epoch=ends[1], path=state_path)
         except BaseException as error:
-            is_refused = isinstance(error, StorageFailed) and error.errno_code in _REFUSALS
+            is_refused = isinstance(error, StorageFailed) and error.is_refusal
             if isinstance(error, FatalError) and not is_refused:
                 lock.condemn(str(error))
             if states is not None:
@@ -103,10 +99,8 @@ class DataDirectory:
             if log is not None:
                 log.close()
             lock.release()
-            if is_refused:
-                detail = f"a file in it is not ours to use: {error}"
-                raise DirectoryError(detail, "check owner, permissions and mount options", disk.root) from error
-            raise
+            with refusals_named():
+                raise
         return cls(lock, disk, identity, first, log, states, election)
 
     def close(self, error: FatalError | None = None) -> None:

@@ -7,9 +7,10 @@ here.
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Self
 
+from fastquorum.errnos import reason, remedy
 from fastquorum.errors import DirectoryError, FsyncFailed, StorageFailed
 from fastquorum.kernels import Kernels, SegmentFile
 from fastquorum.storage.names import TEMPORARY_SUFFIX
@@ -19,40 +20,47 @@ from fastquorum.storage.ports import FileMode
 class RealDisk:
     """A Disk over a directory of the file system."""
 
-    def __init__(self, root: str, kernels: Kernels) -> None:
+    def __init__(self, root: str, kernels: Kernels, *, is_read_only: bool = False) -> None:
+        """`is_read_only`: for tools that look at what nobody runs; what may not be read is then a DirectoryError."""
         self._root = os.path.abspath(root)
         self._kernels = kernels
+        self._is_read_only = is_read_only
 
     @classmethod
     def open_directory(cls, root: str, kernels: Kernels, *, create: bool = False, writable: bool = True) -> Self:
         """The disk of an existing directory, or one made here. DirectoryError if it cannot be used."""
         path = os.path.abspath(root)
-        try:
-            if create and not os.path.isdir(path):
+        if create and not exists(path):
+            try:
                 os.makedirs(path)
                 sync_directory(os.path.dirname(path))
-        except OSError as error:
-            raise DirectoryError(f"cannot be created: {error.strerror}", path=path) from error
-        if not os.path.exists(path):
+            except OSError as error:
+                hint = remedy(error.errno or 0)
+                raise DirectoryError(f"cannot be created: {reason(error)}", hint, path) from error
+        if not exists(path):
             raise DirectoryError("there is no such directory", path=path)
         if not os.path.isdir(path):
             raise DirectoryError("is not a directory", path=path)
-        if not os.access(path, os.R_OK | os.X_OK):
-            raise DirectoryError("may not be read by this user", "look at its owner and mode", path)
-        if writable and not os.access(path, os.W_OK | os.X_OK):
+        # As an open asks: by the effective user.
+        if not os.access(path, os.R_OK | os.X_OK, effective_ids=True):
+            raise DirectoryError("may not be read by this user", remedy(errno.EACCES), path)
+        if writable and not os.access(path, os.W_OK | os.X_OK, effective_ids=True):
             hint = "look at its owner and mode, and whether its file system is mounted read-write"
             raise DirectoryError("is read-only here", hint, path)
-        return cls(path, kernels)
+        return cls(path, kernels, is_read_only=not writable)
 
     @property
     def root(self) -> str:
         return self._root
 
     def open(self, name: str, mode: FileMode = "open") -> SegmentFile:
-        return self._kernels.SegmentFile(self._path(name), mode)
+        with refusals_named() if self._is_read_only else nullcontext():
+            return self._kernels.SegmentFile(self._path(name), mode)
 
     def exists(self, name: str) -> bool:
-        return os.path.exists(self._path(name))
+        """StorageFailed where that cannot be told: what is there must not be taken for missing."""
+        with self._mapped("stat", name):
+            return _is_there(self._path(name))
 
     def list(self, directory: str = "") -> list[str]:
         with self._mapped("list", directory):
@@ -113,7 +121,41 @@ class RealDisk:
             raise
         except OSError as error:
             code = error.errno or errno.EIO
-            raise kind(detail=os.strerror(code), operation=operation, path=self._path(name), errno_code=code) from error
+            failed = kind(detail=os.strerror(code), operation=operation, path=self._path(name), errno_code=code)
+            if self._is_read_only and failed.is_refusal:
+                raise _refused(failed) from error
+            raise failed from error
+
+
+@contextmanager
+def refusals_named() -> Iterator[None]:
+    """While nothing is running on a directory, a file that may not be used is a DirectoryError: no disk has failed."""
+    try:
+        yield
+    except StorageFailed as error:
+        if error.is_refusal:
+            raise _refused(error) from error
+        raise
+
+
+def _refused(error: StorageFailed) -> DirectoryError:
+    return DirectoryError(f"{error.operation} failed: {error.detail}", remedy(error.errno_code), error.path)
+
+
+def exists(path: str) -> bool:
+    """Is there a file or directory? DirectoryError where that cannot be told, as behind one that may not be entered."""
+    try:
+        return _is_there(path)
+    except OSError as error:
+        raise DirectoryError(f"cannot be looked at: {reason(error)}", remedy(error.errno or 0), path) from error
+
+
+def _is_there(path: str) -> bool:
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def sync_directory(path: str) -> None:

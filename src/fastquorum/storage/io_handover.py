@@ -12,7 +12,7 @@ from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.identity import Identity, LogKind, read_identity
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_disk import RealDisk, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.io_state import LmdbStateStore
 from fastquorum.storage.kafka_state import decode_kafka_state, encode_kafka_state
@@ -92,7 +92,8 @@ def take_from_kafka(path: str, kernels: Kernels) -> ElectionState:
 def _locked(disk: Disk) -> Iterator[None]:
     lock = DirectoryLock.acquire(disk.root)
     try:
-        yield
+        with refusals_named():
+            yield
     finally:
         lock.release()
 

@@ -6,13 +6,18 @@ hence the registry. A directory whose disk failed stays condemned until the proc
 hold what the disk does not (README, decision 3).
 """
 
+import errno
 import fcntl
 import os
 import threading
 from typing import Final
 
+from fastquorum.errnos import reason, remedy
 from fastquorum.errors import DirectoryError
 from fastquorum.storage.names import LOCK
+
+_HELD: Final = (errno.EACCES, errno.EAGAIN)
+"""Another process has a lock that conflicts."""
 
 _guard = threading.Lock()
 _held: "Final[dict[str, DirectoryLock]]" = {}
@@ -67,17 +72,20 @@ def _lock_file(root: str) -> int:
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise DirectoryError(
-            f"{LOCK} cannot be opened: {error.strerror}", "check that the directory exists and is writable", root
-        ) from error
+        raise DirectoryError(f"{LOCK} cannot be opened: {reason(error)}", remedy(error.errno or 0), root) from error
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(fd)
-        raise DirectoryError(
-            "is in use by another process", "stop it first, or choose another data directory", root
-        ) from error
+        raise lock_refusal(error, root) from error
     return fd
+
+
+def lock_refusal(error: OSError, root: str) -> DirectoryError:
+    """Return what a refused lock means: that somebody has it is one reason of several. Source: fcntl(2)."""
+    if error.errno in _HELD:
+        return DirectoryError("is in use by another process", "stop it first, or choose another data directory", root)
+    return DirectoryError(f"{LOCK} cannot be locked: {reason(error)}", remedy(error.errno or 0), root)
 
 
 def _forget_in_child() -> None:

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from fastquorum.controller.image.fold import Fold
+from fastquorum.errnos import reason, remedy
 from fastquorum.errors import DirectoryError, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.storage.images import fold_first_segment, fold_snapshot
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_disk import RealDisk, exists, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.names import LOG_DIRECTORY, parse_checkpoint, parse_segment
 from fastquorum.storage.offline import OfflineLog, StoredBatch, segment_batches, trim_log
@@ -30,7 +31,7 @@ def read_file_batches(path: str, kernels: Kernels) -> Iterator[StoredBatch]:
     """The batches of one `.log` or `.checkpoint` file."""
     check_holds_batches(path)
     directory, name = os.path.split(os.path.abspath(path))
-    return segment_batches(RealDisk(directory, kernels), kernels, name, parse_segment(name) or 0)
+    return segment_batches(RealDisk(directory, kernels, is_read_only=True), kernels, name, parse_segment(name) or 0)
 
 
 def check_holds_batches(path: str) -> None:
@@ -38,8 +39,10 @@ def check_holds_batches(path: str) -> None:
 
     A segment or a snapshot is one even if it is damaged; of what has another name, as a copy has, nobody can know.
     """
-    if not os.path.isfile(path):
+    if not exists(path):
         raise DirectoryError("there is no such file", path=path)
+    if os.path.isdir(path):
+        raise DirectoryError("is a directory, not a file", path=path)
     name = os.path.basename(path)
     if parse_segment(name) is not None or parse_checkpoint(name) is not None:
         return
@@ -47,7 +50,7 @@ def check_holds_batches(path: str) -> None:
         with open(path, "rb") as file:
             start = file.read(_MAGIC_POSITION + 1)
     except OSError as error:
-        raise DirectoryError(f"cannot be read: {error.strerror}", path=path) from error
+        raise DirectoryError(f"cannot be read: {reason(error)}", remedy(error.errno or 0), path) from error
     if start and start[_MAGIC_POSITION:] != _MAGIC:
         raise DirectoryError("holds no record batches", "name a segment, a snapshot, or the directory of a log", path)
 
@@ -63,11 +66,11 @@ def fold_file(path: str, kernels: Kernels, end_offset: Offset | None = None) -> 
     """
     directory, name = os.path.split(os.path.abspath(path))
     snapshot = parse_checkpoint(name)
-    if snapshot is None or not os.path.isfile(path):
+    if snapshot is None or not exists(path):
         return fold_first_segment(read_file_batches(path, kernels), kernels, end_offset)
     if end_offset not in (None, snapshot.offset):
         raise UsageError(f"a snapshot holds one offset, {snapshot.offset}", "name the log's directory to see others")
-    return fold_snapshot(OfflineLog(RealDisk(directory, kernels), kernels, ""), kernels, snapshot)
+    return fold_snapshot(OfflineLog(RealDisk(directory, kernels, is_read_only=True), kernels, ""), kernels, snapshot)
 
 
 def trim_directory(path: str, kernels: Kernels) -> Verification:
@@ -76,7 +79,8 @@ def trim_directory(path: str, kernels: Kernels) -> Verification:
     directory = _log_directory(disk)
     lock = DirectoryLock.acquire(disk.root if directory else os.path.dirname(disk.root))
     try:
-        return trim_log(disk, kernels, directory)
+        with refusals_named():
+            return trim_log(disk, kernels, directory)
     finally:
         lock.release()
 

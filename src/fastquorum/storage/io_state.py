@@ -16,7 +16,7 @@ import lmdb
 from fastquorum.errors import ClosedError, CorruptionError, DirectoryError, StateStoreFailed
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
-from fastquorum.storage.io_disk import sync_directory
+from fastquorum.storage.io_disk import exists, sync_directory
 from fastquorum.storage.lmdb_file import check_pages
 from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.state_value import STATE_KEY, StateOwner, decode_state, encode_state
@@ -44,8 +44,8 @@ class LmdbStateStore:
         self._env: lmdb.Environment | None = None
         if self._path in _open_stores:
             raise DirectoryError("the quorum state is open in this process already", "close the other handle", root)
-        is_new = not os.path.exists(self._path)
-        if not os.access(os.path.dirname(self._path) if is_new else self._path, os.W_OK):
+        is_new = not exists(self._path)
+        if not os.access(os.path.dirname(self._path) if is_new else self._path, os.W_OK, effective_ids=True):
             raise DirectoryError("the quorum state cannot be written", "make it writable", self._path)
         try:
             if is_new:
@@ -130,7 +130,7 @@ class LmdbStateStore:
 
     def _latch(self, operation: str, error: Exception) -> StateStoreFailed:
         self._failure = f"{type(error).__name__}: {error}"
-        code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+        code = _number_of(error)
         if _is_full(os.path.dirname(self._path)):
             if os.strerror(errno.ENOSPC) not in self._failure:
                 # LMDB takes a write that a full file system cut short for a broken one.
@@ -150,8 +150,17 @@ def write_unsynced(root: str, owner: StateOwner, kernels: Kernels, state: Electi
         ):
             transaction.put(STATE_KEY, encode_state(kernels, owner, state))
     except (lmdb.Error, OSError) as error:
-        code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+        code = _number_of(error)
         raise StateStoreFailed(detail=str(error), operation="save", path=path, errno_code=code) from error
+
+
+def _number_of(error: Exception) -> int:
+    """LMDB's errors end with the system's words, and do not have its number. EIO if it cannot be told."""
+    if isinstance(error, OSError):
+        return error.errno or errno.EIO
+    words = {code: os.strerror(code) for code in errno.errorcode}
+    found = [code for code in words if str(error).endswith(words[code])]
+    return max(found, key=lambda code: len(words[code]), default=errno.EIO)
 
 
 def _open(path: str) -> lmdb.Environment:

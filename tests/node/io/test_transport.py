@@ -1,12 +1,15 @@
 """The transport alone, against plain sockets: what is sent at once, kept, given up, and how names are resolved."""
 
+import signal
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from fastquorum.client.connection import Connection, Deadline, NotSent
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import ConfigError
 from fastquorum.kernels import pure
@@ -98,6 +101,37 @@ def test_sending_to_a_peer_that_is_gone_is_reported_and_not_raised(transport: So
     transport.close(number)
     transport.send(number, b"unknown by now")
     assert len(transport) == 0
+
+
+@pytest.fixture
+def broken_pipes() -> Iterator[list[int]]:
+    """The SIGPIPEs of this process, which end one that has not switched them off: an embedding program's may not."""
+    raised: list[int] = []
+    before = signal.signal(signal.SIGPIPE, lambda number, _: raised.append(number))
+    yield raised
+    signal.signal(signal.SIGPIPE, before)
+
+
+@pytest.mark.parametrize("size", [10, 1_000_000])
+def test_a_peer_that_is_gone_sends_the_program_no_signal(
+    transport: SocketTransport, broken_pipes: list[int], size: int
+) -> None:
+    number, theirs = accepted(transport)
+    with theirs:
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        transport.send(number, bytes(6_000_000))
+    channel = transport.channel(number)
+    assert channel is not None
+    while not transport.lost:
+        transport.flush(channel)
+        transport.send(number, bytes(size))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = Connection(Endpoint("", "127.0.0.1", server.getsockname()[1]), Deadline(WAIT_S))
+        server.accept()[0].close()
+        with suppress(NotSent):
+            while True:
+                connection.send(bytes(size), Deadline(WAIT_S))
+    assert broken_pipes == []
 
 
 def test_a_name_is_resolved_elsewhere_and_one_that_is_unknown_is_reported(transport: SocketTransport) -> None:

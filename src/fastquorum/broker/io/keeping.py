@@ -20,7 +20,7 @@ from fastquorum.storage.checkpoint import CheckpointTimes, read_checkpoint
 from fastquorum.storage.format import meta_properties
 from fastquorum.storage.identity import Identity, LogKind, is_formatted, read_identity
 from fastquorum.storage.images import snapshot_batches
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_disk import RealDisk, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.ports import Disk
 from fastquorum.types import LISTENER_NAME, TOPIC_NAME, NodeId, OffsetAndEpoch, VoterSet
@@ -66,7 +66,8 @@ class Keeping:
         disk = RealDisk.open_directory(path, kernels, create=True)
         lock = DirectoryLock.acquire(disk.root)
         try:
-            _make_own(disk, cluster_id, broker_id)
+            with refusals_named():
+                _make_own(disk, cluster_id, broker_id)
         except BaseException:
             lock.release()
             raise

@@ -31,6 +31,7 @@ from fastquorum.node.io.channel import Channel
 from fastquorum.node.io.receiving import Receiver
 from fastquorum.node.io.transport import SocketTransport
 from fastquorum.node.peers import Answer, NoAnswer, PeerEvent, Peers
+from fastquorum.threads import start_thread
 from fastquorum.types import Micros
 from fastquorum.version import __version__
 from fastquorum.wire import frames_of
@@ -93,7 +94,7 @@ class RunningMember:
     def start(self) -> None:
         """Its thread; it is offline, and asks nobody for anything."""
         handles.watch(self)
-        self._thread.start()
+        start_thread(self._thread)
 
     def register(self) -> None:
         """Begin its life beside the controllers."""

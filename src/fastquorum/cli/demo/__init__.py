@@ -2,12 +2,10 @@
 disks."""
 
 import argparse
-import signal
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import TYPE_CHECKING, Final
 
+from fastquorum.cli import interrupts
 from fastquorum.cli.arguments import add_format, add_kernels, explain, positive
 from fastquorum.errors import UsageError
 from fastquorum.types import VOTERS_MAX
@@ -47,8 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     from fastquorum.cli.demo.screen import screen_for
 
     play = _play_of(arguments)
-    # Otherwise a SIGTERM would leave the nodes running: they would not even notice that their stage is gone.
-    signal.signal(signal.SIGTERM, _end)
+    # Otherwise SIGTERM or SIGHUP would leave the nodes running: they would not even notice that their stage is gone.
+    interrupts.exit_on_signals()
     with screen_for(arguments.format) as screen:
         return play(screen)
 
@@ -70,7 +68,3 @@ def _play_of(arguments: argparse.Namespace) -> "Callable[[Screen], int]":
         raise UsageError(f"--nodes {nodes}: a quorum has 1 to {VOTERS_MAX} voters")
     options = Options(nodes=nodes, keep=arguments.keep, kernels=arguments.kernels)
     return lambda screen: play(options, screen)
-
-
-def _end(number: int, _: FrameType | None) -> None:
-    sys.exit(128 + number)

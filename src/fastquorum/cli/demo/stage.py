@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from fastquorum.errnos import reason
 from fastquorum.errors import DirectoryError
 
 EXIT_RED: Final = 1
@@ -44,5 +45,5 @@ def _directory(keep: str | None) -> str:
         if os.listdir(keep):
             raise DirectoryError("is not empty", "give --keep a new or empty directory", keep)
     except OSError as error:
-        raise DirectoryError(f"cannot be used: {error.strerror}", "choose another directory", keep) from error
+        raise DirectoryError(f"cannot be used: {reason(error)}", "choose another directory", keep) from error
     return os.path.abspath(keep)

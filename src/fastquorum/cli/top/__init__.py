@@ -1,10 +1,9 @@
 """`fastquorum top`: the quorum live in a terminal, its nodes' roles, rates, lags and percentiles."""
 
 import argparse
-import signal
 import sys
-from types import FrameType
 
+from fastquorum.cli import interrupts
 from fastquorum.cli.arguments import add_format, explain, parse_bootstrap, positive, positive_seconds
 from fastquorum.client.endpoints import parse_endpoint
 from fastquorum.types import Endpoint
@@ -53,10 +52,6 @@ def run(arguments: argparse.Namespace) -> int:
             return show_once(looker, arguments.interval, arguments.format)
         if arguments.format == "json" or not sys.stdout.isatty():
             return show_repeatedly(looker, arguments.interval, arguments.format)
-        # Otherwise a SIGTERM would leave the terminal as it is while we draw.
-        signal.signal(signal.SIGTERM, _end)
+        # Otherwise SIGTERM or SIGHUP would leave the terminal as it is while we draw.
+        interrupts.exit_on_signals()
         return show_live(looker, arguments.interval)
-
-
-def _end(number: int, _: FrameType | None) -> None:
-    sys.exit(128 + number)

@@ -15,6 +15,7 @@ from fastquorum.errors import ClosedError, UsageError
 from fastquorum.kernels import SegmentFile
 from fastquorum.kernels.pure.segment import Descriptor
 from fastquorum.kernels.pure.segment import SegmentFile as PureSegmentFile
+from fastquorum.threads import start_thread
 
 _CLOSED: Final = -1
 
@@ -31,7 +32,11 @@ class Flusher:
         self._closing = False
         self._eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._thread = threading.Thread(target=self._run, name="fastquorum-flusher", daemon=True)
-        self._thread.start()
+        try:
+            start_thread(self._thread)
+        except BaseException:
+            os.close(self._eventfd)
+            raise
 
     def fileno(self) -> int:
         """The eventfd; readable when completions wait. -1 once closed."""

@@ -3,7 +3,6 @@
 A foreign directory is refused. Source: KIP-853 (directory ids); Kafka `MetaProperties`.
 """
 
-import os
 import secrets
 import select
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from fastquorum.storage.checkpoint import data_values
 from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
 from fastquorum.storage.identity import Identity, LogKind, format_voters, is_formatted
 from fastquorum.storage.io_directory import DataDirectory
-from fastquorum.storage.io_disk import RealDisk
+from fastquorum.storage.io_disk import RealDisk, exists, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.ports import Disk, StateStore
 from fastquorum.types import ZERO_UUID, Endpoint, ReplicaKey, Uuid, Voter, VoterSet
@@ -54,21 +53,21 @@ class OpenDirectory:
         kernels: Kernels,
         config: QuorumConfig,
         settings: NodeSettings,
-        before: Callable[[Endpoint | None], None],
+        before: Callable[[Endpoint | None, bool], None],
         native_flusher: NativeFlusher | None = None,
     ) -> None:
         """Lock, check, recover. Raises DirectoryError, UsageError, CorruptionError, StorageFailed.
 
-        `before` is told the endpoint under which the voters know this node (None: an observer) once all is checked and
-        nothing in the directory has been touched; what it raises leaves the directory as it was. With `native_flusher`
-        the native shell syncs, once that is bound.
+        `before` is told the endpoint under which the voters know this node (None: an observer), and whether its port
+        was drawn when the directory was formatted, once all is checked and nothing in the directory has been touched;
+        what it raises leaves the directory as it was. With `native_flusher` the native shell syncs, once that is bound.
         """
         self.voters = VoterSet()
 
         def accept(identity: Identity, voters: VoterSet, kraft_version: int) -> None:
             self.voters = _voters(path, settings, identity, voters, kraft_version)
             own = self.voters.get(identity.node_id)
-            before(own.endpoints[0] if own is not None else None)
+            before(own.endpoints[0] if own is not None else None, identity.is_port_drawn and settings.voters is None)
 
         injected = _InjectedDisks()
         self.flusher: WatchedFlusher | NativeFlusher = native_flusher or _python_flusher(kernels)
@@ -199,6 +198,7 @@ def lock_directory(path: str, kernels: Kernels, resources: ExitStack) -> tuple[R
     is_unformatted(disk)
     lock = DirectoryLock.acquire(path)
     resources.callback(lock.release)
+    resources.enter_context(refusals_named())  # nothing runs on it yet
     return disk, lock
 
 
@@ -213,7 +213,7 @@ def format_for(path: str, kernels: Kernels, settings: NodeSettings, listening: E
 
 def needs_format(path: str, kernels: Kernels) -> bool:
     """Is the directory missing or empty? Changes nothing. DirectoryError if it is foreign."""
-    return not os.path.exists(path) or is_unformatted(RealDisk.open_directory(path, kernels))
+    return not exists(path) or is_unformatted(RealDisk.open_directory(path, kernels))
 
 
 def _format_options(settings: NodeSettings, listening: Endpoint) -> FormatOptions:
@@ -242,4 +242,5 @@ def _format_options(settings: NodeSettings, listening: Endpoint) -> FormatOption
         log_kind=settings.log if settings.log is not None else LogKind.USER,
         topic_name=settings.topic if settings.topic is not None else USER_TOPIC_NAME,
         is_controller=bool(settings.controller),
+        is_port_drawn=settings.voters is None and (settings.listen is None or settings.listen.port == 0),
     )

@@ -58,7 +58,10 @@ async def stop_listening(server: asyncio.Server) -> None:
 def _refusal(where: str, error: OSError) -> tuple[str, str]:
     match error.errno:
         case errno.EADDRINUSE:
-            return f"{where} is taken", "stop whatever listens there (`ss -ltnp` names it), or choose another port"
+            return (
+                f"{where} is taken",
+                "stop what uses it (`ss -tanp` names it, be it an outgoing connection), or choose another port",
+            )
         case errno.EADDRNOTAVAIL:
             return f"{where} is not an address of this machine", "listen on 0.0.0.0 and advertise the other address"
         case errno.EACCES | errno.EPERM:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import FastQuorumError, FatalError
+from fastquorum.errnos import reason
+from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import load_lane
 from fastquorum.kernels.shell import load_shell
@@ -29,6 +30,7 @@ from fastquorum.node.io.watched import WatchedFlusher
 from fastquorum.node.ports import LaneLock
 from fastquorum.node.shell import MeasuredShell
 from fastquorum.storage.log import Log
+from fastquorum.threads import too_few_threads
 
 OnEnd = Callable[[FastQuorumError | None], None]
 
@@ -100,7 +102,7 @@ class NativeMachine:
                 busy_poll_us=config.busy_poll_us,
             )
         except OSError as error:
-            raise FatalError(f"the node's native threads cannot start: {error}") from error
+            raise too_few_threads("the node's native threads", reason(error)) from error
         failpoint.arm_native(native.arm_failpoint)
         self.native_flusher.bind(self._shell, inner_file)
         self.transport = (InjectedNativeTransport if failpoint.are_armed else NativeTransport)(config, self._shell)

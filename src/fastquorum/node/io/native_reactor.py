@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from fastquorum.errors import FatalError
 from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.arrivals import Arrival, Arrivals
@@ -50,8 +51,12 @@ class NativeReactor(Reactor):
         """Frames that were dealt with since the shell was told so, and their sizes in bytes."""
         self._left: list[Arrival] = []
         """What the replica's end has kept from being looked at."""
-        super().start(replica)
-        self._watchdog.start()
+        self._watchdog.start()  # first: a replica's thread that runs already could not be taken back
+        try:
+            super().start(replica)
+        except FatalError:
+            self._watchdog.stop()
+            raise
 
     def _on_hung(self) -> None:
         """In the watchdog's thread: the replica's does not come back from the disk. The native threads, which do not

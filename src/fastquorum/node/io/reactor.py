@@ -25,6 +25,7 @@ from fastquorum.node.io.resolving import Address
 from fastquorum.node.ports import LaneLock, Transport
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
+from fastquorum.threads import start_thread
 from fastquorum.types import Micros
 
 READ: Final = select.EPOLLIN
@@ -108,7 +109,7 @@ class Reactor:
 
     def start(self, replica: Replica) -> None:
         self._replica = replica
-        self._thread.start()
+        start_thread(self._thread)
 
     def post(self, command: Command) -> None:
         """Have the replica's thread do this soon; dropped if the thread is over."""

@@ -114,10 +114,14 @@ class RunningNode:
         """Offsets may be looked at from any thread; everything else goes through `read`."""
 
     def start(self, observer: Observer) -> None:
-        """Set it going. Once."""
+        """Set it going. Once. FatalError if it cannot be: whoever made it then closes what it was made of."""
         self._telling.begin(observer)
         handles.watch(self)
-        self._reactor.start(self._replica)
+        try:
+            self._reactor.start(self._replica)
+        except FatalError:
+            handles.forget(self)
+            raise
 
     def accompany(self, companion: Companion) -> None:
         """Close it when this handle is closed; a node that ends by itself leaves it to tell so. Once."""

@@ -2,13 +2,16 @@
 environment.
 """
 
+import logging
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from fastquorum.errnos import reason
 from fastquorum.errors import ConfigError
-from fastquorum.node.kafka_file import Ignored, translated
-from fastquorum.node.settings import NodeSettings, Source, combine, from_arguments, from_environment, from_file
+from fastquorum.node.environment import from_environment
+from fastquorum.node.kafka_file import Ignored, ignored_text, translated
+from fastquorum.node.settings import NodeSettings, Source, combine, from_arguments, from_file
 from fastquorum.storage.properties import parse_properties
 
 
@@ -20,13 +23,20 @@ def read_settings(
 ) -> NodeSettings:
     """All settings of a node. ConfigError names the key, where it was said, and the nearest key there is.
 
-    `on_ignored` hears what means nothing here in a file of Kafka's own controllers; None: that is an error, too.
+    `on_ignored` is called with what means nothing here, in a file of Kafka's own controllers or in the environment.
+    None: in such a file that is an error, and of variables a warning is logged.
     """
     return combine(
         from_arguments(arguments),
         from_file(translated(read_file(file), on_ignored)) if file is not None else {},
-        from_environment(Source("environment", os.environ if environment is None else environment)),
+        from_environment(
+            Source("environment", os.environ if environment is None else environment), on_ignored or _warn
+        ),
     )
+
+
+def _warn(source: str, keys: Sequence[str]) -> None:
+    logging.getLogger("fastquorum").warning("%s", ignored_text(source, keys))
 
 
 def read_file(path: str) -> Source:
@@ -36,7 +46,7 @@ def read_file(path: str) -> Source:
             data = file.read()
     except OSError as error:
         raise ConfigError(
-            f"cannot be read: {error.strerror}", "check the path", source=path, key="config file"
+            f"cannot be read: {reason(error)}", "check the path", source=path, key="config file"
         ) from error
     try:
         if path.endswith(".toml"):

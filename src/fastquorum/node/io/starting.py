@@ -17,7 +17,7 @@ from fastquorum.node.io.observing import Observer
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.settings import NodeSettings
 from fastquorum.storage.identity import LogKind
-from fastquorum.types import LISTENER_NAME, Endpoint
+from fastquorum.types import LISTENER_NAME, Endpoint, Voter, VoterSet
 
 LOOPBACK: Final = Endpoint(LISTENER_NAME, "127.0.0.1", 0)
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")
@@ -41,12 +41,13 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
         listening: socket.socket | None = None
         bound, own_endpoint = LOOPBACK, None
 
-        def listen_first(own: Endpoint | None) -> None:
+        def listen_first(own: Endpoint | None, is_port_drawn: bool) -> None:
             # Before the directory is touched: a port that is taken changes nothing.
             nonlocal listening, bound, own_endpoint
             own_endpoint = own
             if listening is None:
-                listening, bound = _listen(resources, settings.listen or own or LOOPBACK)
+                may_move = is_port_drawn and settings.listen is None
+                listening, bound = _listen(resources, settings.listen or own or LOOPBACK, may_move)
 
         if directories.needs_format(settings.path, kernels):
             if settings.voters is None:
@@ -72,8 +73,8 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
             advertised=advertised,
             member=member,
         )
+        node.start(observer)
         resources.pop_all()  # from here on the node closes them
-    node.start(observer)
     return node
 
 
@@ -90,7 +91,7 @@ def _member(opened: directories.OpenDirectory, advertised: Endpoint, settings: N
     return Member(
         key=identity.key,
         cluster_id=identity.cluster_id,
-        voters=opened.voters,
+        voters=_voters(opened, advertised, settings),
         kraft_version=opened.kraft_version,
         log_kind=identity.log_kind,
         topic_name=identity.topic_name,
@@ -99,6 +100,13 @@ def _member(opened: directories.OpenDirectory, advertised: Endpoint, settings: N
         first_records=opened.first_records,
         controller=controller,
     )
+
+
+def _voters(opened: directories.OpenDirectory, advertised: Endpoint, settings: NodeSettings) -> VoterSet:
+    """Return the first voters; the only one, whose port nobody chose, is where it can be reached now."""
+    if not opened.identity.is_port_drawn or settings.voters is not None or opened.kraft_version:
+        return opened.voters
+    return VoterSet([Voter(each.key, (advertised._replace(name=each.endpoints[0].name),)) for each in opened.voters])
 
 
 def controller_settings(cluster_id: str, settings: NodeSettings) -> ControllerSettings:
@@ -120,8 +128,14 @@ def controller_settings(cluster_id: str, settings: NodeSettings) -> ControllerSe
     return replace(ControllerSettings(cluster_id), **given)
 
 
-def _listen(resources: ExitStack, wanted: Endpoint) -> tuple[socket.socket, Endpoint]:
-    sock = listen(wanted)
+def _listen(resources: ExitStack, wanted: Endpoint, may_move: bool = False) -> tuple[socket.socket, Endpoint]:
+    """Listen there; if that port cannot be had and `may_move`, at any other of the same host. ConfigError."""
+    try:
+        sock = listen(wanted)
+    except ConfigError:
+        if not may_move:
+            raise
+        sock = listen(wanted._replace(port=0))
     resources.callback(sock.close)
     return sock, bound_endpoint(sock, wanted)
 

@@ -77,12 +77,12 @@ class SocketTransport:
         try:
             if len(frame) <= JOIN_BYTES_MAX:
                 data = b"".join((length, frame))
-                sent = channel.sock.send(data)
+                sent = channel.sock.send(data, socket.MSG_NOSIGNAL)
                 if sent == len(data):
                     return
                 self._put(channel, data[sent:])
             else:
-                sent = channel.sock.sendmsg((length, frame))
+                sent = channel.sock.sendmsg((length, frame), (), socket.MSG_NOSIGNAL)
                 if sent < 4 + len(frame):
                     self._put(channel, b"".join((length, frame))[sent:])
         except (BlockingIOError, InterruptedError):
@@ -194,7 +194,7 @@ class SocketTransport:
         outbox = channel.outbox
         try:
             while outbox:
-                sent = channel.sock.send(outbox[0])
+                sent = channel.sock.send(outbox[0], socket.MSG_NOSIGNAL)
                 channel.outbox_bytes -= sent
                 channel.unsent_since_us = now_us()
                 if sent < len(outbox[0]):

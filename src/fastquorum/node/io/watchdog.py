@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from fastquorum.threads import start_thread
 from fastquorum.types import Micros
 
 LOOKS: Final = 4
@@ -31,7 +32,7 @@ class Watchdog:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        start_thread(self._thread)
 
     def stop(self) -> None:
         """It looks no more."""

@@ -1,0 +1,57 @@
+"""What the system's error numbers mean to somebody who runs a node, and what to do about them. Source: errno(3).
+
+Whatever turns an OSError into an error of this package takes its words from here: a number that is not known keeps the
+system's own, and none is taken for another.
+"""
+
+import errno
+from typing import Final
+
+REFUSALS: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""This user may not do it, or nobody may: nothing was done, and no device has failed."""
+FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_PERMISSION: Final = "look at owner and mode of it and of the directories above it, and at what SELinux or AppArmor say"
+_LIMIT: Final = "raise the limit of open files (ulimit -n; LimitNOFILE= of systemd)"
+_NETWORK: Final = "look at the file server and the network, or keep the data on a local disk"
+_REMEDIES: Final = {
+    errno.EACCES: _PERMISSION,
+    errno.EPERM: _PERMISSION + "; a file may be immutable (lsattr)",
+    errno.EROFS: "mount its file system read-write; the kernel makes it read-only after an error (dmesg)",
+    errno.ENOSPC: "make room on its file system",
+    errno.EDQUOT: "make room, or have the quota of this user raised",
+    errno.EMFILE: _LIMIT,
+    errno.ENFILE: "the whole machine has no more file handles: raise fs.file-max",
+    errno.ENOMEM: "give the machine, or the container, more memory",
+    errno.EFBIG: "the file system, or the limit of this process (ulimit -f), takes no file as large",
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "check the path: a part of it is a file",
+    errno.EISDIR: "check the path: a directory lies where a file should",
+    errno.ELOOP: "check the path: its symbolic links go round in circles",
+    errno.ENAMETOOLONG: "choose a shorter path",
+    errno.EEXIST: "something lies there already: move it away",
+    errno.ENOLCK: "locks are not to be had on its file system: NFS without a lock service (rpc.statd) gives none; "
+    "start that, or keep the data on a local disk",
+    errno.ENOSYS: "its file system, or a sandbox around this process, does not offer this call: use another",
+    errno.EOPNOTSUPP: "its file system does not offer this: use a local one, as ext4 or XFS",
+    errno.EINVAL: "its file system does not offer this: use a local one, as ext4 or XFS",
+    errno.ETXTBSY: "a program is running from it: stop that first",
+    errno.EBUSY: "somebody else uses it: stop that first",
+    errno.ESTALE: _NETWORK,
+    errno.ETIMEDOUT: _NETWORK,
+    errno.EHOSTDOWN: _NETWORK,
+    errno.EREMOTEIO: _NETWORK,
+    errno.ENOTCONN: "the program that serves its file system (FUSE) is gone: mount it again",
+    errno.EIO: "check the device (dmesg, smartctl)",
+    errno.ENODEV: "the device is gone: check it",
+    errno.ENXIO: "the device is gone: check it",
+}
+
+
+def reason(error: OSError) -> str:
+    """Return the system's words for it, never empty; the number and the path are left out."""
+    return error.strerror or str(error) or type(error).__name__
+
+
+def remedy(code: int) -> str:
+    """Return what to do about an error number; empty if nothing special is known."""
+    return _REMEDIES.get(code, "")
