@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self, TypeVar, Unpack, runtime_checkable
 from fastquorum.api.appends import Appends
 from fastquorum.api.barriers import Barriers
 from fastquorum.api.bridge import Bridge, expire, stop_unwanted
-from fastquorum.api.committed import Batch, Committed, Progress, check_from_offset, read_committed
+from fastquorum.api.committed import Batch, Committed, CommittedReader
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
 from fastquorum.api.producer import Attempt, Producer
@@ -22,7 +22,7 @@ from fastquorum.api.standing import (
     transfer_timeout,
 )
 from fastquorum.api.values import Values, as_values, split
-from fastquorum.errors import AppendTimeout, ClosedError, NotReady, Overloaded, UsageError
+from fastquorum.errors import AppendTimeout, NotReady, Overloaded, UsageError
 from fastquorum.kernels import Buffer, Outcome
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
@@ -259,11 +259,16 @@ class Quorum(Standing):
     async def read_barrier(self, timeout: float | None = None) -> Offset:
         """Return once this node is known to lead still, with everything committed before this call known to it.
 
-        A reader that has then consumed `committed()` up to the offset returned reads linearizably.
+        A reader that has then consumed `committed()` until an item's `next_offset` reaches what is returned reads
+        linearizably.
 
         >>> offset = await quorum.append(b"seen by every later barrier")
-        >>> await quorum.read_barrier(timeout=5) > offset
-        True
+        >>> end = await quorum.read_barrier(timeout=5)
+        >>> async for item in quorum.committed(from_offset=offset):
+        ...     print([record.value for record in item.records])
+        ...     if item.next_offset >= end:
+        ...         break
+        [b'seen by every later barrier']
 
         Raises:
             NotLeader: another node leads.
@@ -283,7 +288,9 @@ class Quorum(Standing):
         """Committed batches from an offset on, in order, each exactly once; then those to come, as they are committed.
 
         Works on every node; a follower may be behind. To resume, remember an item's `next_offset`. Control batches are
-        left out; `progress=True` reports past them. `follow=False` ends at the high watermark of the moment.
+        left out: where nothing follows them a `Progress`, which has no records, says how far the reader is, so that an
+        item reaches what a read barrier returned. `progress=True`: one comes whenever the reader has caught up.
+        `follow=False` ends at the high watermark of the moment.
 
         >>> offset = await quorum.append([b"a", b"b"])
         >>> async for batch in quorum.committed(from_offset=offset + 1, follow=False):
@@ -294,27 +301,16 @@ class Quorum(Standing):
             OffsetOutOfRange: records that old are gone, or never were.
         """
         self._check_loop()
-        node = self._node
-        node.check_open()
-        check_from_offset(node, from_offset)
-        position = from_offset
-        last_end = node.high_watermark if not follow else None
+        reader = CommittedReader(self._node, from_offset, follow=follow, progress=progress)
         while not self._bridge.over:
-            end_offset = node.high_watermark if last_end is None else last_end
-            if position < end_offset:
-                try:
-                    batches, position = read_committed(node, position, end_offset)
-                except ClosedError:
-                    break
-                for batch in batches:
-                    yield batch
+            for item in reader.take():
+                yield item
+            if reader.is_done:
+                break
+            if reader.is_caught_up:
+                await self._bridge.commit(reader.has_more)
+            else:
                 await asyncio.sleep(0)  # a long log must not hold up the loop
-                continue
-            if progress:
-                yield Progress(position, node.high_watermark)
-            if last_end is not None:
-                return
-            await self._bridge.commit(lambda position=position: node.high_watermark > position)  # type: ignore[misc]
         self._raise_if_failed()
 
     # --- the end ------------------------------------------------------------------------------------------------------

@@ -338,6 +338,11 @@ class RunningNode:
         if self._is_forked or self._stopping.asked or self._stopping.over:
             self._refuse()
 
+    def check_process(self) -> None:
+        """ClosedError in a forked child."""
+        if self._is_forked:
+            self._refuse()
+
     def check_appends(self) -> None:
         """As `check_open`, and UsageError where a controller writes the log."""
         self.check_open()
