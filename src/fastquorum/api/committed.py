@@ -91,7 +91,6 @@ class CommittedReader:
         """The next items; none where it has to wait, or passed control batches only. Raises ClosedError in a forked
         child; OffsetOutOfRange, CorruptionError."""
         node = self._node
-        node.check_process()
         end_offset = node.high_watermark if self._last_end is None else self._last_end
         self.is_caught_up = self._position >= end_offset
         if self.is_caught_up:

@@ -320,6 +320,8 @@ class Quorum(Standing):
 
         Appends that wait fail with `NotLeader(maybe_committed=True)`.
         """
+        if self._is_in_child:
+            return
         self._check_loop()
         self._appends.hand_over()
         await asyncio.shield(self._loop.run_in_executor(None, self._node.stop))

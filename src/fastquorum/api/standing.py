@@ -8,6 +8,7 @@ from typing import Final
 
 from fastquorum.errors import AppendTimeout, NotLeader, NotReady
 from fastquorum.kernels.stages import StageHistogram
+from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.trace.recording import CAPACITY, Recording, recording
@@ -17,10 +18,11 @@ BARRIER_RETRY_S: Final = 0.002
 """A leader in the middle of a decision refuses a barrier; this much later it has decided."""
 
 
-class Standing:
+class Standing(Guarded):
     """One node of a quorum, as far as both APIs say the same of it."""
 
     def __init__(self, node: RunningNode) -> None:
+        super().__init__()
         self._node = node
 
     @property

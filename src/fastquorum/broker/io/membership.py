@@ -115,6 +115,8 @@ class Membership(Holding):
 
         It may act until then. Idempotent; it goes on if this is cancelled.
         """
+        if self._is_in_child:
+            return
         self.request_stop(timeout)
         await self._until(lambda: False)
         await self._loop.run_in_executor(None, self._member.join, self._whole(timeout))
