@@ -45,12 +45,13 @@ class Standing(Guarded):
 
     @property
     def high_watermark(self) -> Offset:
-        """Exclusive end of what is committed, as far as this node knows; -1 unknown."""
+        """Exclusive end of what is committed, as far as this node knows; -1 unknown. It never falls."""
         return self._node.high_watermark
 
     @property
     def end_offset(self) -> Offset:
-        """Exclusive end of this node's log; beyond the high watermark nothing is promised."""
+        """Exclusive end of this node's log. Beyond the high watermark nothing is promised: a follower may have to cut
+        off there what another leader never had; but for that it never falls."""
         return self._node.log.end_offset
 
     @property
