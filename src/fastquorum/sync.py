@@ -18,6 +18,7 @@ from fastquorum.api.standing import (
     Standing,
     Transfer,
     barrier_timeout,
+    stop_grace_s,
     transfer_timeout,
 )
 from fastquorum.api.values import Values, as_values, split
@@ -237,9 +238,12 @@ class Quorum(Standing):
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Stop gracefully, in under 5 s even if no peer answers. Idempotent."""
-        self._node.stop()
+    def close(self, timeout: float | None = None) -> None:
+        """Stop gracefully, within `timeout` seconds: 3.5 by default, 0 to wait for nobody. Idempotent.
+
+        As `fastquorum.Quorum.close`.
+        """
+        self._node.stop(stop_grace_s(timeout))
 
     def __enter__(self) -> Self:
         return self

@@ -19,6 +19,7 @@ from fastquorum.api.standing import (
     Transfer,
     append_timeout,
     barrier_timeout,
+    stop_grace_s,
     transfer_timeout,
 )
 from fastquorum.api.values import Values, as_values, split
@@ -315,16 +316,21 @@ class Quorum(Standing):
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    async def close(self) -> None:
-        """Stop gracefully, in under 5 s even if no peer answers: a leader resigns first. Idempotent.
+    async def close(self, timeout: float | None = None) -> None:
+        """Stop gracefully: a leader resigns first, and waits until another one is elected. Idempotent.
 
-        Appends that wait fail with `NotLeader(maybe_committed=True)`.
+        It is over within `timeout` seconds, if the disk answers: 3.5 by default, 0 to wait for nobody. Nobody is waited
+        for where this node does not lead, or no other voter can be reached. Appends that wait fail with
+        `NotLeader(maybe_committed=True)`.
+
+        Raises:
+            FatalError: the disk does not answer; the directory stays locked until the process ends.
         """
         if self._is_in_child:
             return
         self._check_loop()
         self._appends.hand_over()
-        await asyncio.shield(self._loop.run_in_executor(None, self._node.stop))
+        await asyncio.shield(self._loop.run_in_executor(None, self._node.stop, stop_grace_s(timeout)))
 
     async def __aenter__(self) -> Self:
         return self

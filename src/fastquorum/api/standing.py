@@ -6,11 +6,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Final
 
-from fastquorum.errors import AppendTimeout, NotLeader, NotReady
+from fastquorum.errors import AppendTimeout, NotLeader, NotReady, UsageError
 from fastquorum.kernels.stages import StageHistogram
 from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.observing import Leadership
-from fastquorum.node.io.running import RunningNode
+from fastquorum.node.io.running import GRACE_S, RunningNode
 from fastquorum.trace.recording import CAPACITY, Recording, recording
 from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
 
@@ -129,6 +129,15 @@ class Transfer:
             self._node.check_open()
             raise NotReady(f"node {after.leader_id} was elected instead of node {self._node_id}")
         return self._before if self.is_needless else after
+
+
+def stop_grace_s(timeout: float | None) -> float:
+    """How long a close waits for another leader. UsageError if that is no time."""
+    if timeout is None:
+        return GRACE_S
+    if not 0 <= timeout < float("inf"):
+        raise UsageError(f"a timeout of {timeout} s is not a time to wait", "give 0 or more seconds, or None")
+    return timeout
 
 
 def append_timeout(timeout: float) -> AppendTimeout:
