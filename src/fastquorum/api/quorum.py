@@ -1,10 +1,10 @@
-"""The asyncio API: `fastquorum.open` and the `Quorum` it returns."""
+"""The asyncio API: the `Quorum` that `fastquorum.open` opens."""
 
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, Unpack, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from fastquorum.api.appends import Appends
 from fastquorum.api.barriers import Barriers
@@ -34,29 +34,11 @@ from fastquorum.types import NodeId, Offset
 _T = TypeVar("_T")
 
 
-async def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
-    """Open a data directory and run a replica of the quorum in it, in a thread of its own.
-
-    An empty (or missing) directory is formatted, a foreign one refused. See `OpenOptions` for what may be given.
-
-    >>> async def main():
-    ...     async with await open(directory, node_id=1) as quorum:  # a quorum of one; voters="1@h1:9093,..." for more
-    ...         await quorum.wait_ready(timeout=5)
-    ...         return await quorum.append(b"value") >= 0
-    >>> asyncio.run(main())
-    True
-
-    Raises:
-        ConfigError: a setting is unknown or its value cannot be used, or the address to listen on cannot be had.
-        DirectoryError: the directory is foreign, in use, read-only or of a newer format.
-        CorruptionError: what was synced is damaged.
-        FatalError: the disk failed.
-    """
+async def open_quorum(path: Path, options: OpenOptions) -> "Quorum":
+    """See `fastquorum.open`. Settings are read, and the log is recovered, in a thread: not on the loop."""
     loop = asyncio.get_running_loop()
     bridge = Bridge(loop)
-    settings = settings_of(path, options)
-    # Recovery reads the log: not on the loop.
-    starting = loop.run_in_executor(None, start_node, settings, bridge)
+    starting = loop.run_in_executor(None, lambda: start_node(settings_of(path, options), bridge))
     try:
         node = await asyncio.shield(starting)
     except asyncio.CancelledError:
@@ -396,4 +378,4 @@ class Quorum(Standing):
             )
 
 
-__all__ = ["Batch", "Pending", "Quorum", "open"]
+__all__ = ["Batch", "Pending", "Quorum", "open_quorum"]
