@@ -39,6 +39,9 @@ cdef class Slot:
     cdef shared_ptr[CppSlot] slot
     cdef object _errors
     cdef object _error
+    cdef int64_t _forks
+
+    cdef _check_process(self)
 
 
 cdef class Mailbox:

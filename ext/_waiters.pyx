@@ -4,6 +4,7 @@ Nothing here takes the lane lock; a slot's wait lets go of the GIL.
 """
 
 import copy
+import os
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
@@ -16,7 +17,18 @@ cimport cython
 
 from fastquorum.kernels.native._outcomes cimport Outcome
 
-from fastquorum.errors import AppendTimeout
+from fastquorum.errors import AppendTimeout, ClosedError
+
+cdef int64_t _forks = 0
+
+
+def _forked():
+    """In a child: whatever waits was made by its parent."""
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 cdef extern from "Python.h":
@@ -37,10 +49,21 @@ cdef class Slot:
         """`errors.error_of(told)` is the error that a negative number stands for."""
         self.slot = make_shared[CppSlot]()
         self._errors = errors
+        self._forks = _forks
         PyObject_GC_UnTrack(self)
 
     def done(self):
-        return bool(self.slot.get().is_known())
+        if self.slot.get().is_known():
+            return True
+        self._check_process()
+        return False
+
+    cdef _check_process(self):
+        """What is not known at a fork is never known in the child."""
+        if self._forks != _forks:
+            raise ClosedError(
+                "this append was made before fork, and only the parent hears of its fate", "ask for it in the parent"
+            )
 
     @property
     def told(self):
@@ -76,6 +99,8 @@ cdef class Slot:
         cdef int64_t timeout_us = -1 if timeout is None else max(round(timeout * 1000000), 0)
         cdef int64_t left = timeout_us
         cdef int64_t until = now_ns() // 1000 + timeout_us if timeout_us >= 0 else 0
+        if not self.slot.get().is_known():
+            self._check_process()
         while True:
             with nogil:
                 error = self.slot.get().wait(left)

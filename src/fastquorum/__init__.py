@@ -23,8 +23,10 @@ if TYPE_CHECKING:  # not typing's own, whose import takes longer than all the re
     from fastquorum._build_info import BuildInfo, build_info
     from fastquorum.api.committed import Batch, Committed, CommittedRecord, Progress, SnapshotLoaded
     from fastquorum.api.description import QuorumDescription
+    from fastquorum.api.opening import open
+    from fastquorum.api.options import OpenOptions
     from fastquorum.api.producer import Producer
-    from fastquorum.api.quorum import Pending, Quorum, open
+    from fastquorum.api.quorum import Pending, Quorum
     from fastquorum.config import QuorumConfig
     from fastquorum.errors import (
         AppendTimeout,
@@ -64,7 +66,8 @@ _EXPORTS: Final = {
     "Pending": "api.quorum",
     "Producer": "api.producer",
     "Quorum": "api.quorum",
-    "open": "api.quorum",
+    "open": "api.opening",
+    "OpenOptions": "api.options",
     "QuorumConfig": "config",
     "AppendTimeout": "errors",
     "ClosedError": "errors",
@@ -107,6 +110,7 @@ __all__ = [
     "NotLeader",
     "NotReady",
     "OffsetOutOfRange",
+    "OpenOptions",
     "OutOfOrderSequence",
     "Overloaded",
     "Pending",

@@ -10,7 +10,7 @@ from typing import Self, Unpack
 
 from fastquorum.api.blocking import Pending, Watch, append, append_each, begin_barrier, left_s
 from fastquorum.api.blocking_producer import Producer
-from fastquorum.api.committed import Committed, Progress, check_from_offset, read_committed
+from fastquorum.api.committed import Committed, CommittedReader
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
 from fastquorum.api.standing import (
@@ -18,11 +18,12 @@ from fastquorum.api.standing import (
     Standing,
     Transfer,
     barrier_timeout,
+    stop_grace_s,
     transfer_timeout,
 )
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.broker.io.blocking import Membership, join
-from fastquorum.errors import ClosedError, NotLeader, Overloaded
+from fastquorum.errors import NotLeader, Overloaded
 from fastquorum.kernels import Buffer
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
@@ -191,8 +192,12 @@ class Quorum(Standing):
         """Return once this node is known to lead still, with everything committed before this call known to it.
 
         >>> offset = quorum.append(b"seen by every later barrier")
-        >>> quorum.read_barrier(timeout=5) > offset
-        True
+        >>> end = quorum.read_barrier(timeout=5)
+        >>> for item in quorum.committed(from_offset=offset):
+        ...     print([record.value for record in item.records])
+        ...     if item.next_offset >= end:
+        ...         break
+        [b'seen by every later barrier']
 
         Raises NotLeader; NotReady: no majority answered within `timeout` seconds.
         """
@@ -222,32 +227,23 @@ class Quorum(Standing):
 
         Raises OffsetOutOfRange.
         """
-        node = self._node
-        node.check_open()
-        check_from_offset(node, from_offset)
-        position = from_offset
-        last_end = node.high_watermark if not follow else None
+        reader = CommittedReader(self._node, from_offset, follow=follow, progress=progress)
         while not self._watch.over:
-            end_offset = node.high_watermark if last_end is None else last_end
-            if position < end_offset:
-                try:
-                    batches, position = read_committed(node, position, end_offset)
-                except ClosedError:
-                    break
-                yield from batches
-                continue
-            if progress:
-                yield Progress(position, node.high_watermark)
-            if last_end is not None:
-                return
-            self._watch.commit(lambda seen=position: node.high_watermark > seen)  # type: ignore[misc]
+            yield from reader.take()
+            if reader.is_done:
+                break
+            if reader.is_caught_up:
+                self._watch.commit(reader.has_more)
         self._raise_if_failed()
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Stop gracefully, in under 5 s even if no peer answers. Idempotent."""
-        self._node.stop()
+    def close(self, timeout: float | None = None) -> None:
+        """Stop gracefully, within `timeout` seconds: 3.5 by default, 0 to wait for nobody. Idempotent.
+
+        As `fastquorum.Quorum.close`.
+        """
+        self._node.stop(stop_grace_s(timeout))
 
     def __enter__(self) -> Self:
         return self

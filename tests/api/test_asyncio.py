@@ -71,7 +71,7 @@ def test_closing_ends_watchers_and_fails_what_comes_after(tmp_path: Path) -> Non
         await quorum.close()
         await quorum.close()
         commits, leaders = await asyncio.wait_for(asyncio.gather(*watchers), WAIT_S)
-        assert commits <= 1
+        assert commits <= 2  # the value, and that nothing was there before it
         assert leaders >= 1
         with pytest.raises(ClosedError):
             await quorum.append(b"x")

@@ -17,8 +17,9 @@ import pytest
 
 import fastquorum
 from fastquorum import log, sync
-from fastquorum.api import blocking_producer, producer
+from fastquorum.api import blocking_producer, opening, producer
 from fastquorum.api import quorum as asynchronous
+from fastquorum.broker import opening as joining
 from fastquorum.broker.io import blocking, membership
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S
 from tests.broker.clusters import OFTEN, join, one_controller
@@ -57,14 +58,15 @@ async def step_in_loop(code: CodeType, names: dict[str, Any]) -> None:
 
 
 def names_of(directory: Path, **more: object) -> dict[str, Any]:
-    return {"fastquorum": fastquorum, "asyncio": asyncio, "directory": str(directory), **vars(asynchronous), **more}
+    of_package = {"fastquorum": fastquorum, "asyncio": asyncio, "open": opening.open}
+    return {**vars(asynchronous), **of_package, "directory": str(directory), **more}
 
 
 def ids(module: ModuleType) -> list[Any]:
     return [pytest.param(steps, id=name) for name, steps in examples(module)]
 
 
-@pytest.mark.parametrize("steps", [*ids(asynchronous), *ids(producer)])
+@pytest.mark.parametrize("steps", [*ids(opening), *ids(asynchronous), *ids(producer)])
 def test_asyncio_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
     if any("asyncio.run" in step.source for step in steps):
         run(steps, names_of(tmp_path), None)
@@ -104,7 +106,7 @@ def test_offline_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
     run(steps, names_of(tmp_path), None)
 
 
-@pytest.mark.parametrize("steps", [*ids(membership), *ids(blocking)])
+@pytest.mark.parametrize("steps", [*ids(joining), *ids(membership), *ids(blocking)])
 def test_membership_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
     with one_controller(tmp_path) as bootstrap:
         names = {"bootstrap": bootstrap, "cluster_id": CLUSTER_ID, "asyncio": asyncio, "join": sync.join}
@@ -143,6 +145,8 @@ def test_the_readmes_holder_cannot_write_after_it_was_replaced(tmp_path: Path) -
 @pytest.mark.parametrize("module", [asynchronous, sync, log])
 def test_every_public_method_has_an_example(module: ModuleType) -> None:
     shown = {name.rpartition(".")[2] for name, _ in examples(module)}
+    if module is asynchronous:
+        shown |= {name.rpartition(".")[2] for name, _ in examples(opening)}
     of_quorum = {"open", "append", "append_nowait", "read_barrier", "committed", "leadership", "describe", "wait_ready"}
     wanted = {"open", "batches", "records", "image", "diff"} if module is log else of_quorum
     assert wanted <= shown

@@ -1,5 +1,7 @@
 """A graceful stop from every role (KIP-595, EndQuorumEpoch)."""
 
+import pytest
+
 from fastquorum.config import MS
 from fastquorum.raft import effects as fx
 from fastquorum.raft import events as ev
@@ -8,7 +10,7 @@ from fastquorum.wire import ErrorCode
 from fastquorum.wire.quorum import EndQuorumEpochRequest
 
 from .scenario import Replica, replica
-from .wire_messages import begin_request, error_of, fetch_request, is_granted, vote_request
+from .wire_messages import begin_request, end_response, error_of, fetch_request, is_granted, vote_request
 
 
 def shut_down(stopping: Replica) -> Replica:
@@ -52,25 +54,31 @@ def test_with_dead_peers_it_stops_at_the_deadline() -> None:
     assert SHUTDOWN_US_MAX < 5_000 * MS
 
 
-def test_an_unattached_voter_goes_on_voting_but_does_not_stand() -> None:
-    stopping = shut_down(replica(1).unattached(epoch=5))
-    stopping.elapse(2500)
-    assert (stopping.role, is_done(stopping)) == ("unattached", False)
-    assert is_granted(stopping.receives(vote_request(6, by=2)))
+@pytest.mark.parametrize("role", ["unattached", "prospective", "candidate"])
+def test_a_voter_that_does_not_lead_stops_at_once(role: str) -> None:
+    """It has nothing to hand over, and whoever needs its vote does not lead for long without it."""
+    assert is_done(shut_down(getattr(replica(1), role)(epoch=5)))
 
 
-def test_a_candidate_finishes_its_election_and_resigns_what_it_won() -> None:
-    stopping = shut_down(replica(1).candidate(epoch=5))
-    assert (stopping.role, is_done(stopping)) == ("candidate", False)
-    stopping.answer_vote(2, granted=True)
-    assert (stopping.role, is_done(stopping)) == ("resigned", False)
-
-
-def test_a_prospective_stops_when_it_finds_a_leader() -> None:
-    stopping = shut_down(replica(1).prospective(epoch=5))
+def test_a_leader_does_not_wait_for_voters_that_cannot_be_reached() -> None:
+    stopping = shut_down(replica(1).leader(epoch=5))
+    stopping.fails(2)
     assert not is_done(stopping)
-    stopping.answer_vote(2, granted=False, leader=3)
+    stopping.fails(3)
     assert is_done(stopping)
+
+
+def test_a_leader_does_not_wait_for_too_few_voters_once_they_are_told() -> None:
+    stopping = shut_down(replica(1).leader(epoch=5))
+    stopping.fails(2)
+    assert not is_done(stopping)
+    stopping.answers(3, end_response(5))
+    assert is_done(stopping), "node 3 alone is no majority"
+    waits = shut_down(replica(1).voters(1, 2, 3, 4, 5).leader(epoch=5))
+    for node_id in (2, 3, 4):
+        waits.answers(node_id, end_response(5))
+    waits.fails(5)
+    assert not is_done(waits), "2, 3 and 4 can elect one of them"
 
 
 def test_a_resigned_replica_stays_in_its_epoch() -> None:

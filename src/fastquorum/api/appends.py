@@ -11,13 +11,15 @@ from fastquorum.api.values import Values, as_values, each_of
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Buffer, Outcome, Turn
 from fastquorum.kernels.producers import Stamp
+from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.running import RunningNode
 
 
-class Appends:
+class Appends(Guarded):
     """In the loop alone."""
 
     def __init__(self, node: RunningNode, bridge: Bridge) -> None:
+        super().__init__()
         self._node = node
         self._bridge = bridge
         self._loop = bridge.loop

@@ -10,14 +10,16 @@ from fastquorum.api.bridge import BarrierWaiter, Bridge, fail_all
 from fastquorum.api.standing import BARRIER_RETRY_S
 from fastquorum.errors import FastQuorumError, NotLeader
 from fastquorum.kernels import Kernels, Outcome
+from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.running import RunningNode
 from fastquorum.types import Offset
 
 
-class Barriers:
+class Barriers(Guarded):
     """In the loop alone."""
 
     def __init__(self, node: RunningNode, bridge: Bridge) -> None:
+        super().__init__()
         self._node = node
         self._bridge = bridge
         self._loop = bridge.loop

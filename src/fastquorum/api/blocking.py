@@ -12,6 +12,7 @@ from fastquorum.api.values import as_values, each_of
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.shell import load_shell
+from fastquorum.node.io import handles
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.ports import SnapshotReport
@@ -26,7 +27,7 @@ class Pending(Protocol):
     """An append that was accepted, and what becomes of it. For any thread, and for several at once."""
 
     def done(self) -> bool:
-        """Is its fate known?"""
+        """Is its fate known? ClosedError in a forked child, which will never know."""
 
     def result(self, timeout: float | None = None) -> Offset:
         """Wait for the offset of its first record. AppendTimeout: not within `timeout` seconds; it may still commit."""
@@ -45,11 +46,12 @@ class Result:
     A lock that is held until the fate is known is the cheapest such thing there is.
     """
 
-    __slots__ = ("_known", "_told")
+    __slots__ = ("_forks", "_known", "_told")
 
     def __init__(self) -> None:
         self._known = threading.Lock()
         self._known.acquire()
+        self._forks = handles.forks()
         self._told: Offset | FastQuorumError | None = None
 
     # On the replica's thread.
@@ -67,10 +69,12 @@ class Result:
     # In the user's threads.
 
     def done(self) -> bool:
+        if self._told is None:
+            handles.check_forks(self._forks)
         return self._told is not None
 
     def wait(self, timeout: float | None = None) -> bool:
-        if self._told is None and self._known.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+        if not self.done() and self._known.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
             self._known.release()  # for the next who waits
         return self._told is not None
 
@@ -138,10 +142,11 @@ def slot_class() -> "type[Slot]":
     return load_shell().Slot
 
 
-class Watch:
+class Watch(handles.Guarded):
     """The Observer of one node: a condition that threads wait on for commits and changes."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.over = False
         self.watch_commit: Callable[[], None] = _ignore
         """Has the node tell of the next commit; set when there is a node."""

@@ -15,6 +15,7 @@ from fastquorum.api.standing import append_timeout
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import Outcome
 from fastquorum.kernels.shell import load_shell
+from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.ports import SnapshotReport
@@ -34,10 +35,11 @@ class Waiter(Protocol):
     def set_exception(self, error: Any, /) -> None: ...
 
 
-class Bridge:
+class Bridge(Guarded):
     """The Observer of one node, for one loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
         self.loop = loop
         self.over = False
         """Set in the loop: the node has stopped and its directory is closed."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.errors import OffsetOutOfRange
+from fastquorum.errors import ClosedError, OffsetOutOfRange
 from fastquorum.kernels import Header
 from fastquorum.node.io.running import RunningNode
 from fastquorum.types import Epoch, Offset
@@ -38,9 +38,10 @@ class Batch(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """All committed records up to `next_offset` have been delivered (only with `progress=True`).
+    """All committed records below `next_offset` that were asked for have been delivered: the offset to remember.
 
-    Says how far a watcher is even while nothing, or only control records, are committed: the offset to remember.
+    Comes where no batch says so, because control records (elections, voters) were passed or there was nothing to read;
+    with `progress=True` whenever the reader has caught up.
     """
 
     next_offset: Offset
@@ -64,18 +65,67 @@ Committed = Batch | Progress | SnapshotLoaded
 """An item of `committed()`; every one has `records` and `next_offset`."""
 
 
-def check_from_offset(node: RunningNode, offset: Offset) -> None:
-    """An offset that was never written, or no longer is, is refused; one that is yet to come is waited for."""
-    start = node.log.start_offset
-    if offset < start:
-        raise OffsetOutOfRange(offset=offset, start_offset=start, end_offset=node.log.end_offset)
+class CommittedReader:
+    """One `committed()`: where it stands, and which items come next. Both twins wait in their own ways."""
+
+    def __init__(self, node: RunningNode, from_offset: Offset, *, follow: bool, progress: bool) -> None:
+        """Raises ClosedError; OffsetOutOfRange where the log begins behind from_offset."""
+        node.check_open()
+        start = node.log.start_offset
+        if from_offset < start:
+            raise OffsetOutOfRange(offset=from_offset, start_offset=start, end_offset=node.log.end_offset)
+        self.is_caught_up = False
+        """Nothing more is committed: wait until `has_more`."""
+        self.is_done = False
+        """No item will ever come."""
+        self._node = node
+        self._position = from_offset
+        self._reported = from_offset
+        """Up to where the items taken so far say they reach."""
+        self._has_reported = False
+        self._follows = follow
+        self._progress = progress
+        self._last_end: Offset | None = None if follow else node.high_watermark
+
+    def take(self) -> Sequence[Committed]:
+        """The next items; none where it has to wait, or passed control batches only. Raises ClosedError in a forked
+        child; OffsetOutOfRange, CorruptionError."""
+        node = self._node
+        end_offset = node.high_watermark if self._last_end is None else self._last_end
+        self.is_caught_up = self._position >= end_offset
+        if self.is_caught_up:
+            return self._caught_up(end_offset)
+        items: Sequence[Committed]
+        try:
+            items, self._position = read_committed(node, self._position, end_offset)
+        except ClosedError:
+            self.is_done = True
+            return ()
+        if items:
+            self._reported, self._has_reported = items[-1].next_offset, True
+        return items
+
+    def has_more(self) -> bool:
+        """Is more committed than was read?"""
+        return self._node.high_watermark > self._position
+
+    def _caught_up(self, end_offset: Offset) -> Sequence[Committed]:
+        """The reader says how far it is wherever its last item did not. So whoever reads up to the offset that a read
+        barrier returned comes to an item that reaches it, whatever the records before it are."""
+        self.is_done = not self._follows
+        passed_control = self._position > self._reported
+        is_first_look = self._follows and not self._has_reported and end_offset >= 0
+        if not (self._progress or passed_control or is_first_look):
+            return ()
+        self._reported, self._has_reported = self._position, True
+        return (Progress(self._position, self._node.high_watermark),)
 
 
 def read_committed(
     node: RunningNode, offset: Offset, end_offset: Offset
 ) -> tuple[Sequence[Batch | SnapshotLoaded], Offset]:
     """Some batches from `offset` on, below end_offset (offset < end_offset), and where the next read begins. Control
-    batches are skipped. Where the log has begun anew meanwhile, that is told instead.
+    batches are left out. Where the log has begun anew meanwhile, that is told instead.
     """
     try:
         data = node.read(offset, READ_BYTES_MAX, end_offset)

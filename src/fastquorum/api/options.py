@@ -59,10 +59,12 @@ class OpenOptions(QuorumOptions, total=False):
     bootstrap: str | Sequence[str] | None
     """HOST:PORT,... of nodes to ask who leads, for a node that knows no voters."""
     log: Literal["user", "metadata"] | None
-    """What an empty directory is formatted for: the user's records (default), or Kafka's metadata records."""
+    """What an empty directory is formatted for: the user's records (default), or Kafka's metadata records (default of
+    a `controller`)."""
     controller: bool | str | None
-    """This node is one of the cluster's controllers: brokers register here. Its log is a metadata log that the
-    controller writes, and nobody else: appends are refused. Not given: as the directory was formatted."""
+    """This node is one of the cluster's controllers: brokers register here. Its log is a metadata log (an empty
+    directory is formatted for one) that the controller writes, and nobody else: appends are refused. Not given: as the
+    directory was formatted."""
     session_timeout_us: int | None
     """Of a controller: a broker that is silent for so long is fenced; 9 s by default."""
     older_brokers: bool | str | None

@@ -20,6 +20,7 @@ from fastquorum.errors import NotLeader, Overloaded, RecordTooLarge, UsageError
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.producers import SEQUENCES, Stamp, sequence_after
 from fastquorum.kernels.producers import Producer as ProducerState
+from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.running import RunningNode
 from fastquorum.types import NO_NODE, Offset
 
@@ -50,10 +51,11 @@ class Attempt(NamedTuple):
     batch: bytes
 
 
-class ProducerCore:
+class ProducerCore(Guarded):
     """What the asyncio and the blocking producer share. One append at a time."""
 
     def __init__(self, node: RunningNode, name: str, timeout: float | None) -> None:
+        super().__init__()
         if not name:
             raise UsageError("a producer without a name cannot be recognised", "name it after what it writes")
         self.id = name

@@ -1,15 +1,15 @@
-"""The asyncio API: `fastquorum.open` and the `Quorum` it returns."""
+"""The asyncio API: the `Quorum` that `fastquorum.open` opens."""
 
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, Unpack, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from fastquorum.api.appends import Appends
 from fastquorum.api.barriers import Barriers
 from fastquorum.api.bridge import Bridge, expire, stop_unwanted
-from fastquorum.api.committed import Batch, Committed, Progress, check_from_offset, read_committed
+from fastquorum.api.committed import Batch, Committed, CommittedReader
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
 from fastquorum.api.producer import Attempt, Producer
@@ -19,10 +19,11 @@ from fastquorum.api.standing import (
     Transfer,
     append_timeout,
     barrier_timeout,
+    stop_grace_s,
     transfer_timeout,
 )
 from fastquorum.api.values import Values, as_values, split
-from fastquorum.errors import AppendTimeout, ClosedError, NotReady, Overloaded, UsageError
+from fastquorum.errors import AppendTimeout, NotReady, Overloaded, UsageError
 from fastquorum.kernels import Buffer, Outcome
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
@@ -33,29 +34,11 @@ from fastquorum.types import NodeId, Offset
 _T = TypeVar("_T")
 
 
-async def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
-    """Open a data directory and run a replica of the quorum in it, in a thread of its own.
-
-    An empty (or missing) directory is formatted, a foreign one refused. See `OpenOptions` for what may be given.
-
-    >>> async def main():
-    ...     async with await open(directory, node_id=1) as quorum:  # a quorum of one; voters="1@h1:9093,..." for more
-    ...         await quorum.wait_ready(timeout=5)
-    ...         return await quorum.append(b"value") >= 0
-    >>> asyncio.run(main())
-    True
-
-    Raises:
-        ConfigError: a setting is unknown or its value cannot be used, or the address to listen on cannot be had.
-        DirectoryError: the directory is foreign, in use, read-only or of a newer format.
-        CorruptionError: what was synced is damaged.
-        FatalError: the disk failed.
-    """
+async def open_quorum(path: Path, options: OpenOptions) -> "Quorum":
+    """See `fastquorum.open`. Settings are read, and the log is recovered, in a thread: not on the loop."""
     loop = asyncio.get_running_loop()
     bridge = Bridge(loop)
-    settings = settings_of(path, options)
-    # Recovery reads the log: not on the loop.
-    starting = loop.run_in_executor(None, start_node, settings, bridge)
+    starting = loop.run_in_executor(None, lambda: start_node(settings_of(path, options), bridge))
     try:
         node = await asyncio.shield(starting)
     except asyncio.CancelledError:
@@ -259,11 +242,16 @@ class Quorum(Standing):
     async def read_barrier(self, timeout: float | None = None) -> Offset:
         """Return once this node is known to lead still, with everything committed before this call known to it.
 
-        A reader that has then consumed `committed()` up to the offset returned reads linearizably.
+        A reader that has then consumed `committed()` until an item's `next_offset` reaches what is returned reads
+        linearizably.
 
         >>> offset = await quorum.append(b"seen by every later barrier")
-        >>> await quorum.read_barrier(timeout=5) > offset
-        True
+        >>> end = await quorum.read_barrier(timeout=5)
+        >>> async for item in quorum.committed(from_offset=offset):
+        ...     print([record.value for record in item.records])
+        ...     if item.next_offset >= end:
+        ...         break
+        [b'seen by every later barrier']
 
         Raises:
             NotLeader: another node leads.
@@ -283,7 +271,9 @@ class Quorum(Standing):
         """Committed batches from an offset on, in order, each exactly once; then those to come, as they are committed.
 
         Works on every node; a follower may be behind. To resume, remember an item's `next_offset`. Control batches are
-        left out; `progress=True` reports past them. `follow=False` ends at the high watermark of the moment.
+        left out: where nothing follows them a `Progress`, which has no records, says how far the reader is, so that an
+        item reaches what a read barrier returned. `progress=True`: one comes whenever the reader has caught up.
+        `follow=False` ends at the high watermark of the moment.
 
         >>> offset = await quorum.append([b"a", b"b"])
         >>> async for batch in quorum.committed(from_offset=offset + 1, follow=False):
@@ -294,39 +284,35 @@ class Quorum(Standing):
             OffsetOutOfRange: records that old are gone, or never were.
         """
         self._check_loop()
-        node = self._node
-        node.check_open()
-        check_from_offset(node, from_offset)
-        position = from_offset
-        last_end = node.high_watermark if not follow else None
+        reader = CommittedReader(self._node, from_offset, follow=follow, progress=progress)
         while not self._bridge.over:
-            end_offset = node.high_watermark if last_end is None else last_end
-            if position < end_offset:
-                try:
-                    batches, position = read_committed(node, position, end_offset)
-                except ClosedError:
-                    break
-                for batch in batches:
-                    yield batch
+            for item in reader.take():
+                yield item
+            if reader.is_done:
+                break
+            if reader.is_caught_up:
+                await self._bridge.commit(reader.has_more)
+            else:
                 await asyncio.sleep(0)  # a long log must not hold up the loop
-                continue
-            if progress:
-                yield Progress(position, node.high_watermark)
-            if last_end is not None:
-                return
-            await self._bridge.commit(lambda position=position: node.high_watermark > position)  # type: ignore[misc]
         self._raise_if_failed()
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    async def close(self) -> None:
-        """Stop gracefully, in under 5 s even if no peer answers: a leader resigns first. Idempotent.
+    async def close(self, timeout: float | None = None) -> None:
+        """Stop gracefully: a leader resigns first, and waits until another one is elected. Idempotent.
 
-        Appends that wait fail with `NotLeader(maybe_committed=True)`.
+        It is over within `timeout` seconds, if the disk answers: 3.5 by default, 0 to wait for nobody. Nobody is waited
+        for where this node does not lead, or no other voter can be reached. Appends that wait fail with
+        `NotLeader(maybe_committed=True)`.
+
+        Raises:
+            FatalError: the disk does not answer; the directory stays locked until the process ends.
         """
+        if self._is_in_child:
+            return
         self._check_loop()
         self._appends.hand_over()
-        await asyncio.shield(self._loop.run_in_executor(None, self._node.stop))
+        await asyncio.shield(self._loop.run_in_executor(None, self._node.stop, stop_grace_s(timeout)))
 
     async def __aenter__(self) -> Self:
         return self
@@ -392,4 +378,4 @@ class Quorum(Standing):
             )
 
 
-__all__ = ["Batch", "Pending", "Quorum", "open"]
+__all__ = ["Batch", "Pending", "Quorum", "open_quorum"]

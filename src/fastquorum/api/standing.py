@@ -6,10 +6,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Final
 
-from fastquorum.errors import AppendTimeout, NotLeader, NotReady
+from fastquorum.errors import AppendTimeout, NotLeader, NotReady, UsageError
 from fastquorum.kernels.stages import StageHistogram
+from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.observing import Leadership
-from fastquorum.node.io.running import RunningNode
+from fastquorum.node.io.running import GRACE_S, RunningNode
 from fastquorum.trace.recording import CAPACITY, Recording, recording
 from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
 
@@ -17,10 +18,11 @@ BARRIER_RETRY_S: Final = 0.002
 """A leader in the middle of a decision refuses a barrier; this much later it has decided."""
 
 
-class Standing:
+class Standing(Guarded):
     """One node of a quorum, as far as both APIs say the same of it."""
 
     def __init__(self, node: RunningNode) -> None:
+        super().__init__()
         self._node = node
 
     @property
@@ -43,12 +45,13 @@ class Standing:
 
     @property
     def high_watermark(self) -> Offset:
-        """Exclusive end of what is committed, as far as this node knows; -1 unknown."""
+        """Exclusive end of what is committed, as far as this node knows; -1 unknown. It never falls."""
         return self._node.high_watermark
 
     @property
     def end_offset(self) -> Offset:
-        """Exclusive end of this node's log; beyond the high watermark nothing is promised."""
+        """Exclusive end of this node's log. Beyond the high watermark nothing is promised: a follower may have to cut
+        off there what another leader never had; but for that it never falls."""
         return self._node.log.end_offset
 
     @property
@@ -126,6 +129,15 @@ class Transfer:
             self._node.check_open()
             raise NotReady(f"node {after.leader_id} was elected instead of node {self._node_id}")
         return self._before if self.is_needless else after
+
+
+def stop_grace_s(timeout: float | None) -> float:
+    """How long a close waits for another leader. UsageError if that is no time."""
+    if timeout is None:
+        return GRACE_S
+    if not 0 <= timeout < float("inf"):
+        raise UsageError(f"a timeout of {timeout} s is not a time to wait", "give 0 or more seconds, or None")
+    return timeout
 
 
 def append_timeout(timeout: float) -> AppendTimeout:

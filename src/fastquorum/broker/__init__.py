@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from fastquorum.broker.agent import View
     from fastquorum.broker.cluster import Cluster, ServedPartition
-    from fastquorum.broker.io.membership import Membership, join
+    from fastquorum.broker.io.membership import Membership
+    from fastquorum.broker.opening import join
     from fastquorum.broker.options import JoinOptions
     from fastquorum.broker.partitions import HeldPartition
     from fastquorum.broker.states import State
@@ -28,7 +29,7 @@ _EXPORTS: Final = {
     "State": "fastquorum.broker.states",
     "Told": "fastquorum.broker.told",
     "View": "fastquorum.broker.agent",
-    "join": "fastquorum.broker.io.membership",
+    "join": "fastquorum.broker.opening",
 }
 
 __all__ = [

@@ -70,6 +70,8 @@ class NodeSettings:
     otel: str | None = None
     """Where to push metrics by OTLP over HTTP; "" where OTEL_EXPORTER_OTLP_... says."""
     quorum: QuorumConfig = field(default_factory=QuorumConfig)
+    given: frozenset[str] = field(default=frozenset(), compare=False)
+    """Names of what was said, by whichever source."""
 
 
 class Setting(NamedTuple):
@@ -212,6 +214,7 @@ WITHOUT_EFFECT: Final = frozenset(
         "controller.quorum.retry.backoff.max.ms",
     )
 )
+_METADATA_ONLY: Final = ("retention_bytes", "retention_us", "snapshot_log_bytes", "snapshot_interval_us")
 _PLAIN_DEFAULTS: Final = {
     "kernels": "native",
     "session_timeout_us": "9000",
@@ -288,12 +291,13 @@ def combine(*layers: Mapping[str, Value]) -> NodeSettings:
     merged: dict[str, Value] = {}
     for layer in reversed(layers):
         merged |= layer
+    given = frozenset(merged)
     quorum = {name: merged.pop(name) for name in [each.name for each in fields(QuorumConfig)] if name in merged}
     config = QuorumConfig(**quorum)  # type: ignore[arg-type]
     if "fetch_wait_us_max" not in quorum:
         config = replace(config, fetch_wait_us_max=min(config.fetch_wait_us_max, config.fetch_timeout_us // 4))
     _check(config)
-    return NodeSettings(**merged, quorum=config)  # type: ignore[arg-type]
+    return NodeSettings(**merged, quorum=config, given=given)  # type: ignore[arg-type]
 
 
 def collect(source: Source, known: Mapping[str, Setting], ignored: frozenset[str]) -> dict[str, Value]:
@@ -326,6 +330,37 @@ def _parsed(parse: Parse, key: str, value: object, source: str) -> Value:
 def _unknown(key: str, source: str, known: Mapping[str, object]) -> ConfigError:
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     return ConfigError("there is no such setting", f"did you mean {near[0]}?" if near else "", key, source)
+
+
+def log_kind_of(settings: NodeSettings) -> LogKind:
+    """What an empty directory is formatted for."""
+    if settings.log is not None:
+        return settings.log
+    return LogKind.METADATA if settings.controller else LogKind.USER
+
+
+def check_log_kind(settings: NodeSettings, log_kind: LogKind, *, is_controller: bool) -> None:
+    """Raise ConfigError for settings that a log of this kind does not heed."""
+    if log_kind is LogKind.METADATA:
+        return
+    if is_controller:
+        raise ConfigError(
+            "it keeps Kafka's metadata, and this is a user log",
+            "format another directory with `--controller`",
+            "controller",
+        )
+    for name in _METADATA_ONLY:
+        if name in settings.given and not _is_never(settings, name):
+            raise ConfigError(
+                "a user log keeps all records, and takes no snapshots",
+                "leave it out; only a controller's metadata log forgets what its snapshots cover",
+                name,
+            )
+
+
+def _is_never(settings: NodeSettings, name: str) -> bool:
+    """It asks for what a user log does anyway."""
+    return name != "snapshot_log_bytes" and getattr(settings.quorum, name) <= 0
 
 
 def _check(config: QuorumConfig) -> None:

@@ -106,6 +106,8 @@ def on_failure(core: Core, event: RequestFailed) -> None:
         return
     if event.unsupported:
         _pre_vote_unsupported(core)
+    if isinstance(core.role, Resigned):
+        core.role.failed(event.destination)
     core.requests.back_off(event.destination, core.now_us)
 
 

@@ -72,6 +72,8 @@ class Core:
         self.requests = InFlight(config.request_timeout_us, config.retry_backoff_us)
         self.attempt = 0
         self.shutdown_deadline_us: Micros = -1
+        self.hands_over = False
+        """It shuts down, and led when it was to: whoever leads next is waited for."""
         self.is_shut_down = False
         self.now_us: Micros = 0
         self.is_timers_turn = False

@@ -36,6 +36,7 @@ from fastquorum.raft.events import (
 from fastquorum.raft.follower import Follower
 from fastquorum.raft.leader import Leader
 from fastquorum.raft.ports import LogView, Random
+from fastquorum.raft.resigned import Resigned
 from fastquorum.raft.tally import Elections
 from fastquorum.raft.transitions import Cause, RoleName
 from fastquorum.raft.voters import LogHistory, VoterSetHistory
@@ -287,6 +288,7 @@ class Raft:
                 voter_updates.on_raised(core, event)
             case ShutdownRequested():
                 if not core.is_shutting_down:
+                    core.hands_over = isinstance(core.role, Leader | Resigned)
                     core.shutdown_deadline_us = core.now_us + SHUTDOWN_US_MAX
             case EndpointsChanged(node_id, endpoints):
                 core.learn_endpoints(node_id, endpoints)
@@ -324,13 +326,16 @@ class Raft:
             core.emit(now)
 
     def _complete_shutdown(self) -> None:
-        """Done when others can go on without this replica, or at the deadline (Kafka `KafkaRaftClient`)."""
+        """Done when others can go on without this replica, or at the deadline (Kafka `KafkaRaftClient`). Whoever does
+        not lead has nothing to hand over: others are elected without it, or not for long."""
         core = self._core
         if not core.is_shutting_down:
             return
-        has_other_leader = isinstance(core.role, Follower)
-        is_needless = not core.is_voter or core.is_only_voter
-        if has_other_leader or is_needless or core.now_us >= core.shutdown_deadline_us:
+        role = core.role
+        has_other_leader = isinstance(role, Follower)
+        is_needless = not core.is_voter or core.is_only_voter or not core.hands_over
+        is_hopeless = isinstance(role, Resigned) and role.has_no_successor(core)
+        if has_other_leader or is_needless or is_hopeless or core.now_us >= core.shutdown_deadline_us:
             core.close_lane()
             core.is_shut_down = True
             core.emit(ShutdownComplete())

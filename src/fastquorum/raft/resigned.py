@@ -23,10 +23,25 @@ class Resigned(Role):
         self.candidates = tuple(candidates)
         """Who should stand next, best first."""
         self._unacked: list[NodeId] = list(core.other_voters)
+        self._unreachable: set[NodeId] = set()
+        """Of those, the voters that could not be told when it was last tried."""
 
     def acked(self, voter_id: NodeId) -> None:
         if voter_id in self._unacked:
             self._unacked.remove(voter_id)
+        self._unreachable.discard(voter_id)
+
+    def failed(self, voter_id: NodeId) -> None:
+        """It was not reached, or did not answer."""
+        if voter_id in self._unacked:
+            self._unreachable.add(voter_id)
+
+    def has_no_successor(self, core: Core) -> bool:
+        """Every voter was told or cannot be reached, and those that were told are no majority without this replica:
+        there is nobody to wait for."""
+        others = core.other_voters
+        told = sum(voter_id not in self._unacked for voter_id in others)
+        return self._unreachable.issuperset(self._unacked) and told < core.voters.majority
 
     def poll(self, core: Core) -> Cause | None:
         if not core.is_shutting_down:

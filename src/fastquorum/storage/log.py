@@ -215,7 +215,6 @@ class Log:
         """
         self._refuse_failed()
         assert self._borrower is None, "the log is lent already"
-        self._borrower = borrower
         lending.lend(
             borrower,
             self._segments,
@@ -228,6 +227,7 @@ class Log:
             zeros=self._segments.zeros,
             producers=self.producers,
         )
+        self._borrower = borrower  # last: until it has the end, another thread that looks is told the log's own
 
     def take_back(self) -> None:
         """The end is the log's own again. Nothing happens if it is."""
@@ -238,7 +238,7 @@ class Log:
                 self._tail.clear()
             self._end_offset, self._flushed = state.end_offset, LogPosition(*state.flushed)
             self._epochs.continued(self._end_offset)
-            self._borrower = None
+            self._borrower = None  # last, as in `lend`
 
     def _refresh(self) -> LoanState | None:
         """If it is lent: learn where the end is now."""

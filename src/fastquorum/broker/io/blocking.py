@@ -76,6 +76,8 @@ class Membership(Holding):
 
     def close(self, timeout: float = STOP_S) -> None:
         """Go in good order, within `timeout` seconds. Idempotent."""
+        if self._is_in_child:
+            return
         self.request_stop(timeout)
         self._member.join(self._whole(timeout))
 

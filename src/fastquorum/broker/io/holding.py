@@ -19,6 +19,7 @@ from fastquorum.controller.image.registrations import Listener
 from fastquorum.errors import ClosedError, Fenced, NotAdmitted
 from fastquorum.kernels import load
 from fastquorum.node.io.directory import new_directory_id
+from fastquorum.node.io.handles import Guarded
 from fastquorum.types import NodeId, Offset, Uuid
 
 STOP_S: Final = 5.0
@@ -51,10 +52,13 @@ def begin(options: Mapping[str, Any]) -> RunningMember:
     return member
 
 
-class Holding:
+class Holding(Guarded):
     """One membership, as far as both twins say the same of it. From any thread."""
 
+    _CHILD_HINT = "join in one process only"
+
     def __init__(self, member: RunningMember) -> None:
+        super().__init__()
         self._member = member
         self._held: tuple[View, tuple[HeldPartition, ...]] | None = None
 
@@ -158,7 +162,6 @@ class Holding:
         raise Fenced(self.broker_id, view.epoch, reason)
 
     def _raise_if_over(self) -> None:
-        self._member.check_not_forked()
         view = self._member.view
         if view.error is not None:
             raise copy.copy(view.error)  # one that is raised again and again gathers tracebacks
@@ -166,7 +169,6 @@ class Holding:
             raise ClosedError("the membership is over", "join again")
 
     def _raise_if_failed(self) -> None:
-        self._member.check_not_forked()
         error = self._member.view.error
         if error is not None and not isinstance(error, ClosedError):
             raise copy.copy(error)

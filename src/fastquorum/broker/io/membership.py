@@ -1,10 +1,10 @@
-"""The asyncio face: `fastquorum.broker.join` and the `Membership` it returns."""
+"""The asyncio face: the `Membership` that `fastquorum.broker.join` begins."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self
 
 from fastquorum.broker.agent import View
 from fastquorum.broker.io.holding import STOP_S, Holding, begin
@@ -13,38 +13,32 @@ from fastquorum.broker.io.work import TaskWork
 from fastquorum.broker.options import JoinOptions
 
 
-async def join(
-    *, start: Callable[["Membership"], Awaitable[object]] | None = None, **options: Unpack[JoinOptions]
+async def open_membership(
+    start: Callable[["Membership"], Awaitable[object]] | None, options: JoinOptions
 ) -> "Membership":
-    """Become a broker of the cluster: register with its controllers, and beat from now on, in a thread of its own.
-
-    It waits for no answer; `wait_active` says when this program may act. Another process may hold the id: then that is
-    waited for. See `JoinOptions` for what may be given, and `fastquorum.broker.lifecycle` for what is guaranteed.
-
-    `start` is called first, with the membership, while that is offline and no controller hears of it: for what the
-    program has to do before it can serve, as recovering its log. If it fails, so does this, and nothing is registered.
-
-    >>> async def main():
-    ...     async with await join(bootstrap=bootstrap, broker_id=7, cluster_id=cluster_id) as membership:
-    ...         epoch = await membership.wait_active(timeout=20)
-    ...         return membership.check(epoch) == epoch
-    >>> asyncio.run(main())
-    True
-
-    Raises:
-        ConfigError: an option is missing, unknown, or cannot be used.
-        DirectoryError, CorruptionError, StorageFailed, ImageFailed: `metadata_dir` cannot be used, or what it holds.
-    """
-    member = begin(options)
-    membership = Membership(member, asyncio.get_running_loop())
+    """See `fastquorum.broker.join`."""
+    loop = asyncio.get_running_loop()
+    beginning = loop.run_in_executor(None, begin, options)  # it may read what was kept: not on the loop
+    try:
+        member = await asyncio.shield(beginning)
+    except asyncio.CancelledError:
+        beginning.add_done_callback(_abort_unwanted)
+        raise
+    membership = Membership(member, loop)
     if start is not None:
         try:
             await start(membership)
         except BaseException:
-            member.abort()
+            await loop.run_in_executor(None, member.abort)
             raise
     member.register()
     return membership
+
+
+def _abort_unwanted(beginning: "asyncio.Future[RunningMember]") -> None:
+    """The task that was joining was cancelled: nobody will ever close it."""
+    if not beginning.cancelled() and beginning.exception() is None:
+        beginning.get_loop().run_in_executor(None, beginning.result().abort)
 
 
 class Membership(Holding):
@@ -115,6 +109,8 @@ class Membership(Holding):
 
         It may act until then. Idempotent; it goes on if this is cancelled.
         """
+        if self._is_in_child:
+            return
         self.request_stop(timeout)
         await self._until(lambda: False)
         await self._loop.run_in_executor(None, self._member.join, self._whole(timeout))

@@ -44,7 +44,7 @@ _READABLE: Final = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 Command = Callable[[Micros], Iterable[Effect]]
 
 
-class RunningMember:
+class RunningMember(handles.Guarded):
     """Of one incarnation. `start` once, then `register` once."""
 
     def __init__(
@@ -60,6 +60,7 @@ class RunningMember:
     ) -> None:
         """`listening`: where it is told what it is to know, if it is. `keeping` is its own from here on, and `kept` is
         what was found in there. ImageFailed."""
+        super().__init__()
         self.settings = settings
         self.config = config
         limits = QuorumConfig(request_timeout_us=config.request_timeout_us)
@@ -82,7 +83,6 @@ class RunningMember:
         self._commands: deque[Command] = deque()
         self._listeners: list[Callable[[], None]] = []
         self._is_over = False
-        self._is_forked = False
         self.view: View = self._agent.view
         """Replaced as a whole, never changed."""
         self.changed = threading.Condition(threading.Lock())
@@ -103,7 +103,7 @@ class RunningMember:
     @property
     def is_over(self) -> bool:
         """Its thread has ended: nothing will change any more."""
-        return self._is_over or self._is_forked
+        return self._is_over
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Have it called when there is news, in the member's thread."""
@@ -118,8 +118,6 @@ class RunningMember:
 
     def join(self, timeout_s: float | None) -> bool:
         """True if the thread is over."""
-        if self._is_forked:
-            return True
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -127,13 +125,6 @@ class RunningMember:
         """End without a word to the controllers, as a crash would. For exits, and tests."""
         self._post(lambda now: self._agent.fail(ClosedError("the member was abandoned"), now))
         self._thread.join(HALT_S)
-
-    def check_not_forked(self) -> None:
-        """ClosedError in a forked child, which is not the member."""
-        if self._is_forked:
-            raise ClosedError(
-                "this membership was begun before fork and does not hold in the child", "join in one process only"
-            )
 
     def _post(self, command: Command) -> None:
         self._commands.append(command)
@@ -147,9 +138,8 @@ class RunningMember:
     def after_fork(self) -> None:
         self._transport.after_fork()
 
-    def poison_in_child(self) -> None:
-        """After fork, in the child."""
-        self._is_forked = True
+    def abandon_in_child(self) -> None:
+        """After fork, in the child: let go of the descriptors."""
         if self._port is not None:
             self._port.close()
         self._transport.abandon_in_child()

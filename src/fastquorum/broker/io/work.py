@@ -15,6 +15,7 @@ from typing import Self
 
 from fastquorum.broker.agent import View
 from fastquorum.errors import FastQuorumError, Fenced, UsageError
+from fastquorum.node.io import handles
 from fastquorum.types import NodeId
 
 Admitted = Callable[[int | None], View]
@@ -28,6 +29,7 @@ class Work:
         self._broker_id = broker_id
         self._admitted = admitted
         self._began: View | None = None
+        self._forks = handles.forks()
 
     @property
     def epoch(self) -> int:
@@ -52,6 +54,7 @@ class Work:
 
     @property
     def _as_begun(self) -> View:
+        handles.check_forks(self._forks)
         if self._began is None:
             raise UsageError("this work has not begun", "use it as a context manager")
         return self._began

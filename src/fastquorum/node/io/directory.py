@@ -18,7 +18,7 @@ from fastquorum.node.io.failpoints import failpoint
 from fastquorum.node.io.injected import InjectedDisk, InjectedFlusher, InjectedStates
 from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.watched import WatchedFlusher
-from fastquorum.node.settings import NodeSettings
+from fastquorum.node.settings import NodeSettings, check_log_kind, log_kind_of
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import data_values
 from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
@@ -27,10 +27,12 @@ from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_disk import RealDisk, exists, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.ports import Disk, StateStore
-from fastquorum.types import ZERO_UUID, Endpoint, ReplicaKey, Uuid, Voter, VoterSet
+from fastquorum.types import LISTENER_NAME, TOPIC_NAME, ZERO_UUID, Endpoint, ReplicaKey, Uuid, Voter, VoterSet
 
 FINISH_WAITS: Final = 20
 FINISH_WAIT_S: Final = 0.05
+_ANYWHERE: Final = Endpoint(LISTENER_NAME, "127.0.0.1", 1)
+"""Stands for where a quorum of one will listen, while its settings are checked."""
 _OURS: Final = frozenset(
     (
         names.LOCK,
@@ -53,21 +55,23 @@ class OpenDirectory:
         kernels: Kernels,
         config: QuorumConfig,
         settings: NodeSettings,
-        before: Callable[[Endpoint | None, bool], None],
+        before: Callable[[Identity, Endpoint | None, bool], None],
         native_flusher: NativeFlusher | None = None,
     ) -> None:
         """Lock, check, recover. Raises DirectoryError, UsageError, CorruptionError, StorageFailed.
 
-        `before` is told the endpoint under which the voters know this node (None: an observer), and whether its port
-        was drawn when the directory was formatted, once all is checked and nothing in the directory has been touched;
-        what it raises leaves the directory as it was. With `native_flusher` the native shell syncs, once that is bound.
+        `before` is told whose directory it is, the endpoint under which the voters know this node (None: an observer),
+        and whether its port was drawn when the directory was formatted, once all is checked and nothing in the
+        directory has been touched; what it raises leaves the directory as it was. With `native_flusher` the native
+        shell syncs, once that is bound.
         """
         self.voters = VoterSet()
 
         def accept(identity: Identity, voters: VoterSet, kraft_version: int) -> None:
             self.voters = _voters(path, settings, identity, voters, kraft_version)
             own = self.voters.get(identity.node_id)
-            before(own.endpoints[0] if own is not None else None, identity.is_port_drawn and settings.voters is None)
+            endpoint = own.endpoints[0] if own is not None else None
+            before(identity, endpoint, identity.is_port_drawn and settings.voters is None)
 
         injected = _InjectedDisks()
         self.flusher: WatchedFlusher | NativeFlusher = native_flusher or _python_flusher(kernels)
@@ -202,10 +206,21 @@ def lock_directory(path: str, kernels: Kernels, resources: ExitStack) -> tuple[R
     return disk, lock
 
 
+def check_format(settings: NodeSettings) -> Endpoint | None:
+    """Return where the voters know this node (None: it is the only one, wherever it listens), once an empty directory
+    may be formatted by these settings. Touches nothing. Raises UsageError, ConfigError."""
+    options = _format_options(settings, _ANYWHERE)
+    check_options(options)
+    check_log_kind(settings, options.log_kind, is_controller=options.is_controller)
+    if options.log_kind is LogKind.METADATA and settings.topic not in (None, TOPIC_NAME):
+        raise ConfigError(f"the topic of a metadata log is {TOPIC_NAME}", "leave it out", "topic")
+    own = settings.voters.get(options.node_id) if settings.voters is not None else None
+    return own.endpoints[0] if own is not None else None
+
+
 def format_for(path: str, kernels: Kernels, settings: NodeSettings, listening: Endpoint) -> None:
-    """Format an empty directory under its lock. Raises DirectoryError, UsageError, ConfigError."""
+    """Format an empty directory under its lock, after `check_format`. Raises DirectoryError."""
     options = _format_options(settings, listening)
-    check_options(options)  # before a directory is made for nothing
     with ExitStack() as resources:
         disk, _ = lock_directory(path, kernels, resources)
         format_directory(disk, kernels, options, now_ms=wall_clock_ms())
@@ -239,7 +254,7 @@ def _format_options(settings: NodeSettings, listening: Endpoint) -> FormatOption
         node_id=settings.node_id,
         directory_id=given if given != ZERO_UUID else new_directory_id(),
         voters=voters,
-        log_kind=settings.log if settings.log is not None else LogKind.USER,
+        log_kind=log_kind_of(settings),
         topic_name=settings.topic if settings.topic is not None else USER_TOPIC_NAME,
         is_controller=bool(settings.controller),
         is_port_drawn=settings.voters is None and (settings.listen is None or settings.listen.port == 0),

@@ -1,8 +1,9 @@
 """The nodes alive in this process, for its two ends: a forked child, and the exit without a close.
 
-What a forked child inherits cannot work: no thread came along, and locks, LMDB and sockets are the parent's. Every
-handle is poisoned in the child, and its sockets' descriptors are closed there - which sends nothing, as the parent
-still holds them - lest the child keep the parent's port and connections alive. Nothing else is touched.
+What a forked child inherits cannot work: no thread came along, and locks, LMDB and sockets are the parent's. A node's
+sockets are closed in the child - which sends nothing, as the parent still holds them - lest the child keep the parent's
+port and connections alive. Whatever programs hold is guarded: there each of its public names raises ClosedError before
+anything behind it is touched, as that may be locked for good. Nothing else is done.
 
 A process that exits with open nodes has them halted: that takes no time, and leaves closed directories.
 """
@@ -10,23 +11,39 @@ A process that exits with open nodes has them halted: that takes no time, and le
 import atexit
 import os
 import weakref
-from typing import Final, Protocol
+from typing import Any, ClassVar, Final, NoReturn, Protocol
+
+from fastquorum.errors import ClosedError
 
 
 class Handle(Protocol):
-    """A running node."""
+    """A running node, or a running member."""
 
     def before_fork(self) -> None: ...
     def after_fork(self) -> None: ...
-    def poison_in_child(self) -> None: ...
+    def abandon_in_child(self) -> None: ...
     def abort(self) -> None: ...
 
 
+class Guarded:
+    """What a program may hold at a fork. In the child its public names raise ClosedError, but for those that end it."""
+
+    _CHILD_MAY: ClassVar[frozenset[str]] = frozenset(("close",))
+    """Names that do nothing there."""
+    _CHILD_HINT: ClassVar[str] = "open the directory in one process only"
+    _is_in_child: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        _guarded.add(self)
+
+
+_guarded: "Final[weakref.WeakSet[Guarded]]" = weakref.WeakSet()
 _alive: "Final[weakref.WeakSet[Handle]]" = weakref.WeakSet()
 
 
 _held: Final[list[Handle]] = []
 """Those that a fork under way holds still."""
+_forks = 0
 
 
 def watch(handle: Handle) -> None:
@@ -37,6 +54,38 @@ def watch(handle: Handle) -> None:
 def forget(handle: Handle) -> None:
     """It holds nothing any more."""
     _alive.discard(handle)
+
+
+def forks() -> int:
+    """How many forks lie between this process and the first that imported this: whoever remembers it knows whether it
+    was made in this process."""
+    return _forks
+
+
+def check_forks(remembered: int) -> None:
+    """ClosedError in a child of the process where `forks` was that."""
+    if remembered != _forks:
+        raise closed_in_child(Guarded._CHILD_HINT)
+
+
+def closed_in_child(hint: str) -> ClosedError:
+    return ClosedError("this handle was opened before fork and cannot work in the child", hint)
+
+
+def _in_child(cls: type[Guarded]) -> type[Guarded]:
+    """The class with its public names closed. Who gives this class to an object closes it for all that refer to it."""
+    may = cls._CHILD_MAY
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise closed_in_child(cls._CHILD_HINT)
+
+    def get(self: Guarded, name: str) -> Any:
+        if name.startswith("_") or name in may:
+            return object.__getattribute__(self, name)
+        return refuse if callable(getattr(cls, name, None)) else refuse()  # a method is refused when it is called
+
+    names = {"__slots__": (), "__module__": cls.__module__, "__getattribute__": get, "_is_in_child": True}
+    return type(cls.__name__, (cls,), names)
 
 
 def _before() -> None:
@@ -53,10 +102,16 @@ def _after_in_parent() -> None:
 
 
 def _after_in_child() -> None:
+    global _forks
+    _forks += 1
     for handle in list(_alive):
-        handle.poison_in_child()
+        handle.abandon_in_child()
     _alive.clear()
     _held.clear()
+    closed = {cls: _in_child(cls) for cls in {type(each) for each in _guarded}}
+    for each in list(_guarded):
+        each.__class__ = closed[type(each)]
+    _guarded.clear()
 
 
 def _at_exit() -> None:

@@ -63,8 +63,10 @@ class _Stopping:
     error: FastQuorumError | None = None
 
 
-class RunningNode:
+class RunningNode(handles.Guarded):
     """Made by `starting.start_node`."""
+
+    _CHILD_MAY = frozenset(("abort", "request_stop", "stop"))
 
     def __init__(
         self,
@@ -77,6 +79,7 @@ class RunningNode:
         advertised: Endpoint,
         member: Member,
     ) -> None:
+        super().__init__()
         identity = opened.identity
         self.config = config
         self.kernels = kernels
@@ -88,7 +91,6 @@ class RunningNode:
         self._opened = opened
         self._lock = threading.Lock()
         self._stopping = _Stopping()
-        self._is_forked = False
         self._is_controlled = member.controller is not None
         self._refuses_appends = self._is_controlled
         self._listening = listening
@@ -302,7 +304,7 @@ class RunningNode:
 
     def request_stop(self) -> None:
         """Begin a graceful stop; `on_stopped` follows. Idempotent."""
-        if not self._stopping.asked and not self._is_forked:
+        if not self._stopping.asked and not self._is_in_child:
             self._stopping.asked = True
             self._reactor.post(lambda replica, now: replica.request(ev.ShutdownRequested(), now))
 
@@ -311,7 +313,7 @@ class RunningNode:
 
         Raises FatalError if the disk does not answer: the directory then stays locked until the process ends.
         """
-        if self._is_forked:
+        if self._is_in_child:
             return
         self.request_stop()
         try:
@@ -328,6 +330,8 @@ class RunningNode:
 
     def abort(self) -> None:
         """Stop without a word to the peers, as a crash would, but close the directory. For exits, and tests."""
+        if self._is_in_child:
+            return
         self._stopping.asked = True
         self._reactor.post(lambda replica, now: replica.halt(None, now))
         self._reactor.join(HALT_S)
@@ -338,8 +342,8 @@ class RunningNode:
             self._companion.close()
 
     def check_open(self) -> None:
-        """ClosedError if it was closed or forked, or the error that stopped it."""
-        if self._is_forked or self._stopping.asked or self._stopping.over:
+        """ClosedError if it was closed, or the error that stopped it."""
+        if self._stopping.asked or self._stopping.over:
             self._refuse()
 
     def check_appends(self) -> None:
@@ -349,7 +353,7 @@ class RunningNode:
             self._refuse_append()
 
     def _refuse_append(self) -> None:
-        if self._is_controlled and not (self._is_forked or self._stopping.asked or self._stopping.over):
+        if self._is_controlled and not (self._stopping.asked or self._stopping.over):
             raise UsageError(
                 "the controller of this cluster writes this log, and nobody else may",
                 "ask the controller, as Kafka's tools do; or open the directory with controller=False",
@@ -357,11 +361,6 @@ class RunningNode:
         self._refuse()
 
     def _refuse(self) -> None:
-        if self._is_forked:
-            raise ClosedError(
-                "this handle was opened before fork and cannot work in the child",
-                "open the directory in one process only",
-            )
         error = self.error
         if error is not None:
             raise error
@@ -373,9 +372,8 @@ class RunningNode:
     def after_fork(self) -> None:
         self._transport.after_fork()
 
-    def poison_in_child(self) -> None:
-        """After fork, in the child."""
-        self._is_forked = self._refuses_appends = True
+    def abandon_in_child(self) -> None:
+        """After fork, in the child: let go of the descriptors."""
         self._transport.abandon_in_child()
         self._listening.close()
         if self._companion is not None:

@@ -15,8 +15,8 @@ from fastquorum.node.io.listening import bound_endpoint, listen
 from fastquorum.node.io.machines import machine_for
 from fastquorum.node.io.observing import Observer
 from fastquorum.node.io.running import RunningNode
-from fastquorum.node.settings import NodeSettings
-from fastquorum.storage.identity import LogKind
+from fastquorum.node.settings import NodeSettings, check_log_kind
+from fastquorum.storage.identity import Identity
 from fastquorum.types import LISTENER_NAME, Endpoint, Voter, VoterSet
 
 LOOPBACK: Final = Endpoint(LISTENER_NAME, "127.0.0.1", 0)
@@ -41,26 +41,30 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
         listening: socket.socket | None = None
         bound, own_endpoint = LOOPBACK, None
 
-        def listen_first(own: Endpoint | None, is_port_drawn: bool) -> None:
-            # Before the directory is touched: a port that is taken changes nothing.
+        def listen_first(own: Endpoint | None, *, may_move: bool = False) -> None:
+            # Before the directory is touched: a port that is taken, or an address that nobody can reach, changes
+            # nothing.
             nonlocal listening, bound, own_endpoint
             own_endpoint = own
             if listening is None:
-                may_move = is_port_drawn and settings.listen is None
-                listening, bound = _listen(resources, settings.listen or own or LOOPBACK, may_move)
+                listening, bound = _listen(resources, settings.listen or own or LOOPBACK, may_move=may_move)
+            _advertised(settings, bound, own)
+
+        def accept(identity: Identity, own: Endpoint | None, is_port_drawn: bool) -> None:
+            check_log_kind(settings, identity.log_kind, is_controller=_is_controller(settings, identity))
+            listen_first(own, may_move=is_port_drawn and settings.listen is None)
 
         if directories.needs_format(settings.path, kernels):
-            if settings.voters is None:
-                # Its only voter is to be reached where it listens, so it must listen first.
-                listening, bound = _listen(resources, settings.listen or LOOPBACK)
+            # Whatever refuses it refuses it now: no directory is left behind.
+            listen_first(directories.check_format(settings))
             directories.format_for(settings.path, kernels, settings, bound)
         machine = machine_for(kernels)
         opened = directories.OpenDirectory(
-            settings.path, kernels, settings.quorum, settings, listen_first, machine.native_flusher
+            settings.path, kernels, settings.quorum, settings, accept, machine.native_flusher
         )
         resources.callback(opened.close, None)
         assert listening is not None
-        advertised = settings.advertise or _reachable(bound, own_endpoint)
+        advertised = _advertised(settings, bound, own_endpoint)
         member = _member(opened, advertised, settings)
         machine.equip(member, settings.quorum, kernels, opened)
         resources.callback(machine.transport.close_all)
@@ -78,16 +82,14 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
     return node
 
 
+def _is_controller(settings: NodeSettings, identity: Identity) -> bool:
+    return identity.is_controller if settings.controller is None else settings.controller
+
+
 def _member(opened: directories.OpenDirectory, advertised: Endpoint, settings: NodeSettings) -> Member:
     identity = opened.identity
-    is_controller = identity.is_controller if settings.controller is None else settings.controller
+    is_controller = _is_controller(settings, identity)
     controller = controller_settings(identity.cluster_id, settings) if is_controller else None
-    if controller is not None and identity.log_kind is not LogKind.METADATA:
-        raise ConfigError(
-            "it keeps Kafka's metadata, and this is a user log",
-            "format another directory with `--controller`",
-            "controller",
-        )
     return Member(
         key=identity.key,
         cluster_id=identity.cluster_id,
@@ -128,7 +130,7 @@ def controller_settings(cluster_id: str, settings: NodeSettings) -> ControllerSe
     return replace(ControllerSettings(cluster_id), **given)
 
 
-def _listen(resources: ExitStack, wanted: Endpoint, may_move: bool = False) -> tuple[socket.socket, Endpoint]:
+def _listen(resources: ExitStack, wanted: Endpoint, *, may_move: bool) -> tuple[socket.socket, Endpoint]:
     """Listen there; if that port cannot be had and `may_move`, at any other of the same host. ConfigError."""
     try:
         sock = listen(wanted)
@@ -140,8 +142,10 @@ def _listen(resources: ExitStack, wanted: Endpoint, may_move: bool = False) -> t
     return sock, bound_endpoint(sock, wanted)
 
 
-def _reachable(bound: Endpoint, own: Endpoint | None) -> Endpoint:
-    """What to advertise if nothing was said: where it listens, or where the voters are told to find it."""
+def _advertised(settings: NodeSettings, bound: Endpoint, own: Endpoint | None) -> Endpoint:
+    """What others are told; if nothing was said, where it listens, or where the voters are told to find it."""
+    if settings.advertise is not None:
+        return settings.advertise
     if bound.host not in _EVERYWHERE:
         return bound
     if own is not None:

@@ -1,0 +1,94 @@
+"""A read barrier and `committed()` agree on offsets, whatever the records below them are."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+import fastquorum as fq
+from fastquorum import sync
+from fastquorum.api.committed import Committed, Progress
+from tests.api.nodes import QUICK, WAIT_S, trio
+
+
+def read(items: Iterator[Committed], end_offset: int) -> tuple[list[bytes | None], int]:
+    """Values up to an item that reaches end_offset, and where that ends."""
+    values: list[bytes | None] = []
+    for item in items:
+        values += [record.value for record in item.records]
+        if item.next_offset >= end_offset:
+            return values, item.next_offset
+    raise AssertionError("no item reached it")
+
+
+async def read_soon(items: AsyncIterator[Committed], end_offset: int) -> tuple[list[bytes | None], int]:
+    values: list[bytes | None] = []
+    async for item in items:
+        values += [record.value for record in item.records]
+        if item.next_offset >= end_offset:
+            return values, item.next_offset
+    raise AssertionError("no item reached it")
+
+
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+@pytest.mark.parametrize("follow", [True, False])
+@pytest.mark.parametrize("progress", [True, False])
+@pytest.mark.timeout(60)
+def test_a_reader_reaches_what_a_barrier_returned(tmp_path: Path, kernels: str, follow: bool, progress: bool) -> None:
+    values: list[bytes] = []
+    for life in range(3):  # each ends in a record of its election that nothing follows
+        with sync.open(tmp_path, **QUICK, node_id=1, kernels=kernels) as quorum:  # type: ignore[misc]
+            quorum.wait_ready(WAIT_S)
+            end_offset = quorum.read_barrier(WAIT_S)
+            assert read(quorum.committed(follow=follow, progress=progress), end_offset) == (values, end_offset)
+            if life:
+                values.append(b"%d" % life)
+                quorum.append(values[-1])
+            end_offset = quorum.read_barrier(WAIT_S)
+            found, position = read(quorum.committed(follow=follow, progress=progress), end_offset)
+            assert (found, position) == (values, end_offset)
+
+
+@pytest.mark.timeout(60)
+def test_a_reader_that_resumes_where_nothing_is_new_says_so(tmp_path: Path) -> None:
+    with sync.open(tmp_path, **QUICK, node_id=1) as quorum:
+        quorum.wait_ready(WAIT_S)
+        quorum.append(b"x")
+        end_offset = quorum.read_barrier(WAIT_S)
+        for from_offset in (end_offset, end_offset + 10):
+            assert read(quorum.committed(from_offset=from_offset), end_offset) == ([], from_offset)
+        items = quorum.committed(from_offset=end_offset)
+        assert next(items) == Progress(end_offset, end_offset)
+        quorum.append(b"y")
+        assert [record.value for record in next(items).records] == [b"y"]
+
+
+@pytest.mark.timeout(60)
+def test_a_task_that_reads_reaches_what_a_barrier_returned(tmp_path: Path) -> None:
+    async def main() -> None:
+        for life in range(2):
+            async with await fq.open(tmp_path, **QUICK, node_id=1) as quorum:
+                await quorum.wait_ready(WAIT_S)
+                end_offset = await quorum.read_barrier(WAIT_S)
+                wanted = [b"x"] * life
+                for follow in (True, False):
+                    found = await read_soon(quorum.committed(follow=follow), end_offset)
+                    assert found == (wanted, end_offset)
+                assert await read_soon(quorum.committed(from_offset=end_offset), end_offset) == ([], end_offset)
+                await quorum.append(b"x")
+
+    asyncio.run(main())
+
+
+@pytest.mark.timeout(60)
+def test_followers_say_how_far_they_are_behind_an_election(tmp_path: Path) -> None:
+    with trio(tmp_path) as nodes:
+        nodes.append(b"x")
+        leader = nodes.leader
+        leader.transfer_leadership(nodes.followers[0].node_id, WAIT_S)
+        end_offset = nodes.leader.read_barrier(WAIT_S)
+        for node in nodes.nodes.values():
+            found, position = read(node.committed(), end_offset)
+            assert found == [b"x"]
+            assert position >= end_offset

@@ -1,0 +1,113 @@
+"""An open that is refused changes nothing: everything is decided before the first byte is written."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastquorum as fq
+from fastquorum import sync
+from fastquorum.errors import ConfigError, UsageError
+from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S
+
+TAKEN = "taken"
+"""Stands for an address at which something listens already."""
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "no node id": {"node_id": None},
+    "a bad node id": {"node_id": -1},
+    "not among the voters": {"voters": "2@127.0.0.1:19092", "cluster_id": CLUSTER_ID},
+    "no cluster id": {"voters": "1@127.0.0.1:19091,2@127.0.0.1:19092"},
+    "a blank cluster id": {"cluster_id": " "},
+    "a voter twice": {"voters": "1@127.0.0.1:19091,2@127.0.0.1:19091", "cluster_id": CLUSTER_ID},
+    "a controller of a user log": {"controller": True, "log": "user"},
+    "retention by size": {"retention_bytes": 100 * 1024 * 1024},  # the default, and not heeded either
+    "retention by time": {"retention_us": 3_600_000_000},
+    "snapshots": {"snapshot_log_bytes": 1024},
+    "snapshots by time": {"snapshot_interval_us": 1_000_000},
+    "a topic of a metadata log": {"log": "metadata", "topic": "mine"},
+    "a bad topic": {"topic": "a/b"},
+    "everywhere is nowhere": {"listen": "0.0.0.0:0"},
+    "an address that is taken": {"listen": TAKEN},
+    "a voter's address that is taken": {"voters": f"1@{TAKEN}", "cluster_id": CLUSTER_ID},
+    "metrics at an address that is taken": {"metrics": TAKEN},
+    "an unknown setting": {"retention_hours": 1},
+}
+
+
+@pytest.fixture
+def taken() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+def with_taken(options: dict[str, Any], taken: str) -> dict[str, Any]:
+    return {key: value.replace(TAKEN, taken) if isinstance(value, str) else value for key, value in options.items()}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_refused_open_leaves_no_directory_behind(tmp_path: Path, what: str, taken: str) -> None:
+    options = {**QUICK, "node_id": 1, **with_taken(REFUSED[what], taken)}
+    path = tmp_path / "deep" / "n1"
+    with pytest.raises(UsageError):
+        sync.open(path, **options)
+    assert not path.parent.exists()
+    path.mkdir(parents=True)
+    with pytest.raises(UsageError):
+        asyncio.run(open_and_close(path, options))
+    assert list(path.iterdir()) == []
+
+
+async def open_and_close(path: Path, options: dict[str, Any]) -> None:
+    await (await fq.open(path, **options)).close()
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(path)): each.read_bytes() for each in sorted(path.rglob("*")) if each.is_file()}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"controller": True}, {"retention_bytes": 1}, {"log": "metadata"}, {"listen": TAKEN}, {"node_id": 2}],
+    ids=lambda options: next(iter(options)),
+)
+def test_a_refused_open_leaves_a_formatted_directory_as_it_was(
+    tmp_path: Path, options: dict[str, Any], taken: str
+) -> None:
+    with sync.open(tmp_path, **QUICK, node_id=1) as quorum:
+        quorum.wait_ready(WAIT_S)
+        quorum.append(b"x")
+    before = contents(tmp_path)
+    with pytest.raises(UsageError):
+        sync.open(tmp_path, **{**QUICK, **with_taken(options, taken)})  # type: ignore[arg-type]
+    assert contents(tmp_path) == before
+
+
+def test_a_controller_keeps_a_metadata_log_unless_told_otherwise(tmp_path: Path) -> None:
+    with sync.open(tmp_path, **QUICK, node_id=1, controller=True, retention_bytes=1 << 20) as quorum:
+        quorum.wait_ready(WAIT_S)
+        with pytest.raises(UsageError, match="controller"):
+            quorum.append(b"x")
+    with sync.open(tmp_path, **QUICK, controller=True, log="metadata") as quorum:
+        quorum.wait_ready(WAIT_S)
+
+
+@pytest.mark.parametrize("options", [{"retention_bytes": 0}, {"retention_us": 0}, {"snapshot_interval_us": 0}])
+def test_a_user_log_may_be_told_to_keep_everything(tmp_path: Path, options: dict[str, Any]) -> None:
+    sync.open(tmp_path, **QUICK, node_id=1, **options).close()
+
+
+def test_what_a_user_log_does_not_heed_is_named_wherever_it_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "n.properties"
+    file.write_text("metadata.max.retention.ms=1000\n")
+    with pytest.raises(ConfigError, match=r"retention_us: a user log keeps all records"):
+        sync.open(tmp_path / "n", node_id=1, config_file=file)
+    monkeypatch.setenv("FASTQUORUM_METADATA_MAX_RETENTION_BYTES", "1000")
+    with pytest.raises(ConfigError, match="retention_bytes"):
+        sync.open(tmp_path / "n", node_id=1)
+    assert not (tmp_path / "n").exists()
