@@ -192,7 +192,9 @@ def test_a_snapshot_of_an_epoch_that_its_leader_has_not_seen_is_not_fetched(epoc
 @given(
     setup=st.sampled_from(sorted(ROLES)),
     requests=st.lists(
-        st.tuples(st.sampled_from(sorted(REQUESTS)), st.integers(-1, EPOCH_MAX) | st.integers(0, 300), st.just(STRANGER)),
+        st.tuples(
+            st.sampled_from(sorted(REQUESTS)), st.integers(-1, EPOCH_MAX) | st.integers(0, 300), st.just(STRANGER)
+        ),
         max_size=6,
     ),
 )

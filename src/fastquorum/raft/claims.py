@@ -10,6 +10,7 @@ that was asked. Kafka believes every epoch of everybody.
 from typing import Final
 
 from fastquorum.raft.core import EPOCH_MAX, Core
+from fastquorum.raft.effects import Notice
 from fastquorum.types import Epoch, NodeId, ReplicaKey
 
 LEAP_MAX: Final = 100
@@ -22,18 +23,31 @@ one."""
 def is_credible_vote(core: Core, epoch: Epoch, candidate: ReplicaKey, *, pre_vote: bool) -> bool:
     """May a Vote request of this epoch move this replica?"""
     is_known = core.voters.is_voter(candidate)
-    return _is_credible(core, epoch, is_known) and (is_known or not pre_vote or epoch <= core.epoch)
+    return _is_credible(core, epoch, candidate.id, is_known) and (is_known or not pre_vote or epoch <= core.epoch)
 
 
 def is_credible_leader(core: Core, epoch: Epoch, leader_id: NodeId) -> bool:
     """May a BeginQuorumEpoch or EndQuorumEpoch request of this epoch? It has no directory id of the leader's."""
-    return _is_credible(core, epoch, core.voters.get(leader_id) is not None)
+    return _is_credible(core, epoch, leader_id, core.voters.get(leader_id) is not None)
 
 
-def is_credible_response(core: Core, epoch: Epoch) -> bool:
+def is_credible_response(core: Core, epoch: Epoch, source: NodeId) -> bool:
     """May a response of this epoch, from a replica that this one has asked?"""
-    return _is_credible(core, epoch, is_known=True)
+    return _is_credible(core, epoch, source, is_known=True)
 
 
-def _is_credible(core: Core, epoch: Epoch, is_known: bool) -> bool:
-    return epoch <= core.epoch + LEAP_MAX or (is_known and epoch <= LEAP_EPOCH_MAX)
+def _is_credible(core: Core, epoch: Epoch, sender: NodeId, is_known: bool) -> bool:
+    if epoch <= core.epoch + LEAP_MAX or (is_known and epoch <= LEAP_EPOCH_MAX):
+        return True
+    if is_known:
+        core.emit(_damaged(core, epoch, sender))
+    return False
+
+
+def _damaged(core: Core, epoch: Epoch, sender: NodeId) -> Notice:
+    return Notice(
+        "epoch_not_believed",
+        f"node {sender} is in epoch {epoch}, says a message of it, which no elections lead to: it is not followed "
+        f"there from epoch {core.epoch}; if its own election state says so, format its directory anew under another "
+        "directory id, else find out what sends in its name",
+    )
