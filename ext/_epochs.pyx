@@ -2,19 +2,13 @@
 
 from libc.stdint cimport int64_t
 from libcpp.pair cimport pair
+from libcpp.vector cimport vector
 
 cimport cython
 
 from fastquorum.kernels.native cimport core
 
 from fastquorum.errors import CorruptionError, VoterCountError
-from fastquorum.types import VOTERS_MAX
-
-cdef enum:
-    _VOTERS_MAX = 7
-
-assert VOTERS_MAX == _VOTERS_MAX
-
 
 @cython.final
 cdef class EpochCache:
@@ -82,13 +76,9 @@ cdef class EpochCache:
 
 def high_watermark(end_offsets, int64_t epoch_start_offset):
     """Largest offset that a majority of voters has durably reached, -1 while none of this epoch is."""
-    cdef int64_t reached[_VOTERS_MAX]
-    cdef Py_ssize_t count = len(end_offsets)
-    cdef Py_ssize_t i
+    cdef vector[int64_t] ends = end_offsets
     cdef int64_t result
-    if not 1 <= count <= _VOTERS_MAX:
-        raise VoterCountError(f"{count} voters are not 1 to {VOTERS_MAX}", count=count)
-    for i in range(count):
-        reached[i] = end_offsets[i]
-    result = core.majority_reached(reached, count)
+    if ends.empty():
+        raise VoterCountError("a quorum without voters has no high watermark", count=0)
+    result = core.majority_reached(ends)
     return result if result > epoch_start_offset else -1

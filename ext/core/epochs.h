@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <utility>
 #include <vector>
@@ -66,15 +68,11 @@ class EpochTable {
     std::vector<std::int64_t> starts_;
 };
 
-// The value that a majority of `count` (1 to 7) values reaches.
-inline std::int64_t majority_reached(std::int64_t *end_offsets, std::int64_t count) noexcept {
-    for (std::int64_t i = 1; i < count; ++i) {
-        const std::int64_t value = end_offsets[i];
-        std::int64_t j = i;
-        for (; j > 0 && end_offsets[j - 1] < value; --j) end_offsets[j] = end_offsets[j - 1];
-        end_offsets[j] = value;
-    }
-    return end_offsets[count / 2];
+// The value that a majority of these values reaches, at least one; their order is changed.
+inline std::int64_t majority_reached(std::vector<std::int64_t> &end_offsets) noexcept {
+    const auto reached = end_offsets.begin() + static_cast<std::ptrdiff_t>(end_offsets.size() / 2);
+    std::nth_element(end_offsets.begin(), reached, end_offsets.end(), std::greater<>());
+    return *reached;
 }
 
 }  // namespace fastquorum

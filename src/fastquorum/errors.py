@@ -71,7 +71,7 @@ class ConfigError(UsageError):
 
 @dataclass(eq=False)
 class VoterCountError(UsageError):
-    """A voter list is empty or longer than VOTERS_MAX."""
+    """A voter list is empty, or longer than what a quorum is formatted with (VOTERS_MAX)."""
 
     detail: str = ""
     count: int = 0
@@ -327,6 +327,8 @@ class CorruptionError(FastQuorumError):
     stored_crc: int = -1
     computed_crc: int = -1
     path: str = ""
+    detail: str = ""
+    """More about it, for people."""
     wire_code: ClassVar[int] = 2
     exit_code: ClassVar[int] = 4
 
@@ -340,7 +342,7 @@ class CorruptionError(FastQuorumError):
             text += f" (offset {self.offset})"
         if self.stored_crc >= 0:
             text += f", stored crc {self.stored_crc:#010x}, computed {self.computed_crc:#010x}"
-        return text
+        return f"{text}: {self.detail}" if self.detail else text
 
 
 @dataclass(eq=False)

@@ -11,7 +11,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from fastquorum.kernels import Compression, Record
 from fastquorum.kernels.rows import Packed, PackedHeaders
-from fastquorum.types import VOTERS_MAX
 
 from .conftest import Twins
 from .strategies import INT64, PLACEMENTS, RECORDS, batches, blobs, logs, mutated, outcome
@@ -223,7 +222,7 @@ def test_crc32c(twins: Twins, data: bytes, crc: int) -> None:
 
 
 @settings(max_examples=200)
-@given(ends=st.lists(st.integers(-1, 20) | INT64, max_size=VOTERS_MAX + 2), epoch_start=st.integers(-1, 20) | INT64)
+@given(ends=st.lists(st.integers(-1, 20) | INT64, max_size=40), epoch_start=st.integers(-1, 20) | INT64)
 def test_high_watermark(twins: Twins, ends: list[int], epoch_start: int) -> None:
     same(twins, "high_watermark", ends, epoch_start)
 

@@ -6,11 +6,13 @@ from hypothesis import strategies as st
 
 from fastquorum.errors import VoterCountError
 from fastquorum.kernels import Kernels
-from fastquorum.types import VOTERS_MAX
+
+VOTERS = 40
+"""Another leader may take in more voters than a quorum is formatted with."""
 
 
 @settings(max_examples=150)
-@given(ends=st.lists(st.integers(-1, 20), min_size=1, max_size=VOTERS_MAX), epoch_start=st.integers(-1, 20))
+@given(ends=st.lists(st.integers(-1, 20), min_size=1, max_size=VOTERS), epoch_start=st.integers(-1, 20))
 def test_against_the_definition(kernels: Kernels, ends: list[int], epoch_start: int) -> None:
     reached = max(end for end in ends if sum(other >= end for other in ends) > len(ends) // 2)
     expected = reached if reached > epoch_start else -1
@@ -28,8 +30,7 @@ def test_one_record_of_the_own_epoch_must_be_on_a_majority(kernels: Kernels) -> 
     assert kernels.high_watermark([11, 11, 7], 10) == 11
 
 
-@pytest.mark.parametrize("count", [0, VOTERS_MAX + 1, 100])
-def test_voters_are_one_to_seven(kernels: Kernels, count: int) -> None:
+def test_without_voters_there_is_none(kernels: Kernels) -> None:
     with pytest.raises(VoterCountError) as caught:
-        kernels.high_watermark([1] * count, 0)
-    assert caught.value.count == count
+        kernels.high_watermark([], 0)
+    assert caught.value.count == 0

@@ -112,6 +112,7 @@ class FakeListener:
         self.leaderships: list[tuple[int, int, bool]] = []
         self.full: list[bool] = []
         self.foreign: list[tuple[int, Endpoint | None]] = []
+        self.notices: list[tuple[str, str]] = []
         self.snapshots: list[SnapshotReport] = []
         self.stopped: list[FastQuorumError | None] = []
         self.watches_commits = False
@@ -127,6 +128,9 @@ class FakeListener:
 
     def on_other_cluster(self, node_id: int, endpoint: Endpoint | None) -> None:
         self.foreign.append((node_id, endpoint))
+
+    def on_notice(self, event: str, sentence: str) -> None:
+        self.notices.append((event, sentence))
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         self.snapshots.append(report)

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -26,7 +27,6 @@ inline constexpr std::int64_t answer_bytes_max = 8 * 1024 * 1024;  // whatever t
 inline constexpr std::size_t peers_max = 256;  // remembered before observers that are gone are forgotten
 inline constexpr std::uint32_t correlation_ahead_max = static_cast<std::uint32_t>(correlation_first) + 1;
 inline constexpr Micros high_watermark_delay_us = 3000;  // how long a voter may be left behind it with nothing else to tell
-inline constexpr std::size_t voters_max = 7;
 
 class LeaderLane {
    public:
@@ -38,6 +38,7 @@ class LeaderLane {
           batch_(context.batch_bytes_max),
           own_index_(voter_index(context.identity.key)) {
         ends_.assign(terms_.voters.size(), -1);
+        sorted_.reserve(ends_.size());
         context_.barriers.open(terms_.voters.size(), own_index_);
         fixed_.topic_id = context_.identity.topic_id.bytes;
         fixed_.leader_id = context_.identity.key.id;
@@ -210,14 +211,12 @@ class LeaderLane {
 
     // How far so many other voters have the log on their disks that with this one they are a majority.
     Offset acked_end() const noexcept {
-        Offset others[voters_max];
-        std::size_t count = 0;
-        for (std::size_t i = 0; i < ends_.size(); ++i)
-            if (static_cast<int>(i) != own_index_) others[count++] = ends_[i];
         const std::size_t needed = ends_.size() / 2 + (own_index_ < 0 ? 1 : 0);
         if (needed == 0) return unknown_offset;  // nobody is asked
-        std::sort(others, others + count, [](Offset a, Offset b) { return a > b; });
-        return others[needed - 1];
+        sorted_ = ends_;
+        if (own_index_ >= 0) sorted_.erase(sorted_.begin() + own_index_);
+        std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
+        return sorted_[needed - 1];
     }
 
     Offset high_watermark;
@@ -280,9 +279,8 @@ class LeaderLane {
         if (own_index_ >= 0)
             ends_[static_cast<std::size_t>(own_index_)] =
                 mutated(Mutation::counts_its_unflushed_end) ? log_.end_offset() : log_.flushed_end();
-        Offset sorted[voters_max];
-        std::copy(ends_.begin(), ends_.end(), sorted);
-        const Offset majority = majority_reached(sorted, static_cast<std::int64_t>(ends_.size()));
+        sorted_ = ends_;
+        const Offset majority = majority_reached(sorted_);
         if (majority > terms_.epoch_start && majority > high_watermark) {
             high_watermark = majority;
             context_.out.advanced(majority);
@@ -385,6 +383,7 @@ class LeaderLane {
     std::int64_t parked_voters_ = 0;
     const int own_index_;
     std::vector<Offset> ends_;  // flushed end of each voter, in the order of the terms
+    mutable std::vector<Offset> sorted_;  // scratch of as many, so that nothing is allocated on the way
     ResponseFixed fixed_;
 };
 

@@ -172,6 +172,9 @@ class Watch(handles.Guarded):
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         pass
 
+    def on_notice(self, event: str, sentence: str) -> None:
+        pass
+
     def on_snapshot(self, report: SnapshotReport) -> None:
         pass
 

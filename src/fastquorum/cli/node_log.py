@@ -103,6 +103,10 @@ class NodeLog:
         )
         self._say(sys.stderr, "error", "other_cluster", f"fastquorum: {sentence}", other=node_id, endpoint=at)
 
+    def notice(self, event: str, sentence: str) -> None:
+        """Always said: somebody has to act."""
+        self._say(sys.stderr, "error", event, f"fastquorum: {sentence}", message=sentence)
+
     def place(self, now: Description) -> None:
         """Always said, once: it looks like a voter, and its vote is missing."""
         voter = now.voters.get(now.node_id)

@@ -152,6 +152,9 @@ class _Watcher:
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         self._later(lambda: self._log.other_cluster(node_id, endpoint))
 
+    def on_notice(self, event: str, sentence: str) -> None:
+        self._later(lambda: self._log.notice(event, sentence))
+
     def on_snapshot(self, report: SnapshotReport) -> None:
         self._later(lambda: self._log.snapshot(report))
 

@@ -381,12 +381,12 @@ class Kernels(Protocol):
 
         Args:
             end_offsets: flushed log end offset of each voter, leader included; shape (voter_count,),
-                1 <= voter_count <= VOTERS_MAX, any order, exclusive, -1 if unknown.
+                voter_count >= 1, any order, exclusive, -1 if unknown.
             epoch_start_offset: log end offset when this leader's epoch began.
         Returns:
             The new high watermark (exclusive), or -1 while no record of this epoch is on a majority.
         Raises:
-            VoterCountError: end_offsets is empty or longer than VOTERS_MAX.
+            VoterCountError: end_offsets is empty.
         Source: KIP-595 "Fetch"; Raft section 5.4.2.
         """
         ...

@@ -78,6 +78,10 @@ class Connections:
         """This replica made it."""
         return self._peers.owns(connection)
 
+    def node_of(self, connection: Connection) -> NodeId:
+        """Whom an outgoing one leads to."""
+        return self._peers.node_of(connection)
+
     def is_gone(self, item: Waiting) -> bool:
         """The connection of a frame that waited was given up meanwhile: nobody would hear an answer."""
         outgoing = self._peers.owns(item.connection)

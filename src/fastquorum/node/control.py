@@ -11,8 +11,8 @@ from typing import NamedTuple
 from fastquorum.errors import CorruptionError, WireError
 from fastquorum.kernels import Attribute, BatchFault, Buffer, Kernels, Record, Scan
 from fastquorum.raft.events import RecordSpan
-from fastquorum.storage.checkpoint import voter_set
 from fastquorum.storage.log import Log
+from fastquorum.storage.voter_sets import voter_set
 from fastquorum.types import Epoch, Offset, VoterSet
 from fastquorum.wire import Message
 from fastquorum.wire.control_messages import KRaftVersionRecord, VotersRecord
@@ -68,7 +68,7 @@ def read_span(
 ) -> Span | None:
     """The good prefix that continues the log; None if there is none, to be fetched again by raft's will.
 
-    Raises WireError if a good batch holds a control record that does not decode.
+    Raises WireError if a good batch holds a control record that does not decode, or a voter set that is none.
     """
     scan = kernels.scan(records, expected_offset=expected_offset, epoch_min=epoch_min, epoch_max=epoch_max)
     if scan.batch_count == 0:
@@ -119,7 +119,7 @@ def recovered(kernels: Kernels, log: Log) -> tuple[VoterSets, KRaftVersions]:
             more_sets, more_versions = _rafts(kernels, batch)
         except WireError as error:
             (info,) = kernels.batch_headers(batch, verify_crc=False)
-            raise CorruptionError(BatchFault.RECORD, offset=info.base_offset) from error
+            raise CorruptionError(BatchFault.RECORD, offset=info.base_offset, detail=str(error)) from error
         voter_sets += more_sets
         kraft_versions += more_versions
     while offset < log.end_offset:
@@ -127,7 +127,7 @@ def recovered(kernels: Kernels, log: Log) -> tuple[VoterSets, KRaftVersions]:
         try:
             span = read_span(kernels, data, offset, epoch_min=0, epoch_max=2**31 - 1)
         except WireError as error:
-            raise CorruptionError(BatchFault.RECORD, offset=offset) from error
+            raise CorruptionError(BatchFault.RECORD, offset=offset, detail=str(error)) from error
         if span is None:
             raise CorruptionError(BatchFault.OFFSET, offset=offset)
         voter_sets += span.voter_sets

@@ -100,6 +100,9 @@ class Listener(Protocol):
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         """A voter says that it is of another cluster. Told once for each, however often it says so."""
 
+    def on_notice(self, event: str, sentence: str) -> None:
+        """Whoever runs the node has to act on this. Each once (`notices`)."""
+
     def on_snapshot(self, report: SnapshotReport) -> None: ...
     def on_stopped(self, error: FastQuorumError | None) -> None:
         """The replica is over: None after a graceful stop, the reason otherwise. Nothing is sent or written after

@@ -25,6 +25,7 @@ from fastquorum.node.inbound import Inbound
 from fastquorum.node.inbox import Inbox, Relayed, Waiting
 from fastquorum.node.log_reader import LogReader
 from fastquorum.node.no_ops import NoOps
+from fastquorum.node.notices import Notices
 from fastquorum.node.peers import Peers, Purpose
 from fastquorum.node.ports import Listener, Transport, WallClock
 from fastquorum.node.sections import Critical, FailureStops
@@ -34,7 +35,7 @@ from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.ports import StateStore
 from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Endpoint, Epoch, Micros, NodeId, Offset, OffsetAndEpoch
-from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire import Message
 
 ROOM_LOOK_US: Final = 250 * MS
 """A log that is full does its upkeep, in which it looks for room, at least as often."""
@@ -72,6 +73,7 @@ class Replica:
         self._inbound = inbound
         self._door = door
         self._listener = listener
+        self._notices = Notices(listener, raft.endpoint_of)
         self._control_appends = ControlAppends(kernels, shell.log, clock_ms, first_values)
         self._fetched = Fetched(kernels, shell.log, shell.lock)
         self._inbox = Inbox()
@@ -89,8 +91,6 @@ class Replica:
         self._controller = controller
         self._leaderships: list[fx.LeadershipChanged] = []
         self._stopped = False
-        self._others: tuple[NodeId, ...] = ()
-        """Voters of another cluster that the listener knows of."""
         self._is_full = False
         """The log's file system, as raft/ and the listener know."""
         self._room_at_us: Micros = -1
@@ -132,8 +132,8 @@ class Replica:
         hindrance = ""
         if self._is_full:
             hindrance = f"no space is left at {self.log.path}: make room there"
-        elif self._others and leader == NO_NODE:
-            hindrance = f"voters are of another cluster: {', '.join(map(str, self._others))}"
+        elif self._notices.other_clusters and leader == NO_NODE:
+            hindrance = f"voters are of another cluster: {', '.join(map(str, self._notices.other_clusters))}"
         return NotLeader(leader, self.raft.epoch, self.raft.endpoint_of(leader), maybe_committed, hindrance)
 
     @property
@@ -276,7 +276,7 @@ class Replica:
             self._door.on_relayed(item.number, item.answer)
             return
         if not isinstance(item, Waiting):
-            self._note_other_cluster(item)
+            self._notices.on_event(item)
             self._step(item, now_us)
             return
         if self.connections.is_gone(item):
@@ -289,14 +289,6 @@ class Replica:
             if taken:
                 return
         self._step_frame(item.connection, item.frame, now_us)
-
-    def _note_other_cluster(self, item: ev.Event) -> None:
-        """raft/ asks again, for ever: whoever runs the node has to act."""
-        if not isinstance(item, ev.ResponseReceived | ev.FetchResponseReceived) or item.source in self._others:
-            return
-        if getattr(item.message, "error_code", ErrorCode.NONE) == ErrorCode.INCONSISTENT_CLUSTER_ID:
-            self._others = tuple(sorted((*self._others, item.source)))
-            self._listener.on_other_cluster(item.source, self.raft.endpoint_of(item.source))
 
     def _to_door(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
         """False if the frame is raft's. A client's request may come on a replica's connection, too: then the lane
@@ -323,7 +315,9 @@ class Replica:
         """A frame that is raft's. One that breaks the protocol ends its connection and has no other effect."""
         try:
             event = self.connections.read(connection, frame, self.raft.epoch)
-        except (WireError, CorruptionError):  # of the frame: nothing was read from the disk
+        except (WireError, CorruptionError) as error:  # of the frame: nothing was read from the disk
+            if self.connections.is_outgoing(connection):
+                self._notices.on_refused_answer(self.connections.node_of(connection), error)
             self.connections.hang_up(connection, now_us)
             return
         self._step(event, now_us)
@@ -416,6 +410,8 @@ class Replica:
                     self.shell.advance(high_watermark)
             case fx.LeadershipChanged():
                 self._leaderships.append(effect)
+            case fx.Notice(event, sentence):
+                self._notices.give(event, sentence)
             case fx.ShutdownComplete():
                 self._stop(None, now_us)
             case fx.Halt(error):

@@ -129,8 +129,9 @@ class Core:
         assert election.epoch >= self.election.epoch, f"epoch {self.election.epoch} cannot fall to {election.epoch}"
         if election.epoch > EPOCH_MAX:
             raise ProtocolFatal(
-                f"epoch {self.election.epoch} is the last one there is: some peer invented it, since no quorum holds "
-                "that many elections; find that peer, and format the quorum anew"
+                f"epoch {self.election.epoch} is the last one there is, which no quorum reaches by elections: this "
+                "node's election state is damaged, or a peer invented the epoch; if the other voters go on in a lower "
+                "epoch, format this directory anew, else all of them, and append what the log holds"
             )
         if election.epoch > self.election.epoch:
             self.leader_endpoints = ()

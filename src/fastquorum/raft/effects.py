@@ -150,6 +150,15 @@ class LeadershipChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """Whoever runs the node has to act: `event` names the kind, `sentence` says what is wrong and what to do. May be
+    ordered again and again; it is told once."""
+
+    event: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class ShutdownComplete:
     """A graceful stop has nothing left to wait for."""
 
@@ -177,6 +186,7 @@ Effect = (
     | ConnectLeader
     | CommitTo
     | LeadershipChanged
+    | Notice
     | ShutdownComplete
     | Halt
 )

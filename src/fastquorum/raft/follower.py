@@ -300,6 +300,9 @@ class Follower(Role):
                 f"but everything below {core.high_watermark} is committed: keep this directory, and find out which "
                 "replica lost its disk"
             )
+        if snapshot.epoch > core.epoch:
+            self.fetch_later(core)  # the log would go on in an epoch that its leader has not seen
+            return
         core.close_lane()
         self._snapshot = _Copy(snapshot)
 

@@ -5,9 +5,9 @@ claims to lead an epoch which somebody else leads. Sources: KIP-595, KIP-853, KI
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from fastquorum.raft import messages, moves
+from fastquorum.raft import claims, messages, moves
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import SendResponse
 from fastquorum.raft.election import ElectionState
@@ -26,6 +26,8 @@ from fastquorum.wire.quorum import (
     VoteResponse,
 )
 
+NOT_CREDIBLE: Final = ErrorCode.VOTER_NOT_FOUND
+"""For a request whose epoch nobody here believes (`claims`)."""
 _VoteAsked = VoteRequest.TopicData.PartitionData
 
 
@@ -43,7 +45,9 @@ def on_vote(core: Core, asked: Asked, request: VoteRequest) -> None:
         return
     vote = request.topics[0].partitions[0]
     error, granted = _judge_vote(core, request.voter_id, vote)
-    core.emit(SendResponse(asked.token, messages.vote_response(core, asked.version, error, granted=granted)))
+    response = messages.vote_response(core, asked.version, error, granted=granted)
+    response.error_code = _top_level(error)
+    core.emit(SendResponse(asked.token, response))
 
 
 def _judge_vote(core: Core, voter_id: NodeId, vote: _VoteAsked) -> tuple[ErrorCode, bool]:
@@ -53,6 +57,9 @@ def _judge_vote(core: Core, voter_id: NodeId, vote: _VoteAsked) -> tuple[ErrorCo
     error = _epoch_error(core, vote.replica_epoch, vote.replica_id)
     if error is not ErrorCode.NONE:
         return error, False
+    candidate = ReplicaKey(vote.replica_id, vote.replica_directory_id)
+    if not claims.is_credible_vote(core, vote.replica_epoch, candidate, pre_vote=vote.pre_vote):
+        return NOT_CREDIBLE, False
     if vote.replica_epoch > core.epoch:
         moves.to_unattached(core, Cause.HIGHER_EPOCH, vote.replica_epoch, NO_NODE)
     if not _is_for_us(core, voter_id, vote.voter_directory_id):
@@ -62,7 +69,6 @@ def _judge_vote(core: Core, voter_id: NodeId, vote: _VoteAsked) -> tuple[ErrorCo
         # A leader that can commit nothing would only be replaced by the next one: nobody is helped by elections then.
         may_help = not core.log.takes_nothing
         return ErrorCode.NONE, may_help and core.role.grants_pre_vote(core, is_up_to_date)
-    candidate = ReplicaKey(vote.replica_id, vote.replica_directory_id)
     granted = core.role.grants_vote(core, candidate, is_up_to_date)
     if granted:
         _give_vote(core, candidate)
@@ -92,7 +98,9 @@ def on_begin_quorum_epoch(core: Core, asked: Asked, request: BeginQuorumEpochReq
     error = _adopt_leader(core, begun.leader_epoch, begun.leader_id, endpoints)
     if error is ErrorCode.NONE and not _is_for_us(core, request.voter_id, begun.voter_directory_id):
         error = ErrorCode.INVALID_VOTER_KEY
-    core.emit(SendResponse(asked.token, messages.begin_quorum_epoch_response(core, asked.version, error)))
+    response = messages.begin_quorum_epoch_response(core, asked.version, error)
+    response.error_code = _top_level(error)
+    core.emit(SendResponse(asked.token, response))
 
 
 def on_end_quorum_epoch(core: Core, asked: Asked, request: EndQuorumEpochRequest) -> None:
@@ -109,7 +117,9 @@ def on_end_quorum_epoch(core: Core, asked: Asked, request: EndQuorumEpochRequest
         if asked.version == 0:
             candidates = [ReplicaKey(node_id) for node_id in ended.preferred_successors]
         role.leader_resigned(core, end_quorum_epoch_backoff(core, candidates))
-    core.emit(SendResponse(asked.token, messages.end_quorum_epoch_response(core, asked.version, error)))
+    response = messages.end_quorum_epoch_response(core, asked.version, error)
+    response.error_code = _top_level(error)
+    core.emit(SendResponse(asked.token, response))
 
 
 def end_quorum_epoch_backoff(core: Core, candidates: Sequence[ReplicaKey]) -> Micros:
@@ -134,6 +144,12 @@ def _request_error(core: Core, cluster_id: str | None, is_our_topic: bool) -> Er
     return ErrorCode.NONE if is_our_topic else ErrorCode.INVALID_REQUEST
 
 
+def _top_level(error: ErrorCode) -> ErrorCode:
+    """The partition's error, at the top level as well if the sender should leave this replica alone for a moment: it
+    would not look at a partition of an epoch below its own, and ask again at once."""
+    return error if error is NOT_CREDIBLE else ErrorCode.NONE
+
+
 def _is_our_topic(
     topics: Sequence[VoteRequest.TopicData]
     | Sequence[BeginQuorumEpochRequest.TopicData]
@@ -156,6 +172,8 @@ def _adopt_leader(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[
     """A replica says that it leads, or led. Refused as Kafka's own crash would: a second leader of one epoch must
     not go on."""
     error = _epoch_error(core, epoch, leader_id)
+    if error is ErrorCode.NONE and not claims.is_credible_leader(core, epoch, leader_id):
+        return NOT_CREDIBLE
     if error is ErrorCode.NONE and moves.contradicts(core, epoch, leader_id):
         return ErrorCode.INVALID_REQUEST
     if error is ErrorCode.NONE:

@@ -459,6 +459,9 @@ class Process:
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         self.note(f"node {node_id} is of another cluster")
 
+    def on_notice(self, event: str, sentence: str) -> None:
+        self.note(f"{event}: {sentence}")
+
     def on_snapshot(self, report: SnapshotReport) -> None:
         if report.error is None and self._world.herd is not None:
             name = join(LOG_DIRECTORY, checkpoint_name(report.snapshot))

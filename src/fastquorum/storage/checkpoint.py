@@ -23,7 +23,8 @@ from fastquorum.raft.messages import kraft_version_record, voters_record
 from fastquorum.storage import names
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.scanning import EPOCH_MAX, SegmentScan, scan_segment
-from fastquorum.types import Endpoint, Epoch, Offset, ReplicaKey, Voter, VoterSet
+from fastquorum.storage.voter_sets import voter_set
+from fastquorum.types import Epoch, Offset, VoterSet
 from fastquorum.wire import Message
 from fastquorum.wire.control_messages import (
     KRaftVersionRecord,
@@ -36,7 +37,7 @@ from fastquorum.wire.control_records import decode_control_record, encode_contro
 _RECORD_BYTES_MAX: Final = 20
 """What a record takes beside its value: five varints and two bytes."""
 _HEADER_BATCH_BYTES: Final = 64 * 1024
-"""The header's batch is not larger: at kraft.version 1 it holds the voters, too."""
+"""The header's batch is seldom larger: at kraft.version 1 it holds the voters, too."""
 
 
 class CheckpointTimes(NamedTuple):
@@ -142,7 +143,9 @@ class _ControlReader:
                     for record in self._kernels.decode_records(batches, info.position, verify_crc=False):
                         self._take(record)
                 except (CorruptionError, WireError, ValueError) as error:
-                    raise CorruptionError(BatchFault.RECORD, offset=info.base_offset, path=self._path) from error
+                    raise CorruptionError(
+                        BatchFault.RECORD, offset=info.base_offset, path=self._path, detail=str(error)
+                    ) from error
 
     def _take(self, record: Record) -> None:
         if record.key is None or record.value is None:
@@ -190,6 +193,9 @@ def header_of(kernels: Kernels, file: SegmentFile) -> SnapshotHeaderRecord:
     """The first record of a checkpoint, which was checked when it was finished. CorruptionError."""
     data = file.read(0, min(_HEADER_BATCH_BYTES, file.size_bytes))
     scan = kernels.scan(data)
+    if not scan.batch_count:
+        data = file.read(0, min(BATCH_BYTES_MAX, file.size_bytes))
+        scan = kernels.scan(data)
     try:
         first = next(iter(kernels.decode_records(data))) if scan.batch_count else None
         header = decode_control_record(first.key or b"", first.value or b"")[1] if first is not None else None
@@ -221,18 +227,3 @@ def read_checkpoint(disk: Disk, kernels: Kernels, name: str) -> CheckpointState:
         return check_checkpoint(kernels, file, None if snapshot is None else snapshot.epoch)
     finally:
         file.close()
-
-
-def voter_set(record: VotersRecord) -> VoterSet:
-    """The voter set that a KRAFT_VOTERS record describes."""
-    return VoterSet(
-        [
-            Voter(
-                ReplicaKey(each.voter_id, each.voter_directory_id),
-                tuple(Endpoint(end.name, end.host, end.port) for end in each.endpoints),
-                each.kraft_version_feature.min_supported_version,
-                each.kraft_version_feature.max_supported_version,
-            )
-            for each in record.voters
-        ]
-    )

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 from fastquorum.errors import VoterCountError
-from fastquorum.types import VOTERS_MAX
 
 
 def high_watermark(end_offsets: Sequence[int], epoch_start_offset: int) -> int:
     """Largest offset that a majority of voters has durably reached, -1 while none of this epoch is."""
     count = len(end_offsets)
-    if not 1 <= count <= VOTERS_MAX:
-        raise VoterCountError(f"{count} voters are not 1 to {VOTERS_MAX}", count=count)
+    if not count:
+        raise VoterCountError("a quorum without voters has no high watermark", count=0)
     reached = sorted(end_offsets, reverse=True)[count // 2]
     return reached if reached > epoch_start_offset else -1

@@ -32,6 +32,9 @@ class Observer(Protocol):
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         """A voter says that it is of another cluster; once for each."""
 
+    def on_notice(self, event: str, sentence: str) -> None:
+        """Whoever runs the node has to act on this: `event` names the kind; each once."""
+
     def on_snapshot(self, report: SnapshotReport) -> None:
         """A snapshot was taken, or could not be."""
 
@@ -90,6 +93,9 @@ class Telling:
 
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         self.observer.on_other_cluster(node_id, endpoint)
+
+    def on_notice(self, event: str, sentence: str) -> None:
+        self.observer.on_notice(event, sentence)
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         self.observer.on_snapshot(report)

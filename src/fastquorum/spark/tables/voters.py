@@ -24,8 +24,9 @@ from fastquorum.spark.splits import Piece, checkpoint_pieces, log_pieces
 from fastquorum.spark.store_disk import disk_of, file_of
 from fastquorum.spark.tables.table import BOUNDS, Extent, LogTable, Row, bounds_of
 from fastquorum.storage import names
-from fastquorum.storage.checkpoint import check_checkpoint, voter_set
+from fastquorum.storage.checkpoint import check_checkpoint
 from fastquorum.storage.identity import read_identity
+from fastquorum.storage.voter_sets import voter_set
 from fastquorum.types import ZERO_UUID, Endpoint, OffsetAndEpoch, VoterSet
 from fastquorum.wire import Message
 from fastquorum.wire.control_messages import KRaftVersionRecord, VotersRecord
@@ -179,6 +180,8 @@ def _controls(piece: Piece, rows: Rows, mode: Mode) -> Iterator[_Control | Damag
     for (offset, epoch, timestamp_ms), (key, value), fault in zip(numbers, texts, rows.faults.tolist(), strict=True):
         try:
             message = decode_control_record(key or b"", value or b"")[1]
+            if isinstance(message, VotersRecord):
+                voter_set(message)
         except WireError as cause:
             damage = Damage(piece, -1, offset, value or b"", str(cause))
             if fault == RowFault.UNKNOWN_TYPE:

@@ -1,0 +1,82 @@
+"""What nothing comes of by itself: whoever runs the node is told, once for each thing, and the node goes on."""
+
+import pytest
+
+from fastquorum.config import MS
+from fastquorum.node.notices import NOTICES_MAX, Notices
+from fastquorum.types import METADATA_TOPIC_ID
+from fastquorum.wire.control_messages import VotersRecord
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from tests.node.rig import FakeListener, Rig
+from tests.node.test_replica_callers import vote
+from tests.storage.test_voter_sets import FAULTS, batch_with, broken, entry
+
+
+def answer_fetches(rig: Rig, connection: int, records: bytes) -> int:
+    """Whatever the follower fetches on this connection is answered by these records; how often it was."""
+    asked = rig.asked(connection) if connection in rig.transport.open else []
+    data = FetchResponse.FetchableTopicResponse
+    for header, message in asked:
+        assert isinstance(message, FetchRequest)
+        partition = data.PartitionData(
+            records=records,
+            high_watermark=0,
+            log_start_offset=0,
+            current_leader=data.PartitionData.LeaderIdAndEpoch(leader_id=2, leader_epoch=5),
+        )
+        rig.reply(
+            connection, header, FetchResponse(responses=[data(topic_id=METADATA_TOPIC_ID, partitions=[partition])])
+        )
+    return len(asked)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_voter_set_of_which_no_quorum_can_be_made_is_refused_with_words(fault: str) -> None:
+    rig = Rig(1, 2, 3)
+    connection = rig.follow(2, epoch=5)
+    records = batch_with(rig.kernels, broken(fault))
+    refused = 0
+    for _ in range(20):
+        refused += answer_fetches(rig, connection, records)
+        rig.pass_time(50 * MS)
+        rig.establish()
+        connection = rig.outgoing(2)[-1] if rig.outgoing(2) else -1
+        if rig.shell._fetch_link is not None:
+            connection = rig.shell._fetch_link.connection
+    assert refused > 1, "it is asked for again"
+    assert rig.replica.error is None
+    assert rig.log.end_offset == 0
+    assert rig.replica.raft.voters.ids == (1, 2, 3)
+    ((event, sentence),) = rig.listener.notices
+    assert event == "answer_refused"
+    assert "node 2" in sentence
+    assert "VotersRecord" in sentence
+
+
+def test_a_voter_set_of_any_size_is_taken_in() -> None:
+    rig = Rig(1, 2, 3)
+    connection = rig.follow(2, epoch=5)
+    record = VotersRecord(voters=[entry(node_id) for node_id in range(1, 41)])
+    assert answer_fetches(rig, connection, batch_with(rig.kernels, record))
+    assert rig.replica.raft.voters.ids == tuple(range(1, 41))
+    assert rig.listener.notices == []
+
+
+def test_an_epoch_that_a_voter_cannot_have_reached_is_told_of_once() -> None:
+    rig = Rig(1, 2, 3)
+    for _ in range(3):
+        rig.ask(rig.accept(), vote(epoch=2**31 - 1), 2)
+    assert rig.replica.raft.epoch == 0
+    ((event, sentence),) = rig.listener.notices
+    assert event == "epoch_not_believed"
+    assert "node 2" in sentence
+    assert str(2**31 - 1) in sentence
+
+
+def test_what_is_told_has_a_bound() -> None:
+    listener = FakeListener()
+    notices = Notices(listener, lambda node_id: None)
+    for number in range(3 * NOTICES_MAX):
+        notices.give("event", f"sentence {number}")
+        notices.give("event", f"sentence {number}")
+    assert len(listener.notices) == NOTICES_MAX

@@ -1,0 +1,207 @@
+"""Epochs that others name: who is believed, how far, and that nobody outside the quorum can use epochs up (KIP-595,
+KIP-853, KIP-996)."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastquorum.errors import ProtocolFatal
+from fastquorum.raft import effects as fx
+from fastquorum.raft.claims import LEAP_EPOCH_MAX, LEAP_MAX
+from fastquorum.raft.core import EPOCH_MAX
+from fastquorum.raft.election import ElectionState
+from fastquorum.types import ZERO_UUID
+from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+
+from .scenario import Replica, replica
+from .wire_messages import (
+    begin_request,
+    begin_response,
+    directory,
+    end_request,
+    end_response,
+    endpoint,
+    error_of,
+    fetch_request,
+    fetch_response,
+    is_granted,
+    vote_request,
+    vote_response,
+)
+
+STRANGER = 42
+ROLES: dict[str, Callable[[], Replica]] = {
+    "unattached": lambda: replica(1).unattached(epoch=5),
+    "prospective": lambda: replica(1).prospective(epoch=5),
+    "candidate": lambda: replica(1).candidate(epoch=5),
+    "leader": lambda: replica(1).leader(epoch=5),
+    "resigned": lambda: replica(1).resigned(epoch=5),
+    "follower": lambda: replica(1).follower(epoch=5, of=3).hears_leader(),
+    "observer": lambda: replica(9).unattached(epoch=5),
+    "static voter": lambda: replica(1).static_voters(1, 2, 3).unattached(epoch=5),
+}
+
+
+def _update(epoch: int, by: int) -> Message:
+    return UpdateRaftVoterRequest(current_leader_epoch=epoch, voter_id=by)
+
+
+REQUESTS: dict[str, Callable[[int, int], Message]] = {
+    "vote": lambda epoch, by: vote_request(epoch, by=by, log=(5, 1 << 40)),
+    "vote without cluster id": lambda epoch, by: vote_request(epoch, by=by, log=(5, 1 << 40), cluster=None),
+    "pre-vote": lambda epoch, by: vote_request(epoch, by=by, log=(5, 1 << 40), pre_vote=True),
+    "begin": lambda epoch, by: begin_request(epoch, by=by, endpoints=(endpoint(by),)),
+    "end": lambda epoch, by: end_request(epoch, by=by),
+    "fetch": lambda epoch, by: fetch_request(epoch, by=by),
+    "update": _update,
+}
+MOVING = ("vote", "begin", "end")
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+@pytest.mark.parametrize("setup", ROLES)
+@pytest.mark.parametrize("epoch", [5 + LEAP_MAX + 1, 1_000_000, EPOCH_MAX])
+def test_an_epoch_that_leaps_is_not_believed_of_a_stranger(setup: str, request_: str, epoch: int) -> None:
+    node = ROLES[setup]()
+    role, election = node.role, node.raft.election
+    node.receives(REQUESTS[request_](epoch, STRANGER))
+    assert (node.role, node.raft.election) == (role, election)
+    assert not node.ordered(fx.PersistElection)
+
+
+@pytest.mark.parametrize("request_", ["vote", "pre-vote", *MOVING])
+@pytest.mark.parametrize("setup", ROLES)
+@pytest.mark.parametrize("epoch", [LEAP_EPOCH_MAX + 1, EPOCH_MAX])
+def test_an_epoch_that_no_elections_lead_to_is_believed_of_nobody(setup: str, request_: str, epoch: int) -> None:
+    node = ROLES[setup]()
+    node.receives(REQUESTS[request_](epoch, 2))
+    assert node.epoch == 5
+
+
+@pytest.mark.parametrize("setup", ROLES)
+@pytest.mark.parametrize("epoch", [6, 7, 5 + LEAP_MAX, EPOCH_MAX])
+def test_a_strangers_pre_vote_moves_nobody(setup: str, epoch: int) -> None:
+    node = ROLES[setup]()
+    role = node.role
+    answer = node.receives(vote_request(epoch, by=STRANGER, log=(5, 1 << 40), pre_vote=True))
+    assert (node.role, node.epoch) == (role, 5)
+    assert error_of(answer) == ErrorCode.VOTER_NOT_FOUND
+    assert not is_granted(answer), "it also says who leads which epoch"
+
+
+@pytest.mark.parametrize("directory_id", [ZERO_UUID, directory(99)])
+def test_a_voters_id_without_its_directory_is_a_stranger(directory_id: object) -> None:
+    node = replica(1).follower(epoch=5, of=3).hears_leader()
+    node.receives(vote_request(6, by=2, directory_id=directory_id, pre_vote=True))  # type: ignore[arg-type]
+    node.receives(vote_request(1_000_000, by=2, directory_id=directory_id))  # type: ignore[arg-type]
+    assert (node.role, node.epoch) == ("follower", 5)
+
+
+def test_static_voters_are_known_by_their_ids_alone() -> None:
+    node = replica(1).static_voters(1, 2, 3).unattached(epoch=5)
+    assert is_granted(node.receives(vote_request(1_000_000, by=2, directory_id=directory(99))))
+
+
+@pytest.mark.parametrize("request_", ["vote", "pre-vote", *MOVING])
+@pytest.mark.parametrize("setup", ROLES)
+@pytest.mark.parametrize("epoch", [6, 1_000_000, LEAP_EPOCH_MAX])
+def test_a_voter_is_believed_however_long_it_was_away(setup: str, request_: str, epoch: int) -> None:
+    node = ROLES[setup]()
+    node.receives(REQUESTS[request_](epoch, 2))
+    assert node.epoch == epoch
+
+
+@pytest.mark.parametrize("request_", MOVING)
+@pytest.mark.parametrize("epoch", [6, 5 + LEAP_MAX])
+def test_a_voter_that_is_not_known_here_yet_counts_as_long_as_it_does_not_leap(request_: str, epoch: int) -> None:
+    """Its record may be on its way (KIP-853)."""
+    node = replica(1).unattached(epoch=5)
+    node.receives(REQUESTS[request_](epoch, STRANGER))
+    assert node.epoch == epoch
+
+
+def test_where_elections_have_led_everybody_follows() -> None:
+    """The epochs at the end are reached one by one, and the last one has its leader as any other."""
+    node = replica(1).unattached(epoch=EPOCH_MAX - 1)
+    assert is_granted(node.receives(vote_request(EPOCH_MAX, by=2)))
+    node.receives(begin_request(EPOCH_MAX, by=2))
+    assert (node.role, node.epoch) == ("follower", EPOCH_MAX)
+
+
+def test_behind_the_last_epoch_a_replica_stops_and_says_what_to_do() -> None:
+    node = replica(1).prospective(epoch=EPOCH_MAX)
+    (halt,) = [each for each in node.answer_vote(2, granted=True) if isinstance(each, fx.Halt)]
+    assert isinstance(halt.error, ProtocolFatal)
+    assert "last one" in str(halt.error)
+    assert "format" in str(halt.error)
+
+
+RESPONSES: dict[str, Callable[[int], Message]] = {
+    "vote": lambda epoch: vote_response(epoch, granted=True),
+    "vote, fenced": lambda epoch: vote_response(epoch, granted=False, error=ErrorCode.FENCED_LEADER_EPOCH),
+    "vote, with a leader": lambda epoch: vote_response(epoch, granted=False, leader=3),
+    "begin": lambda epoch: begin_response(epoch, leader=3),
+    "end": lambda epoch: end_response(epoch, leader=3),
+    "fetch": lambda epoch: fetch_response(epoch, leader=3),
+    "fetch, fenced": lambda epoch: fetch_response(epoch, error=ErrorCode.FENCED_LEADER_EPOCH, at=endpoint(3)),
+}
+
+
+@pytest.mark.parametrize("response", RESPONSES)
+def test_a_response_moves_as_far_as_elections_lead_and_no_further(response: str) -> None:
+    for epoch, moved in ((LEAP_EPOCH_MAX, True), (LEAP_EPOCH_MAX + 1, False), (EPOCH_MAX, False)):
+        node = replica(1).prospective(epoch=5)
+        node.answers(2, RESPONSES[response](epoch))
+        assert node.epoch == (epoch if moved else 5), epoch
+        assert moved or node.role == "prospective"
+
+
+def test_what_a_voter_is_told_of_the_leader_moves_no_further_either() -> None:
+    for epoch, moved in ((LEAP_EPOCH_MAX, True), (EPOCH_MAX, False)):
+        voter = replica(1).static_voters(1, 2, 3).telling_leaders().follower(epoch=5, of=3).hears_leader()
+        voter.elapse(voter.config.fetch_timeout_us // 1000 - 100)
+        voter.hears_leader().elapse(200)
+        assert voter.requests(UpdateRaftVoterRequest)
+        response = UpdateRaftVoterResponse(error_code=ErrorCode.FENCED_LEADER_EPOCH)
+        response.current_leader.leader_epoch, response.current_leader.leader_id = epoch, 2
+        voter.answers(3, response)
+        assert voter.epoch == (epoch if moved else 5)
+
+
+def test_the_lanes_fetch_moves_no_further_either() -> None:
+    follower = replica(1).follower(epoch=5, of=3).log("5:3")
+    follower.lane_hands_up(fetch_response(EPOCH_MAX, leader=2, error=ErrorCode.FENCED_LEADER_EPOCH))
+    assert (follower.role, follower.epoch) == ("follower", 5)
+
+
+@pytest.mark.parametrize("epoch", [6, EPOCH_MAX])
+def test_a_snapshot_of_an_epoch_that_its_leader_has_not_seen_is_not_fetched(epoch: int) -> None:
+    """The log would go on from there, and the next start with it."""
+    follower = replica(1).follower(epoch=5, of=3).log("5:3")
+    response = fetch_response(5, leader=3)
+    response.responses[0].partitions[0].snapshot_id.epoch = epoch
+    response.responses[0].partitions[0].snapshot_id.end_offset = 100
+    follower.lane_hands_up(response)
+    follower.elapse(200)
+    assert not [each for each in follower.ordered(fx.SendRequest) if "Snapshot" in type(each.message).__name__]
+
+
+@given(
+    setup=st.sampled_from(sorted(ROLES)),
+    requests=st.lists(
+        st.tuples(
+            st.sampled_from(sorted(REQUESTS)), st.integers(-1, EPOCH_MAX) | st.integers(0, 300), st.just(STRANGER)
+        ),
+        max_size=6,
+    ),
+)
+def test_whatever_strangers_send_costs_few_epochs(setup: str, requests: list[tuple[str, int, int]]) -> None:
+    node = ROLES[setup]()
+    for request_, epoch, by in requests:
+        before = node.epoch
+        node.receives(REQUESTS[request_](epoch, by))
+        assert before <= node.epoch <= before + LEAP_MAX
+        assert node.stored is None or node.stored == ElectionState(*node.raft.election)
