@@ -313,6 +313,8 @@ class Engine final : private lane::Outputs {
     // first one's fate.
     Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t count, std::int64_t timestamp_ms, Micros at_us, Waiter &waiter,
                           bool has_waited) {
+        // Judged when it is this batch's turn: one that waits may be what makes it its producer's next.
+        if (waits_for_raft(has_waited)) return lane::verdict_frozen;
         ProducedBatch there;
         const Offset judged = judge_producer(read_header(batch), count, &there);
         if (judged < 0) return judged;
@@ -608,6 +610,11 @@ class Engine final : private lane::Outputs {
             return lane_.mode() == lane::Mode::leader ? lane::verdict_frozen : lane::verdict_not_leader;
         }
         return 0;
+    }
+
+    // Must an append wait for raft/'s decision, or behind those that do? What is wrong with it is said when its turn comes.
+    bool waits_for_raft(bool has_waited) const noexcept {
+        return lane_.mode() == lane::Mode::leader && !is_stopped_ && !has_failed() && ((holds_appends_ && !has_waited) || lane_.is_frozen());
     }
 
     // 0: it is its producer's next, or nobody's; 1: it lies `there` already; or a verdict. While the log is storage.Log's nothing
@@ -912,7 +919,7 @@ class Engine final : private lane::Outputs {
         if (!produce_.parse(frame, &fields) || (fields.acks != -1 && fields.acks != 1) || !produce_.takes(fields.records, &batch)) return false;
         // What is there already may be answered before what was asked earlier, and what is refused needs words: both are Python's.
         ProducedBatch there;
-        if (judge_producer(batch, batch.records_count, &there) != 0) return false;
+        if (waits_for_raft(false) || judge_producer(batch, batch.records_count, &there) != 0) return false;
         Waiter waiter;
         const Micros deadline = at_us + std::max<Micros>(fields.timeout_ms, 0) * 1000;
         waiter.produce = {channel.number, fields.correlation_id, fields.version, deadline};

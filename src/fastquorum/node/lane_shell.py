@@ -219,12 +219,14 @@ class LaneShell(Tallied):
 
     def _append_now(self, queued: Queued, now_us: Micros) -> int:
         """Lock held. Epoch check, offset, write, claim of parked Fetches and enqueue (lane rule 3)."""
+        if self.is_leader and self._lane.is_frozen and not self._lane.has_failed:
+            return AppendVerdict.FROZEN  # judged when its turn comes: what is decided may be that another node leads
         if queued.stamp is not None and self.is_leader:
             batch = self._producer_states.current().check(queued.stamp)
             if batch is not None:
                 self._join(queued, batch)
                 return batch.base_offset
-        if self.is_leader and not self._lane.is_frozen:
+        if self.is_leader:
             if self._refuses_appends:
                 return AppendVerdict.NOT_LEADER
             if not self._make_room_for(queued, now_us):
