@@ -14,7 +14,7 @@ from fastquorum.kernels.producers import PRODUCERS_MAX, UNDO_MAX, ProducedBatch,
 
 
 cdef object _batch(const CppProducedBatch &batch):
-    return ProducedBatch(batch.first_sequence, batch.last_sequence, batch.base_offset, batch.end_offset)
+    return ProducedBatch(batch.first_sequence, batch.last_sequence, batch.base_offset, batch.end_offset, batch.crc)
 
 
 @cython.final
@@ -36,16 +36,21 @@ cdef class Producers:
         cdef int i
         if not self.producers.get().get(producer_id, &found):
             return None
-        return Producer(found.epoch, tuple([_batch(found.batches[i]) for i in range(found.count)]))
+        batches = tuple([_batch(found.batches[i]) for i in range(found.count)])
+        return Producer(found.epoch, batches, _batch(found.fence) if found.has_fence else None)
+
+    @property
+    def displaced_end(self):
+        return self.producers.get().displaced_end()
 
     def check(self, stamp):
         cdef CppStamp made
         cdef CppProducedBatch found
         cdef int64_t expected = 0
         cdef Verdict verdict
-        made.producer_id, made.epoch, made.first_sequence, made.record_count = stamp
+        made.producer_id, made.epoch, made.first_sequence, made.record_count, made.crc = stamp
         verdict = self.producers.get().check(made, &found, &expected)
-        if verdict == Verdict.duplicate:
+        if verdict == Verdict.duplicate or verdict == Verdict.same_sequences:
             return _batch(found)
         if verdict == Verdict.fenced:
             raise ProducerFenced(producer_id=made.producer_id, epoch=made.epoch, current_epoch=expected)
@@ -58,7 +63,7 @@ cdef class Producers:
     def appended(self, stamp, int64_t base_offset, int64_t end_offset):
         cdef CppStamp made
         if stamp is not None:
-            made.producer_id, made.epoch, made.first_sequence, made.record_count = stamp
+            made.producer_id, made.epoch, made.first_sequence, made.record_count, made.crc = stamp
         self.producers.get().appended(made, base_offset, end_offset)
 
     def read(self, batches, int64_t base_offset, int64_t end_offset):

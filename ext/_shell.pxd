@@ -175,7 +175,8 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         void push() noexcept
         void push_soon() noexcept
         int64_t append_encoded(uint8_t *batch, int64_t size, int64_t count, int64_t timestamp_ms, Waiter &waiter,
-                               cbool has_waited) except +
+                               cbool has_waited, cbool admits_new) except +
+        int64_t await_commit(int64_t base_offset, int64_t end_offset, Waiter &waiter) except +
         void hold_appends() noexcept
         void release_appends() noexcept
         int64_t begin_barrier(Waiter &waiter) except +

@@ -515,10 +515,17 @@ cdef class Shell:
         return offset
 
     def append_encoded(
-        self, batch, int64_t record_count, int64_t timestamp_ms, Mailbox box, object waiting, bint has_waited=False
+        self,
+        batch,
+        int64_t record_count,
+        int64_t timestamp_ms,
+        Mailbox box,
+        object waiting,
+        bint has_waited=False,
+        bint admits_new=False,
     ):
         """A client's batch, a bytearray that the caller has checked: stamped here. Of one that its producer has in the log
-        already, the offset it has."""
+        already, the offset it has. NOT_NEXT also of a producer of which nothing is known, unless it `admits_new`."""
         cdef Waiter waiter
         cdef int64_t offset = -1
         cdef Py_buffer view
@@ -529,11 +536,27 @@ cdef class Shell:
         try:
             assert view.len >= core.header_bytes, "a batch has a header"
             with nogil:
-                offset = self._shell.append_encoded(<uint8_t *>view.buf, view.len, record_count, timestamp_ms, waiter, has_waited)
+                offset = self._shell.append_encoded(
+                    <uint8_t *>view.buf, view.len, record_count, timestamp_ms, waiter, has_waited, admits_new
+                )
         finally:
             PyBuffer_Release(&view)
             if offset < 0:
                 Py_DECREF(waiting)
+        return offset
+
+    def await_commit(self, int64_t base_offset, int64_t end_offset, Mailbox box, object waiting):
+        """`waiting` comes into the mailbox with base_offset when the log is committed up to end_offset. The base offset, or a
+        verdict."""
+        cdef Waiter waiter
+        cdef int64_t offset
+        waiter.box = box.box
+        waiter.object = <void *><PyObject *>waiting
+        Py_INCREF(waiting)
+        with nogil:
+            offset = self._shell.await_commit(base_offset, end_offset, waiter)
+        if offset < 0:
+            Py_DECREF(waiting)
         return offset
 
     def push(self):

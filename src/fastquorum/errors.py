@@ -125,6 +125,35 @@ class OutOfOrderSequence(UsageError):
 
 
 @dataclass(eq=False)
+class SequenceReused(OutOfOrderSequence):
+    """A producer's batch has the sequences of one that is in the log, and other values. Nothing was appended."""
+
+    offset: Offset = -1
+    """Where the batch lies that has them."""
+
+    def __str__(self) -> str:
+        return self.detail or (
+            f"producer {self.producer_id} has appended other values from sequence {self.sequence} on, at offset "
+            f"{self.offset}: what is said again must be the same, and what is new goes on with sequence "
+            f"{self.expected_sequence}"
+        )
+
+
+@dataclass(eq=False)
+class UnknownProducer(UsageError):
+    """A batch of a producer whose id this quorum has not given out. Nothing was appended."""
+
+    detail: str = ""
+    producer_id: int = -1
+    wire_code: ClassVar[int] = 59
+
+    def __str__(self) -> str:
+        return self.detail or (
+            f"producer id {self.producer_id} was not given out by this quorum: ask it for one (InitProducerId)"
+        )
+
+
+@dataclass(eq=False)
 class ProducerFenced(UsageError):
     """A newer instance of the producer has appended (KIP-98): nothing of this epoch will be appended any more."""
 
@@ -136,7 +165,7 @@ class ProducerFenced(UsageError):
 
     def __str__(self) -> str:
         return self.detail or (
-            f"epoch {self.epoch} of producer {self.producer_id} is over, it is at {self.current_epoch}: stop, a newer "
+            f"epoch {self.epoch} of producer {self.producer_id} is over, it is at {self.current_epoch}: stop, another "
             "instance has taken over"
         )
 

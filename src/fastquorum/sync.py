@@ -179,8 +179,8 @@ class Quorum(Standing):
     def producer(self, id: str, timeout: float | None = None) -> Producer:
         """A producer whose appends are in the log once, however often they are tried, by whichever process.
 
-        Entering its block takes a read barrier, `timeout` seconds at most (NotReady); NotLeader where this node does
-        not lead.
+        Entering its block takes the name from whoever has it, which hears ProducerFenced from then on. That is an
+        append, and takes `timeout` seconds at most (NotReady); NotLeader where this node does not lead.
 
         >>> with quorum.producer(id="billing") as producer:
         ...     producer.append([b"a", b"b"]) > 0

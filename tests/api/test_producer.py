@@ -8,7 +8,16 @@ import pytest
 
 import fastquorum
 from fastquorum import sync
-from fastquorum.errors import AppendTimeout, NotLeader, NotReady, OutOfOrderSequence, RecordTooLarge, UsageError
+from fastquorum.errors import (
+    AppendTimeout,
+    NotLeader,
+    NotReady,
+    OutOfOrderSequence,
+    ProducerFenced,
+    RecordTooLarge,
+    SequenceReused,
+    UsageError,
+)
 from tests.api.nodes import QUICK, WAIT_S, Trio, values_of
 
 
@@ -69,11 +78,25 @@ def test_what_is_no_sequence_is_refused(one: sync.Quorum, sequence: int) -> None
         producer.append(b"x", sequence=sequence)
 
 
-def test_two_who_produce_under_one_name_are_told(one: sync.Quorum) -> None:
-    with one.producer("p") as mine, one.producer("p") as theirs:
-        mine.append([b"a", b"b"], timeout=WAIT_S)
-        with pytest.raises(OutOfOrderSequence, match="somebody else"):
-            theirs.append(b"x", timeout=WAIT_S)
+def test_of_two_who_produce_under_one_name_the_last_that_opened_has_it(one: sync.Quorum) -> None:
+    with one.producer("p") as former:
+        former.append([b"a", b"b"], timeout=WAIT_S)
+        with one.producer("p") as newer:
+            assert newer.next_sequence == 2
+            for _ in range(2):
+                with pytest.raises(ProducerFenced, match="another instance"):
+                    former.append(b"x", timeout=WAIT_S)
+            newer.append(b"c", timeout=WAIT_S)
+    assert values_of(one) == [b"a", b"b", b"c"]
+
+
+def test_other_values_under_a_sequence_that_is_taken_are_refused(one: sync.Quorum) -> None:
+    with one.producer("p") as producer:
+        first = producer.append([b"a", b"b"], timeout=WAIT_S)
+        for again in (producer, one.producer("p")):
+            with again, pytest.raises(SequenceReused, match=f"at offset {first}") as caught:
+                again.append([b"a", b"c"], sequence=0, timeout=WAIT_S)
+            assert caught.value.expected_sequence == 2
     assert values_of(one) == [b"a", b"b"]
 
 

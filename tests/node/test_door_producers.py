@@ -7,7 +7,7 @@ import pytest
 from fastquorum.config import MS
 from fastquorum.kernels.lane import NO_CONNECTION
 from fastquorum.kernels.producers import Stamp
-from fastquorum.node.door_ids import COUNTER_BITS
+from fastquorum.node.producer_states import COUNTER_BITS, NAMED
 from fastquorum.raft import events as ev
 from fastquorum.types import TOPIC_NAME, ZERO_UUID
 from fastquorum.wire import ErrorCode, Message
@@ -25,7 +25,7 @@ from tests.lane.builders import CLUSTER, fetch_response
 from tests.node.rig import TOPIC, Rig, Ticket, endpoint, key
 from tests.node.test_door import produce, produced
 
-PRODUCER = 77
+PRODUCER = NAMED | 77
 
 
 def batch(rig: Rig, sequence: int, count: int = 1, *, producer: int = PRODUCER, epoch: int = 0) -> bytes:
@@ -140,11 +140,90 @@ def test_a_new_leader_knows_what_it_followed() -> None:
     client, follower = rig.accept(), rig.accept()
     rig.ask(client, produce(batch(rig, 12, 2)), 9)
     rig.ask(client, produce(batch(rig, 99, 2)), 9)
-    rig.fetch(follower, 3, rig.log.end_offset)
+    for _ in range(2):
+        rig.fetch(follower, 3, rig.log.end_offset)
     rig.work()
     known, gap = (produced(answer) for answer in rig.answers(client))
     assert (known.error_code, known.base_offset) == (0, 2)
     assert gap.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+FORBIDDEN = {
+    "a gap": (5, 0, b"v", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+    "other values": (0, 1, b"w", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+    "an epoch that is over": (1, 0, b"v", ErrorCode.INVALID_PRODUCER_EPOCH),
+    "an id that was not given out": (0, 0, b"v", ErrorCode.UNKNOWN_PRODUCER_ID),
+}
+
+
+def forbidden(rig: Rig, name: str) -> bytes:
+    """A batch that a leader whose log has batches 0 and 1 of the producer, in epoch 1, refuses."""
+    sequence, epoch, value, code = FORBIDDEN[name]
+    return rig.kernels.encode_values(
+        [value],
+        base_offset=0,
+        leader_epoch=0,
+        timestamp_ms=2_000,
+        producer_id=5 if code is ErrorCode.UNKNOWN_PRODUCER_ID else PRODUCER,
+        producer_epoch=1 if name == "a gap" else epoch,
+        base_sequence=sequence,
+    )
+
+
+def leader_with_a_producer(follower_id: int = 2) -> tuple[Rig, int]:
+    """And a follower's connection, which has all of its log."""
+    rig = Rig(1, 2, 3).lead()
+    client, follower = rig.accept(), rig.accept()
+    for sequence in range(2):
+        rig.ask(client, produce(batch(rig, sequence, epoch=1)), 9)
+    rig.sync()
+    rig.fetch(follower, follower_id, 1)
+    rig.fetch(follower, follower_id, rig.log.end_offset)
+    assert [produced(each).error_code for each in rig.answers(client)] == [0, 0]
+    return rig, follower
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_what_is_final_is_said_only_by_one_who_leads_still(name: str) -> None:
+    """A leader that was deposed while it stood still has a log that lacks what was appended since."""
+    rig, follower = leader_with_a_producer()
+    client = rig.accept()
+    rig.ask(client, produce(forbidden(rig, name)), 9)
+    rig.work()
+    assert rig.answers(client) == [], "nobody has confirmed yet that it leads"
+    rig.fetch(follower, 2, rig.log.end_offset)
+    rig.work()
+    (answer,) = rig.answers(client)
+    assert produced(answer).error_code == FORBIDDEN[name][3]
+    assert produced(answer).error_message
+    assert rig.shell.waiting() == (0, 0)
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_a_deposed_leader_sends_those_away_whom_it_would_refuse(name: str) -> None:
+    rig, _ = leader_with_a_producer()
+    client = rig.accept()
+    rig.ask(client, produce(forbidden(rig, name)), 9)
+    rig.ask(client, produce(forbidden(rig, name)), 9)
+    rig.replica.request(ev.DiskStalled(), rig.now_us)
+    rig.work()
+    codes = [produced(answer).error_code for answer in rig.answers(client)]
+    assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+    assert rig.shell.waiting() == (0, 0)
+
+
+def test_what_becomes_right_before_the_leader_is_confirmed_is_appended() -> None:
+    """Its predecessor came later, on another connection."""
+    rig, follower = leader_with_a_producer()
+    late, early = rig.accept(), rig.accept()
+    rig.ask(early, produce(batch(rig, 3, epoch=1)), 9)
+    rig.ask(late, produce(batch(rig, 2, epoch=1)), 9)
+    for _ in range(3):
+        rig.fetch(follower, 2, rig.log.end_offset)
+        rig.work()
+        rig.sync()
+    codes = [produced(answer).error_code for client in (late, early) for answer in rig.answers(client)]
+    assert codes == [0, 0]
 
 
 def test_an_append_that_waited_for_a_decision_is_checked_when_its_turn_comes() -> None:

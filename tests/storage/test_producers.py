@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fastquorum.errors import OutOfOrderSequence, ProducerFenced
 from fastquorum.kernels import Kernels, load
-from fastquorum.kernels.producers import BATCHES_KEPT, Producers, Stamp
+from fastquorum.kernels.producers import BATCHES_KEPT, NO_SEQUENCE, Producers, Stamp, stamp_of
 from fastquorum.storage.producers import catch_up
 
 from .logs import Rig
@@ -17,8 +17,12 @@ from .logs import Rig
 P, Q = 7, 1 << 40
 
 
-def stamp(sequence: int, count: int = 1, *, producer: int = P, epoch: int = 0) -> Stamp:
-    return Stamp(producer, epoch, sequence, count)
+def stamp(sequence: int, count: int = 1, *, producer: int = P, epoch: int = 0, crc: int = 0) -> Stamp:
+    return Stamp(producer, epoch, sequence, count, crc)
+
+
+def fence(epoch: int, *, producer: int = P, crc: int = 0) -> Stamp:
+    return Stamp(producer, epoch, NO_SEQUENCE, 1, crc)
 
 
 @dataclass
@@ -86,6 +90,82 @@ def test_a_newer_epoch_begins_at_zero_and_fences_the_older(kernels: Kernels) -> 
     assert (caught.value.epoch, caught.value.current_epoch) == (0, 1)
 
 
+def test_a_fence_takes_the_next_epoch_and_sequences_go_on(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0))
+    log.append(stamp(0, 2))
+    log.append(fence(1))
+    with pytest.raises(ProducerFenced) as caught:
+        log.producers.check(stamp(2, 1))
+    assert (caught.value.epoch, caught.value.current_epoch) == (0, 1)
+    found = log.producers.check(stamp(0, 2, epoch=1))
+    assert found is not None
+    assert (found.base_offset, found.end_offset) == (0, 2), "what a former instance appended is found again"
+    log.append(stamp(2, 1, epoch=1))
+    known = log.producers.get(P)
+    assert known is not None
+    assert (known.epoch, known.next_sequence, known.end_offset) == (1, 3, 4)
+
+
+@pytest.mark.parametrize("epoch", [0, 2, 3, 2**15 - 1])
+def test_a_fence_takes_no_other_epoch_than_the_next(kernels: Kernels, epoch: int) -> None:
+    log = Written(kernels.Producers(0))
+    log.append(fence(0))
+    log.append(fence(1, crc=7))
+    with pytest.raises(ProducerFenced):
+        log.producers.check(fence(epoch - 1 if epoch == 2 else epoch, crc=8))
+    again = log.producers.check(fence(1, crc=7))
+    assert again is not None
+    assert again.base_offset == 1, "the very same fence, tried again"
+
+
+def test_epochs_of_fences_begin_anew_after_the_last(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0))
+    log.append(fence(2**15 - 1))
+    log.append(stamp(0, epoch=2**15 - 1))
+    log.append(fence(0))
+    for epoch in (2**15 - 1, 1):
+        with pytest.raises(ProducerFenced):
+            log.producers.check(stamp(1, epoch=epoch))
+    log.append(stamp(1, epoch=0))
+
+
+def test_after_a_fence_alone_any_sequence_may_come(kernels: Kernels) -> None:
+    """The name may have been forgotten, and its owner counts on."""
+    log = Written(kernels.Producers(0))
+    log.append(fence(0))
+    log.append(stamp(55))
+    with pytest.raises(OutOfOrderSequence):
+        log.producers.check(stamp(57))
+
+
+def test_a_fence_that_is_truncated_fences_nobody(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0))
+    log.append(stamp(0, 2))
+    log.append(fence(1))
+    log.producers.truncated(2)
+    assert log.producers.check(stamp(2, 1)) is None
+
+
+def test_a_batch_of_the_same_sequences_is_found_whatever_it_holds(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0))
+    log.append(stamp(0, 2, crc=2**32 - 1))
+    found = log.producers.check(stamp(0, 2, crc=5))
+    assert found is not None
+    assert found.crc == 2**32 - 1
+
+
+def test_who_would_be_displaced_is_whoever_appended_longest_ago(kernels: Kernels) -> None:
+    log = Written(kernels.Producers(0, producers_max=3))
+    for number in range(3):
+        assert log.producers.displaced_end == -1
+        log.append(stamp(0, producer=number))
+    assert log.producers.displaced_end == 1
+    log.append(stamp(1, producer=0))
+    assert log.producers.displaced_end == 2
+    log.producers.truncated(3)
+    assert log.producers.displaced_end == 1
+
+
 def test_an_unknown_producer_may_begin_anywhere(kernels: Kernels) -> None:
     assert kernels.Producers(0).check(stamp(55)) is None
 
@@ -149,7 +229,14 @@ def test_those_that_appended_last_are_remembered(kernels: Kernels) -> None:
 @given(
     st.lists(
         st.one_of(
-            st.tuples(st.just("check"), st.integers(0, 12), st.integers(0, 8), st.integers(1, 3), st.integers(0, 2)),
+            st.tuples(
+                st.just("check"),
+                st.integers(0, 12),
+                st.integers(-1, 8),
+                st.integers(1, 3),
+                st.one_of(st.integers(0, 2), st.just(2**15 - 1)),
+                st.integers(0, 1),
+            ),
             st.tuples(st.just("truncate"), st.integers(0, 30)),
             st.tuples(st.just("anew"), st.integers(0, 30)),
             st.tuples(st.just("plain"), st.integers(1, 3)),
@@ -169,8 +256,8 @@ def _step(producers: Producers, what: str, given_: list[int]) -> list[object]:
     found: object = None
     end = producers.end_offset
     if what == "check":
-        producer, sequence, count, epoch = given_
-        made = stamp(sequence, count, producer=producer, epoch=epoch)
+        producer, sequence, count, epoch, crc = given_
+        made = stamp(sequence, count, producer=producer, epoch=epoch, crc=crc)
         try:
             found = producers.check(made)
         except (OutOfOrderSequence, ProducerFenced) as error:
@@ -184,14 +271,15 @@ def _step(producers: Producers, what: str, given_: list[int]) -> list[object]:
         producers.truncated(given_[0])
     else:
         producers.begin_anew(given_[0])
-    return [found, producers.end_offset, *(producers.get(number) for number in range(13))]
+    known = [producers.get(number) for number in range(13)]
+    return [found, producers.end_offset, producers.displaced_end, *known]
 
 
 # --- the log itself ---------------------------------------------------------------------------------------------------
 
 
-def append(rig: Rig, what: Stamp | None, *, epoch: int = 1, count: int = 1) -> None:
-    """To the log, which is not told what it is."""
+def append(rig: Rig, what: Stamp | None, *, epoch: int = 1, count: int = 1) -> Stamp:
+    """To the log, which is not told what it is; what its header says."""
     base = rig.log.end_offset
     given: dict[str, Any] = {}
     if what is not None:
@@ -203,6 +291,7 @@ def append(rig: Rig, what: Stamp | None, *, epoch: int = 1, count: int = 1) -> N
         }
     batch = rig.kernels.encode_values([b"v"] * count, base_offset=base, leader_epoch=epoch, timestamp_ms=1, **given)
     rig.log.append_batch(batch, base_offset=base, next_offset=base + count, epoch=epoch, timestamp_ms=1)
+    return stamp_of(batch)
 
 
 def test_a_log_is_read_a_part_at_a_time(kernels: Kernels) -> None:
@@ -241,9 +330,9 @@ def test_a_writer_a_reader_and_a_reopened_log_know_the_same(kernels: Kernels, st
             catch_up(rig.log, kernels, 1 << 20)
             known = producers.get(producer)
             given_ = stamp(known.next_sequence if known else 0, count, producer=producer)
-            append(rig, given_)
+            made = append(rig, given_)
             if told:
-                producers.appended(given_, base, base + count)
+                producers.appended(made, base, base + count)
         elif what == "plain":
             append(rig, None, count=count)
             if told:

@@ -57,7 +57,7 @@ inline constexpr Offset verdict_records_overloaded = -6;
 inline constexpr Offset verdict_bytes_overloaded = -7;
 inline constexpr Offset verdict_stopped = -8;
 inline constexpr Offset verdict_producers_behind = -9;  // what is known of producers is not the log's end yet
-inline constexpr Offset verdict_not_next = -10;         // neither its producer's next batch nor one of the last
+inline constexpr Offset verdict_not_next = -10;         // neither its producer's next batch nor one of the last, as far as is seen here
 
 enum class EventKind : int { frame, connected, lost, synced };
 
@@ -310,17 +310,28 @@ class Engine final : private lane::Outputs {
     }
 
     // A client's batch, stamped here. One that its producer has in the log already is not appended again: its waiter shares the
-    // first one's fate.
+    // first one's fate. `admits_new`: its producer may be one of which nothing is known.
     Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t count, std::int64_t timestamp_ms, Micros at_us, Waiter &waiter,
-                          bool has_waited) {
+                          bool has_waited, bool admits_new) {
+        // Judged when it is this batch's turn: one that waits may be what makes it its producer's next.
+        if (waits_for_raft(has_waited)) return lane::verdict_frozen;
         ProducedBatch there;
-        const Offset judged = judge_producer(read_header(batch), count, &there);
+        const Offset judged = judge_producer(read_header(batch), admits_new, &there);
         if (judged < 0) return judged;
         if (judged > 0) {
             join(there.base_offset, there.end_offset, waiter);
             return there.base_offset;
         }
         return append_next(batch, size, count, timestamp_ms, at_us, waiter, has_waited);
+    }
+
+    // Of a batch that is in the log already: the waiter is told when it is committed. Or a verdict.
+    Offset await_commit(Offset base_offset, Offset end_offset, Waiter &waiter) {
+        if (is_stopped_) return verdict_stopped;
+        if (has_failed()) return lane::verdict_failed;
+        if (lane_.mode() != lane::Mode::leader) return lane::verdict_not_leader;
+        join(base_offset, end_offset, waiter);
+        return base_offset;
     }
 
     // Appends wait for raft/'s decision: whatever comes waits behind them, until none is left.
@@ -610,15 +621,21 @@ class Engine final : private lane::Outputs {
         return 0;
     }
 
-    // 0: it is its producer's next, or nobody's; 1: it lies `there` already; or a verdict. While the log is storage.Log's nothing
-    // is appended anyway.
-    Offset judge_producer(const BatchHeader &batch, std::int64_t count, ProducedBatch *there) const {
+    // Must an append wait for raft/'s decision, or behind those that do? What is wrong with it is said when its turn comes.
+    bool waits_for_raft(bool has_waited) const noexcept {
+        return lane_.mode() == lane::Mode::leader && !is_stopped_ && !has_failed() && ((holds_appends_ && !has_waited) || lane_.is_frozen());
+    }
+
+    // 0: it is its producer's next, or nobody's; 1: it lies `there` already; or a verdict: what is not seen from here, Python looks
+    // at. While the log is storage.Log's nothing is appended anyway.
+    Offset judge_producer(const BatchHeader &batch, bool admits_new, ProducedBatch *there) const {
         if (batch.producer_id < 0 || lane_.mode() != lane::Mode::leader || !log_.is_lent()) return 0;
         const Producers &producers = *log_.loan().producers;
         if (producers.end_offset() != log_.loan().end_offset) return verdict_producers_behind;
         std::int64_t expected;
-        switch (producers.check({batch.producer_id, batch.producer_epoch, batch.base_sequence, count}, there, &expected)) {
+        switch (producers.check(stamp_of(batch), there, &expected)) {
             case Producers::Verdict::next: return 0;
+            case Producers::Verdict::unknown: return admits_new ? 0 : verdict_not_next;
             case Producers::Verdict::duplicate: return 1;
             default: return verdict_not_next;
         }
@@ -912,7 +929,7 @@ class Engine final : private lane::Outputs {
         if (!produce_.parse(frame, &fields) || (fields.acks != -1 && fields.acks != 1) || !produce_.takes(fields.records, &batch)) return false;
         // What is there already may be answered before what was asked earlier, and what is refused needs words: both are Python's.
         ProducedBatch there;
-        if (judge_producer(batch, batch.records_count, &there) != 0) return false;
+        if (waits_for_raft(false) || judge_producer(batch, false, &there) != 0) return false;
         Waiter waiter;
         const Micros deadline = at_us + std::max<Micros>(fields.timeout_ms, 0) * 1000;
         waiter.produce = {channel.number, fields.correlation_id, fields.version, deadline};

@@ -259,9 +259,15 @@ class Shell {
         engine_.push_soon();
     }
 
-    Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t count, std::int64_t timestamp_ms, Waiter &waiter, bool has_waited) {
+    Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t count, std::int64_t timestamp_ms, Waiter &waiter, bool has_waited,
+                          bool admits_new) {
         Engine::Section section(engine_);
-        return noted(engine_.append_encoded(batch, size, count, timestamp_ms, now_us(), waiter, has_waited));
+        return noted(engine_.append_encoded(batch, size, count, timestamp_ms, now_us(), waiter, has_waited, admits_new));
+    }
+
+    Offset await_commit(Offset base_offset, Offset end_offset, Waiter &waiter) {
+        Engine::Section section(engine_);
+        return engine_.await_commit(base_offset, end_offset, waiter);
     }
 
     // One of those that were told to wait does so now, where `release_appends` will find it.

@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from fastquorum.api.blocking import Result, Watch, left_s
-from fastquorum.api.producer import ProducerCore, committed_end
+from fastquorum.api.producer import Attempt, ProducerCore, committed_end
 from fastquorum.api.standing import append_timeout, barrier_timeout
 from fastquorum.api.values import Values, copied
-from fastquorum.errors import NotLeader, Overloaded
+from fastquorum.errors import NotLeader, Overloaded, ProducerFenced
 from fastquorum.node.io.running import RunningNode
 from fastquorum.types import Offset
 
@@ -53,15 +53,20 @@ class Producer(ProducerCore):
             self._settle(deadline)
         attempt = self._begin(values, sequence)
         while True:
-            result = Result()
             try:
                 with self._sending(attempt):
-                    self._node.append_stamped(attempt.batch, attempt.stamp, result)
-                    if not result.wait(left_s(deadline)):
+                    offset = self._submit(attempt, deadline)
+                    if offset is None:
                         raise append_timeout(timeout)
-                    return result.result()
+                    return offset
             except (NotLeader, Overloaded) as error:
                 self._pause(error, deadline)
+
+    def _submit(self, attempt: Attempt, deadline: float | None) -> Offset | None:
+        """None: the time is over, and its fate is open."""
+        result = Result()
+        self._node.append_stamped(attempt.batch, attempt.stamp, result)
+        return result.result() if result.wait(left_s(deadline)) else None
 
     def _settle(self, deadline: float | None) -> None:
         """Learn what is committed, and that nothing else of the past ever will be."""
@@ -85,8 +90,24 @@ class Producer(ProducerCore):
             raise error
         time.sleep(pause_s)
 
+    def _take_name(self, deadline: float | None) -> None:
+        """Fence whoever has it; what it appended is committed then, or never will be."""
+        attempt: Attempt | None = None
+        while True:
+            try:
+                attempt = attempt or self._fence()
+                if self._submit(attempt, deadline) is None:
+                    raise barrier_timeout(self._timeout or 0.0)
+                self._learn(self._state())
+            except ProducerFenced:
+                attempt = None  # another one was faster: it is fenced by the next
+            except (NotLeader, Overloaded) as error:
+                self._pause(error, deadline)
+            else:
+                return
+
     def __enter__(self) -> Self:
-        self._settle(None if self._timeout is None else time.monotonic() + self._timeout)
+        self._take_name(None if self._timeout is None else time.monotonic() + self._timeout)
         return self
 
     def __exit__(

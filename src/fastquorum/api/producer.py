@@ -1,8 +1,9 @@
 """A named producer: what it appends is in the log once, however often the append is tried.
 
-Its name is its identity, on every node and in every life of the caller. Its id, made of the name, and its sequences
-stand in its batches' headers and nowhere else; they are remembered as long as the log is, for the 65,536 producers
-that appended last. Source: KIP-98; `fastquorum.kernels.producers`.
+Its name is its identity, on every node and in every life of the caller. Its id, made of the name, its epoch and its
+sequences stand in its batches' headers and nowhere else; they are remembered as long as the log is, for the 65,536
+producers that appended last. Of those who open a producer of one name the last has it: opening takes the next epoch,
+by a batch in the log, and the others hear `ProducerFenced`. Source: KIP-98; `fastquorum.kernels.producers`.
 """
 
 import asyncio
@@ -14,21 +15,21 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
+from fastquorum.api.fences import fence_batch
 from fastquorum.api.standing import append_timeout, barrier_timeout
 from fastquorum.api.values import Values, copied
-from fastquorum.errors import NotLeader, Overloaded, RecordTooLarge, UsageError
+from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, RecordTooLarge, UsageError
 from fastquorum.kernels import Buffer
-from fastquorum.kernels.producers import SEQUENCES, Stamp, sequence_after
+from fastquorum.kernels.producers import SEQUENCES, Stamp, sequence_after, stamp_of
 from fastquorum.kernels.producers import Producer as ProducerState
 from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.running import RunningNode
+from fastquorum.node.producer_states import NAMED
 from fastquorum.types import NO_NODE, Offset
 
 if TYPE_CHECKING:
     from fastquorum.api.quorum import Quorum
 
-NAMED: Final = 1 << 62
-"""Ids of named producers have this bit; those that nodes give out never have."""
 RETRY_S: Final = 0.01
 
 
@@ -40,7 +41,7 @@ def producer_id(name: str) -> int:
 
 def committed_end(state: ProducerState | None) -> Offset:
     """Once this is committed, all that the producer has is."""
-    return state.batches[-1].end_offset if state is not None else 0
+    return state.end_offset if state is not None else 0
 
 
 class Attempt(NamedTuple):
@@ -62,6 +63,7 @@ class ProducerCore(Guarded):
         self._node = node
         self._timeout = timeout
         self._producer_id = producer_id(name)
+        self._epoch = -1
         self._next_sequence = -1
         self._unsettled: Attempt | None = None
         """Sent, and its fate not known."""
@@ -83,8 +85,20 @@ class ProducerCore(Guarded):
             self._node.check_open()
             return False
         self._unsettled = None
-        self._next_sequence = state.next_sequence if state is not None else 0
+        self._learn(state)
         return True
+
+    def _fence(self) -> Attempt:
+        """Takes the epoch after the last one in this leader's log. Raises NotLeader, Overloaded."""
+        state = self._state()
+        self._epoch = state.next_epoch if state is not None else 0
+        kernels, kind, now_ms = self._node.kernels, self._node.identity.log_kind, time.time_ns() // 1_000_000
+        batch = fence_batch(kernels, kind, self._producer_id, self._epoch, now_ms)
+        return Attempt((), stamp_of(batch), batch)
+
+    def _learn(self, state: ProducerState | None) -> None:
+        """What the name has in the log. If it was taken from this producer, its next append will hear so."""
+        self._next_sequence = state.next_sequence if state is not None else 0
 
     def _state(self) -> ProducerState | None:
         """Raises NotLeader, Overloaded."""
@@ -109,7 +123,7 @@ class ProducerCore(Guarded):
         limit = self._node.config.batch_bytes_max
         if len(batch) > limit:
             raise RecordTooLarge(size_bytes=len(batch), limit_bytes=limit)
-        return Attempt(values, Stamp(self._producer_id, 0, first, len(values)), batch)
+        return Attempt(values, stamp_of(batch), batch)
 
     def _encoded(self, values: Sequence[Buffer], sequence: int) -> bytes:
         return self._node.kernels.encode_values(
@@ -118,7 +132,7 @@ class ProducerCore(Guarded):
             leader_epoch=0,
             timestamp_ms=time.time_ns() // 1_000_000,
             producer_id=self._producer_id,
-            producer_epoch=0,
+            producer_epoch=self._epoch,
             base_sequence=sequence,
         )
 
@@ -174,7 +188,9 @@ class Producer(ProducerCore):
         Raises:
             NotLeader: another node leads; it is named, with its endpoint.
             AppendTimeout: not committed within `timeout` seconds. It may still be.
-            OutOfOrderSequence: somebody else appends as this producer, or `sequence` leaves a gap, or is long past.
+            ProducerFenced: the name was opened again since, here or on another node: stop.
+            SequenceReused: other values were appended under this `sequence`.
+            OutOfOrderSequence: `sequence` leaves a gap, or is long past.
             RecordTooLarge: it does not fit into one batch; nothing was appended.
         """
         async with self._turn:
@@ -206,8 +222,23 @@ class Producer(ProducerCore):
             if self._has_learned(state, end_offset):
                 return
 
+    async def _take_name(self) -> None:
+        """Fence whoever has it; what it appended is committed then, or never will be."""
+        attempt: Attempt | None = None
+        while True:
+            try:
+                attempt = attempt or self._fence()
+                await self._quorum._submit_stamped(attempt)
+                self._learn(self._state())
+            except ProducerFenced:
+                attempt = None  # another one was faster: it is fenced by the next
+            except (NotLeader, Overloaded) as error:
+                await asyncio.sleep(self._pause_s(error))
+            else:
+                return
+
     async def __aenter__(self) -> Self:
-        await self._quorum._within(self._timeout, self._settle(), barrier_timeout)
+        await self._quorum._within(self._timeout, self._take_name(), barrier_timeout)
         return self
 
     async def __aexit__(

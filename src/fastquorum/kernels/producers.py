@@ -3,8 +3,14 @@
 Nothing of this is stored anywhere else, so that a new leader, a restarted node and the log say the same of a producer.
 What a truncation removes is taken back. Must not know who appends, nor why. Source: KIP-98 (idempotent producers),
 KIP-360; Kafka `ProducerStateManager`.
+
+A fence is a batch of a producer without a sequence: an instance of a named producer takes the next epoch by it. From
+there on batches of that epoch alone are taken, and their sequences go on where they were, so that a new instance can
+say again what a former one appended. Without fences a newer epoch is taken when its first batch comes, and its
+sequences begin at 0, as in Kafka.
 """
 
+import struct
 from typing import Final, NamedTuple, Protocol
 
 from fastquorum.kernels.batches import Buffer
@@ -14,11 +20,19 @@ BATCHES_KEPT: Final = 5
 """A retried batch is recognised among this many: as many requests as Kafka's producers keep in flight."""
 PRODUCERS_MAX: Final = 65_536
 """Producers remembered: those that appended last, however long ago. Counted in the log's order, not by a clock, so that
-every node remembers the same ones. They are forgotten an eighth of that number at a time."""
+every node remembers the same ones."""
 UNDO_MAX: Final = 65_536
 """Batches that a truncation can take back; only an uncommitted tail is ever truncated."""
 SEQUENCES: Final = 2**31
 """They run from 0 up to this, and begin anew."""
+NO_SEQUENCE: Final = -1
+"""A fence has it in place of a first sequence, as all control batches have."""
+EPOCHS: Final = 2**15
+"""Epochs of a producer run from 0 up to this; a fence begins anew after the last."""
+_CRC: Final = slice(17, 21)
+_STAMP: Final = struct.Struct(">qhii")
+_STAMP_POSITION: Final = 43
+"""Where a batch's header has its checksum; and producer id, epoch, first sequence and record count in a row."""
 
 
 class Stamp(NamedTuple):
@@ -27,32 +41,62 @@ class Stamp(NamedTuple):
     producer_id: int
     epoch: int
     first_sequence: int
+    """NO_SEQUENCE: it is a fence."""
     record_count: int
+    crc: int = 0
+    """The batch's checksum: two batches that differ in it may still hold the same records, written at other times."""
 
     @property
     def last_sequence(self) -> int:
-        return sequence_after(self.first_sequence, self.record_count - 1)
+        return NO_SEQUENCE if self.is_fence else sequence_after(self.first_sequence, self.record_count - 1)
+
+    @property
+    def is_fence(self) -> bool:
+        return self.first_sequence < 0
+
+
+def stamp_of(batch: Buffer) -> Stamp:
+    """What a whole batch's header says of its producer."""
+    producer_id, epoch, first_sequence, record_count = _STAMP.unpack_from(batch, _STAMP_POSITION)
+    return Stamp(producer_id, epoch, first_sequence, record_count, int.from_bytes(batch[_CRC], "big"))
 
 
 class ProducedBatch(NamedTuple):
-    """One batch of a producer, where it lies."""
+    """One batch of a producer, where it lies. Both sequences of a fence are NO_SEQUENCE."""
 
     first_sequence: int
     last_sequence: int
     base_offset: Offset
     end_offset: Offset
     """Exclusive."""
+    crc: int
+    """Its checksum."""
 
 
 class Producer(NamedTuple):
-    """What is remembered of one producer: the last batches of its last epoch, oldest first."""
+    """What is remembered of one producer. Batches of an epoch that was taken without a fence begin anew."""
 
     epoch: int
     batches: tuple[ProducedBatch, ...]
+    """Its last ones, oldest first; without fences."""
+    fence: ProducedBatch | None = None
+    """The last fence, if `epoch` was taken by one."""
 
     @property
     def next_sequence(self) -> int:
-        return sequence_after(self.batches[-1].last_sequence, 1)
+        """0 if there are no batches: then any may come."""
+        return sequence_after(self.batches[-1].last_sequence, 1) if self.batches else 0
+
+    @property
+    def next_epoch(self) -> int:
+        """The one that a fence takes."""
+        return (self.epoch + 1) % EPOCHS
+
+    @property
+    def end_offset(self) -> Offset:
+        """Of its last batch or fence, exclusive."""
+        last = self.batches[-1].end_offset if self.batches else 0
+        return last if self.fence is None else max(last, self.fence.end_offset)
 
 
 def sequence_after(sequence: int, count: int) -> int:
@@ -82,13 +126,20 @@ class Producers(Protocol):
         """None: it never appended, or was forgotten."""
         ...
 
-    def check(self, stamp: Stamp) -> ProducedBatch | None:
-        """None if the batch is the next of its producer; where it lies if it is in the log already.
+    @property
+    def displaced_end(self) -> Offset:
+        """Where the last batch ends of the producer that one more would displace; -1 while there is room."""
+        ...
 
-        A producer that is not known may begin with any sequence, as in Kafka: it may have been forgotten.
+    def check(self, stamp: Stamp) -> ProducedBatch | None:
+        """None if the batch is the next of its producer; else the batch in the log that has its sequences.
+
+        That one need not hold the same: where its checksum is another one, the records have to be compared. Only of
+        fences the checksum decides. A producer that is not known may begin with any sequence, as in Kafka: it may have
+        been forgotten.
 
         Raises:
-            ProducerFenced: its epoch is over.
+            ProducerFenced: its epoch is over, or a fence takes another epoch than the next.
             OutOfOrderSequence: it is neither the next, nor one of the last.
         """
         ...

@@ -127,9 +127,12 @@ class Appends:
 
     def fail_first(self, error: FastQuorumError) -> None:
         """Of those queued."""
-        first = self.queued.popleft()
-        self.release(first.record_count, first.size_bytes)
-        self._fates.append(Fate(first.ticket, -1, error))
+        self.fail(self.queued.popleft(), error)
+
+    def fail(self, append: Queued, error: FastQuorumError) -> None:
+        """One that was accepted, and is not queued any more."""
+        self.release(append.record_count, append.size_bytes)
+        self._fates.append(Fate(append.ticket, -1, error))
 
     def take_fates(self) -> list[Fate]:
         """All that have to be told now."""

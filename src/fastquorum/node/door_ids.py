@@ -1,31 +1,27 @@
 """InitProducerId: ids for idempotent producers. Sans-IO.
 
-An id is the leader's epoch and a counter: nobody else leads that epoch, and nobody leads it twice, so that nothing need
-be stored for ids to be unique for ever. Clients ask whichever node they know: a follower asks the leader for them.
-Transactions are not served. Source: KIP-98; KIP-360 (a producer without transactions always gets a new id).
+Clients ask whichever node they know: a follower asks the leader for them. Transactions are not served. Source: KIP-98;
+KIP-360 (a producer without transactions always gets a new id).
 """
 
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.node.inbound import Request
-from fastquorum.types import Epoch, Micros
+from fastquorum.types import Micros
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.producers import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
     from fastquorum.node.door import Door
 
-COUNTER_BITS: Final = 31
 _NOT_YET: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 class ProducerIds:
-    """Makes ids while this node leads, and has the leader make them while it does not."""
+    """Gives out ids while this node leads, and has the leader give them out while it does not."""
 
     def __init__(self, door: "Door") -> None:
         self._door = door
-        self._epoch: Epoch = -1
-        self._next = 0
 
     def on_request(self, request: Request, message: InitProducerIdRequest, now_us: Micros) -> None:
         if message.transactional_id is not None:
@@ -36,20 +32,11 @@ class ProducerIds:
             passed_on, refusal = InitProducerIdRequest(transactional_id=None), _refusal(_NOT_YET)
             self._door.relays.ask(request, passed_on, refusal, now_us, _id_or_refusal)
             return
-        new_id = self._new_id(replica.raft.epoch)
+        new_id = replica.shell.new_producer_id()
         if new_id < 0:
             self._refuse(request, _NOT_YET)
             return
         self._door.answer(request, InitProducerIdResponse(producer_id=new_id, producer_epoch=0))
-
-    def _new_id(self, epoch: Epoch) -> int:
-        """-1 when the epoch's are used up, all 2^31 of them: the next epoch has more."""
-        if epoch != self._epoch:
-            self._epoch, self._next = epoch, 0
-        if self._next >> COUNTER_BITS:
-            return -1
-        number, self._next = self._next, self._next + 1
-        return epoch << COUNTER_BITS | number
 
     def _refuse(self, request: Request, code: ErrorCode) -> None:
         self._door.answer(request, _refusal(code))

@@ -18,6 +18,7 @@ from fastquorum.errors import (
     Overloaded,
     ProducerFenced,
     RecordTooLarge,
+    UnknownProducer,
     WireError,
 )
 from fastquorum.kernels import BatchFault, BatchInfo, Compression, Record
@@ -64,7 +65,7 @@ def _stamp_of(info: BatchInfo) -> Stamp | None:
             f"producer {info.producer_id} with epoch {info.producer_epoch} and sequence {info.base_sequence}: neither "
             "may be negative",
         )
-    return Stamp(info.producer_id, info.producer_epoch, info.base_sequence, info.records_count)
+    return Stamp(info.producer_id, info.producer_epoch, info.base_sequence, info.records_count, info.crc)
 
 
 def _check_readable(records: bytes, version: int) -> None:
@@ -195,6 +196,8 @@ class Produce:
                 if self._request.header.request_api_version >= LEADER_VERSION_MIN:
                     self._name_leader(answer)
                 self._refuse(answer, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            case UnknownProducer():
+                self._refuse(answer, ErrorCode.UNKNOWN_PRODUCER_ID, str(error))
             case OutOfOrderSequence():
                 self._refuse(answer, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, str(error))
             case ProducerFenced():

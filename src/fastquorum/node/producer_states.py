@@ -1,14 +1,21 @@
-"""What producers have in the log, read up to its end when somebody asks. All of it is called with the lane lock held.
+"""What producers have in the log, read up to its end when it is needed, and what a leader makes of their next batches.
+All of it is called with the lane lock held.
 
-Must not know who asks, nor what for.
+Where the next id comes from: an id is the leader's epoch and a counter. Nobody else leads that epoch, and nobody leads
+it twice, so that nothing need be stored for ids to be unique for ever: a later leader gives out ids of its own epoch.
+Ids of names (NAMED) are made by whoever has the name. Must not know who asks, nor what for. Source: KIP-98.
 """
 
+from collections import deque
 from typing import Final
 
-from fastquorum.errors import Overloaded
-from fastquorum.kernels import Kernels, Producers
+from fastquorum.config import SECOND
+from fastquorum.errors import Overloaded, SequenceReused, UnknownProducer
+from fastquorum.kernels import Buffer, Kernels, Producers
+from fastquorum.kernels.producers import ProducedBatch, Stamp
 from fastquorum.storage.log import Log
 from fastquorum.storage.producers import catch_up
+from fastquorum.types import Epoch, Micros, Offset
 
 CATCH_UP_BYTES: Final = 64 * 1024 * 1024
 """Read at most, with the lock held, when a producer appends, to learn what the log has of it; if there is more, it is
@@ -16,6 +23,17 @@ told to try again."""
 UPKEEP_BYTES: Final = 8 * 1024 * 1024
 """Read at most, with the lock held, between commits, so that a new leader has little left to read."""
 CATCH_UP_RETRY_S: Final = 0.05
+NAMED: Final = 1 << 62
+"""Ids of named producers have this bit; those that nodes give out never have."""
+COUNTER_BITS: Final = 31
+"""Of an id, below the leader's epoch."""
+REMEMBERED_US: Final = 300 * SECOND
+"""A producer that appended within this time is not forgotten for the sake of new ones: as long as Kafka's clients try
+a batch again (librdkafka's message.timeout.ms)."""
+NO_ROOM_RETRY_S: Final = 1.0
+_SAMPLE_US: Final = REMEMBERED_US // 30
+_RECORDS_AT: Final = 57
+"""From here on a batch holds its record count and its records."""
 
 
 class ProducerStates:
@@ -24,6 +42,10 @@ class ProducerStates:
     def __init__(self, log: Log, kernels: Kernels) -> None:
         self._log = log
         self._kernels = kernels
+        self._id_epoch: Epoch = -1
+        self._next_number = 0
+        self._ends: deque[tuple[Micros, Offset]] = deque()
+        """Where the log ended at some times, oldest first: one that is older than REMEMBERED_US, and later ones."""
 
     def current(self) -> Producers:
         """As of the log's end. Raises Overloaded while that is still being read; CorruptionError."""
@@ -31,6 +53,77 @@ class ProducerStates:
             raise Overloaded("what producers have in the log is still being read", CATCH_UP_RETRY_S)
         return self._log.producers
 
-    def maintain(self) -> None:
+    def maintain(self, now_us: Micros) -> None:
         """Between commits. Raises CorruptionError."""
         catch_up(self._log, self._kernels, UPKEEP_BYTES)
+        self._note_end(now_us)
+
+    def new_id(self, epoch: Epoch) -> int:
+        """An id for a producer without a name; -1 when the epoch's are used up, all 2^31 of them."""
+        if epoch != self._id_epoch:
+            self._id_epoch, self._next_number = epoch, 0
+        if self._next_number >> COUNTER_BITS:
+            return -1
+        number, self._next_number = self._next_number, self._next_number + 1
+        return epoch << COUNTER_BITS | number
+
+    def judge(self, stamp: Stamp, batch: Buffer, epoch: Epoch, now_us: Micros) -> ProducedBatch | None:
+        """May the leader of `epoch` append it? None: it may; else the batch in the log that it repeats.
+
+        Raises:
+            OutOfOrderSequence, ProducerFenced, UnknownProducer: never, if this node leads still.
+            Overloaded: not now.
+        """
+        producers = self.current()
+        if producers.get(stamp.producer_id) is None:
+            self._admit(producers, stamp.producer_id, epoch, now_us)
+            return None
+        there = producers.check(stamp)
+        if there is not None and there.crc != stamp.crc and not self._holds(there, batch):
+            known = producers.get(stamp.producer_id)
+            raise SequenceReused(
+                producer_id=stamp.producer_id,
+                sequence=stamp.first_sequence,
+                expected_sequence=known.next_sequence if known is not None else 0,
+                offset=there.base_offset,
+            )
+        return there
+
+    def _admit(self, producers: Producers, producer_id: int, epoch: Epoch, now_us: Micros) -> None:
+        """One of which nothing is known. Raises UnknownProducer, Overloaded."""
+        if not self._was_given_out(producer_id, epoch):
+            raise UnknownProducer(producer_id=producer_id)
+        self._note_end(now_us)
+        if producers.displaced_end > self._remembered_from(now_us):
+            raise Overloaded(
+                "as many producers as are remembered have appended within the last minutes", NO_ROOM_RETRY_S
+            )
+
+    def _was_given_out(self, producer_id: int, epoch: Epoch) -> bool:
+        """By the leader of `epoch`, or perhaps by one before it."""
+        if producer_id & NAMED:
+            return True
+        given_in, number = producer_id >> COUNTER_BITS, producer_id & ((1 << COUNTER_BITS) - 1)
+        if given_in == epoch:
+            return epoch == self._id_epoch and number < self._next_number
+        return 0 < given_in < epoch
+
+    def _note_end(self, now_us: Micros) -> None:
+        ends = self._ends
+        if not ends or now_us - ends[-1][0] >= _SAMPLE_US:
+            ends.append((now_us, self._log.end_offset))
+        while len(ends) > 1 and ends[1][0] <= now_us - REMEMBERED_US:
+            ends.popleft()
+
+    def _remembered_from(self, now_us: Micros) -> Offset:
+        """Whoever has appended behind this offset is remembered."""
+        at_us, end_offset = self._ends[0]
+        return end_offset if at_us <= now_us - REMEMBERED_US else -1
+
+    def _holds(self, there: ProducedBatch, batch: Buffer) -> bool:
+        """Are its records the same? When they were written, and by which epoch, does not matter."""
+        if there.base_offset < self._log.start_offset:
+            return True  # nothing is left of it to tell
+        found = self._log.read(there.base_offset, 1)
+        size_bytes = int.from_bytes(found[8:12], "big") + 12
+        return bytes(found[_RECORDS_AT:size_bytes]) == bytes(batch[_RECORDS_AT:])

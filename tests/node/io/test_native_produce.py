@@ -16,7 +16,7 @@ from fastquorum.wire import ErrorCode, decode_request, encode_request, request_h
 from fastquorum.wire.handshake import ApiVersionsRequest
 from fastquorum.wire.produce import ProduceRequest
 
-from .native_rig import Peer, Rig, kernels, until
+from .native_rig import Peer, Rig, kernels, native, until
 from .produce_frames import BATCH_BYTES_MAX, TOPIC, TOPIC_ID, a_batch, produce_door, produce_request, produce_response
 
 VERSIONS = range(3, 14)
@@ -206,21 +206,24 @@ def test_what_is_not_plain_is_pythons(rig: Rig, frame: bytes) -> None:
     assert rig.shell.end_offset == 1
 
 
-def a_producers(sequence: int, *values: bytes, epoch: int = 0) -> bytes:
-    stamp = {"producer_id": 7, "producer_epoch": epoch, "base_sequence": sequence}
+def a_producers(sequence: int, *values: bytes, epoch: int = 0, producer: int = 7) -> bytes:
+    stamp = {"producer_id": producer, "producer_epoch": epoch, "base_sequence": sequence}
     return kernels.encode_values(values or (b"x",), base_offset=0, leader_epoch=0, timestamp_ms=1_000, **stamp)
 
 
 def test_an_idempotent_producers_next_batch_is_served_and_any_other_is_pythons(rig: Rig) -> None:
     peer = served(rig)
-    peer.send(produce_request(a_producers(0, b"a", b"b"), number=1), produce_request(a_producers(2), number=2))
-    assert peer.frame() == produce_response(9, 1, base_offset=1, log_start_offset=0)
-    assert peer.frame() == produce_response(9, 2, base_offset=3, log_start_offset=0)
-    for number, records in enumerate((a_producers(0, b"a", b"b"), a_producers(4), a_producers(3, epoch=1))):
+    box = native.Mailbox()
+    assert rig.shell.append_encoded(bytearray(a_producers(0, b"a", b"b")), 2, 1_000, box, "python's", False, True) == 1
+    peer.send(produce_request(a_producers(2), number=1), produce_request(a_producers(3), number=2))
+    assert peer.frame() == produce_response(9, 1, base_offset=3, log_start_offset=0)
+    assert peer.frame() == produce_response(9, 2, base_offset=4, log_start_offset=0)
+    again, others, gap = a_producers(0, b"a", b"b"), a_producers(3, b"other"), a_producers(5)
+    for number, records in enumerate((again, others, gap, a_producers(4, epoch=1), a_producers(0, producer=8))):
         other = rig.connect()
         other.send(produce_request(records))
         rig.await_news(lambda number=number: len(rig.events) == number + 1)
-    assert rig.shell.end_offset == 4
+    assert rig.shell.end_offset == 5
 
 
 def test_while_raft_decides_and_where_nobody_leads_python_answers(rig: Rig) -> None:

@@ -358,10 +358,12 @@ def test_a_batch_that_comes_again_is_told_what_the_first_one_is_and_not_appended
     peer, box = rig.voter(2), native.Mailbox()
 
     def append(batch: bytearray, count: int, waiting: str) -> int:
-        offset: int = rig.shell.append_encoded(batch, count, 1_000, box, waiting)
+        offset: int = rig.shell.append_encoded(batch, count, 1_000, box, waiting, False, True)
         return offset
 
-    assert append(a_producers_batch(0, 2), 2, "first") == 1
+    new = a_producers_batch(0, 2)
+    assert rig.shell.append_encoded(new, 2, 1_000, box, "of whom nothing is known") == NOT_NEXT
+    assert append(new, 2, "first") == 1
     assert append(a_producers_batch(2), 1, "second") == 3
     assert append(a_producers_batch(0, 2), 2, "first again") == 1
     assert append(a_producers_batch(4), 1, "a gap") == NOT_NEXT
@@ -387,7 +389,7 @@ def test_what_is_not_known_of_producers_is_read_before_they_append(rig: Rig) -> 
     assert rig.shell.append_encoded(a_producers_batch(0), 1, 1_000, box, "too early") == PRODUCERS_BEHIND
     assert rig.shell.append_encoded(bytearray(value_batch(0, 0, 1)), 1, 1_000, box, "nobody's") == 1
     rig.producers.read(rig.stored(), 0, 2)
-    assert rig.shell.append_encoded(a_producers_batch(0), 1, 1_000, box, "now") == 2
+    assert rig.shell.append_encoded(a_producers_batch(0), 1, 1_000, box, "now", False, True) == 2
     assert rig.producers.end_offset == 3
 
 

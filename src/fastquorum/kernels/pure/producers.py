@@ -6,6 +6,7 @@ from fastquorum.errors import OutOfOrderSequence, ProducerFenced
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.producers import (
     BATCHES_KEPT,
+    NO_SEQUENCE,
     PRODUCERS_MAX,
     UNDO_MAX,
     ProducedBatch,
@@ -25,6 +26,7 @@ class Producers:
         self.end_offset = start_offset
         self._start_offset = start_offset
         self._known: dict[int, Producer] = {}
+        """In the order of their last batches."""
         self._undo: deque[tuple[Offset, int, Producer | None]] = deque()
         """For each of the last batches: its base offset, its producer, and what that was before."""
         self._floor = start_offset
@@ -36,13 +38,21 @@ class Producers:
     def get(self, producer_id: int) -> Producer | None:
         return self._known.get(producer_id)
 
+    @property
+    def displaced_end(self) -> Offset:
+        if len(self._known) < self._producers_max:
+            return -1
+        return next(iter(self._known.values())).end_offset
+
     def check(self, stamp: Stamp) -> ProducedBatch | None:
         known = self._known.get(stamp.producer_id)
         if known is None:
             return None
-        if stamp.epoch < known.epoch:
+        if stamp.is_fence:
+            return self._check_fence(stamp, known)
+        if stamp.epoch < known.epoch or (known.fence is not None and stamp.epoch != known.epoch):
             raise ProducerFenced(producer_id=stamp.producer_id, epoch=stamp.epoch, current_epoch=known.epoch)
-        expected = known.next_sequence
+        expected = known.next_sequence if known.batches else stamp.first_sequence
         if stamp.epoch > known.epoch:
             expected = 0
         else:
@@ -53,6 +63,15 @@ class Producers:
             raise OutOfOrderSequence(
                 producer_id=stamp.producer_id, sequence=stamp.first_sequence, expected_sequence=expected
             )
+        return None
+
+    @staticmethod
+    def _check_fence(stamp: Stamp, known: Producer) -> ProducedBatch | None:
+        fence = known.fence
+        if fence is not None and stamp.epoch == known.epoch and stamp.crc == fence.crc:
+            return fence
+        if stamp.epoch != known.next_epoch:
+            raise ProducerFenced(producer_id=stamp.producer_id, epoch=stamp.epoch, current_epoch=known.epoch)
         return None
 
     def appended(self, stamp: Stamp | None, base_offset: Offset, end_offset: Offset) -> None:
@@ -66,7 +85,8 @@ class Producers:
             return
         for info in batch_headers(batches, verify_crc=False, producers_only=True):
             count = info.last_offset - info.base_offset + 1
-            self._take(Stamp(info.producer_id, info.producer_epoch, info.base_sequence, count), info.base_offset)
+            stamp = Stamp(info.producer_id, info.producer_epoch, info.base_sequence, count, info.crc)
+            self._take(stamp, info.base_offset)
         self.end_offset = end_offset
 
     def truncated(self, end_offset: Offset) -> None:
@@ -77,10 +97,10 @@ class Producers:
             return
         while self._undo and self._undo[-1][0] >= end_offset:
             _, producer_id, before = self._undo.pop()
-            if before is None:
-                del self._known[producer_id]
-            else:
+            del self._known[producer_id]
+            if before is not None:
                 self._known[producer_id] = before
+        self._known = dict(sorted(self._known.items(), key=lambda item: item[1].end_offset))
         self.end_offset = min(self.end_offset, end_offset)
 
     def begin_anew(self, start_offset: Offset) -> None:
@@ -89,19 +109,25 @@ class Producers:
         self.end_offset = self._start_offset = self._floor = start_offset
 
     def _take(self, stamp: Stamp, base_offset: Offset) -> None:
-        before = self._known.get(stamp.producer_id)
-        batch = ProducedBatch(stamp.first_sequence, stamp.last_sequence, base_offset, base_offset + stamp.record_count)
-        kept = before.batches[1 - BATCHES_KEPT :] if before is not None and before.epoch == stamp.epoch else ()
-        self._known[stamp.producer_id] = Producer(stamp.epoch, (*kept, batch))
+        before = self._known.pop(stamp.producer_id, None)
+        sequences = (stamp.first_sequence, stamp.last_sequence) if not stamp.is_fence else (NO_SEQUENCE, NO_SEQUENCE)
+        batch = ProducedBatch(*sequences, base_offset, base_offset + stamp.record_count, stamp.crc)
+        if stamp.is_fence:
+            now = Producer(stamp.epoch, before.batches if before is not None else (), batch)
+        elif before is not None and before.epoch == stamp.epoch:
+            now = Producer(stamp.epoch, (*before.batches[1 - BATCHES_KEPT :], batch), before.fence)
+        else:
+            now = Producer(stamp.epoch, (batch,))
+        self._known[stamp.producer_id] = now
         self._undo.append((base_offset, stamp.producer_id, before))
         if len(self._undo) > self._undo_max:
             self._floor = self._undo.popleft()[0] + 1
-        if len(self._known) > self._producers_max + self._producers_max // 8:
-            self._forget_oldest()
+        self._forget_oldest()
 
     def _forget_oldest(self) -> None:
         """But none that may have to be restored to what it was before."""
-        by_age = sorted(self._known.items(), key=lambda item: item[1].batches[-1].base_offset)
-        for producer_id, producer in by_age[: -self._producers_max]:
-            if producer.batches[-1].base_offset < self._undo[0][0]:
-                del self._known[producer_id]
+        while len(self._known) > self._producers_max:
+            producer_id, oldest = next(iter(self._known.items()))
+            if oldest.end_offset > self._undo[0][0]:
+                return
+            del self._known[producer_id]

@@ -11,19 +11,17 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastquorum.config import QuorumConfig
-from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooLarge, UsageError
+from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooLarge
 from fastquorum.kernels import BATCH_HEADER_BYTES, Buffer, Kernels
 from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import AppendVerdict, LeaderTerms
-from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.node.appends import RETRY_AFTER_S
 from fastquorum.node.io.native_appends import AppendQueue, Appends, Refused, each_append, one_append
 from fastquorum.node.io.native_errors import BARRIER_FAILED, ErrorNumbers, failure_of
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
-from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.shell import Terms
 from fastquorum.node.tallies import Tallied
 from fastquorum.storage.log import Log
@@ -31,9 +29,6 @@ from fastquorum.types import Micros, Offset
 
 if TYPE_CHECKING:
     from fastquorum.kernels.shell import Mailbox, Shell, Slot
-
-_MAX_TIMESTAMP: Final = slice(35, 43)
-"""Where a batch's header has it."""
 
 
 class NativeCallers(Tallied):
@@ -64,7 +59,6 @@ class NativeCallers(Tallied):
         self._kernels = kernels
         self._shell = shell
         self._mailbox = mailbox
-        self._producer_states = ProducerStates(log, kernels)
         self._queue = AppendQueue()
         self._fates: list[tuple[Callable[[Any, FastQuorumError], None], Any, FastQuorumError]] = []
         """Of those that waited: who is to be told what, once the lock is free."""
@@ -89,13 +83,11 @@ class NativeCallers(Tallied):
 
     def append(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None:
         """See `LaneShell.append`. The ticket is told on the replica's thread."""
-        self._mailed(
-            self._shell.append_mail(values, self._mailbox, ticket), self._mailbox, values, ticket, _fail_ticket
-        )
+        self._mailed(self._shell.append_mail(values, self._mailbox, ticket), self._mailbox, values, ticket, fail_ticket)
 
     def append_soon(self, values: Sequence[Buffer], ticket: AppendTicket, now_us: Micros) -> None:
         """As `append`; `push` is to follow."""
-        self.append_mail(list(values), self._mailbox, ticket, _fail_ticket)
+        self.append_mail(list(values), self._mailbox, ticket, fail_ticket)
 
     def append_mail(
         self,
@@ -161,53 +153,9 @@ class NativeCallers(Tallied):
 
             self._raise_refused(offset, one_append(submit, _fail_slot, values, slot))
 
-    def append_encoded(
-        self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros, stamp: Stamp | None = None
-    ) -> None:
-        """See `LaneShell.append_encoded`."""
-        timestamp_ms = int.from_bytes(batch[_MAX_TIMESTAMP], "big", signed=True)
-
-        self._raise_if_stopped()
-        with self.lock:  # from the look for doubles to the note of what was appended
-            offset = self._append_stamped(batch, record_count, timestamp_ms, ticket, stamp, False)
-        if offset < 0:
-
-            def submit(batches: list[bytearray], tickets: list[AppendTicket]) -> Sequence[int]:  # lock held
-                has_waited = True
-                return (self._append_stamped(batches[0], record_count, timestamp_ms, tickets[0], stamp, has_waited),)
-
-            sizes = [(record_count, len(batch))]
-            self._raise_refused(offset, Appends(submit, _fail_ticket, [batch], [ticket], sizes))
-
-    def _append_stamped(
-        self,
-        batch: bytearray,
-        record_count: int,
-        timestamp_ms: int,
-        ticket: AppendTicket,
-        stamp: Stamp | None,
-        has_waited: bool,
-    ) -> int:
-        """Lock held. The offset, or a verdict. Raises OutOfOrderSequence, ProducerFenced, Overloaded."""
-        while True:
-            offset = self._shell.append_encoded(batch, record_count, timestamp_ms, self._mailbox, ticket, has_waited)
-            if offset not in (native.PRODUCERS_BEHIND, native.NOT_NEXT):
-                return offset
-            # The native side has looked, and appends meanwhile: it looks again.
-            assert stamp is not None
-            self._producer_states.current().check(stamp)
-
-    def producer(self, producer_id: int) -> Producer | None:
-        """See `LaneShell.producer`."""
-        with self.lock:
-            self._raise_if_stopped()
-            if not self.is_leader:
-                raise self.not_leader()
-            return self._producer_states.current().get(producer_id)
-
     def begin_barrier(self, ticket: BarrierTicket, now_us: Micros) -> None:
         """See `LaneShell.begin_barrier`."""
-        self._barrier(self._shell.barrier_mail(self._mailbox, _Passing(ticket)))
+        self._barrier(self._shell.barrier_mail(self._mailbox, Passing(ticket)))
 
     def barrier_mail(self, box: Mailbox, waiting: object) -> None:
         """As `begin_barrier`; who waits comes into its own mailbox."""
@@ -290,10 +238,9 @@ class NativeCallers(Tallied):
         kept: list[int] = []
         for at in frozen:
             count, size_bytes = appends.sizes[at]
-            if records and records + count > self._config.append_queue_records_max:
-                refused.append((at, self._overloaded(by_records=True)))
-            elif waiting_bytes and waiting_bytes + size_bytes > self._config.append_queue_bytes_max:
-                refused.append((at, self._overloaded(by_records=False)))
+            overloaded = self._has_no_room(records, waiting_bytes, count, size_bytes)
+            if overloaded is not None:
+                refused.append((at, overloaded))
             else:
                 kept.append(at)
                 records, waiting_bytes = records + count, waiting_bytes + size_bytes
@@ -302,6 +249,14 @@ class NativeCallers(Tallied):
             # Now that they are where `drain` finds them: one that found nothing may have released in between.
             self._shell.hold_appends()
         return bool(kept)
+
+    def _has_no_room(self, records: int, waiting_bytes: int, count: int, size_bytes: int) -> Overloaded | None:
+        """Beside so many records and bytes that wait."""
+        if records and records + count > self._config.append_queue_records_max:
+            return self._overloaded(by_records=True)
+        if waiting_bytes and waiting_bytes + size_bytes > self._config.append_queue_bytes_max:
+            return self._overloaded(by_records=False)
+        return None
 
     def _count_refused(self, error: FastQuorumError) -> None:
         """On any thread, and whether or not that holds `lock`."""
@@ -360,11 +315,7 @@ class NativeCallers(Tallied):
         """See `_judged`."""
         if not self.is_leader:
             return self._judged([AppendVerdict.NOT_LEADER] * len(appends.values), appends)
-        try:
-            return self._judged(appends.submit(appends.values, appends.waiting), appends)
-        except (UsageError, Overloaded) as refused:
-            # Not its producer's next: nothing was looked at before.
-            return [(at, refused) for at in range(len(appends.values))], []
+        return self._judged(appends.submit(appends.values, appends.waiting), appends)
 
     def _fail_queued(self, error: FastQuorumError) -> None:
         """Everybody who waits for raft/'s decision is told this."""
@@ -378,11 +329,11 @@ class NativeCallers(Tallied):
         self._shell.fail_pending(self._numbers.number(error))
 
 
-def _fail_ticket(ticket: AppendTicket, error: FastQuorumError) -> None:
+def fail_ticket(ticket: AppendTicket, error: FastQuorumError) -> None:
     ticket.failed(error)
 
 
-class _Passing(NamedTuple):
+class Passing(NamedTuple):
     """A barrier's ticket, told as an append's is."""
 
     ticket: BarrierTicket

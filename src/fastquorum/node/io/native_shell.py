@@ -33,7 +33,7 @@ from fastquorum.kernels.lane import (
 from fastquorum.kernels.loan import LoanState, Zeros
 from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.arrivals import Arrival
-from fastquorum.node.io.native_callers import NativeCallers
+from fastquorum.node.io.native_producers import NativeProducers
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import LaneLock
 from fastquorum.node.produce_answers import produce_answers
@@ -82,7 +82,7 @@ class Borrowing:
         self._shell.lend(state, unwrapped, segment_bytes, zeros, producers)
 
 
-class NativeShell(NativeCallers):
+class NativeShell(NativeProducers):
     """Implements `node.shell.Shell`. See the module for who owns what."""
 
     def __init__(
@@ -159,7 +159,7 @@ class NativeShell(NativeCallers):
     def maintain(self, now_us: Micros) -> None:
         """Upkeep between commits: the log's, and what producers have in it."""
         self.log.maintain(now_us)
-        self._producer_states.maintain()
+        self._producer_states.maintain(now_us)
 
     def on_tick(self, now_us: Micros) -> None:
         """Nothing: see `deadline_us`."""

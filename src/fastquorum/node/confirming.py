@@ -1,0 +1,68 @@
+"""Appends that what their producer has in the log forbids, until it is known that this node leads still.
+
+A leader that was deposed without knowing it, as after a pause, would refuse what the next leader takes: its log lacks
+what was appended there. A refusal is final for a producer, so it is given only after a read barrier that began when the
+append had come. If the barrier fails, the producer hears that this node does not lead, which it tries again. Must not
+know why an append is refused.
+"""
+
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from fastquorum.errors import FastQuorumError, OutOfOrderSequence, ProducerFenced, UnknownProducer
+from fastquorum.node.ports import BarrierTicket, LaneLock
+from fastquorum.types import Offset
+
+FINAL_REFUSALS: Final = (OutOfOrderSequence, ProducerFenced, UnknownProducer)
+"""What a producer hears only from a node that leads."""
+A = TypeVar("A")
+
+
+class Confirming(Generic[A]):
+    """Implements `node.ports.BarrierTicket`: one barrier at a time, for all that came before it began."""
+
+    def __init__(
+        self,
+        lock: LaneLock,
+        begin_barrier: Callable[[BarrierTicket], bool],
+        judge: Callable[[list[A]], None],
+        fail: Callable[[list[A], FastQuorumError], None],
+        not_leader: Callable[[], FastQuorumError],
+    ) -> None:
+        """All four are called with the lane lock held. `begin_barrier`: False if none can be begun now."""
+        self._lock = lock
+        self._begin_barrier = begin_barrier
+        self._judge = judge
+        self._fail = fail
+        self._not_leader = not_leader
+        self._asked: list[A] = []
+        """Those that wait for the barrier under way."""
+        self._next: list[A] = []
+        """Those that came after it began."""
+
+    def add(self, append: A) -> None:
+        """Lock held. Wait for a barrier, or fail."""
+        self._next.append(append)
+        if not self._asked:
+            self._ask()
+
+    def _ask(self) -> None:
+        """Lock held."""
+        self._asked, self._next = self._next, []
+        if not self._begin_barrier(self):
+            asked, self._asked = self._asked, []
+            self._fail(asked, self._not_leader())
+
+    def passed(self, high_watermark: Offset) -> None:
+        """This node led when those that wait had come: they are judged by what the log has now."""
+        with self._lock:
+            asked, self._asked = self._asked, []
+            self._judge(asked)
+            if self._next and not self._asked:
+                self._ask()
+
+    def failed(self, error: FastQuorumError) -> None:
+        """It leads no more: the next leader's log is what counts."""
+        with self._lock:
+            asked, self._asked, self._next = self._asked + self._next, [], []
+            self._fail(asked, error)

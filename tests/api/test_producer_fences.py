@@ -1,0 +1,103 @@
+"""Whoever opens a producer has its name: the former one is fenced, on every node, and what is final is true."""
+
+import asyncio
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+import fastquorum
+from fastquorum import sync
+from fastquorum.errors import AppendTimeout, NotLeader, NotReady, OutOfOrderSequence, ProducerFenced, SequenceReused
+from fastquorum.wire.cluster_records import NoOpRecord
+from fastquorum.wire.metadata_records import encode_metadata_record
+from tests.api.nodes import QUICK, WAIT_S, Trio, values_of
+
+KERNELS = pytest.mark.parametrize("kernels", ["native", "pure"])
+Name = Literal["native", "pure"]
+
+
+@KERNELS
+def test_the_last_of_two_asyncio_producers_has_the_name(tmp_path: Path, kernels: Name) -> None:
+    async def main() -> list[bytes | None]:
+        async with await fastquorum.open(str(tmp_path), **QUICK, node_id=1, kernels=kernels) as quorum:
+            await quorum.wait_ready(timeout=WAIT_S)
+            async with quorum.producer(id="orders") as former, quorum.producer(id="orders") as newer:
+                first = await newer.append(b"A", timeout=WAIT_S)
+                with pytest.raises(ProducerFenced):
+                    await former.append(b"B", timeout=WAIT_S)
+                with pytest.raises(SequenceReused):
+                    await newer.append(b"B", sequence=0, timeout=WAIT_S)
+                assert await newer.append(b"A", sequence=0, timeout=WAIT_S) == first
+                with pytest.raises(OutOfOrderSequence):
+                    await newer.append(b"C", sequence=2, timeout=WAIT_S)
+                opened = await asyncio.gather(*(self_opened(quorum) for _ in range(3)))
+                assert sorted(opened) == [False, False, True], "of those that open together one has it"
+            return [r.value async for each in quorum.committed(follow=False) for r in getattr(each, "records", ())]
+
+    async def self_opened(quorum: fastquorum.Quorum) -> bool:
+        producer = await quorum.producer(id="shared").__aenter__()
+        await asyncio.sleep(0)
+        all_open.append(producer)
+        while len(all_open) < 3:
+            await asyncio.sleep(0.001)
+        try:
+            await producer.append(b"shared", timeout=WAIT_S)
+        except ProducerFenced:
+            return False
+        return True
+
+    all_open: list[fastquorum.Producer] = []
+    assert asyncio.run(main()) == [b"A", b"shared"]
+
+
+@KERNELS
+def test_without_a_majority_nothing_final_is_said(tmp_path: Path, kernels: Name) -> None:
+    """Another leader may have what this one lacks."""
+    trio = Trio(tmp_path, kernels=kernels)
+    trio.open(1, 2, 3)
+    try:
+        trio.ready()
+        leader = trio.leader
+        with leader.producer("p", timeout=WAIT_S) as former, leader.producer("p", timeout=WAIT_S) as newer:
+            newer.append(b"0", timeout=WAIT_S)
+            for node_id in [node_id for node_id in trio.nodes if node_id != leader.node_id]:
+                trio.crash(node_id)
+            for producer, sequence in ((newer, 7), (newer, 0), (former, None)):
+                with pytest.raises((AppendTimeout, NotLeader, NotReady)):
+                    producer.append(b"other", sequence=sequence, timeout=0.1)
+    finally:
+        trio.close()
+
+
+def test_a_name_moves_with_its_fence_from_leader_to_leader(tmp_path: Path) -> None:
+    trio = Trio(tmp_path, fetch_timeout_us=5_000_000)
+    trio.open(1, 2, 3)
+    try:
+        trio.ready()
+        one, other = trio.leader, trio.followers[0]
+        with one.producer("p", timeout=WAIT_S) as former:
+            offset = former.append(b"a", timeout=WAIT_S)
+            one.transfer_leadership(other.node_id, timeout=WAIT_S)
+            with trio.leader.producer("p", timeout=WAIT_S) as newer:
+                assert newer.append(b"a", sequence=0, timeout=WAIT_S) == offset
+                newer.append(b"b", timeout=WAIT_S)
+            with pytest.raises(NotLeader):
+                former.append(b"x", timeout=WAIT_S)
+            other.transfer_leadership(one.node_id, timeout=WAIT_S)
+            with pytest.raises(ProducerFenced):
+                former.append(b"x", timeout=WAIT_S)
+        assert values_of(trio.leader) == [b"a", b"b"]
+    finally:
+        trio.close()
+
+
+def test_in_a_metadata_log_a_fence_is_a_no_op(tmp_path: Path) -> None:
+    value = encode_metadata_record(NoOpRecord(), 0)
+    with sync.open(str(tmp_path), **QUICK, node_id=1, log="metadata") as quorum:
+        quorum.wait_ready(WAIT_S)
+        with quorum.producer("p") as former, quorum.producer("p") as newer:
+            first = newer.append(value, timeout=WAIT_S)
+            assert newer.append(value, sequence=0, timeout=WAIT_S) == first
+            with pytest.raises(ProducerFenced):
+                former.append(value, timeout=WAIT_S)

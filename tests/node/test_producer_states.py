@@ -1,0 +1,108 @@
+"""Which producers a leader takes batches of: ids that were given out, room for new ones, repeats that hold the same."""
+
+import pytest
+
+from fastquorum.errors import Overloaded, SequenceReused, UnknownProducer
+from fastquorum.kernels import Kernels, load
+from fastquorum.kernels.producers import PRODUCERS_MAX, Stamp, stamp_of
+from fastquorum.node.producer_states import COUNTER_BITS, NAMED, REMEMBERED_US, ProducerStates
+from tests.storage.logs import Rig
+
+EPOCH = 3
+P = NAMED | 7
+
+
+@pytest.fixture(params=["pure", "native"])
+def kernels(request: pytest.FixtureRequest) -> Kernels:
+    return load(request.param)
+
+
+def batch(kernels: Kernels, sequence: int, *values: bytes, producer: int = P, **how: int) -> bytes:
+    given = {"timestamp_ms": 1_000, "producer_epoch": 0, **how}
+    return kernels.encode_values(
+        values or [b"v"], base_offset=0, leader_epoch=0, producer_id=producer, base_sequence=sequence, **given
+    )
+
+
+def judged(states: ProducerStates, records: bytes, now_us: int = 0) -> object:
+    return states.judge(stamp_of(records), records, EPOCH, now_us)
+
+
+def appended(rig: Rig, records: bytes) -> None:
+    stamp, base, data = stamp_of(records), rig.log.end_offset, bytearray(records)
+    rig.kernels.stamp_batch(data, base, EPOCH)
+    end = base + stamp.record_count
+    rig.log.append_batch(data, base_offset=base, next_offset=end, epoch=EPOCH, timestamp_ms=1_000)
+    rig.log.producers.appended(stamp, base, end)
+
+
+# --- ids --------------------------------------------------------------------------------------------------------------
+
+
+def test_ids_are_those_that_were_given_out_and_those_of_names(kernels: Kernels) -> None:
+    states = ProducerStates(Rig(kernels).log, kernels)
+    given = [states.new_id(EPOCH) for _ in range(3)]
+    for known in (*given, P, 2**63 - 1, (EPOCH - 1) << COUNTER_BITS | 12_345):
+        assert judged(states, batch(kernels, 0, producer=known)) is None
+    for made_up in (0, 77, 2**COUNTER_BITS - 1, given[-1] + 1, (EPOCH + 1) << COUNTER_BITS, NAMED - 1):
+        with pytest.raises(UnknownProducer, match=str(made_up)):
+            judged(states, batch(kernels, 0, producer=made_up))
+
+
+def test_a_leader_after_a_restart_gives_out_ids_of_a_new_epoch(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    before, after = ProducerStates(rig.log, kernels), ProducerStates(rig.log, kernels)
+    given = before.new_id(EPOCH - 1)
+    assert judged(after, batch(kernels, 0, producer=given)) is None
+    assert after.new_id(EPOCH) != given
+    with pytest.raises(UnknownProducer):
+        judged(ProducerStates(rig.log, kernels), batch(kernels, 0, producer=before.new_id(EPOCH)))
+
+
+def test_a_producer_that_is_in_the_log_goes_on_whatever_its_id(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    states = ProducerStates(rig.log, kernels)
+    appended(rig, batch(kernels, 0, producer=77))
+    assert judged(states, batch(kernels, 1, producer=77)) is None
+
+
+# --- room -------------------------------------------------------------------------------------------------------------
+
+
+def test_who_appended_lately_is_not_forgotten_for_new_ones(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    states, producers = ProducerStates(rig.log, kernels), rig.log.producers
+    states.maintain(0)
+    mine = batch(kernels, 0, b"mine")
+    appended(rig, mine)
+    for number in range(PRODUCERS_MAX - 1):
+        end = producers.end_offset
+        producers.appended(Stamp(NAMED | 1 << 20 | number, 0, 0, 1), end, end + 1)
+    now_us = REMEMBERED_US // 2
+    with pytest.raises(Overloaded, match="as many producers"):
+        judged(states, batch(kernels, 0, producer=NAMED | 8), now_us)
+    assert judged(states, mine, now_us) is not None, "a retry is recognised"
+    states.maintain(now_us)
+    assert judged(states, batch(kernels, 0, producer=NAMED | 8), now_us + REMEMBERED_US) is None
+    producers.appended(Stamp(NAMED | 8, 0, 0, 1), producers.end_offset, producers.end_offset + 1)
+    assert len(producers) >= PRODUCERS_MAX
+
+
+# --- repeats ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_repeat_holds_the_same_records_whenever_and_in_whichever_epoch_it_was_written(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    states = ProducerStates(rig.log, kernels)
+    first = batch(kernels, 0, b"a", b"b")
+    appended(rig, first)
+    appended(
+        rig,
+        kernels.encode_values([b"x"], base_offset=0, leader_epoch=0, timestamp_ms=1, producer_id=P, producer_epoch=1),
+    )
+    later = batch(kernels, 0, b"a", b"b", producer_epoch=1, timestamp_ms=99_000)
+    assert judged(states, later) == rig.log.producers.check(stamp_of(first)._replace(epoch=1))
+    for values in ([b"a", b"c"], [b"ab", b""]):
+        with pytest.raises(SequenceReused, match="offset 0") as caught:
+            judged(states, batch(kernels, 0, *values, producer_epoch=1))
+        assert caught.value.expected_sequence == 2
