@@ -182,6 +182,11 @@ class Replica:
         self.connections.on_disconnected(connection, now_us)
         self.work(now_us)
 
+    def on_drained(self, connection: Connection, now_us: Micros) -> None:
+        """As `Transport.needs_drain` has it."""
+        self.connections.on_drained(connection)
+        self.work(now_us)
+
     def on_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> None:
         """One frame, either way. The steady state ends here; anything else is decided in the order of arrival."""
         self.on_frames(((connection, frame),), now_us)
@@ -268,7 +273,10 @@ class Replica:
     def _work_one(self, now_us: Micros) -> None:
         if self.shell.handed_up:
             connection, frame = self.shell.handed_up.popleft()
-            if not self._to_door(connection, frame, now_us):
+            if self.connections.set_aside(Waiting(connection, frame, is_outgoing=False)):
+                with self._lock:
+                    self.shell.resume(now_us)
+            elif not self._to_door(connection, frame, now_us):
                 self._step_frame(connection, frame, now_us)
             return
         item = self._inbox.take()
@@ -279,7 +287,7 @@ class Replica:
             self._note_other_cluster(item)
             self._step(item, now_us)
             return
-        if self.connections.is_gone(item):
+        if self.connections.is_gone(item) or self.connections.set_aside(item):
             return
         if self._to_door(item.connection, item.frame, now_us):
             return
@@ -409,6 +417,7 @@ class Replica:
                 if self._inbound.take(token) is not None:
                     with self._lock:
                         self.shell.admit(admission, now_us)
+                        self.connections.admitted(admission)
             case fx.ConnectLeader(node_id, endpoint):
                 self.connections.connect_leader(node_id, endpoint, now_us)
             case fx.CommitTo(high_watermark):

@@ -89,10 +89,22 @@ class NativeReactor(Reactor):
         if not self._over:
             self._look_at(replica, self._arrivals.take_others())
         if not self._over:
-            done = self._done + driver.take_handed_up()
-            self._done = []
-            if done:
-                self._shell.frames_done(done)
+            self._done += driver.take_handed_up()
+            self._report_done(replica)
+
+    def _report_done(self, replica: Replica) -> None:
+        """Those that were set aside are not dealt with: of each connection the last."""
+        left = {connection: len(frames) for connection, frames in replica.connections.frames_set_aside.items()}
+        kept: list[tuple[Connection, int]] = []
+        if left:
+            done: list[tuple[Connection, int]] = []
+            for each in reversed(self._done):
+                left[each[0]] = left.get(each[0], 0) - 1
+                (done if left[each[0]] < 0 else kept).append(each)
+            self._done = done[::-1]
+        if self._done:
+            self._shell.frames_done(self._done)
+        self._done = kept[::-1]
 
     def _look_at(self, replica: Replica, arrivals: list[Arrival]) -> None:
         """Frames that are next to each other are looked at together: what they bring about is written together."""
@@ -137,6 +149,8 @@ class NativeReactor(Reactor):
                 replica.work(now)
             case native.EVENT_LOST:
                 self._lose(replica, connection, now)
+            case native.EVENT_DRAINED:
+                replica.on_drained(connection, now)
             case native.EVENT_SYNCED:
                 replica.on_flush(token, error, now)
                 self._disk_is_back(replica, now)
