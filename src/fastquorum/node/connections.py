@@ -76,6 +76,7 @@ class Connections:
         self._transport = transport
         self._clock_ms = clock_ms
         self._owed = _Owed()
+        self._voters: set[Connection] = set()
         self._held_back: set[Connection] = set()
         """Those for which nothing more is made until their clients read, or are answered what came first."""
         self._set_aside: dict[Connection, deque[Waiting]] = {}
@@ -152,7 +153,16 @@ class Connections:
     def admitted(self, admission: FetchAdmission) -> None:
         """Lock held. raft/ knows who fetches on it."""
         if admission.is_voter:
+            self._voters.add(admission.connection)
             self._transport.favour(admission.connection)
+
+    def is_voters(self, connection: Connection) -> bool:
+        """A voter fetches on it, or this replica made it."""
+        return connection in self._voters or self._peers.owns(connection)
+
+    def is_consumers(self, connection: Connection) -> bool:
+        """A consumer's Fetch came on it, and no replica's."""
+        return self._inbound.is_consumer(connection)
 
     # --- those whose clients do not read ------------------------------------------------------------------------------
 
@@ -262,6 +272,7 @@ class Connections:
             self._inbound.forget(connection)
             self._owed.forget(connection)
             self._door.forget(connection)
+        self._voters.discard(connection)
         self._held_back.discard(connection)
         self._set_aside.pop(connection, None)
         self._shell.detach(connection, now_us)

@@ -77,10 +77,15 @@ class Inbound:
         self._tokens: dict[Connection, set[Token]] = {}
         """Of those that wait, by connection."""
         self._replicas: dict[Connection, None] = {}
+        self._consumers: set[Connection] = set()
 
     def is_replica(self, connection: Connection) -> bool:
         """True once a replica's quorum request came on it: its frames go to the lane first."""
         return connection in self._replicas
+
+    def is_consumer(self, connection: Connection) -> bool:
+        """True once a consumer's Fetch came on it, and no replica's."""
+        return connection in self._consumers and connection not in self._replicas
 
     def clients_request(self, connection: Connection, frame: bytes, passes_on: Callable[[int], bool]) -> Request | None:
         """The request, remembered, if a client sent it; None if it is raft's, by its API key (but for one that the door
@@ -92,6 +97,8 @@ class Inbound:
         if isinstance(message, FetchRequest) and replica_id(message) >= 0:
             self._replicas[connection] = None
             return None
+        if isinstance(message, FetchRequest):
+            self._consumers.add(connection)
         return self._remember(connection, header, message, len(frame))
 
     def decode(self, connection: Connection, frame: bytes) -> Request:
@@ -127,6 +134,7 @@ class Inbound:
     def forget(self, connection: Connection) -> None:
         """The connection is gone, and with it every answer owed on it."""
         self._replicas.pop(connection, None)
+        self._consumers.discard(connection)
         for token in self._tokens.pop(connection, ()):
             del self._waiting[token]
 

@@ -334,11 +334,27 @@ class Replica:
         except (WireError, CorruptionError):  # of the frame: nothing was read from the disk
             self.connections.hang_up(connection, now_us)
             return
-        self._step(event, now_us)
+        self._decide(event, now_us)
+
+    def _decide(self, event: ev.RequestReceived | ev.FetchResponseReceived, now_us: Micros) -> None:
+        """Answer what raft/ need not decide, while the lane goes on: however much clients ask, voters' Fetches do not
+        wait for it. Else step."""
+        effects: list[fx.Effect] = []
+        if isinstance(event, ev.RequestReceived) and self.is_leader:
+            with self._lock:
+                state = self.shell.look(now_us)
+            effects = self.raft.answer(event, state, now_us) if state is not None else []
+        if not effects:
+            self._step(event, now_us)
+            return
+        for effect in effects:
+            self._carry_out(effect, now_us)
+        with self._lock:
+            self.shell.resume(now_us)
 
     def ask_raft(self, token: ev.Token, message: Message, version: int, now_us: Micros) -> None:
         """A request came inside another one; the door hears the answer."""
-        self._step(self.connections.unwrapped(token, message, version), now_us)
+        self._decide(self.connections.unwrapped(token, message, version), now_us)
 
     def raise_kraft_version(self, kraft_version: int, end_offset: Offset, now_us: Micros) -> Offset:
         """The controller's wish, on the replica's thread: where the log ends behind what raises it; -1 if it cannot be

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.io.arrivals import Arrival, Arrivals
+from fastquorum.node.io.arrivals import URGENT_SLICES, Arrival, Arrivals
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.injected import InjectedNativeTransport
 from fastquorum.node.io.native_flusher import NativeFlusher
@@ -45,7 +45,7 @@ class NativeReactor(Reactor):
         )
 
     def start(self, replica: Replica) -> None:
-        self._arrivals = Arrivals(replica.connections.is_outgoing)
+        self._arrivals = Arrivals(replica.connections.is_voters, replica.connections.is_consumers)
         self._done: list[tuple[Connection, int]] = []
         """Frames that were dealt with since the shell was told so, and their sizes in bytes."""
         self._left: list[Arrival] = []
@@ -80,10 +80,10 @@ class NativeReactor(Reactor):
     def _catch_up(self, replica: Replica) -> None:
         # Any call of the driver may have collected news, timers' included.
         driver = _driver(replica)
-        while not self._over:
+        for _ in range(URGENT_SLICES):
             self._arrivals.add(driver.take_events())
             urgent = self._arrivals.take_urgent()
-            if not urgent:
+            if not urgent or self._over:
                 break
             self._look_at(replica, urgent)
         if not self._over:
