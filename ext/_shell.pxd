@@ -72,6 +72,7 @@ cdef extern from "node/log.h" namespace "fastquorum::node" nogil:
         write
         sync
         read
+        memory
 
 
 cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
@@ -80,6 +81,7 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
         connected
         lost
         synced
+        drained
 
     cdef cppclass Event:
         EventKind kind
@@ -196,6 +198,8 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         cbool knows(int64_t connection) noexcept
         cbool is_broken(int64_t connection) noexcept
         cbool is_accepted(int64_t connection) noexcept
+        cbool needs_drain(int64_t connection) noexcept
+        void favour(int64_t connection) noexcept
         void send_frame(int64_t connection, Span frame) except +
         void close_connection(int64_t connection) except +
         void break_off(int64_t connection) except +

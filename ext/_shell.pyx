@@ -46,7 +46,7 @@ from fastquorum.kernels.loan import LoanState
 from fastquorum.kernels.shell import ACTIONS
 
 cdef tuple _MODES = (LaneMode.CLOSED, LaneMode.LEADER, LaneMode.FOLLOWER)
-_FAILURES = ("", "write", "sync", "read")
+_FAILURES = ("", "write", "sync", "read", "memory")
 cdef int64_t _SMALL_BYTES = 4096  # copied with the GIL held; beyond it is let go of
 
 
@@ -386,13 +386,13 @@ cdef class Shell:
             news = self._shell.take_news()
         handed_up, events, unparked = [], [], []
         for i in range(news.handed_up.size()):
-            handed_up.append((news.handed_up[i].connection, core.bytes_of(news.handed_up[i].frame)))
+            handed_up.append((news.handed_up[i].connection, self._frame(news.handed_up[i].connection, news.handed_up[i].frame)))
         for i in range(news.events.size()):
             events.append(
                 (
                     <int>news.events[i].kind,
                     news.events[i].connection,
-                    core.bytes_of(news.events[i].frame),
+                    self._frame(news.events[i].connection, news.events[i].frame),
                     news.events[i].token,
                     news.events[i].error,
                 )
@@ -400,6 +400,15 @@ cdef class Shell:
         for i in range(news.unparked.size()):
             unparked.append((news.unparked[i].connection, news.unparked[i].correlation_id, news.unparked[i].api_version))
         return handed_up, events, unparked
+
+    cdef bytes _frame(self, int64_t connection, const vector[uint8_t] &frame):
+        """A frame for which there is no memory costs its connection: nothing of it, which is no request, is there then."""
+        try:
+            return core.bytes_of(frame)
+        except MemoryError:
+            with nogil:
+                self._shell.break_off(connection)
+            return b""
 
     def frames_done(self, list frames):
         """These frames that were taken, each (connection, bytes), are dealt with."""
@@ -691,6 +700,18 @@ cdef class Shell:
         with nogil:
             broken = self._shell.is_broken(connection)
         return broken
+
+    def needs_drain(self, int64_t connection):
+        """Is it owed so much that no more answers are to be made for it? Then an event says when that has changed."""
+        cdef bint needs
+        with nogil:
+            needs = self._shell.needs_drain(connection)
+        return needs
+
+    def favour(self, int64_t connection):
+        """It is a voter's: it is read from and sent to whatever is kept for others."""
+        with nogil:
+            self._shell.favour(connection)
 
     def is_accepted(self, int64_t connection):
         cdef bint accepted

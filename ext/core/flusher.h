@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -82,7 +83,8 @@ class FlushThread {
         try {
             std::lock_guard guard(mutex_);
             if (closing_) return EPIPE;
-            submitted_.emplace_back(token, std::vector<FileRef>(files, files + count));
+            // The report's place is made here: the thread has nobody to tell that there is no memory for it.
+            submitted_.push_back({std::vector<FileRef>(files, files + count), {{token, 0}}});
         } catch (const std::bad_alloc &) {
             return ENOMEM;
         }
@@ -118,7 +120,10 @@ class FlushThread {
     }
 
    private:
-    using Submission = std::pair<std::int64_t, std::vector<FileRef>>;
+    struct Submission {
+        std::vector<FileRef> files;
+        std::list<Completion> completion;
+    };
 
     FlushThread() noexcept = default;
 
@@ -133,12 +138,13 @@ class FlushThread {
                 submitted_.pop_front();
             }
             int error = failed_.load(std::memory_order_relaxed);
-            for (std::size_t i = 0; i < submission.second.size() && error == 0; ++i) error = submission.second[i]->sync();
-            submission.second.clear();
+            for (std::size_t i = 0; i < submission.files.size() && error == 0; ++i) error = submission.files[i]->sync();
+            submission.files.clear();
             std::lock_guard guard(mutex_);
             // The latch comes first: whoever sees the completion must find it set.
             failed_.store(error, std::memory_order_release);
-            completed_.push_back({submission.first, error});
+            submission.completion.front().error = error;
+            completed_.splice(completed_.end(), submission.completion);
             const std::uint64_t one = 1;
             (void)!::write(eventfd_, &one, sizeof one);
         }
@@ -149,7 +155,7 @@ class FlushThread {
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<Submission> submitted_;
-    std::deque<Completion> completed_;
+    std::list<Completion> completed_;
     bool closing_ = false;
     int eventfd_ = -1;
     std::thread thread_;

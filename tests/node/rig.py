@@ -57,6 +57,10 @@ class FakeTransport:
         self.begun: list[int] = []
         """Outgoing connections whose fate the test has yet to decide."""
         self.wakes = 0
+        self.unread: set[int] = set()
+        """Connections whose other side reads nothing."""
+        self.favoured: set[int] = set()
+        """Voters' connections."""
         self._next = 1
 
     def connect(self, endpoint: Endpoint) -> int:
@@ -74,6 +78,12 @@ class FakeTransport:
         if connection in self.open:
             self.sent[connection].append(bytes(frame))
             self.journal.append(("send", connection))
+
+    def favour(self, connection: int) -> None:
+        self.favoured.add(connection)
+
+    def needs_drain(self, connection: int) -> bool:
+        return connection in self.unread
 
     def close(self, connection: int) -> None:
         self.open.pop(connection, None)

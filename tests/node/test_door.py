@@ -6,8 +6,11 @@ import pytest
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.kernels import Attribute, load
-from fastquorum.node.door import UNANSWERED_MAX, api_versions
+from fastquorum.node.answer_order import UNANSWERED_MAX
+from fastquorum.node.door import api_versions
+from fastquorum.node.door_fetch import SLICE_FETCHES
 from fastquorum.node.door_produce import SWEEP_MIN
+from fastquorum.node.parked_fetches import STALE_MIN
 from fastquorum.raft import events as ev
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import METADATA_TOPIC_ID, Uuid
@@ -239,6 +242,99 @@ def test_a_waiting_fetch_whose_connection_is_gone_is_forgotten() -> None:
     assert not rig.replica._inbound._waiting
 
 
+def count_reads(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Where the log is read from now on."""
+    reads: list[int] = []
+    read = rig.log.read
+
+    def counted(offset: int, bytes_max: int) -> bytes:
+        reads.append(offset)
+        return read(offset, bytes_max)
+
+    monkeypatch.setattr(rig.log, "read", counted)
+    return reads
+
+
+def test_commits_that_are_not_enough_for_a_waiting_fetch_read_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig().lead()
+    consumer = rig.accept()
+    reads = count_reads(rig, monkeypatch)
+    for wait_ms in (1 << 30, 300):
+        rig.ask(consumer, fetch(0, wait_ms=wait_ms, min_bytes=5_000), 12)
+    for _ in range(4):
+        rig.append(bytes(1_000))
+        rig.sync()
+    assert not reads
+    assert rig.answers(consumer) == []
+    rig.append(bytes(1_000))
+    rig.sync()
+    assert reads == [0, 0]
+    sizes = [len(partition_of(answer).records or b"") for answer in rig.answers(consumer)]
+    assert len(sizes) == 2
+    assert min(sizes) >= 5_000
+
+
+@pytest.mark.parametrize("limit", ["max_bytes", "partition_max_bytes"])
+def test_a_fetch_waits_for_no_more_than_one_answer_can_carry(limit: str) -> None:
+    rig = Rig().lead()
+    consumer = rig.accept()
+    asked = fetch(1, wait_ms=1 << 30, min_bytes=(1 << 31) - 1)
+    setattr(asked if limit == "max_bytes" else asked.topics[0].partitions[0], limit, 2_000)
+    rig.ask(consumer, asked, 12)
+    rig.append(bytes(1_500))
+    rig.sync()
+    assert rig.answers(consumer) == []
+    rig.append(bytes(1_500))
+    rig.sync()
+    (answer,) = rig.answers(consumer)
+    assert len(partition_of(answer).records or b"") > 1_500
+
+
+def test_a_fetch_from_a_segment_that_has_ended_does_not_wait_for_more() -> None:
+    """One answer carries records of one segment."""
+    rig = Rig(config=QuorumConfig(preallocate_bytes=4096, segment_bytes=4_000)).lead()
+    consumer = rig.accept()
+    rig.ask(consumer, fetch(1, wait_ms=1 << 30, min_bytes=100_000), 12)
+    rig.append(bytes(3_000))
+    rig.sync()
+    assert rig.answers(consumer) == []
+    rig.append(bytes(3_000))
+    rig.sync()
+    (answer,) = rig.answers(consumer)
+    assert len(partition_of(answer).records or b"") > 3_000
+    rig.ask(consumer, fetch(1, wait_ms=1 << 30, min_bytes=100_000), 12)
+    assert len(rig.answers(consumer)) == 1
+
+
+def test_consumers_of_one_commit_are_answered_a_few_at_a_time() -> None:
+    rig = Rig().lead()
+    consumers = [rig.accept() for _ in range(300)]
+    for consumer in consumers:
+        rig.ask(consumer, fetch(1), 12)
+    rig.append(b"for all of them")
+    rig.sync()
+    answered = [len(rig.answers(each)) for each in consumers]
+    assert 0 < sum(answered) <= SLICE_FETCHES
+    assert rig.replica.deadline_us <= rig.now_us, "the others are answered as soon as the thread has looked around"
+    for _ in range(300):
+        rig.replica.on_tick(rig.now_us)
+    assert [a + len(rig.answers(each)) for a, each in zip(answered, consumers, strict=True)] == [1] * 300
+
+
+def test_fetches_that_were_answered_leave_nothing_though_their_deadlines_are_far() -> None:
+    rig = Rig().lead()
+    consumer = rig.accept()
+    parked = rig.replica._door._fetches._parked
+    for number in range(1, 2 * STALE_MIN):
+        rig.ask(consumer, fetch(number, wait_ms=(1 << 31) - 1), 12)
+        rig.append(b"x")
+        rig.sync()
+    assert len(rig.answers(consumer)) == 2 * STALE_MIN - 1
+    assert len(parked._by_deadline) <= STALE_MIN + 1
+    assert len(parked._by_size) <= STALE_MIN + 1
+    assert not parked._of
+
+
 # --- who leads --------------------------------------------------------------------------------------------------------
 
 
@@ -398,7 +494,7 @@ def test_a_client_that_leaves_too_much_unanswered_is_hung_up_on() -> None:
     assert client in rig.transport.open
     rig.ask(client, fetch(1), 12)
     assert client not in rig.transport.open
-    assert not rig.replica._door._slots
+    assert len(rig.replica._door.order) == 0
 
 
 def test_an_api_that_is_not_served_closes_the_connection_without_an_answer() -> None:

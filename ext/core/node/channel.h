@@ -13,9 +13,11 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <new>
 #include <vector>
 
 #include "../lane/ports.h"
+#include "crowd.h"
 
 namespace fastquorum::node {
 
@@ -34,8 +36,10 @@ class Splitter {
     explicit Splitter(std::int64_t frame_bytes_max) noexcept : frame_bytes_max_(frame_bytes_max) {}
 
     bool is_empty() const noexcept { return pending_.empty(); }
+    std::int64_t pending_size() const noexcept { return static_cast<std::int64_t>(pending_.size()); }
 
-    // Calls `take` with every frame completed by `data`, until it answers false. False: the length is one that no frame has.
+    // Calls `take` with every frame completed by `data`, until it answers false. False: the length is one that no frame has, or
+    // there is no memory for such a frame.
     template <typename Take>
     bool feed(const std::uint8_t *data, std::int64_t size, Take take) {
         while (size > 0) {
@@ -48,11 +52,12 @@ class Splitter {
                     size -= length_bytes + length;
                     continue;
                 }
-                pending_.reserve(static_cast<std::size_t>(length_bytes + length));
+                if (!reserve(std::min(size, length_bytes + length), length_bytes + length)) return false;
             }
             std::int64_t wanted = length_bytes;
             if (pending_size() >= length_bytes) wanted += load_big_endian<std::int32_t>(pending_.data());
             const std::int64_t taken = std::min(size, wanted - pending_size());
+            if (!reserve(pending_size() + taken, wanted)) return false;
             pending_.insert(pending_.end(), data, data + taken);
             data += taken;
             size -= taken;
@@ -62,26 +67,89 @@ class Splitter {
             if (pending_size() < length_bytes + length) continue;
             const bool goes_on = take(Span{pending_.data() + length_bytes, length});
             pending_.clear();
-            if (pending_.capacity() > keep_bytes) pending_.shrink_to_fit();
+            if (pending_.capacity() > static_cast<std::size_t>(keep_bytes)) pending_.shrink_to_fit();
             if (!goes_on) return true;
         }
         return true;
     }
 
    private:
-    static constexpr std::size_t keep_bytes = 1024 * 1024;
+    static constexpr std::int64_t keep_bytes = 1024 * 1024;
 
-    std::int64_t pending_size() const noexcept { return static_cast<std::int64_t>(pending_.size()); }
+    // Room for so much of a frame, and for about as much again of what it is to be: announcing much takes no room.
+    bool reserve(std::int64_t size, std::int64_t announced) noexcept {
+        if (static_cast<std::size_t>(size) <= pending_.capacity()) return true;
+        const std::int64_t ahead = std::min(announced, std::max<std::int64_t>(2 * size, crowded_receive_bytes));
+        try {
+            pending_.reserve(static_cast<std::size_t>(std::max(size, ahead)));
+        } catch (const std::bad_alloc &) {
+            return false;
+        }
+        return true;
+    }
 
     const std::int64_t frame_bytes_max_;
     std::vector<std::uint8_t> pending_;  // a frame that is not whole yet, its length included
 };
 
 struct Channel {
-    Channel(Connection its_number, int descriptor, bool is_accepted, std::int64_t frame_bytes_max, Micros now_us)
-        : number(its_number), fd(descriptor), accepted(is_accepted), connected(is_accepted), opened_us(now_us), heard_us(now_us), splitter(frame_bytes_max) {}
+    Channel(Connection its_number, int descriptor, bool is_accepted, std::int64_t frame_bytes_max, Micros now_us, Crowd &its_crowd)
+        : number(its_number), fd(descriptor), accepted(is_accepted), connected(is_accepted), opened_us(now_us), heard_us(now_us),
+          splitter(frame_bytes_max), crowd(its_crowd) {}
+    Channel(const Channel &) = delete;
+    Channel &operator=(const Channel &) = delete;
 
     bool is_owed() const noexcept { return !outbox.empty(); }
+
+    // Answers kept for it: what its socket has not taken, and what waits behind others.
+    std::int64_t owed_bytes() const noexcept { return outbox_bytes + held_bytes; }
+
+    // Is it owed so much that no more answers are to be made for it?
+    bool is_owed_enough() const noexcept { return owed_bytes() > (crowd.owed_bytes > crowd_bytes ? 0 : pause_bytes); }
+
+    // Others go first, if the node keeps too much.
+    bool yields() const noexcept { return accepted && !is_favoured; }
+
+    // Must it wait until others have been dealt with?
+    bool waits_in_crowd() const noexcept { return crowd.is_full() && yields() && (owed_bytes() > 0 || waiting > 0 || has_partial()); }
+
+    bool has_partial() const noexcept { return partial_bytes.load(std::memory_order_relaxed) > 0; }
+
+    // An answer that waits for those before it. False: it is not kept.
+    bool hold(Span frame) noexcept {
+        if (held_bytes > 0 && (held_bytes + frame.size > outbox_bytes_max || (crowd.is_full() && yields()))) return false;
+        try {
+            held.emplace_back(frame.data, frame.data + frame.size);
+        } catch (const std::bad_alloc &) {
+            return false;
+        }
+        held_bytes += frame.size;
+        crowd.owed_bytes += frame.size;
+        return true;
+    }
+
+    std::vector<std::vector<std::uint8_t>> take_held() noexcept {
+        std::vector<std::vector<std::uint8_t>> taken;
+        taken.swap(held);
+        crowd.owed_bytes -= held_bytes;
+        held_bytes = 0;
+        return taken;
+    }
+
+    // Nothing is owed any more.
+    void let_go() noexcept {
+        take_held();
+        crowd.owed_bytes -= outbox_bytes;
+        outbox.clear();
+        outbox_bytes = 0;
+        unsent_since_us = never;
+    }
+
+    // The sockets' thread's: how much of a frame has come.
+    void set_partial(std::int64_t size) noexcept {
+        crowd.partial_bytes.fetch_add(size - partial_bytes.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        partial_bytes.store(size, std::memory_order_relaxed);
+    }
 
     // Has it not done in time what it began: connecting, its first frame, a frame, or reading our answers?
     bool is_overdue(Micros now_us, Micros partial_us_max, Micros idle_us_max, Micros connect_us_max) const noexcept {
@@ -122,6 +190,7 @@ struct Channel {
                 return Sent::broken;
             }
             outbox_bytes -= sent;
+            crowd.owed_bytes -= sent;
             unsent_since_us = now_us;
             sent_of_first += static_cast<std::size_t>(sent);
             if (sent_of_first < first.size()) return Sent::later;
@@ -141,12 +210,15 @@ struct Channel {
     bool has_ended = false;  // the other side sends no more; it may still read what it asked for
     bool is_closed = false;  // the shell's thread closes the descriptor
     bool is_paused = false;  // not read from until it has taken what it is owed, or Python what it sent
+    bool is_favoured = false;  // a voter's
+    bool is_drain_wanted = false;  // Python waits until it is not owed enough any more
     std::atomic<bool> seen_frame{false};
     // Produces are answered without Python only while Python owes this connection nothing: answers go in the order of requests.
     std::int64_t passed_up = 0;   // frames that Python was given
     std::int64_t settled = 0;     // so many of them it has dealt with for good
     std::int64_t unanswered = 0;  // Produces that wait for their commit here
     std::vector<std::vector<std::uint8_t>> held;  // answers of Python's that wait for theirs
+    std::int64_t held_bytes = 0;
     std::int64_t waiting = 0;  // frames of it that Python has not dealt with: whatever follows them must wait behind
     std::int64_t waiting_bytes = 0;
     unsigned interest = 0;
@@ -154,12 +226,14 @@ struct Channel {
     // Written by the shell's thread without the lock.
     std::atomic<Micros> heard_us;
     std::atomic<Micros> partial_since_us{never};
+    std::atomic<std::int64_t> partial_bytes{0};
     std::deque<std::vector<std::uint8_t>> outbox;
     std::size_t sent_of_first = 0;
     std::int64_t outbox_bytes = 0;
     bool is_lanes_half_sent = false;  // a frame of the open lane is in there, whole or in part
     Micros unsent_since_us = never;
     Splitter splitter;
+    Crowd &crowd;
 
    private:
     static iovec vector_of(Span part) noexcept {
@@ -170,17 +244,24 @@ struct Channel {
     Sent keep(const std::uint8_t *length, const Frame &frame, std::int64_t sent, Micros now_us) {
         const std::int64_t size = length_bytes + frame.size() - sent;
         if (is_owed() && outbox_bytes + size > outbox_bytes_max) return Sent::broken;
-        std::vector<std::uint8_t> rest;
-        rest.reserve(static_cast<std::size_t>(size));
+        if (crowd.is_full() && yields()) return Sent::broken;
+        std::vector<std::uint8_t> *place;
+        try {
+            place = &outbox.emplace_back();
+            place->reserve(static_cast<std::size_t>(size));
+        } catch (const std::bad_alloc &) {
+            return Sent::broken;
+        }
+        std::vector<std::uint8_t> &rest = *place;
         const Span parts[4] = {{length, length_bytes}, frame.parts[0], frame.parts[1], frame.parts[2]};
         for (const Span &part : parts) {
             const std::int64_t skipped = std::min(sent, part.size);
             sent -= skipped;
             if (part.size > skipped) rest.insert(rest.end(), part.data + skipped, part.data + part.size);
         }
-        if (!is_owed()) unsent_since_us = connected ? now_us : never;
-        outbox.push_back(std::move(rest));
+        if (outbox.size() == 1) unsent_since_us = connected ? now_us : never;
         outbox_bytes += size;
+        crowd.owed_bytes += size;
         return Sent::later;
     }
 };

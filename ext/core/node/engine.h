@@ -31,6 +31,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <unordered_map>
@@ -49,8 +50,7 @@ using ChannelRef = std::shared_ptr<Channel>;
 
 inline constexpr std::int64_t waiting_max = 64;  // frames of one connection kept for Python, beyond which it is not read from
 inline constexpr std::int64_t waiting_bytes_max = 4 * 1024 * 1024;
-inline constexpr std::int64_t crowd_bytes = 64 * 1024 * 1024;  // of all connections: beyond it none may have a second one waiting
-inline constexpr std::size_t receive_bytes = 1024 * 1024;
+inline constexpr std::int64_t receive_bytes = 1024 * 1024;
 
 // Further verdicts on an append, beside those of the lane.
 inline constexpr Offset verdict_records_overloaded = -6;
@@ -59,7 +59,7 @@ inline constexpr Offset verdict_stopped = -8;
 inline constexpr Offset verdict_producers_behind = -9;  // what is known of producers is not the log's end yet
 inline constexpr Offset verdict_not_next = -10;         // neither its producer's next batch nor one of the last, as far as is seen here
 
-enum class EventKind : int { frame, connected, lost, synced };
+enum class EventKind : int { frame, connected, lost, synced, drained };
 
 // Something for the replica's thread.
 struct Event {
@@ -278,6 +278,15 @@ class Engine final : private lane::Outputs {
         latch_.store(true, std::memory_order_release);
     }
 
+    // Of a native thread, without the lock: what it was about cannot be finished, and nothing may be built on that. The replica
+    // ends, and says why.
+    void run_out_of_memory() noexcept {
+        Section section(*this, true);
+        lacks_memory_ = true;
+        check(false);
+    }
+    bool lacks_memory() const noexcept { return lacks_memory_; }
+
     bool may_send() const noexcept { return !is_stopped_ && !has_failed() && !lane_.has_failed(); }
 
     // --- callers ------------------------------------------------------------------------------------------------------------
@@ -425,13 +434,14 @@ class Engine final : private lane::Outputs {
     // Frames that were taken are dealt with: their connections' next ones need not wait behind them.
     void frames_done(const std::vector<DoneFrame> &frames) noexcept {
         for (const auto &[connection, size] : frames) {
-            waiting_bytes_ -= size;
+            crowd_.waiting_bytes -= size;
             Channel *channel = find(connection);
             if (channel == nullptr) continue;
             --channel->waiting;
             channel->waiting_bytes -= size;
             set_interest(*channel);
         }
+        regard_crowd();
     }
 
     // A frame that waited for raft/, on a lane that goes on. False: room first, and then again.
@@ -492,7 +502,7 @@ class Engine final : private lane::Outputs {
 
     // Take over a socket, non-blocking; 0 or an errno, and the socket is still the caller's then.
     int add(Connection number, int descriptor, bool is_accepted, Micros at_us) {
-        auto channel = std::make_shared<Channel>(number, descriptor, is_accepted, limits_.frame_bytes_max, at_us);
+        auto channel = std::make_shared<Channel>(number, descriptor, is_accepted, limits_.frame_bytes_max, at_us, crowd_);
         channel->interest = is_accepted ? EPOLLIN : EPOLLOUT;
         epoll_event event{};
         event.events = channel->interest;
@@ -517,11 +527,24 @@ class Engine final : private lane::Outputs {
     void send_frame(Connection connection, Span frame) {
         if (!may_send()) return;
         Channel *channel = find(connection);
-        if (channel != nullptr && channel->unanswered > 0) {
-            channel->held.emplace_back(frame.data, frame.data + frame.size);
-        } else {
+        if (channel == nullptr || channel->unanswered == 0) {
             transmit(connection, Frame{{frame, {}, {}}});
+        } else if (!channel->broken) {
+            sent(*channel, channel->hold(frame) ? Channel::Sent::later : Channel::Sent::broken);
         }
+    }
+
+    // Is the connection owed so much that no more answers are to be made for it? Then it is reported as drained when that has
+    // changed.
+    bool needs_drain(Connection connection) noexcept {
+        Channel *channel = find(connection);
+        if (channel != nullptr) channel->is_drain_wanted = channel->is_owed_enough();
+        return channel != nullptr && channel->is_drain_wanted;
+    }
+
+    // A voter's: it is read from and sent to whatever is kept for others.
+    void favour(Connection connection) noexcept {
+        if (Channel *channel = find(connection)) channel->is_favoured = true;
     }
 
     // Close; no report follows.
@@ -531,8 +554,10 @@ class Engine final : private lane::Outputs {
         // At once, as the descriptor lives on in a forked child: nothing of it is to be reported any more.
         if (!found->second->has_ended) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->fd, nullptr);
         found->second->broken = found->second->is_closed = true;
+        found->second->let_go();
         closing_.push_back(std::move(found->second));
         channels_.erase(found);
+        regard_crowd();
         sockets_wanted_ = true;
     }
 
@@ -583,8 +608,11 @@ class Engine final : private lane::Outputs {
     }
 
     void hand_up(Connection connection, Span frame) noexcept override {
-        handed_up_.push_back({connection, {frame.data, frame.data + frame.size}});
-        count_waiting(connection, frame.size);
+        HandedUp handed{connection, {}};
+        if (!copied(frame, &handed.frame)) break_off(connection);  // empty it is no request, and its lane goes on all the same
+        const auto size = static_cast<std::int64_t>(handed.frame.size());
+        handed_up_.push_back(std::move(handed));
+        count_waiting(connection, size);
         has_news_ = true;
     }
 
@@ -719,15 +747,27 @@ class Engine final : private lane::Outputs {
             break_off(channel);
         } else {
             set_interest(channel);
+            regard_crowd();
         }
+    }
+
+    // What is kept of all connections has changed.
+    void regard_crowd() {
+        if (!crowd_.regard()) return;
+        for (auto &[number, channel] : channels_) set_interest(*channel);
     }
 
     void set_interest(Channel &channel) {
         if (channel.broken || channel.has_ended) return;
+        if (channel.is_drain_wanted && !channel.is_owed_enough()) {
+            channel.is_drain_wanted = false;
+            report(EventKind::drained, channel);
+        }
         unsigned wanted = EPOLLOUT;
         if (channel.connected) {
-            const std::int64_t most = waiting_bytes_ < crowd_bytes ? waiting_max : 1;
-            channel.is_paused = channel.outbox_bytes > pause_bytes || channel.waiting >= most || channel.waiting_bytes >= waiting_bytes_max;
+            const std::int64_t most = crowd_.waiting_bytes < crowd_bytes ? waiting_max : 1;
+            channel.is_paused = channel.owed_bytes() > pause_bytes || channel.waiting >= most || channel.waiting_bytes >= waiting_bytes_max ||
+                                channel.waits_in_crowd();
             wanted = (channel.is_paused ? 0u : static_cast<unsigned>(EPOLLIN)) | (channel.is_owed() ? static_cast<unsigned>(EPOLLOUT) : 0u);
         }
         if (wanted == channel.interest) return;
@@ -741,10 +781,9 @@ class Engine final : private lane::Outputs {
     void break_off(Channel &channel) {
         if (channel.broken) return;
         channel.broken = true;
-        channel.outbox.clear();
-        channel.outbox_bytes = 0;
-        channel.unsent_since_us = never;
+        channel.let_go();
         end(channel);
+        regard_crowd();
     }
 
     // Nothing more comes. Python is told, behind what came before, and closes it.
@@ -753,56 +792,78 @@ class Engine final : private lane::Outputs {
         channel.has_ended = true;
         // It must not be reported again and again.
         ::epoll_ctl(epoll_, EPOLL_CTL_DEL, channel.fd, nullptr);
-        Event event{EventKind::lost};
+        report(EventKind::lost, channel);
+    }
+
+    void report(EventKind kind, const Channel &channel) {
+        Event event{kind};
         event.connection = channel.number;
         events_.push_back(std::move(event));
         has_news_ = true;
     }
 
     void count_waiting(Connection connection, std::int64_t size) noexcept {
-        waiting_bytes_ += size;
+        crowd_.waiting_bytes += size;
         if (Channel *channel = find(connection)) {
             ++channel->waiting;
             channel->waiting_bytes += size;
             set_interest(*channel);
         }
+        regard_crowd();
     }
 
     // --- the sockets' thread ------------------------------------------------------------------------------------------------------
 
     void run_sockets() {
         pthread_setname_np(pthread_self(), "fq-sockets");
-        const std::unique_ptr<std::uint8_t[]> buffer(new std::uint8_t[receive_bytes]);
+        const std::unique_ptr<std::uint8_t[]> buffer(new (std::nothrow) std::uint8_t[receive_bytes]);
+        if (buffer == nullptr) return run_out_of_memory();
         epoll_event events[64];
         Micros deadline = never;
-        for (;;) {
-            const int found = await(events, 64, deadline);
-            for (int i = 0; i < found; ++i) {
-                if (events[i].data.u64 == 0) {
-                    std::uint64_t count;
-                    (void)!::read(control_, &count, sizeof count);
-                } else {
-                    on_ready(static_cast<Connection>(events[i].data.u64), events[i].events, buffer.get());
-                }
+        bool goes_on = true;
+        while (goes_on) {
+            try {
+                goes_on = serve_sockets(events, 64, buffer.get(), &deadline);
+            } catch (const std::bad_alloc &) {
+                run_out_of_memory();
             }
-            Section section(*this, true);
-            for (const ChannelRef &channel : std::exchange(closing_, {})) ::close(channel->fd);
-            sockets_wanted_ = false;
-            if (std::exchange(is_push_wanted_, false)) push();
-            if (ending_) {
-                for (auto &[number, channel] : channels_) ::close(channel->fd);
-                channels_.clear();
-                return;
-            }
-            deadline = lane_.is_frozen() || lane_.has_failed() ? never : lane_.deadline_us();
-            if (deadline != never && deadline <= now_us()) {
-                check(lane_.on_tick(now_us()));
-                deadline = lane_.deadline_us();
-            }
-            sockets_deadline_us_ = deadline;
-            expire_produces(now_us());
-            if (produce_deadline_us_ != never && (deadline == never || produce_deadline_us_ < deadline)) deadline = produce_deadline_us_;
         }
+    }
+
+    // One turn. False: it was the last.
+    bool serve_sockets(epoll_event *events, int count, std::uint8_t *buffer, Micros *deadline_us) {
+        const int found = await(events, count, *deadline_us);
+        for (int i = 0; i < found; ++i) {
+            if (events[i].data.u64 == 0) {
+                std::uint64_t signals;
+                (void)!::read(control_, &signals, sizeof signals);
+            } else {
+                on_ready(static_cast<Connection>(events[i].data.u64), events[i].events, buffer);
+            }
+        }
+        Section section(*this, true);
+        for (const ChannelRef &channel : std::exchange(closing_, {})) {
+            channel->set_partial(0);
+            ::close(channel->fd);
+        }
+        regard_crowd();
+        sockets_wanted_ = false;
+        if (std::exchange(is_push_wanted_, false)) push();
+        if (ending_) {
+            for (auto &[number, channel] : channels_) ::close(channel->fd);
+            channels_.clear();
+            return false;
+        }
+        Micros deadline = lane_.is_frozen() || lane_.has_failed() ? never : lane_.deadline_us();
+        if (deadline != never && deadline <= now_us()) {
+            check(lane_.on_tick(now_us()));
+            deadline = lane_.deadline_us();
+        }
+        sockets_deadline_us_ = deadline;
+        expire_produces(now_us());
+        if (produce_deadline_us_ != never && (deadline == never || produce_deadline_us_ < deadline)) deadline = produce_deadline_us_;
+        *deadline_us = deadline;
+        return true;
     }
 
     // Until a socket has something, or the deadline. A thread that has gone to sleep takes a while to wake up: one that is
@@ -856,15 +917,12 @@ class Engine final : private lane::Outputs {
         channel.connected = true;
         channel.heard_us.store(now_us(), std::memory_order_relaxed);
         set_interest(channel);
-        Event event{EventKind::connected};
-        event.connection = channel.number;
-        events_.push_back(std::move(event));
-        has_news_ = true;
+        report(EventKind::connected, channel);
     }
 
     void receive(const ChannelRef &channel, std::uint8_t *buffer) {
         hit(Point::before_receive);
-        const ssize_t size = ::recv(channel->fd, buffer, receive_bytes, MSG_DONTWAIT);
+        const ssize_t size = ::recv(channel->fd, buffer, crowd_.is_full() ? crowded_receive_bytes : receive_bytes, MSG_DONTWAIT);
         if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
         const Micros at_us = now_us();
         bool is_good = size > 0;
@@ -880,6 +938,7 @@ class Engine final : private lane::Outputs {
             } else if (had_frame || channel->partial_since_us.load(std::memory_order_relaxed) == never) {
                 channel->partial_since_us.store(at_us, std::memory_order_relaxed);
             }
+            count_partial(*channel, is_good ? channel->splitter.pending_size() : 0);
         }
         if (!is_good) {
             // The end of the stream, in the middle of a frame or not. What was begun is not acted upon.
@@ -891,6 +950,14 @@ class Engine final : private lane::Outputs {
                 break_off(*channel);
             }
         }
+    }
+
+    void count_partial(Channel &channel, std::int64_t size) {
+        if (size == 0 && !channel.has_partial()) return;
+        channel.set_partial(size);
+        Section section(*this, true);
+        set_interest(channel);
+        regard_crowd();
     }
 
     // False: nothing more of this connection is looked at.
@@ -905,13 +972,26 @@ class Engine final : private lane::Outputs {
             return true;
         }
         if (take_produce(channel, frame, at_us) || answer_beat(channel, frame, at_us)) return true;
-        ++channel.passed_up;
         Event event{EventKind::frame};
         event.connection = channel.number;
-        event.frame.assign(frame.data, frame.data + frame.size);
+        if (!copied(frame, &event.frame)) {
+            break_off(channel);
+            return false;
+        }
+        ++channel.passed_up;
         events_.push_back(std::move(event));
         count_waiting(channel.number, frame.size);
         has_news_ = true;
+        return true;
+    }
+
+    // False: there is no memory for it.
+    static bool copied(Span frame, std::vector<std::uint8_t> *copy) noexcept {
+        try {
+            copy->assign(frame.data, frame.data + frame.size);
+        } catch (const std::bad_alloc &) {
+            return false;
+        }
         return true;
     }
 
@@ -963,8 +1043,9 @@ class Engine final : private lane::Outputs {
             if (hit(Point::after_send_produce_response) != 0) break_off(*channel);
         }
         if (--channel->unanswered > 0) return;
-        for (const std::vector<std::uint8_t> &frame : std::exchange(channel->held, {}))
+        for (const std::vector<std::uint8_t> &frame : channel->take_held())
             if (may_send()) transmit(to.connection, Frame{{Span{frame.data(), static_cast<std::int64_t>(frame.size())}, {}, {}}});
+        set_interest(*channel);
     }
 
     // Those whose time is over are told so, in the order of their requests; what they appended may still be committed.
@@ -1032,6 +1113,18 @@ class Engine final : private lane::Outputs {
 
     void run_flusher() {
         pthread_setname_np(pthread_self(), "fq-flusher");
+        bool goes_on = true;
+        while (goes_on) {
+            try {
+                goes_on = serve_syncs();
+            } catch (const std::bad_alloc &) {
+                run_out_of_memory();
+            }
+        }
+    }
+
+    // Whatever is to be synced. False: nothing will be any more.
+    bool serve_syncs() {
         for (;;) {
             std::vector<FileRef> files;
             std::int64_t token = 0;
@@ -1044,7 +1137,7 @@ class Engine final : private lane::Outputs {
                     token = job_token_;
                     is_flusher_wanted_ = log_.has_job();
                 } else if (!log_.take_job(&files, &token)) {
-                    if (ending_) return;
+                    if (ending_) return false;
                     continue;
                 }
                 flush_began_us_.store(now_us(), std::memory_order_relaxed);
@@ -1079,12 +1172,12 @@ class Engine final : private lane::Outputs {
     Section *section_ = nullptr;
     NodeLog log_;
     lane::Lane lane_;
+    Crowd crowd_;  // channels count in it, and go before it
     std::unordered_map<Connection, ChannelRef> channels_;
     std::vector<ChannelRef> closing_;
     std::deque<HandedUp> handed_up_;
     std::deque<Event> events_;
     std::vector<Unparked> unparked_;
-    std::int64_t waiting_bytes_ = 0;  // of the frames that Python has not dealt with
     std::deque<Pending> pending_;
     std::multimap<Offset, Pending> joined_;
     std::deque<Waiter> barriers_;
@@ -1103,6 +1196,7 @@ class Engine final : private lane::Outputs {
     bool is_push_wanted_ = false;
     bool is_stopped_ = false;
     bool was_cut_off_ = false;
+    bool lacks_memory_ = false;
     std::int64_t room_wanted_ = 0;
     bool refuses_appends_ = false;
     bool ending_ = false;

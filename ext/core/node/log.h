@@ -64,7 +64,7 @@ struct Loan {
     std::int64_t next_token = 1;
 };
 
-enum class Failure : int { none, write, sync, read };
+enum class Failure : int { none, write, sync, read, memory };
 
 class NodeLog final : public lane::Log {
    public:

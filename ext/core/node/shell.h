@@ -92,6 +92,10 @@ class Shell {
     // Why the log cut the lane off.
     Failure failure(int *error, Offset *offset) {
         Engine::Section section(engine_);
+        if (engine_.lacks_memory() && engine_.log().failure() == Failure::none) {
+            *error = ENOMEM;
+            return Failure::memory;
+        }
         *error = engine_.log().failure_errno();
         *offset = engine_.log().failure_offset();
         return engine_.log().failure();
@@ -392,6 +396,16 @@ class Shell {
     bool is_broken(Connection connection) {
         Engine::Section section(engine_);
         return engine_.is_broken(connection);
+    }
+
+    bool needs_drain(Connection connection) {
+        Engine::Section section(engine_);
+        return engine_.needs_drain(connection);
+    }
+
+    void favour(Connection connection) {
+        Engine::Section section(engine_);
+        engine_.favour(connection);
     }
 
     bool is_accepted(Connection connection) {

@@ -78,7 +78,7 @@ class ControlDoor:
             again = self._handshakes.handshake_again(frame)
             return [HangUp(connection) if again is None else Reply(connection, again)]
         self._number += 1
-        request = Request(self._number, connection, header, message, self._frames)
+        request = Request(self._number, connection, header, message, self._frames, len(frame))
         match message:
             case ApiVersionsRequest():
                 return [Reply(connection, request.answer(_versions()))]

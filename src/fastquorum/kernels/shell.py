@@ -31,6 +31,7 @@ EVENT_FRAME: Final = 0
 EVENT_CONNECTED: Final = 1
 EVENT_LOST: Final = 2
 EVENT_SYNCED: Final = 3
+EVENT_DRAINED: Final = 4
 """Kinds of events."""
 
 

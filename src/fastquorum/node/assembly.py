@@ -9,8 +9,9 @@ from fastquorum.controller.state import ControllerSettings
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane, LaneIdentity
 from fastquorum.node import control
+from fastquorum.node.answer_order import UNANSWERED_MAX
 from fastquorum.node.controller_role import ControllerRole
-from fastquorum.node.door import UNANSWERED_MAX, Door
+from fastquorum.node.door import Door
 from fastquorum.node.first_records import first_values
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.lane_shell import LaneShell

@@ -4,7 +4,10 @@ A frame goes straight to the lane if nothing waits before it, else into the inbo
 everybody who keeps something of it. Belongs to the replica's thread. Must not know what is decided about a frame.
 """
 
-from fastquorum.kernels.lane import NO_CONNECTION, Connection
+from collections import deque
+from collections.abc import Mapping, Sized
+
+from fastquorum.kernels.lane import NO_CONNECTION, Connection, FetchAdmission
 from fastquorum.node.door import Door
 from fastquorum.node.fetched import Fetched
 from fastquorum.node.inbound import Inbound
@@ -73,6 +76,11 @@ class Connections:
         self._transport = transport
         self._clock_ms = clock_ms
         self._owed = _Owed()
+        self._voters: set[Connection] = set()
+        self._held_back: set[Connection] = set()
+        """Those for which nothing more is made until their clients read, or are answered what came first."""
+        self._set_aside: dict[Connection, deque[Waiting]] = {}
+        """What came on them meanwhile, in its order."""
 
     def is_outgoing(self, connection: Connection) -> bool:
         """This replica made it."""
@@ -107,7 +115,7 @@ class Connections:
 
     def _offer(self, connection: Connection, frame: bytes, *, is_outgoing: bool, now_us: Micros) -> None:
         """Lock held. Straight to the lane if nothing waits before it; else in turn, through the inbox."""
-        nothing_waits = not self._inbox and not self._shell.handed_up
+        nothing_waits = not self._inbox and not self._shell.handed_up and connection not in self._set_aside
         may_offer = nothing_waits and self._shell.is_open and (is_outgoing or self._inbound.is_replica(connection))
         if not may_offer or not self._shell.offer(connection, frame, now_us):
             self._inbox.append(Waiting(connection, frame, is_outgoing))
@@ -145,6 +153,55 @@ class Connections:
     def unwrapped(self, token: int, message: Message, version: int) -> ev.RequestReceived:
         """A request that came inside another one, as raft/ may see it."""
         return ev.RequestReceived(token, version, message, NO_CONNECTION, 0, self._clock_ms())
+
+    def admitted(self, admission: FetchAdmission) -> None:
+        """Lock held. raft/ knows who fetches on it."""
+        if admission.is_voter:
+            self._voters.add(admission.connection)
+            self._transport.favour(admission.connection)
+
+    def is_voters(self, connection: Connection) -> bool:
+        """A voter fetches on it, or this replica made it."""
+        return connection in self._voters or self._peers.owns(connection)
+
+    def is_consumers(self, connection: Connection) -> bool:
+        """A consumer's Fetch came on it, and no replica's."""
+        return self._inbound.is_consumer(connection)
+
+    # --- those whose clients do not read ------------------------------------------------------------------------------
+
+    def must_wait(self, connection: Connection, *, is_next: bool) -> bool:
+        """Is so much kept for it that nothing more may be made? If so `Door.on_drained` follows. `is_next`: it is the
+        answer for which all others wait."""
+        with self._lock:
+            must_wait = self._transport.needs_drain(connection)
+        if must_wait or (not is_next and self._door.order.holds_too_much(connection)):
+            self._held_back.add(connection)
+            return True
+        return False
+
+    def set_aside(self, item: Waiting) -> bool:
+        """A frame that came: True if it has to wait, for this or behind others of its connection."""
+        waiting = self._set_aside.get(item.connection)
+        if waiting is not None:
+            waiting.append(item)
+        elif item.is_outgoing or not self.must_wait(item.connection, is_next=False):
+            return False
+        else:
+            self._set_aside[item.connection] = deque([item])
+        return True
+
+    @property
+    def frames_set_aside(self) -> Mapping[Connection, Sized]:
+        """By connection: the last that came on each."""
+        return self._set_aside
+
+    def on_drained(self, connection: Connection) -> None:
+        """More may be made for it. What was set aside is looked at after all that waits now."""
+        if connection in self._held_back:
+            self._held_back.discard(connection)
+            self._inbox.extend(self._set_aside.pop(connection, ()))
+            self._door.on_drained(connection)
 
     # --- what goes out ------------------------------------------------------------------------------------------------
 
@@ -184,6 +241,9 @@ class Connections:
         frames = self._owed.answered(connection)
         if frames:
             self._shell.settled(connection, frames)
+        if connection in self._held_back and not self.must_wait(connection, is_next=False):
+            self.on_drained(connection)
+            self._transport.wake()
 
     def forget_request(self, token: int) -> None:
         """The door has answered it itself."""
@@ -216,5 +276,8 @@ class Connections:
             self._inbound.forget(connection)
             self._owed.forget(connection)
             self._door.forget(connection)
+        self._voters.discard(connection)
+        self._held_back.discard(connection)
+        self._set_aside.pop(connection, None)
         self._shell.detach(connection, now_us)
         self._on_peer_events(events, now_us)

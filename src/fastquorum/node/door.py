@@ -8,7 +8,6 @@ follower names the leader).
 """
 
 import hashlib
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,6 +16,7 @@ from fastquorum.controller.image.features import KRAFT_VERSION, SUPPORTED
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.node import door_fetch, door_produce
+from fastquorum.node.answer_order import AnswerOrder
 from fastquorum.node.controller_door import Asked
 from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.door_cluster import ClusterAnswers
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 FEATURES_FROM_ZERO_VERSION: Final = 4
 """ApiVersions tells of features that begin at level 0 from here on: older clients cannot read of one (KAFKA-17011)."""
-UNANSWERED_MAX: Final = 256
-"""Requests one connection may have open; beyond it the client is hung up on."""
 SERVED: Final = (
     ApiKey.PRODUCE,
     ApiKey.FETCH,
@@ -67,15 +65,6 @@ class Leader(NamedTuple):
     id: NodeId
     epoch: Epoch
     endpoint: Endpoint | None
-
-
-class _Slot:
-    """One request's place in its connection's order of answers."""
-
-    __slots__ = ("frame",)
-
-    def __init__(self) -> None:
-        self.frame: bytes | None = None
 
 
 class Door:
@@ -101,8 +90,7 @@ class Door:
         self.topic_name = TOPIC_NAME if kind is LogKind.METADATA else topic_name
         self.topic_id = METADATA_TOPIC_ID if kind is LogKind.METADATA else user_topic_id(cluster_id, topic_name)
         self._node_id = node_id
-        self._orders: dict[Connection, deque[_Slot]] = {}
-        self._slots: dict[int, tuple[Request, _Slot]] = {}
+        self.order = AnswerOrder()
         self._asked_raft: dict[Token, Asked] = {}
         self._produces = door_produce.Produces(self)
         self._fetches = door_fetch.Fetches(self)
@@ -135,13 +123,9 @@ class Door:
     def on_request(self, request: Request, now_us: Micros) -> None:
         """Serve it now, or keep it until it can be answered. What is not served here closes the connection, as Kafka
         does."""
-        order = self._orders.setdefault(request.connection, deque())
-        if len(order) >= UNANSWERED_MAX or request.header.request_api_key not in self._served:
+        if request.header.request_api_key not in self._served or not self.order.add(request):
             self.replica.connections.hang_up(request.connection, now_us)
             return
-        slot = _Slot()
-        order.append(slot)
-        self._slots[request.token] = (request, slot)
         if self._controller is not None and request.header.request_api_key in self._controller.apis:
             self._controller.on_request(request, now_us)
             return
@@ -199,28 +183,26 @@ class Door:
 
     def answer(self, request: Request, message: Message | None) -> None:
         """Answer, in the order of the connection's requests; None for a request that wants no answer (acks=0)."""
-        kept = self._slots.get(request.token)
-        if kept is None:
+        if request.token not in self.order:
             return
-        kept[1].frame = b"" if message is None else request.answer(message)
-        del self._slots[request.token]
-        order = self._orders.get(request.connection)
+        frames = self.order.answer(request, b"" if message is None else request.answer(message))
         self.replica.connections.forget_request(request.token)
-        while order and order[0].frame is not None:
-            frame = order.popleft().frame
+        for frame in frames:
             if frame:
                 self.replica.connections.send(request.connection, frame)
             self.replica.connections.answered(request.connection)
 
+    def on_drained(self, connection: Connection) -> None:
+        """Its client has read, or was answered, so that more may be made for it."""
+        self._fetches.on_drained(connection)
+
     def forget(self, connection: Connection) -> None:
         """The connection is gone."""
-        if self._orders.pop(connection, None):
-            for token in [token for token, (request, _) in self._slots.items() if request.connection == connection]:
-                del self._slots[token]
+        if self.order.forget(connection):
             self._fetches.forget(connection)
 
     def is_waiting(self, request: Request) -> bool:
-        return request.token in self._slots
+        return request.token in self.order
 
     @property
     def watches_commits(self) -> bool:

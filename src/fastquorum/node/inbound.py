@@ -50,6 +50,8 @@ class Request(NamedTuple):
     header: RequestHeader
     message: Message
     frames: Frames
+    size_bytes: int
+    """Of its frame."""
 
     def answer(self, message: Message) -> bytes:
         """The response frame, without its length."""
@@ -72,11 +74,18 @@ class Inbound:
         self._controller_apis: Final = frozenset(controller_apis)
         self._next_token: Token = 1
         self._waiting: dict[Token, Request] = {}
+        self._tokens: dict[Connection, set[Token]] = {}
+        """Of those that wait, by connection."""
         self._replicas: dict[Connection, None] = {}
+        self._consumers: set[Connection] = set()
 
     def is_replica(self, connection: Connection) -> bool:
         """True once a replica's quorum request came on it: its frames go to the lane first."""
         return connection in self._replicas
+
+    def is_consumer(self, connection: Connection) -> bool:
+        """True once a consumer's Fetch came on it, and no replica's."""
+        return connection in self._consumers and connection not in self._replicas
 
     def clients_request(self, connection: Connection, frame: bytes, passes_on: Callable[[int], bool]) -> Request | None:
         """The request, remembered, if a client sent it; None if it is raft's, by its API key (but for one that the door
@@ -88,32 +97,45 @@ class Inbound:
         if isinstance(message, FetchRequest) and replica_id(message) >= 0:
             self._replicas[connection] = None
             return None
-        return self._remember(connection, header, message)
+        if isinstance(message, FetchRequest):
+            self._consumers.add(connection)
+        return self._remember(connection, header, message, len(frame))
 
     def decode(self, connection: Connection, frame: bytes) -> Request:
         """The request, remembered until it is taken. Raises WireError (UnsupportedVersion included)."""
         header, message = self._read(frame)
-        return self._remember(connection, header, message)
+        return self._remember(connection, header, message, len(frame))
 
     def _read(self, frame: bytes) -> tuple[RequestHeader, Message]:
         api_key = int.from_bytes(frame[:2], "big", signed=True)
         most = CONTROLLER_ELEMENTS_MAX if api_key in self._controller_apis else ELEMENTS_MAX
-        return self._frames.decode_request(frame, most)
+        try:
+            return self._frames.decode_request(frame, most)
+        except MemoryError:
+            raise WireError(f"there is no memory to read a request of {len(frame)} bytes") from None
 
-    def _remember(self, connection: Connection, header: RequestHeader, message: Message) -> Request:
-        request = Request(self._next_token, connection, header, message, self._frames)
+    def _remember(self, connection: Connection, header: RequestHeader, message: Message, size_bytes: int) -> Request:
+        request = Request(self._next_token, connection, header, message, self._frames, size_bytes)
         self._next_token += 1
         self._waiting[request.token] = request
+        self._tokens.setdefault(connection, set()).add(request.token)
         return request
 
     def take(self, token: Token) -> Request | None:
         """The request, which is answered now; None if its connection is gone."""
-        return self._waiting.pop(token, None)
+        request = self._waiting.pop(token, None)
+        if request is not None:
+            tokens = self._tokens[request.connection]
+            tokens.discard(token)
+            if not tokens:
+                del self._tokens[request.connection]
+        return request
 
     def forget(self, connection: Connection) -> None:
         """The connection is gone, and with it every answer owed on it."""
         self._replicas.pop(connection, None)
-        for token in [token for token, request in self._waiting.items() if request.connection == connection]:
+        self._consumers.discard(connection)
+        for token in self._tokens.pop(connection, ()):
             del self._waiting[token]
 
     def handshake_again(self, frame: bytes) -> bytes | None:

@@ -4,6 +4,7 @@ Knows which of raft's events a peer's answer is, and which answers are a client'
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from fastquorum.kernels.lane import Connection
@@ -47,6 +48,9 @@ class Inbox:
 
     def append(self, item: Item) -> None:
         self._items.append(item)
+
+    def extend(self, items: Iterable[Item]) -> None:
+        self._items.extend(items)
 
     def put_first(self, item: Item) -> None:
         """Before everything that waits."""

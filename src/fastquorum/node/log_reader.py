@@ -5,6 +5,7 @@ from fastquorum.node import control
 from fastquorum.node.ports import LaneLock
 from fastquorum.storage.log import Log
 from fastquorum.storage.reading import TimestampOffset
+from fastquorum.storage.segments import Stretch
 from fastquorum.types import Offset
 
 
@@ -23,6 +24,11 @@ class LogReader:
         with self._lock:
             data = self._log.read(offset, bytes_max)
         return control.cut_at(self._kernels, data, end_offset)
+
+    def stretch(self, offset: Offset, end_offset: Offset) -> Stretch:
+        """How much `read` could bring from there, by positions: no batch is read."""
+        with self._lock:
+            return self._log.stretch(offset, end_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
         """First record at or after it, committed or not."""

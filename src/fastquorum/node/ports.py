@@ -31,6 +31,16 @@ class Transport(Protocol):
         ignored."""
         ...
 
+    def favour(self, connection: Connection) -> None:
+        """It is a voter's: whatever others have this node keep, it is read from and sent to."""
+        ...
+
+    def needs_drain(self, connection: Connection) -> bool:
+        """True: more is kept for the other side than it may leave unread, behind answers that the shell owes it or not.
+        Nothing more is to be made for it; `Replica.on_drained` follows when that has changed, unless the connection
+        ends."""
+        ...
+
     def close(self, connection: Connection) -> None:
         """Close; no report follows."""
         ...

@@ -182,6 +182,11 @@ class Replica:
         self.connections.on_disconnected(connection, now_us)
         self.work(now_us)
 
+    def on_drained(self, connection: Connection, now_us: Micros) -> None:
+        """As `Transport.needs_drain` has it."""
+        self.connections.on_drained(connection)
+        self.work(now_us)
+
     def on_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> None:
         """One frame, either way. The steady state ends here; anything else is decided in the order of arrival."""
         self.on_frames(((connection, frame),), now_us)
@@ -268,7 +273,10 @@ class Replica:
     def _work_one(self, now_us: Micros) -> None:
         if self.shell.handed_up:
             connection, frame = self.shell.handed_up.popleft()
-            if not self._to_door(connection, frame, now_us):
+            if self.connections.set_aside(Waiting(connection, frame, is_outgoing=False)):
+                with self._lock:
+                    self.shell.resume(now_us)
+            elif not self._to_door(connection, frame, now_us):
                 self._step_frame(connection, frame, now_us)
             return
         item = self._inbox.take()
@@ -279,7 +287,7 @@ class Replica:
             self._notices.on_event(item)
             self._step(item, now_us)
             return
-        if self.connections.is_gone(item):
+        if self.connections.is_gone(item) or self.connections.set_aside(item):
             return
         if self._to_door(item.connection, item.frame, now_us):
             return
@@ -320,11 +328,27 @@ class Replica:
                 self._notices.on_refused_answer(self.connections.node_of(connection), error)
             self.connections.hang_up(connection, now_us)
             return
-        self._step(event, now_us)
+        self._decide(event, now_us)
+
+    def _decide(self, event: ev.RequestReceived | ev.FetchResponseReceived, now_us: Micros) -> None:
+        """Answer what raft/ need not decide, while the lane goes on: however much clients ask, voters' Fetches do not
+        wait for it. Else step."""
+        effects: list[fx.Effect] = []
+        if isinstance(event, ev.RequestReceived) and self.is_leader:
+            with self._lock:
+                state = self.shell.look(now_us)
+            effects = self.raft.answer(event, state, now_us) if state is not None else []
+        if not effects:
+            self._step(event, now_us)
+            return
+        for effect in effects:
+            self._carry_out(effect, now_us)
+        with self._lock:
+            self.shell.resume(now_us)
 
     def ask_raft(self, token: ev.Token, message: Message, version: int, now_us: Micros) -> None:
         """A request came inside another one; the door hears the answer."""
-        self._step(self.connections.unwrapped(token, message, version), now_us)
+        self._decide(self.connections.unwrapped(token, message, version), now_us)
 
     def raise_kraft_version(self, kraft_version: int, end_offset: Offset, now_us: Micros) -> Offset:
         """The controller's wish, on the replica's thread: where the log ends behind what raises it; -1 if it cannot be
@@ -403,6 +427,7 @@ class Replica:
                 if self._inbound.take(token) is not None:
                     with self._lock:
                         self.shell.admit(admission, now_us)
+                        self.connections.admitted(admission)
             case fx.ConnectLeader(node_id, endpoint):
                 self.connections.connect_leader(node_id, endpoint, now_us)
             case fx.CommitTo(high_watermark):

@@ -247,6 +247,21 @@ class Raft:
         assert not core.take_effects(), "a turn that decides nothing has effects"
         return True
 
+    def answer(self, event: RequestReceived, lane: LaneState, now_us: Micros) -> list[Effect]:
+        """A leader's answer to a request that asks how things stand, or for a piece of a snapshot; no effects if the
+        request is for `step`. Nothing is decided: `lane` need not be frozen, as for `renew`.
+        """
+        core, message = self._core, event.message
+        if self._is_over or not isinstance(core.role, Leader):
+            return []
+        if not isinstance(message, DescribeQuorumRequest | FetchSnapshotRequest):
+            return []
+        core.begin(lane, now_us, is_timers_turn=False)
+        if core.lane is None:
+            return []
+        self._on_request(event)
+        return core.take_effects()
+
     @property
     def _is_over(self) -> bool:
         return self._is_halted or self._core.is_shut_down

@@ -52,6 +52,13 @@ class SimTransport:
             packet = emissions.response(ghost, durable, data, asked, failed=failed, closed_epoch=closed_epoch)
         self._world.sent(process, connection, packet)
 
+    def favour(self, connection: int) -> None:
+        """Nothing: no connection is put behind another."""
+
+    def needs_drain(self, connection: int) -> bool:
+        """Whoever is simulated reads."""
+        return False
+
     def close(self, connection: int) -> None:
         self._world.network.close(self._process, connection)
 

@@ -27,7 +27,7 @@ from fastquorum.storage.ports import Borrower, Disk, FlushPort
 from fastquorum.storage.reading import TimestampOffset, batch_start
 from fastquorum.storage.recovery import Recovered, discard_log, recover
 from fastquorum.storage.segment import Segment
-from fastquorum.storage.segments import Segments
+from fastquorum.storage.segments import Segments, Stretch
 from fastquorum.storage.snapshots import Snapshots, supersedes
 from fastquorum.storage.tail import RecentTail
 from fastquorum.types import Epoch, Micros, Offset, OffsetAndEpoch
@@ -497,6 +497,12 @@ class Log:
             return recent
         self._refresh()
         return self._segments.read(offset, bytes_max)
+
+    def stretch(self, offset: Offset, end_offset: Offset) -> Stretch:
+        """How much lies from the batch that contains `offset` to `end_offset`, without reading it. Both lie in the log.
+        CorruptionError, StorageFailed."""
+        self._refresh()
+        return self._segments.stretch(offset, end_offset)
 
     def read_stored(self, offset: Offset) -> bytes:
         """The batch that contains `offset`, checked, from the disk. CorruptionError, StorageFailed."""

@@ -1,16 +1,20 @@
 """Reading batches back from segments: by offset, by timestamp, one after another."""
 
+import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError
-from fastquorum.kernels import INDEX_INTERVAL_BYTES, BatchInfo, Kernels, SegmentFile
+from fastquorum.kernels import BATCH_HEADER_BYTES, INDEX_INTERVAL_BYTES, BatchInfo, Kernels, SegmentFile
 from fastquorum.storage.mark import LogPosition
 from fastquorum.storage.scanning import BATCH_SCAN_BYTES_MAX, WINDOW_BYTES, bytes_needed
 from fastquorum.storage.segment import Segment
 from fastquorum.types import Epoch, Offset
 
 _WALK_BYTES = 256 * 1024
+_PLACE: Final = struct.Struct(">qi11xi")
+"""In a batch's header: base offset, length of what follows it, and how far the last record's offset lies behind."""
+_LENGTH_END: Final = 12
 
 
 class TimestampOffset(NamedTuple):
@@ -115,6 +119,26 @@ def batch_start(kernels: Kernels, segment: Segment, offset: Offset) -> LogPositi
             if info.last_offset >= offset:
                 return LogPosition(info.base_offset, segment.base_offset, window.position + info.position)
     raise CorruptionError("offset", position=start, offset=offset, path=segment.file.path)
+
+
+def batch_position(segment: Segment, offset: Offset) -> int:
+    """Where in the segment the batch begins that holds `offset`; its end if none does. Only headers are looked at, a
+    few thousand bytes of them at most, however large the batches are. CorruptionError, StorageFailed."""
+    position = segment.index.lookup(offset)
+    while position < segment.size_bytes:
+        data = segment.file.read(position, min(2 * INDEX_INTERVAL_BYTES, segment.size_bytes - position))
+        at = 0
+        while at + BATCH_HEADER_BYTES <= len(data):
+            base_offset, length, last_delta = _PLACE.unpack_from(data, at)
+            if base_offset + last_delta >= offset:
+                return position + at
+            if length < BATCH_HEADER_BYTES - _LENGTH_END:
+                raise CorruptionError("length", position=position + at, offset=offset, path=segment.file.path)
+            at += _LENGTH_END + length
+        if at == 0:
+            raise CorruptionError("offset", position=position, offset=offset, path=segment.file.path)
+        position += at
+    return segment.size_bytes
 
 
 def max_timestamp_below(kernels: Kernels, segment: Segment, end_offset: Offset) -> int:

@@ -6,7 +6,7 @@ Knows where bytes lie, and nothing of what is synced or committed, nor of epochs
 from bisect import bisect_right
 from collections.abc import Iterable
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
@@ -16,13 +16,32 @@ from fastquorum.storage.index import RELATIVE_OFFSET_MAX
 from fastquorum.storage.mark import LogPosition
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.preparing import Preparation
-from fastquorum.storage.reading import TimestampOffset, first_at_or_after, max_timestamp_below, read_batches
+from fastquorum.storage.reading import (
+    TimestampOffset,
+    batch_position,
+    first_at_or_after,
+    max_timestamp_below,
+    read_batches,
+)
 from fastquorum.storage.segment import Segment, write_index
 from fastquorum.types import Micros, Offset
 
 SEGMENT_BYTES_MAX: Final = 2**31 - 1
 """Positions in Kafka's index files are int32."""
 _base_offset = attrgetter("base_offset")
+
+
+class Stretch(NamedTuple):
+    """What lies between two offsets of the log."""
+
+    size_bytes: int
+    first_segment: Offset
+    last_segment: Offset
+    """Where they begin in which it begins and ends: one read crosses none."""
+
+    @property
+    def crosses_segments(self) -> bool:
+        return self.first_segment != self.last_segment
 
 
 class Segments(list[Segment]):
@@ -146,6 +165,14 @@ class Segments(list[Segment]):
     def read(self, offset: Offset, bytes_max: int) -> bytes:
         """Whole, checked batches from the one that contains `offset`, at most bytes_max but at least one."""
         return read_batches(self._kernels, self.holding(offset), offset, bytes_max)
+
+    def stretch(self, offset: Offset, end_offset: Offset) -> Stretch:
+        """Of the batches from the one that contains `offset` to the last below end_offset, known by positions: no
+        batch is read."""
+        first, last = self._number_of(offset), self._number_of(end_offset)
+        begin, end = batch_position(self[first], offset), batch_position(self[last], end_offset)
+        size_bytes = end - begin + sum(each.size_bytes for each in self[first:last])
+        return Stretch(size_bytes, self[first].base_offset, self[last].base_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record whose timestamp is at least `timestamp_ms`; None if there is none."""

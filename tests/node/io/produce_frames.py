@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any, Final
 
-from fastquorum.node.door import UNANSWERED_MAX
+from fastquorum.node.answer_order import UNANSWERED_MAX
 from fastquorum.node.produce_answers import produce_answers
 from fastquorum.types import Uuid
 from fastquorum.wire import encode_request, encode_response, frames_of, request_header

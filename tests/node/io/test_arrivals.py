@@ -3,6 +3,7 @@ own connection. KAFKA-15019."""
 
 from collections import defaultdict
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from fastquorum.wire import ApiKey
 
 OURS = 99
 """A connection that this node made."""
+VOTERS = 98
+CONSUMERS = 97
 
 
 def asked(connection: int, api: ApiKey, size_bytes: int = 10) -> Arrival:
@@ -23,7 +26,7 @@ def event(kind: int, connection: int = 0) -> Arrival:
 
 
 def arrivals(*each: Arrival) -> Arrivals:
-    made = Arrivals(lambda connection: connection == OURS)
+    made = Arrivals(lambda connection: connection in (OURS, VOTERS), lambda connection: connection == CONSUMERS)
     made.add(each)
     return made
 
@@ -52,9 +55,29 @@ def test_nothing_overtakes_what_came_before_it_on_its_connection() -> None:
     before, beat, end = asked(1, ApiKey.CREATE_TOPICS), asked(1, ApiKey.BROKER_HEARTBEAT), event(EVENT_LOST, 1)
     waiting = arrivals(before, beat, end)
     assert waiting.take_urgent() == []
-    assert waiting.take_others() == [before, beat, end]
-    waiting.add([beat])
-    assert waiting.take_urgent() == [beat], "nothing of it waits any more"
+    assert waiting.take_others() == [before]
+    assert [*waiting.take_urgent(), *waiting.take_urgent()] == [beat, end], "nothing is before them any more"
+
+
+def test_a_voters_frames_come_before_all_that_strangers_find_urgent() -> None:
+    votes = [asked(each, ApiKey.VOTE) for each in range(10, 10 + 2 * SLICE_FRAMES)]
+    voters = [asked(VOTERS, ApiKey.FETCH), asked(VOTERS, ApiKey.API_VERSIONS)]
+    waiting = arrivals(*votes, *voters)
+    assert waiting.take_urgent()[:2] == voters
+
+
+def test_questions_about_the_quorum_and_consumers_fetches_may_wait() -> None:
+    others = [asked(1, ApiKey.DESCRIBE_QUORUM), asked(CONSUMERS, ApiKey.FETCH)]
+    first_fetch = asked(3, ApiKey.FETCH)
+    waiting = arrivals(*others, first_fetch)
+    assert waiting.take_urgent() == [first_fetch], "it may be a voter's"
+    assert waiting.take_others() == others
+
+
+@pytest.mark.parametrize("api", [ApiKey.DESCRIBE_QUORUM, ApiKey.VOTE])
+def test_connections_take_turns_however_much_one_of_them_asks(api: ApiKey) -> None:
+    waiting = arrivals(*[asked(1, api)] * 500, asked(2, api))
+    assert asked(2, api) in [*waiting.take_urgent(), *waiting.take_others()][:2]
 
 
 def test_of_what_may_wait_a_slice_is_taken_at_a_time() -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from fastquorum import sync
+from fastquorum.api.options import OpenOptions
+from fastquorum.kernels import load
 from fastquorum.node.inbound import ELEMENTS_MAX
 from fastquorum.wire import Message, decode_response, encode_request, request_header
 from fastquorum.wire.fetch import FetchRequest
@@ -19,7 +21,7 @@ from fastquorum.wire.handshake import ApiVersionsRequest
 from fastquorum.wire.metadata import MetadataRequest
 from fastquorum.wire.produce import ProduceRequest
 from fastquorum.wire.quorum import VoteRequest
-from tests.api.nodes import QUICK, WAIT_S
+from tests.api.nodes import QUICK, WAIT_S, stalled
 
 
 @pytest.fixture
@@ -199,6 +201,59 @@ def test_a_client_that_never_reads_is_closed_and_owes_nothing_more(tmp_path: Pat
                 node.append(b"meanwhile", timeout=WAIT_S)
 
 
+def client_request(message: Message, version: int, number: int) -> bytes:
+    return framed(encode_request(request_header(message, version, number, "t"), message))
+
+
+def a_fetch(number: int, **fields: int) -> bytes:
+    """A consumer's, of the whole log of the topic `quorum`."""
+    part = FetchRequest.FetchTopic.FetchPartition(fetch_offset=0, partition_max_bytes=1 << 24)
+    topic = FetchRequest.FetchTopic(topic="quorum", partitions=[part])
+    limits = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 24, **fields}
+    return client_request(FetchRequest(replica_id=-1, topics=[topic], **limits), 11, number)
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE")
+
+
+ASKED = 100
+
+
+@pytest.mark.parametrize(("first", "kernels"), [("produce", "native"), ("fetch", "native"), ("fetch", "pure")])
+def test_answers_that_wait_behind_another_have_a_bound(tmp_path: Path, kernels: str, first: str) -> None:
+    """100 answers of 4 MB each, behind a request that waits: few of them are made before it is answered."""
+    options: OpenOptions = {**QUICK, "fetch_timeout_us": 20_000_000, "kernels": kernels}
+    with sync.open(str(tmp_path), node_id=1, **options) as node:
+        node.wait_ready(WAIT_S)
+        for _ in range(2):
+            node.append(b"x" * 2_000_000, timeout=WAIT_S)
+        batch = load(kernels).encode_values([b"waits"], base_offset=0, leader_epoch=0, timestamp_ms=1_000)
+        part = ProduceRequest.TopicProduceData.PartitionProduceData(index=0, records=batch)
+        data = ProduceRequest.TopicProduceData(name="quorum", partition_data=[part])
+        waits = {
+            "produce": client_request(ProduceRequest(acks=-1, timeout_ms=600_000, topic_data=[data]), 8, 0),
+            "fetch": a_fetch(0, max_wait_ms=2**31 - 1, min_bytes=5_000_000),
+        }
+        held = stalled(node) if first == "produce" else contextlib.nullcontext()
+        with connect(node) as client, connect(node) as other:
+            with held:
+                before = resident_bytes()
+                client.sendall(waits[first] + b"".join(a_fetch(number) for number in range(1, ASKED)))
+                other.sendall(client_request(ApiVersionsRequest(), 0, 7))
+                assert read_frame(other)[:4] == (7).to_bytes(4, "big")
+                client.settimeout(1.0)
+                with pytest.raises(TimeoutError):
+                    client.recv(1)
+                assert resident_bytes() - before < 100_000_000
+            client.settimeout(WAIT_S)
+            if first == "fetch":
+                node.append(b"x" * 2_000_000, timeout=WAIT_S)
+            for number in range(ASKED):
+                assert read_frame(client)[:4] == number.to_bytes(4, "big")
+
+
 def test_at_the_limit_of_connections_the_silent_make_room(node: sync.Quorum) -> None:
     with contextlib.ExitStack() as held:
         idle = [held.enter_context(connect(node)) for _ in range(20)]
@@ -207,6 +262,44 @@ def test_at_the_limit_of_connections_the_silent_make_room(node: sync.Quorum) -> 
             sock.sendall(api_versions_frame())
             assert read_frame(sock)[:4] == (7).to_bytes(4, "big")
         assert len(idle) == 20
+
+
+NO_MEMORY = """
+import pathlib, resource, socket, sys
+from fastquorum import sync
+quick = dict(election_timeout_us=150_000, fetch_timeout_us=400_000, preallocate_bytes=65_536, kernels=sys.argv[2])
+with sync.open(sys.argv[1], node_id=1, **quick) as node:
+    node.wait_ready(20)
+    host, _, port = node.endpoint.rpartition(":")
+    used = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 48 * 2**20, resource.RLIM_INFINITY))
+    for length in (40, 90):
+        with socket.create_connection((host, int(port)), timeout=20) as sock:
+            part = bytes(2**20)
+            try:
+                sock.sendall((length * 2**20).to_bytes(4, "big"))
+                for _ in range(length):
+                    sock.sendall(part)
+                while sock.recv(1):
+                    pass
+            except ConnectionError:
+                pass
+        node.append(b"goes on", timeout=20)
+    print("served", node.epoch)
+"""
+
+
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+def test_a_frame_for_which_there_is_no_memory_costs_its_connection(tmp_path: Path, kernels: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", NO_MEMORY, str(tmp_path / "data"), kernels],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ,
+        check=False,
+    )
+    assert done.stdout == "served 1\n", done.stderr
 
 
 EMFILE = """

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.kernels.shell import EVENT_CONNECTED, EVENT_FRAME, EVENT_LOST
+from fastquorum.kernels.shell import EVENT_CONNECTED, EVENT_DRAINED, EVENT_FRAME, EVENT_LOST
 from fastquorum.node.io.clock import now_us
 
-from .native_rig import Peer, Rig, is_readable
+from .native_rig import Peer, Rig, is_readable, until
+from .produce_frames import a_batch, produce_door, produce_request
 
 SCRIPTS = Path(__file__).parent
 S = 1_000_000
@@ -223,6 +224,75 @@ def test_a_peer_that_is_owed_much_is_not_read_from(rig: Rig) -> None:
     assert peer.frame() == bytes(4 << 20)
     rig.await_news(lambda: rig.events)
     assert kept(rig) == [b"asked for more"]
+
+
+def hold_answers(rig: Rig, peer: Peer) -> None:
+    """A Produce of the peer's that no majority has yet: answers of Python's wait behind its own."""
+    rig.shell.serve_produce(produce_door())
+    rig.lead()
+    peer.send(produce_request(a_batch()))
+    until(lambda: rig.shell.end_offset == 2, "the batch is in the log")
+
+
+def test_answers_behind_one_that_waits_count_as_unsent_ones_do(rig: Rig) -> None:
+    peer = rig.connect()
+    hold_answers(rig, peer)
+    assert not rig.shell.needs_drain(peer.number)
+    rig.shell.send(peer.number, bytes(300_000))
+    assert rig.shell.needs_drain(peer.number)
+    peer.send(b"asked for more")
+    assert not is_readable(rig.shell, 0.1)
+    for _ in range(10):
+        rig.shell.send(peer.number, bytes(1 << 20))
+    rig.await_news(lambda: rig.events)
+    assert kinds(rig) == [(EVENT_LOST, peer.number)], "as one that does not read"
+
+
+def test_a_connection_is_drained_when_what_waited_has_left(rig: Rig) -> None:
+    peer = rig.connect()
+    rig.shell.send(peer.number, bytes(8 << 20))
+    assert rig.shell.needs_drain(peer.number)
+    assert not is_readable(rig.shell, 0.1)
+    assert peer.frame() == bytes(8 << 20)
+    rig.await_news(lambda: rig.events)
+    assert kinds(rig) == [(EVENT_DRAINED, peer.number)]
+    assert not rig.shell.needs_drain(peer.number)
+
+
+def test_what_is_kept_for_all_is_bounded_and_the_quorum_goes_first(rig: Rig) -> None:
+    """Nobody reads. Voters' connections are owed what they may be by themselves, and others no more."""
+    voter, late = rig.connect(), rig.connect()
+    rig.shell.favour(voter.number)
+    crowd = [rig.connect() for _ in range(40)]
+    for peer in crowd:
+        rig.shell.send(peer.number, bytes(16 << 20))
+    rig.shell.send(late.number, bytes(16 << 20))
+    rig.collect()
+    lost = {number for kind, number in kinds(rig) if kind == EVENT_LOST}
+    assert late.number in lost
+    assert 256 >> 4 <= len(crowd) - len(lost - {late.number}) <= (256 >> 4) + 8, "of each some is in the socket"
+    rig.shell.send(voter.number, bytes(16 << 20))
+    assert voter.frame() == bytes(16 << 20)
+    small = rig.connect()
+    rig.shell.send(small.number, b"what the socket takes is not kept")
+    assert small.frame() == b"what the socket takes is not kept"
+
+
+def test_frames_that_are_not_whole_have_a_bound_too(make_rig: Callable[..., Rig]) -> None:
+    """Of a crowd that sends much of a frame and never its end, no more is read; a small one is answered meanwhile."""
+    rig = make_rig(frame_bytes_max=1 << 30)
+    sent, part = 0, bytes(32 << 20)
+    with contextlib.suppress(TimeoutError):
+        for _ in range(20):
+            peer = rig.connect()
+            peer.sock.settimeout(1.0)
+            peer.sock.sendall((100 << 20).to_bytes(4, "big") + part)
+            sent += len(part)
+    assert 256 << 20 <= sent + len(part) <= 320 << 20
+    small = rig.connect()
+    small.send(b"one")
+    rig.await_news(lambda: rig.events)
+    assert kept(rig) == [b"one"]
 
 
 def test_last_words_go_out_as_far_as_sockets_take_them_and_then_all_are_closed(rig: Rig) -> None:

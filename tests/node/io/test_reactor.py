@@ -59,7 +59,14 @@ class Loop:
         self.calls: list[str] = []
         self.epoll = Polls(*answers)
         transport: Any = SimpleNamespace(
-            epoll=self.epoll, by_fd={}, wake_fd=wake_fd, resolved=[], lost=[], note_request=None, wake=lambda: None
+            epoll=self.epoll,
+            by_fd={},
+            wake_fd=wake_fd,
+            drained=[],
+            resolved=[],
+            lost=[],
+            note_request=None,
+            wake=lambda: None,
         )
         flusher: Any = SimpleNamespace(fileno=lambda: FLUSHER_FD, completions=lambda: self.calls.append("report"))
         self.reactor = SocketReactor(

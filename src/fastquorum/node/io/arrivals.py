@@ -1,14 +1,20 @@
-"""What has come on a node's connections and waits for the replica's thread: what is urgent is looked at first.
+"""What has come on a node's connections and waits for the replica's thread: what the quorum lives by goes first.
 
-Urgent is whatever keeps a quorum or a broker's session alive: raft's own, answers from other nodes, connections that
-come and go, heartbeats. What else clients and brokers ask may wait for it, a slice at a time, so that no request for a
-thousand topics fences a broker; it never waits for ever, since each turn ends with a slice. Nothing overtakes what came
-before it on its own connection. How much one connection, and all of them, may have waiting is the transport's to
-limit. Sans-IO; belongs to the replica's thread. Source: KAFKA-15019.
+| rank | what comes | looked at |
+|---|---|---|
+| quorum | answers to this node, voters' frames, connections that come and go, syncs | before anything else |
+| urgent | raft's requests from others, a connection's first Fetch, brokers' heartbeats | some slices a turn |
+| other | what clients and brokers ask, consumers' Fetches and DescribeQuorum too | one slice a turn |
+
+Within a rank connections take turns, a frame at a time: who asks much waits for itself. Nothing overtakes what came
+before it on its own connection, and nothing waits for ever, since each turn ends with a slice of the others. How much
+one connection, and all of them, may have waiting is the transport's to limit. Sans-IO; belongs to the replica's thread.
+Source: KAFKA-15019.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from enum import IntEnum
 from typing import Final
 
 from fastquorum.kernels import shell as native
@@ -22,61 +28,89 @@ SLICE_FRAMES: Final = 32
 """Looked at together: about a millisecond's."""
 SLICE_BYTES: Final = 16 * 1024
 """Of what may wait, looked at together: a request for many things takes longer than one for a single thing."""
+URGENT_SLICES: Final = 8
+"""Looked at in one turn: timers come between turns."""
+_FETCH: Final = ApiKey.FETCH.to_bytes(2, "big")
 _URGENT: Final = frozenset(
-    key.to_bytes(2, "big") for key in (*QUORUM_APIS, ApiKey.FETCH, ApiKey.BROKER_HEARTBEAT, ApiKey.METADATA_HEARTBEAT)
+    key.to_bytes(2, "big")
+    for key in (*(QUORUM_APIS - {ApiKey.DESCRIBE_QUORUM}), ApiKey.BROKER_HEARTBEAT, ApiKey.METADATA_HEARTBEAT)
 )
 
 
-class Arrivals:
-    """Two queues, each in the order of arrival."""
+class Rank(IntEnum):
+    """How soon something is looked at."""
 
-    def __init__(self, is_outgoing: Callable[[Connection], bool]) -> None:
-        """`is_outgoing`: has this node made the connection? Then what comes on it are answers."""
-        self._is_outgoing = is_outgoing
-        self._urgent: deque[Arrival] = deque()
-        self._others: deque[Arrival] = deque()
-        self._behind: dict[Connection, int] = {}
-        """How many of the others are of a connection."""
+    QUORUM = 0
+    URGENT = 1
+    OTHER = 2
+
+
+class Arrivals:
+    """A queue for each connection; and of each rank the connections whose first arrival has it, in turn."""
+
+    def __init__(
+        self, is_voters: Callable[[Connection], bool], is_consumers: Callable[[Connection], bool] = lambda _: False
+    ) -> None:
+        """`is_voters`: does a voter fetch on the connection, or has this node made it? `is_consumers`: does a consumer
+        fetch on it?"""
+        self._is_voters = is_voters
+        self._is_consumers = is_consumers
+        self._queues: dict[Connection, deque[Arrival]] = {}
+        self._turns: tuple[deque[Connection], ...] = tuple(deque() for _ in Rank)
 
     def __bool__(self) -> bool:
-        return bool(self._urgent or self._others)
+        return bool(self._queues)
 
     def add(self, arrivals: Iterable[Arrival]) -> None:
         for each in arrivals:
-            kind, connection, frame, _, _ = each
-            may_wait = kind == native.EVENT_FRAME and frame[:2] not in _URGENT and not self._is_outgoing(connection)
-            if may_wait or connection in self._behind:
-                self._others.append(each)
-                self._behind[connection] = self._behind.get(connection, 0) + 1
+            queue = self._queues.get(each[1])
+            if queue is None:
+                self._queues[each[1]] = deque([each])
+                self._turns[self._rank(each)].append(each[1])
             else:
-                self._urgent.append(each)
+                queue.append(each)
 
     def take_urgent(self) -> list[Arrival]:
-        """The next few of what is urgent; empty if nothing is."""
-        return [self._urgent.popleft() for _ in range(min(len(self._urgent), SLICE_FRAMES))]
+        """The next few of what may not wait, the quorum's first; empty if there is nothing."""
+        taken: list[Arrival] = []
+        for rank in (Rank.QUORUM, Rank.URGENT):
+            while self._turns[rank] and len(taken) < SLICE_FRAMES:
+                taken.append(self._take(rank))
+        return taken
 
     def take_others(self) -> list[Arrival]:
         """A slice of what may wait, at least one if there is any."""
         taken: list[Arrival] = []
         size_bytes = 0
-        while self._others and len(taken) < SLICE_FRAMES and size_bytes < SLICE_BYTES:
-            each = self._others.popleft()
-            taken.append(each)
-            size_bytes += len(each[2])
-            self._forget_one(each[1])
+        while self._turns[Rank.OTHER] and len(taken) < SLICE_FRAMES and size_bytes < SLICE_BYTES:
+            taken.append(self._take(Rank.OTHER))
+            size_bytes += len(taken[-1][2])
         return taken
 
     def take_all(self) -> list[Arrival]:
-        """The end: whatever is left."""
-        left = [*self._urgent, *self._others]
-        self._urgent.clear()
-        self._others.clear()
-        self._behind.clear()
+        """The end: whatever is left, in its ranks."""
+        left = [each for turns in self._turns for connection in turns for each in self._queues[connection]]
+        self._queues.clear()
+        for turns in self._turns:
+            turns.clear()
         return left
 
-    def _forget_one(self, connection: Connection) -> None:
-        left = self._behind[connection] - 1
-        if left:
-            self._behind[connection] = left
+    def _take(self, rank: Rank) -> Arrival:
+        """The first of the connection whose turn it is; whoever is behind it waits for a turn of its own."""
+        connection = self._turns[rank].popleft()
+        queue = self._queues[connection]
+        taken = queue.popleft()
+        if queue:
+            self._turns[self._rank(queue[0])].append(connection)
         else:
-            del self._behind[connection]
+            del self._queues[connection]
+        return taken
+
+    def _rank(self, arrival: Arrival) -> Rank:
+        kind, connection, frame, _, _ = arrival
+        if kind != native.EVENT_FRAME or self._is_voters(connection):
+            return Rank.QUORUM
+        key = frame[:2]
+        if key in _URGENT or (key == _FETCH and not self._is_consumers(connection)):
+            return Rank.URGENT
+        return Rank.OTHER

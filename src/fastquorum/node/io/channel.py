@@ -21,8 +21,11 @@ class Channel:
         "accepted",
         "broken",
         "connected",
+        "drain_wanted",
         "fd",
         "heard_us",
+        "is_favoured",
+        "is_held",
         "is_paused",
         "number",
         "opened_us",
@@ -48,7 +51,13 @@ class Channel:
         self.broken = False
         """No more is sent; the replica's thread will find out why and report it."""
         self.is_paused = False
-        """Not read from until it has taken what it is owed."""
+        """Not read from until it has taken what it is owed, or has its turn."""
+        self.is_held = False
+        """What came on it is not dealt with yet: nothing more is to come."""
+        self.is_favoured = False
+        """A voter's."""
+        self.drain_wanted = False
+        """The replica waits until its other side has read."""
         self.opened_us = now_us
         self.heard_us = now_us
         self.seen_frame = False
@@ -58,6 +67,16 @@ class Channel:
         self.outbox_bytes = 0
         self.unsent_since_us: Micros = NEVER
         """When the oldest byte in the outbox was put there, or the socket last took some."""
+
+    @property
+    def partial_bytes(self) -> int:
+        """Of the frame that is not whole yet."""
+        return self.splitter.pending_bytes
+
+    @property
+    def yields(self) -> bool:
+        """Others go first, if this node keeps too much: neither is it a voter's, nor did this node make it."""
+        return self.accepted and not self.is_favoured
 
     def is_overdue(
         self, now_us: Micros, *, partial_us_max: Micros, idle_us_max: Micros, connect_us_max: Micros

@@ -47,6 +47,11 @@ def failure_of(shell: Shell, log: Log) -> FastQuorumError:
     path, detail = log.path, os.strerror(code)
     if operation == "sync":
         return FsyncFailed(detail=detail, operation="sync", path=path, errno_code=code)
+    if operation == "memory":
+        return FatalError(
+            "there is no memory left for what this node has to keep: what of its work is done is not known; give the "
+            "process more, and start it anew"
+        )
     if operation == "read":
         try:
             log.read_stored(offset)

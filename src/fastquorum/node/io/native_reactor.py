@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from fastquorum.errors import FatalError
 from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.io.arrivals import Arrival, Arrivals
+from fastquorum.node.io.arrivals import URGENT_SLICES, Arrival, Arrivals
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.injected import InjectedNativeTransport
 from fastquorum.node.io.native_flusher import NativeFlusher
@@ -46,7 +46,7 @@ class NativeReactor(Reactor):
         )
 
     def start(self, replica: Replica) -> None:
-        self._arrivals = Arrivals(replica.connections.is_outgoing)
+        self._arrivals = Arrivals(replica.connections.is_voters, replica.connections.is_consumers)
         self._done: list[tuple[Connection, int]] = []
         """Frames that were dealt with since the shell was told so, and their sizes in bytes."""
         self._left: list[Arrival] = []
@@ -85,19 +85,31 @@ class NativeReactor(Reactor):
     def _catch_up(self, replica: Replica) -> None:
         # Any call of the driver may have collected news, timers' included.
         driver = _driver(replica)
-        while not self._over:
+        for _ in range(URGENT_SLICES):
             self._arrivals.add(driver.take_events())
             urgent = self._arrivals.take_urgent()
-            if not urgent:
+            if not urgent or self._over:
                 break
             self._look_at(replica, urgent)
         if not self._over:
             self._look_at(replica, self._arrivals.take_others())
         if not self._over:
-            done = self._done + driver.take_handed_up()
-            self._done = []
-            if done:
-                self._shell.frames_done(done)
+            self._done += driver.take_handed_up()
+            self._report_done(replica)
+
+    def _report_done(self, replica: Replica) -> None:
+        """Those that were set aside are not dealt with: of each connection the last."""
+        left = {connection: len(frames) for connection, frames in replica.connections.frames_set_aside.items()}
+        kept: list[tuple[Connection, int]] = []
+        if left:
+            done: list[tuple[Connection, int]] = []
+            for each in reversed(self._done):
+                left[each[0]] = left.get(each[0], 0) - 1
+                (done if left[each[0]] < 0 else kept).append(each)
+            self._done = done[::-1]
+        if self._done:
+            self._shell.frames_done(self._done)
+        self._done = kept[::-1]
 
     def _look_at(self, replica: Replica, arrivals: list[Arrival]) -> None:
         """Frames that are next to each other are looked at together: what they bring about is written together."""
@@ -142,6 +154,8 @@ class NativeReactor(Reactor):
                 replica.work(now)
             case native.EVENT_LOST:
                 self._lose(replica, connection, now)
+            case native.EVENT_DRAINED:
+                replica.on_drained(connection, now)
             case native.EVENT_SYNCED:
                 replica.on_flush(token, error, now)
                 self._disk_is_back(replica, now)

@@ -34,6 +34,8 @@ class NativeTransport:
         self.wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.epoll.register(self.wake_fd, select.EPOLLIN)
         self.lost: deque[Connection] = deque()
+        self.drained: deque[Connection] = deque()
+        """Empty: the native thread's news have them."""
         self.resolved: deque[tuple[Connection, Address | None]] = deque()
         self._config = config
         self._shell = shell
@@ -62,6 +64,14 @@ class NativeTransport:
     def send(self, connection: Connection, frame: Buffer) -> None:
         """Send one frame, or what the socket takes of it; the rest follows when it takes more."""
         self._shell.send(connection, frame)
+
+    def favour(self, connection: Connection) -> None:
+        """It is a voter's."""
+        self._shell.favour(connection)
+
+    def needs_drain(self, connection: Connection) -> bool:
+        """See `node.ports.Transport`."""
+        return self._shell.needs_drain(connection)
 
     def close(self, connection: Connection) -> None:
         """Close; no report follows."""

@@ -50,6 +50,7 @@ class ReactorTransport(Transport, Protocol):
     wake_fd: int
     lost: deque[Connection]
     resolved: deque[tuple[Connection, Address | None]]
+    drained: deque[Connection]
 
     def __len__(self) -> int: ...
     def knows(self, connection: Connection) -> bool: ...
@@ -241,6 +242,8 @@ class Reactor:
             connection, address = transport.resolved.popleft()
             with self._lock:
                 transport.begin_connect(connection, address)
+        while transport.drained:
+            replica.on_drained(transport.drained.popleft(), now)
         while transport.lost:
             self._lose(replica, transport.lost.popleft(), now)
         replica.work(now)

@@ -17,15 +17,15 @@ class Receiver:
         self._buffer = bytearray(RECEIVE_BYTES)
         self._view = memoryview(self._buffer)
 
-    def frames(self, channel: Channel, now: Micros) -> Sequence[bytes] | None:
-        """The whole frames that one read brings; None: the connection is over.
+    def frames(self, channel: Channel, now: Micros, bytes_max: int | None = None) -> Sequence[bytes] | None:
+        """The whole frames that one read, of so many bytes at most, brings; None: the connection is over.
 
         It may end in the middle of a frame: what was begun is not acted upon.
         """
         sock = channel.sock
         assert sock is not None
         try:
-            size = sock.recv_into(self._buffer)
+            size = sock.recv_into(self._buffer, bytes_max or 0)
         except (BlockingIOError, InterruptedError):
             return ()
         except OSError:
@@ -39,7 +39,7 @@ class Receiver:
             return (bytes(view[4:size]),)
         try:
             frames = channel.splitter.feed(view[:size])
-        except FrameError:
+        except (FrameError, MemoryError):  # a frame for which there is no memory costs its connection
             return None
         if not channel.splitter.pending_bytes:
             channel.partial_since_us = NEVER

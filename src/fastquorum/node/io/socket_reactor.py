@@ -5,6 +5,7 @@ twin of the native shell's threads.
 import select
 from typing import Final
 
+from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.channel import Channel
 from fastquorum.node.io.injected import InjectedFlusher, InjectedTransport
 from fastquorum.node.io.reactor import READ, Reactor
@@ -26,6 +27,8 @@ class SocketReactor(Reactor):
 
     def _watch_sources(self) -> None:
         self._receiver = Receiver()
+        self._held: set[Connection] = set()
+        """Not read from until what came on them was dealt with."""
         self._flusher_fd = self._flusher.fileno()
         self._note = self._transport.note_request if isinstance(self._transport, InjectedTransport) else None
         self._transport.epoll.register(self._flusher_fd, READ)
@@ -60,7 +63,10 @@ class SocketReactor(Reactor):
             self._receive(replica, channel, now)
 
     def _receive(self, replica: Replica, channel: Channel, now: Micros) -> None:
-        frames = self._receiver.frames(channel, now)
+        partial_bytes = channel.partial_bytes
+        frames = self._receiver.frames(channel, now, self._transport.receive_bytes)
+        with self._lock:
+            self._transport.received(channel, partial_bytes)
         if frames is None:
             self._lose(replica, channel.number, now)
             return
@@ -68,6 +74,20 @@ class SocketReactor(Reactor):
             if channel.broken or self._over:
                 return
             self._frame(replica, channel, frame, now)
+        if channel.number in replica.connections.frames_set_aside:
+            self._held.add(channel.number)
+            self._hold(channel.number, is_held=True)
+
+    def _hold(self, connection: Connection, *, is_held: bool) -> None:
+        channel = self._transport.channel(connection)
+        if channel is not None:
+            with self._lock:
+                self._transport.hold(channel, is_held)
+
+    def _catch_up(self, replica: Replica) -> None:
+        for connection in [each for each in self._held if each not in replica.connections.frames_set_aside]:
+            self._held.discard(connection)
+            self._hold(connection, is_held=False)
 
     def _frame(self, replica: Replica, channel: Channel, frame: bytes, now: Micros) -> None:
         channel.seen_frame = True

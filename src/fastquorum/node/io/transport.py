@@ -28,7 +28,14 @@ WRITE: Final = select.EPOLLOUT
 OUTBOX_BYTES_MAX: Final = 8 * 1024 * 1024
 """What a connection may be owed beyond one frame; a peer that lets more pile up is closed."""
 PAUSE_BYTES: Final = 256 * 1024
-"""A connection that is owed more than this is not read from: its requests would only make more answers."""
+"""A connection that is owed more than this is not read from, and no answer is made for it: there would only be more."""
+CROWD_BYTES: Final = 64 * 1024 * 1024
+"""Owed to all of them: beyond it no answer is made for one that is owed anything."""
+KEPT_BYTES_MAX: Final = 256 * 1024 * 1024
+"""Owed to all of them, and frames that are not whole yet: beyond it a connection that has any such is not read from,
+and one that would be owed more is closed, but for voters' and those that this node made."""
+CROWDED_RECEIVE_BYTES: Final = 64 * 1024
+"""Read at once beyond that."""
 JOIN_BYTES_MAX: Final = 16 * 1024
 """Frames up to this size are copied behind their length; larger ones are sent as two parts."""
 
@@ -47,6 +54,14 @@ class SocketTransport:
         self._config = config
         self._kernels = kernels
         self._channels: dict[Connection, Channel] = {}
+        self.drained: deque[Connection] = deque()
+        """Connections of which the replica's thread has yet to be told that they can be owed more."""
+        self._owed_bytes = 0
+        """In all outboxes."""
+        self._partial_bytes = 0
+        """Of all frames that are not whole yet."""
+        self._is_crowded = False
+        """They were more than KEPT_BYTES_MAX, and are not much fewer yet."""
         self._next_number: Connection = 1
         self._resolver = Resolver(self._on_resolved)
         self._wake_guard = threading.Lock()
@@ -95,9 +110,25 @@ class SocketTransport:
         channel = self._channels.pop(connection, None)
         if channel is not None:
             channel.broken = True
+            self._owed_bytes -= channel.outbox_bytes
+            self._partial_bytes -= channel.partial_bytes
             if channel.sock is not None:
                 self.by_fd.pop(channel.fd, None)
                 channel.sock.close()  # which takes it out of the epoll set, too
+            self._regard_crowd()
+
+    def favour(self, connection: Connection) -> None:
+        """It is a voter's."""
+        channel = self._channels.get(connection)
+        if channel is not None:
+            channel.is_favoured = True
+
+    def needs_drain(self, connection: Connection) -> bool:
+        """See `node.ports.Transport`."""
+        channel = self._channels.get(connection)
+        if channel is not None:
+            channel.drain_wanted = self._owes_enough(channel)
+        return channel is not None and channel.drain_wanted
 
     def wake(self) -> None:
         """Have the replica's thread look around soon. From any thread."""
@@ -146,6 +177,25 @@ class SocketTransport:
         self.by_fd[channel.fd] = channel
         self.epoll.register(channel.fd, READ)
         return channel.number
+
+    @property
+    def receive_bytes(self) -> int | None:
+        """How much may be read at once; None: as much as there is room for."""
+        return CROWDED_RECEIVE_BYTES if self._is_crowded else None
+
+    def received(self, channel: Channel, partial_bytes_before: int) -> None:
+        """Lock held. What came was split: so much of a frame was there before."""
+        self._partial_bytes += channel.partial_bytes - partial_bytes_before
+        self._regard_crowd()
+        if channel.partial_bytes and self._is_crowded:
+            self._set_interest(channel)
+
+    def hold(self, channel: Channel, is_held: bool) -> None:
+        """Lock held. Whether nothing more is to come on it."""
+        if channel.is_held is not is_held:
+            channel.is_held = is_held
+            if not channel.broken:
+                self._set_interest(channel)
 
     def begin_connect(self, connection: Connection, address: Address | None) -> None:
         """Lock held. The address is known (None: there is none)."""
@@ -196,6 +246,7 @@ class SocketTransport:
             while outbox:
                 sent = channel.sock.send(outbox[0], socket.MSG_NOSIGNAL)
                 channel.outbox_bytes -= sent
+                self._owed_bytes -= sent
                 channel.unsent_since_us = now_us()
                 if sent < len(outbox[0]):
                     outbox[0] = outbox[0][sent:]
@@ -209,6 +260,11 @@ class SocketTransport:
         if not outbox:
             channel.unsent_since_us = NEVER
         self._set_interest(channel)
+        self._regard_crowd()
+        if channel.drain_wanted and not self._owes_enough(channel):
+            channel.drain_wanted = False
+            self.drained.append(channel.number)
+            self.wake()
 
     def break_off(self, connection: Connection) -> None:
         """Lock held. Give a connection up and have its end reported."""
@@ -259,20 +315,37 @@ class SocketTransport:
         return channel
 
     def _put(self, channel: Channel, data: bytes) -> None:
-        if channel.outbox and channel.outbox_bytes + len(data) > OUTBOX_BYTES_MAX:
+        is_too_much = channel.outbox and channel.outbox_bytes + len(data) > OUTBOX_BYTES_MAX
+        if is_too_much or (self._is_crowded and channel.yields):
             self._break(channel)
             return
         if not channel.outbox:
             channel.unsent_since_us = now_us() if channel.connected else NEVER
         channel.outbox.append(memoryview(data))
         channel.outbox_bytes += len(data)
+        self._owed_bytes += len(data)
+        self._regard_crowd()
         if channel.connected:
             self._set_interest(channel)
 
+    def _owes_enough(self, channel: Channel) -> bool:
+        return channel.outbox_bytes > (PAUSE_BYTES if self._owed_bytes <= CROWD_BYTES else 0)
+
+    def _regard_crowd(self) -> None:
+        """What is kept of all has changed."""
+        kept_bytes = self._owed_bytes + self._partial_bytes
+        is_crowded = kept_bytes > (KEPT_BYTES_MAX * 3 // 4 if self._is_crowded else KEPT_BYTES_MAX)
+        if is_crowded is not self._is_crowded:
+            self._is_crowded = is_crowded
+            for each in self.by_fd.values():
+                if each.connected and not each.broken:
+                    self._set_interest(each)
+
     def _set_interest(self, channel: Channel) -> None:
-        channel.is_paused = channel.outbox_bytes > PAUSE_BYTES
+        has_its_turn = not (self._is_crowded and channel.yields and (channel.outbox or channel.partial_bytes))
+        channel.is_paused = channel.outbox_bytes > PAUSE_BYTES or channel.is_held or not has_its_turn
         if channel.is_paused:
-            mask = WRITE
+            mask = WRITE if channel.outbox else 0
         else:
             mask = READ_WRITE if channel.outbox else READ
         self.epoll.modify(channel.fd, mask)
@@ -280,9 +353,11 @@ class SocketTransport:
     def _break(self, channel: Channel) -> None:
         """Nothing is sent on it any more; epoll reports the hang-up to the replica's thread."""
         channel.broken = True
+        self._owed_bytes -= channel.outbox_bytes
         channel.outbox.clear()
         channel.outbox_bytes = 0
         channel.unsent_since_us = NEVER
+        self._regard_crowd()
         self._fail(channel)
 
     def _fail(self, channel: Channel) -> None:
