@@ -336,7 +336,6 @@ def test_kafkas_own_directories_are_read_up_to_the_tail_that_one_has() -> None:
         ),
         ({"asOfOffset": 4}, "option asOfOffset means nothing to a stream"),
         ({"topic": "t"}, "option topic means nothing to a stream"),
-        ({"pushdown": "true"}, "option pushdown means nothing to a stream"),
         ({"startingOffset": 9}, "startingOffset 9: log .*n1 is committed from 0 to 4"),
     ],
 )

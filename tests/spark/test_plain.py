@@ -11,7 +11,6 @@ import pytest
 import fastquorum.spark
 from fastquorum.errors import CorruptionError, DirectoryError, FastQuorumError, NotReady, UsageError
 from fastquorum.spark import plain_errors, read
-from fastquorum.spark.opening import FILTERS
 from fastquorum.spark.plain import our_error
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from tests.spark.damage import change
@@ -76,22 +75,6 @@ def test_an_error_of_a_worker_is_of_its_class_and_says_what_it_said(kind: type[F
     assert error != UsageError("other")
     assert repr(error)
     assert our_error("org.apache.spark.SparkException: Job aborted") is None
-
-
-def test_a_session_that_pushes_no_filters_down_is_told_what_to_set(spark: "SparkSession") -> None:
-    said = f'pushes no filters down; spark.conf.set("{FILTERS}", "true")'
-    spark.conf.set(FILTERS, "false")
-    try:
-        with pytest.raises(UsageError) as caught:
-            read(spark, C1, pushdown=True)
-        assert said in str(caught.value)
-        with pytest.raises(UsageError) as refused, plain_errors():
-            spark.read.format("fastquorum").option("pushdown", "true").load(C1).where("offset < 9").count()
-        assert said in str(refused.value)
-        assert read(spark, C1, toOffset=9).count() == 9
-    finally:
-        spark.conf.set(FILTERS, "true")
-    assert read(spark, C1, pushdown=True).where("offset < 9").count() == 9
 
 
 def test_rows_and_errors_are_as_without_spark(spark: "SparkSession", tmp_path: Path) -> None:

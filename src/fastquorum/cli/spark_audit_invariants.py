@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "partition's leader is in its ISR, the ISR within the replicas, its epochs grow as they should; a broker's "
         "epoch is the offset of its registration; who is fenced leads nothing; a snapshot is what the log comes to. "
         "What breaks one is told with its record, and what stood before; once, however many replicas have it."
-        "\nExits 1 if a promise is broken.",
+        "\nExits 1 if a promise is broken, or all logs of a cluster are empty.",
         "fastquorum spark audit-invariants '/backup/*/controller-*' --out violations.json",
     )
 
@@ -30,14 +30,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     with working("looking for broken promises"), running(arguments.master) as spark:
         from fastquorum.spark.jobs import audit_invariants
-        from fastquorum.spark.logs import find_logs
+        from fastquorum.spark.logs import find
+        from fastquorum.spark.pipelines import invariants
         from fastquorum.spark.pipelines.invariants import as_report
 
-        logs = len(find_logs(arguments.path))
+        logs = find(arguments.path).logs
         found = audit_invariants(spark, arguments.path).toArrow()
-    report = {"logs": logs, **as_report(found)}
+    report = {"logs": len(logs), **as_report(found), "empty_clusters": invariants.empty_clusters(found, logs)}
     spark_output.hand_out(arguments, report, found, page_of, show)
-    return 1 if report["violations"] else 0
+    return 1 if report["violations"] or report["empty_clusters"] else 0
 
 
 def show(report: dict[str, Any]) -> None:
@@ -54,9 +55,12 @@ def show(report: dict[str, Any]) -> None:
     for kind, count in shown.items():
         if count > SHOWN_MAX:
             print(f"{count - SHOWN_MAX} more of {kind}: --out has them all")
+    for each in report.get("empty_clusters", ()):
+        print(f"of cluster {each or '-'} nothing could be looked at: all its logs are empty")
     kinds = ", ".join(f"{count} {kind}" for kind, count in report["kinds"].items())
     notes = f"; {len(report['notes'])} notes" if report["notes"] else ""
-    print(f"{report['logs']} logs: {kinds or 'every promise is kept'}{notes}")
+    kept = "no promise of the others is broken" if report.get("empty_clusters") else "every promise is kept"
+    print(f"{report['logs']} logs: {kinds or kept}{notes}")
 
 
 def _row(row: dict[str, Any]) -> tuple[object, ...]:

@@ -9,13 +9,18 @@ from fastquorum.spark.pages.audit_replicas import page_of
 
 _COLUMNS: Final = ("cluster_id", "node_id", "directory", "end_offset", "committed_end")
 
+_NOTES: Final = {"stale_tails": "stale tail", "torn_ends": "torn end"}
+_ORDER: Final = ("divergent", "undecided", "stale tail", "torn end", "uncommitted tail", "behind", "same")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     spark_output.configure(
         parser,
-        "Compare the replicas of each cluster batch by batch. Who differs from the majority of the voters' directories "
-        "is named, with the first offset; what one has beyond a majority was never acknowledged, and is a tail. A "
-        "snapshot is of committed records only: who ends below its own has lost some, and is named too. "
+        "Compare the replicas of each cluster batch by batch. A voter has one vote, however many copies of its "
+        "directory there are. Divergent is what no healthy quorum shows: other bytes of the same epoch than the "
+        "majority has, or a fault below what the replica itself had acknowledged or put into a snapshot. "
+        "What a crash or an election leaves is a note: a torn end, a deposed leader's stale tail, a tail beyond what a "
+        "majority has. "
         "Directories that no meta.properties is beside are compared as if they were of one cluster, and a note says so."
         "\nExits 1 if a replica is divergent, or nobody can tell.",
         "fastquorum spark audit-replicas '/backup/*/controller-*' --out audit.json",
@@ -38,15 +43,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show(report: dict[str, Any]) -> None:
-    """For people."""
-    rows = [(*("-" if row[name] is None else row[name] for name in _COLUMNS), _said(row)) for row in report["replicas"]]
+    """For people: what is wrong first."""
+    ordered = sorted(report["replicas"], key=lambda row: _ORDER.index(row["verdict"]))  # stable: by cluster within each
+    rows = [(*("-" if row[name] is None else row[name] for name in _COLUMNS), _said(row)) for row in ordered]
     print_table(("CLUSTER", "NODE", "DIRECTORY", "END", "COMMITTED", "VERDICT"), rows)
     for note in report["notes"]:
         print(f"note: {note['text']}")
     counts = {name: len(report[name]) for name in ("divergent", "uncommitted_tails", "undecided")}
+    more = [f"{len(report[name])} with a {what}" for name, what in _NOTES.items() if report.get(name)]
     print(
         f"\n{len(rows)} replicas: {counts['divergent']} divergent, {counts['uncommitted_tails']} with an uncommitted "
-        f"tail, {counts['undecided']} undecided"
+        f"tail, {counts['undecided']} undecided" + "".join(f", {each}" for each in more)
     )
 
 

@@ -54,8 +54,6 @@ def check_stream(scan: Scan) -> None:
             raise UsageError(f"option {name} means nothing to a stream", "startingOffset says where it begins")
     if options.bootstrap and options.committed is not None:
         raise UsageError("option committed means nothing to a quorum", "its leader knows what is committed")
-    if options.pushdown:
-        raise UsageError("option pushdown means nothing to a stream", "Spark filters what a stream reads by itself")
     if options.topic is not None:
         raise UsageError("option topic means nothing to a stream", "filter by the column data, or read a batch")
 

@@ -21,12 +21,12 @@ from fastquorum.spark.beginnings import has_snapshot
 from fastquorum.spark.following import Offsets
 from fastquorum.spark.logs import FoundLog, find_logs
 from fastquorum.spark.options import Committed, Options, parse_options
-from fastquorum.spark.pipelines.audit_replicas import BATCH_COLUMNS, VOTER_COLUMNS, audit_cluster
-from fastquorum.spark.pipelines.replicas import Verdict, latest_voters
+from fastquorum.spark.pipelines.audit_replicas import BATCH_COLUMNS, VOTER_COLUMNS, audit, audit_cluster
+from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.places import Places, pieces_between
 from fastquorum.spark.quorum import BY_BATCH, lost
 from fastquorum.spark.scan import Scan
-from fastquorum.spark.settling import unsettled_from
+from fastquorum.spark.settling import OTHERS, unsettled_from
 from fastquorum.spark.splits import Piece, packed
 from fastquorum.spark.stores import store_of
 from fastquorum.spark.tables import TABLES, Task
@@ -160,10 +160,11 @@ class FollowedDirectories:
         if row["committed_end"] is None:
             return 0
         end: Offset = min(row["committed_end"], row["end_offset"])
-        if row["verdict"] == Verdict.DIVERGENT and row["offset"] < row["committed_end"]:
+        if row["verdict"] in OTHERS and row["offset"] is not None and row["offset"] < row["committed_end"]:
             # A node that comes back cuts its own tail off; one whose disk lies does not.
             directory, offset = row["directory"], row["offset"]
-            self._tell(f"{directory}: from offset {offset} on, {row['why']}: it is read up to there", directory, offset)
+            why = "it has another batch there" if row["verdict"] == Verdict.STALE else row["why"]
+            self._tell(f"{directory}: from offset {offset} on, {why}: it is read up to there", directory, offset)
             end = min(end, offset)
         return end
 
@@ -180,12 +181,22 @@ class FollowedDirectories:
             return frozenset()
         if cluster_id not in self._voters:
             options = parse_options({"path": self._scan.options.path, "table": "voters", "mode": "quarantine"}, TABLES)
-            told = TABLES["voters"].read(Task(logs=tuple(logs)), options, VOTER_COLUMNS)
-            self._voters[cluster_id] = latest_voters(pa.Table.from_batches(list(told), _VOTERS))
+            said = TABLES["voters"].read(Task(logs=tuple(logs)), options, VOTER_COLUMNS)
+            told = pa.Table.from_batches(list(said), _VOTERS)
+            self._voters[cluster_id] = self._committed_voters(logs, told)
         known = self._voters[cluster_id]
         if not known and self._scan.options.committed is Committed.MAJORITY:
             return frozenset(log.node_id for log in logs if log.node_id is not None)
         return known
+
+    def _committed_voters(self, logs: Sequence[FoundLog], told: pa.Table) -> frozenset[NodeId]:
+        """The set that is in force where records are committed; empty: nothing says any."""
+        if told["voter_id"].null_count == told.num_rows:
+            return frozenset()
+        batches = [batch for log in logs for batch in self._batches(log, log.begin_offset)]
+        schema = TABLES["batches"].schema.empty_table().select(_BATCH_COLUMNS).schema
+        found = audit(pa.Table.from_batches(batches, schema), told).voters
+        return frozenset(node for node in found if isinstance(node, int))
 
     def _check_majority(self, cluster_id: str | None, logs: Sequence[FoundLog], voters: frozenset[NodeId]) -> None:
         where = logs[0].directory if len(logs) == 1 else f"{logs[0].directory} and {len(logs) - 1} more"

@@ -16,7 +16,7 @@ from fastquorum.spark.jobs import part_of
 from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines.packing import PACKED
-from fastquorum.spark.reads import Choice, choice, of_directories
+from fastquorum.spark.reads import Choice, choice, of_directories, with_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +53,7 @@ def placements(
 
     both = partitions.groupBy("cluster_id").cogroup(things.groupBy("cluster_id"))
     told = both.applyInArrow(place, from_arrow_schema(PACKED))
-    return _with_rows(told, [placing.not_told(cluster_id, why) for cluster_id, why in chosen.unread.items()])
+    return with_rows(told, [placing.not_told(cluster_id, why) for cluster_id, why in chosen.unread.items()])
 
 
 def placement(
@@ -96,7 +96,7 @@ def image_diff(spark: "SparkSession", path: str, from_offset: int, to_offset: in
             yield from differing.changes_of(pa.Table.from_batches([batch]), from_offset).to_batches()
 
     told = rows.mapInArrow(tell, from_arrow_schema(differing.SCHEMA))
-    return _with_rows(told, [differing.not_compared(whose, whose, why) for whose, why in chosen.unread.items()])
+    return with_rows(told, [differing.not_compared(whose, whose, why) for whose, why in chosen.unread.items()])
 
 
 def image_diff_between(
@@ -136,7 +136,7 @@ def image_diff_between(
         return differing.compared(before, after, everything=everything)
 
     both = keyed[0].groupBy("pair").cogroup(keyed[1].groupBy("pair"))
-    return _with_rows(both.applyInArrow(tell, from_arrow_schema(differing.SCHEMA)), unread)
+    return with_rows(both.applyInArrow(tell, from_arrow_schema(differing.SCHEMA)), unread)
 
 
 def _why_not(chosen: Sequence[Choice], pair: tuple[str | None, str | None]) -> str | None:
@@ -163,10 +163,3 @@ def _images(
     ends = {directory: chosen.ends[chosen.owners[directory]] for directory in directories}
     options |= {"mode": "quarantine", "committedEnds": json.dumps(ends)} | ({} if at is None else {"asOfOffset": at})
     return of_directories(spark, path, directories, name, columns, **options)
-
-
-def _with_rows(told: "DataFrame", more: Sequence[pa.Table]) -> "DataFrame":
-    """And rows that are there already, of the same schema."""
-    if not more:
-        return told
-    return told.unionAll(told.sparkSession.createDataFrame(pa.concat_tables(more), told.schema))

@@ -13,7 +13,7 @@ from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines import timeline as telling
 from fastquorum.spark.pipelines.packing import PACKED, Packing
-from fastquorum.spark.reads import choice, of_directories, table
+from fastquorum.spark.reads import choice, of_directories, table, told_of, with_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,15 +25,7 @@ def audit_replicas(spark: "SparkSession", path: str) -> "DataFrame":
     from pyspark.sql.pandas.types import from_arrow_schema
 
     batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
-    told = table(spark, path, "voters", auditing.VOTER_COLUMNS, mode="quarantine")
-    present = table(spark, path, "quorum_state", auditing.PRESENT_COLUMNS, mode="quarantine")
-    snapshots = table(spark, path, "checkpoints", auditing.SNAPSHOT_COLUMNS).where("is_good and offset > 0")
-    snapshots = snapshots.withColumnsRenamed({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop("is_good")
-    # Of this table only the rows that have no type are wanted; a snapshot has no record of this one.
-    begins = table(spark, path, "base", auditing.BASE_COLUMNS, types="ABORT_TRANSACTION_RECORD").where("type is null")
-    begins = begins.withColumnRenamed("end_offset", "begin_offset").drop("type")
-    for more in (present, snapshots, begins):
-        told = told.unionByName(more, allowMissingColumns=True)
+    told = told_of(spark, path)
     both = batches.groupBy("cluster_id").cogroup(told.groupBy("cluster_id"))
     return both.applyInArrow(_audit_cluster, from_arrow_schema(auditing.SCHEMA))
 
@@ -51,15 +43,19 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
     schema, said = from_arrow_schema(invariants.SCHEMA), from_arrow_schema(invariants.FACTS)
     types, mode = ",".join(invariants.TYPES), "quarantine"
     batches = table(spark, path, "batches", invariants.BATCH_COLUMNS, mode=mode)
-    checkpoints = table(spark, path, "checkpoints", invariants.CHECKPOINT_COLUMNS)
+    told = table(spark, path, "checkpoints", invariants.CHECKPOINT_COLUMNS, mode=mode).unionByName(
+        table(spark, path, "quorum_state", invariants.STATE_COLUMNS, mode=mode), allowMissingColumns=True
+    )
     control = table(spark, path, "control", invariants.CONTROL_COLUMNS, mode=mode, types=invariants.LEADER_TYPE)
-    base = table(spark, path, "base", invariants.BASE_COLUMNS, types=types).mapInArrow(invariants.base_facts, said)
+    base = table(spark, path, "base", invariants.BASE_COLUMNS, mode=mode, types=types).mapInArrow(
+        invariants.base_facts, said
+    )
     records = table(spark, path, "records", invariants.RECORD_COLUMNS, mode=mode, types=types)
     facts = records.mapInArrow(invariants.record_facts, said).unionAll(base)
     snapshots = table(spark, path, "snapshots", invariants.SNAPSHOT_COLUMNS, mode=mode)
     found = (
         batches.groupBy("directory")
-        .cogroup(checkpoints.groupBy("directory"))
+        .cogroup(told.groupBy("directory"))
         .applyInArrow(_audit_offsets, schema)
         .unionAll(facts.groupBy("directory").applyInArrow(_audit_log, schema))
         .unionAll(control.groupBy("cluster_id").applyInArrow(_audit_leaders, schema))
@@ -68,8 +64,8 @@ def audit_invariants(spark: "SparkSession", path: str) -> "DataFrame":
     return found.groupBy("cluster_id").applyInArrow(_merged, schema)
 
 
-def _audit_offsets(batches: pa.Table, checkpoints: pa.Table) -> pa.Table:
-    return invariants.audit_offsets(batches, checkpoints)
+def _audit_offsets(batches: pa.Table, told: pa.Table) -> pa.Table:
+    return invariants.audit_offsets(batches, told)
 
 
 def _audit_log(facts: pa.Table) -> pa.Table:
@@ -103,24 +99,25 @@ def anomalies(
     schema, said = from_arrow_schema(unusual.SCHEMA), from_arrow_schema(unusual.SIGNALS)
 
     chosen = choice(spark, path)
-    ends = chosen.ends
+    ends, unread = chosen.ends, chosen.unread
 
-    def find(key: tuple[pa.Scalar, ...], signals: pa.Table, present: pa.Table) -> pa.Table:
+    def find(key: tuple[pa.Scalar, ...], signals: pa.Table) -> pa.Table:
         cluster_id = key[0].as_py()
-        if signals.num_rows == 0:
-            return unusual.unread(cluster_id)
+        if cluster_id in unread:
+            return unusual.SCHEMA.empty_table()
         return unusual.anomalies(signals, settings, ends.get(cluster_id))
 
     records = of_directories(spark, path, chosen.directories, "records", unusual.RECORD_COLUMNS, mode="quarantine")
-    base = table(spark, path, "base", unusual.BASE_COLUMNS, types=",".join(unusual.BASE_TYPES))
-    checkpoints = table(spark, path, "checkpoints", unusual.CHECKPOINT_COLUMNS)
+    types = ",".join(unusual.BASE_TYPES)
+    base = of_directories(spark, path, chosen.directories, "base", unusual.BASE_COLUMNS, mode="quarantine", types=types)
+    checkpoints = table(spark, path, "checkpoints", unusual.CHECKPOINT_COLUMNS, mode="quarantine")
     signals = (
         records.mapInArrow(unusual.record_signals, said)
         .unionAll(base.mapInArrow(unusual.base_signals, said))
         .unionAll(checkpoints.mapInArrow(unusual.checkpoint_signals, said))
     )
-    present = table(spark, path, "quorum_state", ("cluster_id",), mode="quarantine")
-    return signals.groupBy("cluster_id").cogroup(present.groupBy("cluster_id")).applyInArrow(find, schema)
+    found = signals.groupBy("cluster_id").applyInArrow(find, schema)
+    return with_rows(found, [unusual.unread(cluster_id, why) for cluster_id, why in unread.items()])
 
 
 def timelines(spark: "SparkSession", path: str) -> "DataFrame":
@@ -141,9 +138,10 @@ def timelines(spark: "SparkSession", path: str) -> "DataFrame":
         return of_directories(spark, path, chosen.directories, name, columns, **options)
 
     records = read("records", telling.COLUMNS, mode="quarantine")
-    base = read("base", telling.BASE_COLUMNS, types=",".join(telling.BASE_TYPES))
+    base = read("base", telling.BASE_COLUMNS, mode="quarantine", types=",".join(telling.BASE_TYPES))
     both = records.groupBy("cluster_id").cogroup(base.groupBy("cluster_id"))
-    return both.applyInArrow(tell, from_arrow_schema(PACKED))
+    told = both.applyInArrow(tell, from_arrow_schema(PACKED))
+    return with_rows(told, [telling.not_told(cluster_id, why) for cluster_id, why in chosen.unread.items()])
 
 
 def timeline(spark: "SparkSession", path: str, part: str = "events") -> "DataFrame":

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from fastquorum.errors import DirectoryError, UsageError
-from fastquorum.spark.stores import Entry, Store, as_named, plain, store_of
+from fastquorum.spark.stores import Entry, Store, as_named, broken_link, plain, store_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.properties import parse_properties
@@ -138,21 +138,26 @@ def _below(store: Store, root: str, depth: int, *, is_named: bool) -> Iterator[F
     except DirectoryError as error:
         if is_named and error.path == root:
             raise as_named(error, _NAME_ONE) from error
-        if not isinstance(error.__cause__, NotADirectoryError | FileNotFoundError):
+        is_gone = isinstance(error.__cause__, NotADirectoryError | FileNotFoundError)
+        if not is_gone or store.is_broken(root):
             yield _fault(root, error)
         return
     if found is not None:
         yield found
     elif depth > 0:
         for each in entries:
-            if each.is_directory:
+            if each.is_broken:
+                yield _fault(each.path, broken_link(each.path))
+            elif each.is_directory:
                 yield from _below(store, each.path, depth - 1, is_named=False)
 
 
 def _at(store: Store, root: str, entries: list[Entry]) -> FoundLog | Fault | None:
     """The log that lies there itself, if one does. DirectoryError."""
-    inner = next((each for each in entries if each.is_directory and each.name == names.LOG_DIRECTORY), None)
-    if inner is not None:
+    inner = next((each for each in entries if each.name == names.LOG_DIRECTORY), None)
+    if inner is not None and inner.is_broken:
+        return _fault(root, broken_link(inner.path))
+    if inner is not None and inner.is_directory:
         return _log(store, root, inner.path, entries, store.entries(inner.path))
     if not any(names.parse_segment(each.name) is not None for each in entries):
         return None
@@ -176,10 +181,18 @@ def _log(store: Store, root: str, log_directory: str, outer: Iterable[Entry], in
         checkpoints=tuple(Checkpoint(key, each.path, each.size_bytes) for key, each in checkpoints if key is not None),
         files=(*outer, *(each for each in inner if not each.is_directory)),
     )
+    broken = [each.path for each in (*outer, *inner) if each.is_broken and _counts(each.name)]
     try:
-        return _owned(store, log, outer)
+        log = _owned(store, log, outer)
     except DirectoryError as error:
         return _fault(root, error, log)
+    return _fault(root, broken_link(broken[0]), log) if broken else log
+
+
+def _counts(name: str) -> bool:
+    """Whether a file says what a log holds, or whose it is."""
+    of_log = names.parse_segment(name) is not None or names.parse_checkpoint(name) is not None
+    return of_log or name in (names.META_PROPERTIES, names.OWN_PROPERTIES)
 
 
 def _fault(directory: str, error: DirectoryError, log: FoundLog | None = None) -> Fault:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.errors import SparkEnvironmentError
 from fastquorum.spark.environment import check_packages, is_local, prepare
+from fastquorum.spark.masters import check_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOPBACK: Final = "127.0.0.1"
-FILTERS: Final = "spark.sql.python.filterPushdown.enabled"
-"""The setting without which Spark refuses a read with option `pushdown`."""
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 _directories: "list[tempfile.TemporaryDirectory[str]]" = []
 """Of the sessions of this process."""
@@ -40,6 +39,7 @@ def session(
             machines can reach.
     Raises:
         SparkEnvironmentError: Spark cannot run here as things are; it says what to do.
+        UsageError: nothing answers at the address that `master` names.
     """
     spark = open_session(app_name, master, config)
     register(spark)
@@ -61,6 +61,8 @@ def open_session(app_name: str, master: str, config: Mapping[str, object] | None
     from pyspark.sql import SparkSession
 
     wanted: dict[str, Any] = {key: _text(value) for key, value in (config or {}).items()}
+    if SparkSession.getActiveSession() is None:
+        check_master(master)
     if master.startswith("sc://"):
         return SparkSession.builder.appName(app_name).config(map=wanted).remote(master).getOrCreate()
     if SparkSession.getActiveSession() is not None:
@@ -103,8 +105,6 @@ def _defaults(master: str, scratch: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": _text(sys.stderr.isatty()),
         "spark.log.level": "WARN",
-        # Else a read with option pushdown fails; of other sources only those that take filters are concerned.
-        FILTERS: "true",
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         # Spark puts these before the extraJavaOptions, which are the user's.
         "spark.driver.defaultJavaOptions": java_options,

@@ -18,6 +18,7 @@ from fastquorum.wire.row_layouts import ROW_TYPE_NAMES
 
 T = TypeVar("T")
 _TYPES: Final = {name: number for number, name in ROW_TYPE_NAMES.items()}
+_PUSHDOWN: Final = "pushdown"
 _YES: Final = {"true": True, "false": False}
 _PATHS: Final = "paths"
 """Spark's own name, where it is given several."""
@@ -26,6 +27,10 @@ TABLE: Final = "records"
 TIMEOUT_S: Final = 60.0
 """Several elections, and a node that is slow to come back."""
 _SECONDS_MAX: Final = 1e6
+_MS_DIGITS: Final = 13
+_SMALL_DIGITS: Final = 5
+_YEARS: Final = range(2011, 2200)
+"""In which logs were written, since there is Kafka."""
 _NUMBER_MAX: Final = 2**63 - 1
 """Offsets, epochs and times have 64 bits at most."""
 
@@ -74,8 +79,6 @@ class Options(NamedTuple):
     """By directory: of an image, nothing from there on."""
     mode: Mode
     split_bytes: int
-    pushdown: bool
-    """For one query; see `source.PushingReader`."""
     bootstrap: str
     """Nodes of a running quorum, in place of a path; empty: none."""
     timeout_s: float
@@ -86,8 +89,6 @@ class Options(NamedTuple):
     offsets_max: int | None
     """Of a stream's micro-batch."""
     fail_on_data_loss: bool
-    types_wanted: tuple[str, ...] | None = None
-    """Of `types`, what the query looks at: names that nobody knows among them."""
 
     @property
     def row_filter(self) -> RowFilter:
@@ -105,10 +106,7 @@ class Options(NamedTuple):
 
     @property
     def numbers_of_types(self) -> frozenset[int] | None:
-        given = [frozenset(each) for each in (self.types, self.types_wanted) if each is not None]
-        if not given:
-            return None
-        return frozenset(_TYPES[name] for name in frozenset.intersection(*given) if name in _TYPES)
+        return None if self.types is None else frozenset(_TYPES[name] for name in self.types)
 
 
 def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
@@ -118,6 +116,9 @@ def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
     for name, value in given.items():
         if name.lower() == _PATHS:
             said["path"] = _joined(str(value))
+            continue
+        if name.lower() == _PUSHDOWN:
+            _refuse_pushdown(str(value))
             continue
         if name.lower() not in known:
             raise UsageError(f"there is no option {name!r}", f"the options are {', '.join(sorted(_READERS))}")
@@ -132,6 +133,16 @@ def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
         raise UsageError("both a path and bootstrap are given", "name either directories or a running quorum")
     _check_order(said, values)
     return Options(**values)
+
+
+def _refuse_pushdown(value: str) -> None:
+    """UsageError, unless it says what is so anyway. Up to Spark 4.3 all scans of one load, and of one view, share what
+    the last of them planned (`PythonScanBuilder`): filters of one query would take rows from another, silently."""
+    if value.lower() != "false":
+        raise UsageError(
+            "option pushdown is gone: Spark gives one query the rows of another one's filters",
+            "name what is to be read by options: fromOffset, toOffset, types, topic, fromTimestamp and so on",
+        )
 
 
 def _check_order(said: Mapping[str, str], values: Mapping[str, Any]) -> None:
@@ -228,16 +239,27 @@ def _type_names(name: str, value: str) -> tuple[str, ...]:
 
 def _timestamp(name: str, value: str) -> int:
     """Milliseconds since 1970, or a date and time in ISO form (UTC if no zone is named, whatever the time zone of
-    Spark's session)."""
-    if value.removeprefix("-").isdigit() and value.isascii():
+    Spark's session), of which a year alone may be left. Digits that may be a date, seconds, or nanoseconds are not
+    taken for milliseconds."""
+    is_number = value.removeprefix("-").isdigit() and value.isascii()
+    if is_number and (value.startswith("-") or _are_milliseconds(value)):
         return _in_range(name, value)
     try:
-        moment = datetime.fromisoformat(value)
+        moment = datetime(int(value), 1, 1) if is_number and _is_year(value) else datetime.fromisoformat(value)
     except ValueError as error:
-        hint = "milliseconds since 1970, or a time like 2026-11-24T12:00:00Z"
-        raise UsageError(f"option {name} is {value!r}", hint) from error
+        hint = "milliseconds since 1970, which have 13 digits" if is_number else "milliseconds since 1970"
+        raise UsageError(f"option {name} is {value!r}", f"{hint}, or a time like 2026-11-24T12:00:00Z") from error
     zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return round(zoned.timestamp() * 1000)
+
+
+def _are_milliseconds(digits: str) -> bool:
+    """Those of any log have 13 digits, from 2001 on; a few are a test's."""
+    return len(digits) == _MS_DIGITS or (len(digits) <= _SMALL_DIGITS and not _is_year(digits)) or len(digits) > 19
+
+
+def _is_year(digits: str) -> bool:
+    return len(digits) == 4 and int(digits) in _YEARS
 
 
 def _moment(name: str, value: str) -> int:
@@ -325,7 +347,6 @@ _READERS: Final[Mapping[str, tuple[str, Reader]]] = {
     "committedEnds": ("committed_ends", _or({}, _ends)),
     "mode": ("mode", _or(Mode.FAIL, lambda _, value: mode_of(value))),
     "splitBytes": ("split_bytes", _or(SPLIT_BYTES, _size)),
-    "pushdown": ("pushdown", _or(False, _flag)),
     "bootstrap": ("bootstrap", _or("", _addresses)),
     "timeout": ("timeout_s", _or(TIMEOUT_S, _seconds)),
     "committed": ("committed", _or_none(_committed)),

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from fastquorum import errors
 from fastquorum.errors import FastQuorumError, UsageError
 from fastquorum.spark.logs import find
-from fastquorum.spark.opening import FILTERS
 from fastquorum.spark.options import TABLE
 
 if TYPE_CHECKING:
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 _OURS: Final = re.compile(r"^\s*fastquorum\.errors\.(\w+): (.+)$", re.MULTILINE)
 """The last line of a traceback that Spark brings from the process where it happened."""
-_REFUSED: Final = "[DATA_SOURCE_PUSHDOWN_DISABLED]"
-"""What Spark itself has against a read of ours."""
 _CONNECT: Final = "pyspark.sql.connect"
 
 
@@ -31,8 +28,8 @@ def read(spark: "SparkSession", path: str | Sequence[str] = "", table: str = TAB
     `spark.read.format("fastquorum")`, with its options.
 
     Raises:
-        UsageError: there is no such table, option, column or type, a value does not fit its option, there is no log
-            at `path`, or the session takes no option `pushdown`.
+        UsageError: there is no such table, option, column or type, a value does not fit its option, or there is no
+            log at `path`.
         DirectoryError: `path` is not there or cannot be read. (A Spark Connect server has files of its own: what is not
             there Spark says, when the rows are asked for.)
     """
@@ -45,8 +42,6 @@ def read(spark: "SparkSession", path: str | Sequence[str] = "", table: str = TAB
     refuse_streams_options(known)
     if known.path and not type(spark).__module__.startswith(_CONNECT):
         find(known.path)
-    if known.pushdown and spark.conf.get(FILTERS, "false") != "true":
-        raise _no_pushdown()
     reader = spark.read.format("fastquorum").options(**given)
     return reader.load(path if isinstance(path, str) else list(path)) if path else reader.load()
 
@@ -70,17 +65,12 @@ def plain_errors() -> Iterator[None]:
 
 
 def our_error(text: str) -> FastQuorumError | None:
-    """The last error of ours in what Spark says, if there is one, or what it has against an option of ours."""
+    """The last error of ours in what Spark says, if there is one."""
     said = _OURS.findall(text)
     if not said:
-        return _no_pushdown() if _REFUSED in text else None
+        return None
     name, sentence = said[-1]
     return _said(getattr(errors, name, FastQuorumError), sentence)
-
-
-def _no_pushdown() -> UsageError:
-    hint = f'spark.conf.set("{FILTERS}", "true"), as in a session of fastquorum.spark.session()'
-    return UsageError("option pushdown means nothing to a session that pushes no filters down", hint)
 
 
 def _said(kind: type[FastQuorumError], sentence: str) -> FastQuorumError:

@@ -103,6 +103,8 @@ def _missing(piece: Piece, next_offset: int, mode: Mode) -> Iterator[Damage]:
         return
     if piece.is_cut:
         text = f"goes on with offset {piece.end_offset} behind offset {next_offset - 1}, at byte {piece.end}"
+    elif piece.end_offset < next_offset:
+        text = f"ends at offset {next_offset}, and the next segment begins at {piece.end_offset} already: they overlap"
     else:
         text = f"ends at offset {next_offset}, and the next segment begins at {piece.end_offset}: one is missing"
     error = DirectoryError(text, path=piece.path)

@@ -1,10 +1,11 @@
 """What the pipelines read: tables of logs, of all of them or of one for each cluster."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import pyarrow as pa
 
+from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import choosing
 
 if TYPE_CHECKING:
@@ -19,12 +20,22 @@ class Choice(NamedTuple):
 
     directories: list[str]
     ends: dict[str | None, int | None]
-    """Of each cluster, how far its records are committed, exclusive; None: several directories of it are read, and
-    nobody has decided yet."""
+    """Of each cluster, how far its records are committed, exclusive; None: nobody could decide, and none is read."""
     owners: dict[str, str | None]
     """The cluster of each directory that one has been decided for."""
     unread: dict[str | None, str]
     """Why nobody could decide, by cluster."""
+
+    @classmethod
+    def of(cls, chosen: pa.Table) -> Self:
+        """Of `choosing.CHOICE`."""
+        rows = sorted(chosen.to_pylist(), key=lambda row: row["directory"])
+        return cls(
+            [row["directory"] for row in rows if row["unread"] is None],
+            {row["cluster_id"]: row["end_offset"] for row in rows},
+            {row["directory"]: row["cluster_id"] for row in rows if row["unread"] is None},
+            {row["cluster_id"]: row["unread"] for row in rows if row["unread"] is not None},
+        )
 
 
 def table(spark: "SparkSession", path: str, name: str, columns: Sequence[str] = (), **options: Any) -> "DataFrame":
@@ -51,29 +62,46 @@ def of_directories(
     return rows if "directory" in columns else rows.drop("directory")
 
 
-def choice(spark: "SparkSession", path: str, *, of_images: bool = False) -> Choice:
-    """One directory for each cluster, where one can be chosen by the headers of batches: no more than these is read, or
-    shuffled, of the others. `of_images`: of metadata alone, and by snapshots, too."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    batches = table(spark, path, "batches", choosing.BATCH_COLUMNS, mode="quarantine")
-    columns = (*choosing.PRESENT_COLUMNS, *(["log_kind"] if of_images else []))
+def told_of(spark: "SparkSession", path: str, *, of_images: bool = False) -> "DataFrame":
+    """What is known of directories beside the headers of batches (`audit_replicas.TOLD_COLUMNS`): voters, snapshots,
+    where each log begins, and up to where it was synced. `of_images`: of metadata logs alone."""
+    voters = table(spark, path, "voters", auditing.VOTER_COLUMNS, mode="quarantine")
+    columns = (*auditing.PRESENT_COLUMNS, *(["log_kind"] if of_images else []))
     present = table(spark, path, "quorum_state", columns, mode="quarantine")
     if of_images:
         present = present.where("log_kind = 'metadata'").drop("log_kind")
-        snapshots = table(spark, path, "checkpoints", (*choosing.SNAPSHOT_COLUMNS, "is_good"))
-        good = snapshots.where("is_good and offset > 0").drop("is_good")
-        present = present.unionByName(good, allowMissingColumns=True)
-
-    def choose(batches: pa.Table, present: pa.Table) -> pa.Table:
-        return choosing.choice_of(batches, present, of_image=of_images)
-
-    both = batches.groupBy("cluster_id").cogroup(present.groupBy("cluster_id"))
-    rows = both.applyInArrow(choose, from_arrow_schema(choosing.CHOICE)).toArrow().to_pylist()
-    rows.sort(key=lambda row: row["directory"])
-    return Choice(
-        [row["directory"] for row in rows],
-        {row["cluster_id"]: row["end_offset"] for row in rows},
-        {row["directory"]: row["cluster_id"] for row in rows if row["unread"] is None},
-        {row["cluster_id"]: row["unread"] for row in rows if row["unread"] is not None},
+    snapshots = table(spark, path, "checkpoints", auditing.SNAPSHOT_COLUMNS, mode="quarantine").where(
+        "is_good and offset > 0"
     )
+    snapshots = snapshots.withColumnsRenamed({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop("is_good")
+    # Of this table only the rows that have no type are wanted; a snapshot has no record of this one.
+    begins = table(
+        spark, path, "base", auditing.BASE_COLUMNS, mode="quarantine", types="ABORT_TRANSACTION_RECORD"
+    ).where("type is null")
+    begins = begins.withColumnRenamed("end_offset", "begin_offset").drop("type")
+    for more in (present, snapshots, begins):
+        voters = voters.unionByName(more, allowMissingColumns=True)
+    return voters
+
+
+def choice(spark: "SparkSession", path: str, *, of_images: bool = False) -> Choice:
+    """One directory for each cluster, where one can be chosen by the headers of batches and what is told of
+    directories: no more than these is read, or shuffled, of the others. `of_images`: of metadata alone, and by
+    snapshots, too."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    batches = table(spark, path, "batches", auditing.BATCH_COLUMNS, mode="quarantine")
+
+    def choose(batches: pa.Table, told: pa.Table) -> pa.Table:
+        return choosing.choice_of(batches, told, of_image=of_images)
+
+    told = told_of(spark, path, of_images=of_images)
+    both = batches.groupBy("cluster_id").cogroup(told.groupBy("cluster_id"))
+    return Choice.of(both.applyInArrow(choose, from_arrow_schema(choosing.CHOICE)).toArrow())
+
+
+def with_rows(told: "DataFrame", more: Sequence[pa.Table]) -> "DataFrame":
+    """And rows that are there already, of the same schema."""
+    if not more:
+        return told
+    return told.unionAll(told.sparkSession.createDataFrame(pa.concat_tables(more), told.schema))

@@ -12,7 +12,6 @@ import pyarrow as pa
 from fastquorum.errors import CorruptionError, UsageError
 from fastquorum.spark import arrow
 from fastquorum.spark.beginnings import OF_BEGINNINGS, lost_beginnings
-from fastquorum.spark.conditions import Condition, narrowed, those
 from fastquorum.spark.logs import Fault, find
 from fastquorum.spark.options import Options, parse_options, refuse_streams_options
 from fastquorum.spark.quorum import QuorumRange, quorum_ranges, read_range
@@ -32,8 +31,6 @@ class Scan(NamedTuple):
 
     options: Options
     columns: tuple[str, ...]
-    conditions: tuple[Condition, ...] = ()
-    """Rows that do not fulfil all of them are left out."""
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
@@ -61,11 +58,6 @@ class Scan(NamedTuple):
             if columns.count(column) > 1:
                 raise UsageError(f"column {column!r} is named twice")
         return self._replace(columns=tuple(columns))
-
-    def narrowed(self, conditions: Iterable[Condition]) -> Self:
-        """With only the rows that fulfil these conditions too; as little as can be is read for them."""
-        more = tuple(conditions)
-        return self._replace(options=narrowed(self.options, more), conditions=(*self.conditions, *more))
 
     def tasks(self) -> "list[Task] | list[QuorumRange]":
         """What can be read apart from one another. UsageError, DirectoryError; of a quorum, NotReady."""
@@ -97,23 +89,21 @@ class Scan(NamedTuple):
 
     def read(self, task: Task | QuorumRange) -> Iterator[pa.RecordBatch]:
         """What one task comes to. CorruptionError, with a note of how to read on, where an option of ours helps."""
-        asked = dict.fromkeys((*self.columns, *(each.column for each in self.conditions)))
         try:
-            for batch in self._read(task, tuple(asked)):
-                yield those(batch, self.conditions, self.columns) if self.conditions else batch
+            yield from self._read(task)
         except CorruptionError as error:
             if isinstance(task, Task) and self.options.mode is Mode.FAIL:
                 error.add_note(_HOW_TO_READ_ON)
             raise
 
-    def _read(self, task: Task | QuorumRange, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    def _read(self, task: Task | QuorumRange) -> Iterator[pa.RecordBatch]:
         if isinstance(task, QuorumRange):
-            yield from read_range(task, self.table, self.options, columns)
+            yield from read_range(task, self.table, self.options, self.columns)
             return
-        yield from self.table.read(task, self.options, columns)
+        yield from self.table.read(task, self.options, self.columns)
         for fault in task.faults:
             row = unreadable(fault) if self.table is FILES else {"error": str(fault.error)}
-            schema = arrow.pruned(self.table.schema, columns)
+            schema = arrow.pruned(self.table.schema, self.columns)
             named = {"directory": fault.directory} if fault.log is None else whose(fault.log)
             yield arrow.batch_of(schema, [{**named, **row}])
 

@@ -7,11 +7,16 @@ and cut them off. Every leader begins with a record of its own, so this lasts fo
 Arrow tables. Source: Raft, section 5.4.2 and figure 8; KIP-595.
 """
 
+from typing import Final
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.types import Epoch, Offset
+
+OTHERS: Final = frozenset({Verdict.DIVERGENT, Verdict.STALE, Verdict.TORN, Verdict.UNDECIDED})
+"""Verdicts of replicas that have something else where others have what a majority shares."""
 
 
 def unsettled_from(batches: pa.Table, audited: pa.Table, *, sees_all: bool, known_epoch: Epoch) -> Offset | None:
@@ -45,7 +50,7 @@ def unsettled_from(batches: pa.Table, audited: pa.Table, *, sees_all: bool, know
 def _lacks_some(row: dict[str, object], end: Offset) -> bool:
     """Has the replica something else, where others have what a majority shares?"""
     offset = row["offset"]
-    return row["verdict"] == Verdict.DIVERGENT and isinstance(offset, int) and offset < end
+    return row["verdict"] in OTHERS and isinstance(offset, int) and offset < end
 
 
 def _newest(batches: pa.Table) -> dict[str, Epoch]:

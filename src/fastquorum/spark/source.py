@@ -3,10 +3,10 @@
 Spark's API: `pyspark.sql.datasource`. The class is pickled by reference, so this package must be on every executor.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class FastQuorumSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Of the columns that `schema` names: a read's own `.schema(...)` may leave some out."""
-        scan = self._scan().pruned(schema.names)
-        return PushingReader(scan) if scan.options.pushdown else Reader(scan)
+        return Reader(self._scan().pruned(schema.names))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Of those columns, up to what is committed."""
@@ -81,23 +80,3 @@ class Reader(DataSourceReader):
         if partition.value is None:
             return iter(())  # Spark's own, where there are none
         return self._scan.read(cast("Task | QuorumRange", partition.value))
-
-
-class PushingReader(Reader):
-    """A batch read that takes filters.
-
-    A reader of its own: Spark refuses one that has `pushFilters` where spark.sql.python.filterPushdown.enabled is
-    false, and its error says that: nothing here is asked before, but `plain.read` is.
-
-    For one query: up to Spark 4.3 all scans of one `load()` (or one view) share what the last of them planned, so that
-    a second query, or the other side of a join, is given the rows of the last filters. That cannot be seen here: a scan
-    that pushes nothing asks nobody. Who sets the option loads anew for each scan. Source: Spark `PythonScanBuilder`.
-    """
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Those that are left to Spark."""
-        from fastquorum.spark.pushing import condition_of
-
-        asked = [(each, condition_of(self._scan.options.table, each)) for each in filters]
-        self._scan = self._scan.narrowed(condition for _, condition in asked if condition is not None)
-        return [each for each, condition in asked if condition is None]

@@ -20,6 +20,8 @@ class Entry(NamedTuple):
     path: str
     size_bytes: int
     is_directory: bool
+    is_broken: bool = False
+    """It is a link to what is not there."""
 
 
 class Store(Protocol):
@@ -33,6 +35,9 @@ class Store(Protocol):
 
     def real(self, path: str) -> str:
         """The same by the one name that it has without links, as far as the store can tell."""
+
+    def is_broken(self, path: str) -> bool:
+        """Is it a link to what is not there?"""
 
     def size(self, path: str) -> int:
         """Of a file, in bytes, now."""
@@ -70,10 +75,14 @@ class LocalStore:
         try:
             return Entry(found.name, found.path, found.stat().st_size, found.is_dir())
         except FileNotFoundError:
-            return None
+            is_link = os.path.islink(found.path)
+            return Entry(found.name, found.path, 0, is_directory=False, is_broken=True) if is_link else None
 
     def real(self, path: str) -> str:
         return os.path.realpath(path)
+
+    def is_broken(self, path: str) -> bool:
+        return os.path.islink(path) and not os.path.exists(path)
 
     def size(self, path: str) -> int:
         try:
@@ -130,6 +139,9 @@ class RemoteStore:
     def real(self, path: str) -> str:
         return path
 
+    def is_broken(self, path: str) -> bool:
+        return False
+
     def size(self, path: str) -> int:
         try:
             return int(self._now.size(path))
@@ -159,11 +171,18 @@ def _last(path: str) -> str:
 
 def as_named(error: DirectoryError, hint: str) -> DirectoryError:
     """Of a path that somebody named: what is not there was not removed meanwhile."""
-    is_missing = isinstance(error.__cause__, FileNotFoundError)
+    is_missing = isinstance(error.__cause__, FileNotFoundError) and not os.path.islink(error.path)
     return DirectoryError("is not there", hint, error.path) if is_missing else error
 
 
+def broken_link(path: str) -> DirectoryError:
+    """Of a link whose target is gone."""
+    return DirectoryError("is a link to what is not there", "mount or restore its target, or remove the link", path)
+
+
 def _unreadable(path: str, error: Exception) -> DirectoryError:
+    if isinstance(error, FileNotFoundError) and os.path.islink(path):
+        return broken_link(path)
     if isinstance(error, FileNotFoundError):
         return DirectoryError("is not there", "was it removed, by retention or by somebody, meanwhile?", path)
     if isinstance(error, NotADirectoryError):

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastquorum.spark.pipelines.choosing import BATCH_COLUMNS, CHOICE, PRESENT_COLUMNS, choice_of, chosen_of
+from fastquorum.spark.pipelines.audit_replicas import audit_cluster
+from fastquorum.spark.pipelines.choosing import CHOICE, choice_of, chosen_of
+from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.scan import read_table
+from tests.spark.replicas import batches_at, told_at
 
 from .timeline_worlds import CLUSTER
 
@@ -20,14 +22,20 @@ _BATCHES = pa.schema(
         ("cluster_id", pa.string()),
         ("node_id", pa.int32()),
         ("directory", pa.string()),
+        ("segment", pa.int64()),
+        ("position", pa.int64()),
         ("base_offset", pa.int64()),
         ("last_offset", pa.int64()),
         ("epoch", pa.int32()),
+        ("crc", pa.int64()),
+        ("size_bytes", pa.int32()),
         ("error", pa.string()),
     ]
 )
-_PRESENT = pa.schema([("cluster_id", pa.string()), ("node_id", pa.int32()), ("directory", pa.string())])
-_SNAPSHOTS = pa.schema([*_PRESENT, ("offset", pa.int64()), ("epoch", pa.int32())])
+_PRESENT = pa.schema(
+    [("cluster_id", pa.string()), ("node_id", pa.int32()), ("directory", pa.string()), ("voter_id", pa.int32())]
+)
+_SNAPSHOTS = pa.schema([*_PRESENT, ("snapshot_offset", pa.int64()), ("snapshot_epoch", pa.int32())])
 
 
 def batches(logs: Sequence[Sequence[Batch]], error: str | None = None) -> pa.Table:
@@ -38,6 +46,9 @@ def batches(logs: Sequence[Sequence[Batch]], error: str | None = None) -> pa.Tab
             "node_id": node,
             "directory": f"/n{node}",
             "error": error,
+            "segment": 0,
+            "position": each[0],
+            "size_bytes": 100,
             **dict(zip(names, each, strict=True)),
         }
         for node, log in enumerate(logs)
@@ -47,23 +58,19 @@ def batches(logs: Sequence[Sequence[Batch]], error: str | None = None) -> pa.Tab
 
 
 def present(count: int) -> pa.Table:
-    return pa.Table.from_pylist([{"cluster_id": "c", "directory": f"/n{node}"} for node in range(count)], _PRESENT)
+    rows = [{"cluster_id": "c", "node_id": node, "directory": f"/n{node}"} for node in range(count)]
+    return pa.Table.from_pylist(rows, _PRESENT)
 
 
 def snapshots(logs: Sequence[tuple[int, int] | None]) -> pa.Table:
     """That each node's directory is there, and its snapshot if it has one: end offset and epoch."""
     rows = [{"cluster_id": "c", "node_id": node, "directory": f"/n{node}"} for node in range(len(logs))]
-    good = [{**rows[node], "offset": each[0], "epoch": each[1]} for node, each in enumerate(logs) if each is not None]
-    return pa.Table.from_pylist([*rows, *good], _SNAPSHOTS)
-
-
-def records(headers: pa.Table) -> pa.Table:
-    rows = [
-        {name: row[name] for name in ("cluster_id", "node_id", "directory", "epoch")} | {"offset": offset}
-        for row in headers.to_pylist()
-        for offset in range(row["base_offset"], row["last_offset"] + 1)
+    good = [
+        {**rows[node], "snapshot_offset": each[0], "snapshot_epoch": each[1]}
+        for node, each in enumerate(logs)
+        if each is not None
     ]
-    return pa.Table.from_pylist(rows, pa.schema([*list(_BATCHES)[:3], ("epoch", pa.int32()), ("offset", pa.int64())]))
+    return pa.Table.from_pylist([*rows, *good], _SNAPSHOTS)
 
 
 @st.composite
@@ -86,30 +93,27 @@ def clusters(draw: st.DrawFn) -> list[list[Batch]]:
 
 @settings(max_examples=200, deadline=None)
 @given(logs=clusters())
-def test_headers_choose_what_their_records_would(logs: list[list[Batch]]) -> None:
-    headers = batches(logs)
-    found = choice_of(headers, present(len(logs))).to_pylist()
-    try:
-        chosen, replica = chosen_of(records(headers), None)
-    except ValueError:  # no majority shares anything
-        chosen = None
-    if chosen is None or chosen.num_rows == 0:
-        assert [(row["directory"], row["end_offset"]) for row in found] == [
-            (f"/n{at}", None) for at in range(len(logs))
-        ]
+def test_what_is_read_is_what_the_audit_calls_committed_of_a_log_that_has_it(logs: list[list[Batch]]) -> None:
+    headers, told = batches(logs), present(len(logs))
+    rows = audit_cluster(headers, told).to_pylist()
+    found = choice_of(headers, told).to_pylist()
+    (committed,) = {row["committed_end"] for row in rows}
+    if committed is None:
+        assert [(row["directory"], row["end_offset"]) for row in found] == [(row["directory"], None) for row in rows]
+        assert all(row["unread"] for row in found)
         return
-    end_offset = chosen["offset"][-1].as_py() + 1
-    whole = records(headers)
-    alone = whole.filter(pc.equal(whole["directory"], replica.directory))
-    assert found == [{"cluster_id": "c", "directory": replica.directory, "end_offset": end_offset, "unread": None}]
-    again, _ = chosen_of(alone, end_offset)
-    assert again["offset"].to_pylist() == chosen["offset"].to_pylist()
+    (chosen,) = found
+    assert chosen["end_offset"] <= committed
+    (verdict,) = (row for row in rows if row["directory"] == chosen["directory"])
+    assert verdict["end_offset"] >= chosen["end_offset"]
+    whole = [row for row in rows if row["verdict"] not in (Verdict.DIVERGENT, Verdict.BEHIND)]
+    if whole:
+        assert chosen["end_offset"] == committed
+        assert verdict["verdict"] != Verdict.DIVERGENT
 
 
 def test_of_a_real_cluster_one_replica_is_chosen_without_the_tail_that_the_others_never_got() -> None:
-    headers = read_table(str(CLUSTER), "batches", columns=",".join(BATCH_COLUMNS), mode="quarantine")
-    state = read_table(str(CLUSTER), "quorum_state", columns=",".join(PRESENT_COLUMNS), mode="quarantine")
-    (row,) = choice_of(headers, state).to_pylist()
+    (row,) = choice_of(batches_at(str(CLUSTER)), told_at(str(CLUSTER))).to_pylist()
     chosen, replica = chosen_of(read_table(str(CLUSTER)), None)
     assert (row["directory"], row["end_offset"]) == (replica.directory, chosen["offset"][-1].as_py() + 1)
 
@@ -179,15 +183,15 @@ def test_what_a_snapshot_holds_is_committed_whoever_else_has_it() -> None:
 
 def test_older_snapshots_than_a_log_are_no_holes_of_it() -> None:
     kept = snapshots([None, None])
-    rows = [{**kept.to_pylist()[1], "offset": offset, "epoch": 1} for offset in (10, 20, 30)]
+    rows = [{**kept.to_pylist()[1], "snapshot_offset": offset, "snapshot_epoch": 1} for offset in (10, 20, 30)]
     both = pa.concat_tables([kept, pa.Table.from_pylist(rows, _SNAPSHOTS)])
-    headers = batches([[(0, 6, 1), (8, 39, 1)], [(30, 39, 1)]])
+    headers = batches([[(0, 6, 1), (8, 29, 1), (30, 39, 1)], [(30, 39, 1)]])
     (row,) = choice_of(headers, both, of_image=True).to_pylist()
     assert (row["directory"], row["end_offset"]) == ("/n1", 40), "the other lacks record 7"
 
 
 def test_a_log_whose_beginning_no_good_snapshot_stands_for_makes_no_image_while_another_does() -> None:
-    logs = [[(5, 9, 1)], [(7, 9, 1)]]
+    logs = [[(5, 6, 1), (7, 9, 1)], [(7, 9, 1)]]
     assert image_of(logs, None, (7, 1)) == ("/n1", 10)
     assert image_of(logs, (5, 1), (7, 1)) == ("/n0", 10)
     assert image_of(logs) == ("/n0", 10), "neither does: whoever reads it is told"

@@ -40,4 +40,6 @@ def test_who_was_damaged_is_found_and_nobody_else(tmp_path: Path) -> None:
 
 
 def _verdict(kind: str) -> Verdict:
-    return Verdict.TAIL if kind == Kind.UNCOMMITTED_TAIL else Verdict.DIVERGENT
+    """Of a fault that no crash and no election leaves, and of what they do leave."""
+    notes = {Kind.UNCOMMITTED_TAIL: Verdict.TAIL, Kind.TORN_END: Verdict.TORN}
+    return notes.get(Kind(kind), Verdict.DIVERGENT)

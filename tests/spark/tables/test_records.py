@@ -408,7 +408,14 @@ def test_an_object_store_is_read_as_directories_are() -> None:
         ({"columns": "offset,type,offset"}, "column 'offset' is named twice"),
         ({"mode": "ignore"}, "mode is 'ignore'; it is one of fail, quarantine, drop"),
         ({"fromTimestamp": "yesterday"}, "option fromTimestamp is 'yesterday'; milliseconds since 1970"),
-        ({"pushdown": "yes"}, "option pushdown is 'yes'; it is true or false"),
+        ({"pushdown": "true"}, "option pushdown is gone: Spark gives one query the rows of another one's filters"),
+        ({"toTimestamp": "1795242817"}, "option toTimestamp is '1795242817'; milliseconds since 1970, which have 13"),
+        (
+            {"toTimestamp": "20261322"},
+            "option toTimestamp is '20261322'; milliseconds since 1970, which have 13 digits",
+        ),
+        ({"toTimestamp": "20261122153000"}, "option toTimestamp is '20261122153000'; milliseconds since 1970, which"),
+        ({"toTimestamp": "1795242817372000000"}, "option toTimestamp is '1795242817372000000'; milliseconds since"),
         ({"splitBytes": "0"}, "option splitBytes is 0"),
         ({"fromOffset": "9" * 30}, "option fromOffset is '9{30}'; it is 9223372036854775807 at most"),
         ({"toEpoch": str(2**63)}, "option toEpoch is '9223372036854775808'; it is 9223372036854775807 at most"),
@@ -460,3 +467,9 @@ def test_options_are_read_whatever_their_case() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert read_table(str(CLUSTER / "c1"), FROMOFFSET=3830).num_rows == 6
+
+
+@pytest.mark.parametrize("text", ["2026-11-22", "20261122", "20261122T000000", "1795305600000", "2027"])
+def test_a_day_can_be_written_with_and_without_dashes(text: str) -> None:
+    assert read_table(str(CLUSTER / "c1"), toTimestamp=text).num_rows == 3836
+    assert read_table(str(CLUSTER / "c1"), fromTimestamp=text).num_rows == 0

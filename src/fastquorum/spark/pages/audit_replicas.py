@@ -11,6 +11,8 @@ from fastquorum.spark.pages.words import DRAWN_MAX, counted, heading_of, of_clus
 _VERDICTS: Final = {
     "same": Pen.GOOD,
     "behind": Pen.FIRST,
+    "torn end": Pen.WARN,
+    "stale tail": Pen.WARN,
     "uncommitted tail": Pen.WARN,
     "undecided": Pen.NEUTRAL,
     "divergent": Pen.BAD,
@@ -20,7 +22,7 @@ _RANKS: Final = {verdict: nth for nth, verdict in enumerate(_VERDICTS)}
 _KEYS: Final = (
     Key("as the majority has it", Pen.GOOD),
     Key("nobody can tell", Pen.NEUTRAL),
-    Key("uncommitted tail", Pen.WARN),
+    Key("uncommitted or stale tail, torn end", Pen.WARN),
     Key("divergent", Pen.BAD),
 )
 _COLUMNS: Final = {
@@ -105,8 +107,12 @@ def _cards(report: dict[str, Any]) -> Iterator[Card]:
         ("divergent", "divergent", Pen.BAD),
         ("undecided", "undecided", Pen.BAD),
         ("uncommitted_tails", "with an uncommitted tail", Pen.WARN),
+        ("stale_tails", "with a stale tail", Pen.WARN),
+        ("torn_ends", "with a torn end", Pen.WARN),
     ):
-        count = len(report[name])
+        count = len(report.get(name, ()))
+        if not count and name in ("stale_tails", "torn_ends"):
+            continue
         yield Card(label, text(count), pen if count else Pen.GOOD if name == "divergent" else None)
 
 
@@ -162,7 +168,8 @@ def _spans(replica: dict[str, Any], committed: int | None) -> Iterator[Span]:
     if agreed > start:
         yield Span(start, agreed, _AGREED)
     if offset is not None:
-        what = {"uncommitted tail": _TAIL, "undecided": _UNKNOWN}.get(replica["verdict"], _DIVERGENT)
+        tails = dict.fromkeys(("uncommitted tail", "stale tail", "torn end"), _TAIL)
+        what = {**tails, "undecided": _UNKNOWN}.get(replica["verdict"], _DIVERGENT)
         yield Span(agreed, max(end, agreed), what, f"{replica['bytes']:,} bytes")
 
 

@@ -1,13 +1,12 @@
-"""Which replica of a cluster is read, and how far: what a majority shares counts.
+"""Which replica of a cluster is read, and how far: what is committed, as `pipelines.audit_replicas` finds it, counts.
 
-By Raft's log matching (section 5.3), logs that have a record of the same epoch at an offset are the same up to it. Of
-the replicas that hold all that is committed one is read that has no hole, if there is any: a batch whose bytes are
-damaged, or a segment that is missing. Of those it is the one whose log begins first, then that of the lowest node id
-and directory.
+Of the replicas that hold all of it one is read that has no hole, if there is any: a batch whose bytes are damaged or
+others than the majority's, or a segment that is missing. Of those it is the one whose log begins first, then that of
+the lowest node id and directory.
 
-Whoever reads images needs less: a snapshot stands for all before its end, is of committed records only (KIP-630), and
-is as good as its last record for what logs have in common. A hole counts behind it alone. Directories without a log
-count among those of which a majority is needed.
+Whoever reads images needs less: a snapshot stands for all before its end, and a hole counts behind it alone.
+Whoever has nothing but records compares these: by Raft's log matching (section 5.3), logs that have a record of the
+same epoch at an offset are the same up to it.
 """
 
 from collections.abc import Sequence
@@ -18,14 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.errors import UsageError
+from fastquorum.spark.pipelines.audit_replicas import Audited, audit
 from fastquorum.spark.pipelines.carrying import Flags, Ints
+from fastquorum.spark.pipelines.replicas import Replica as ReplicaLog
+from fastquorum.spark.pipelines.replicas import Verdict
 
-BATCH_COLUMNS: Final = ("cluster_id", "node_id", "directory", "base_offset", "last_offset", "epoch", "error")
-"""What is read of table `batches` to choose by, damage set aside in `error`."""
-PRESENT_COLUMNS: Final = ("cluster_id", "node_id", "directory")
-"""What is read of table `quorum_state`, which has a row for each directory."""
-SNAPSHOT_COLUMNS: Final = (*PRESENT_COLUMNS, "offset", "epoch")
-"""What is read of table `checkpoints`, of good ones."""
 CHOICE: Final = pa.schema(
     [
         pa.field("cluster_id", pa.string()),
@@ -52,85 +48,83 @@ class _Log(NamedTuple):
 
     replica: Replica
     offsets: Ints
-    """Of records, ascending; and of the last ones that snapshots stand for."""
+    """Of records, ascending."""
     epochs: Ints
-    start: int
-    """Its first record's, or its newest snapshot's."""
-    snapshots: Ints | None = None
-    """For images: the ends of good ones from which it goes on."""
-
-    def holes(self, end_offset: int) -> int:
-        """How many records are missing before an end, exclusive, for what is to be made of them."""
-        if self.snapshots is None:
-            return missing_count(self.offsets, end_offset)
-        base = int(self.snapshots[self.snapshots <= end_offset].max(initial=0))
-        first, last = np.searchsorted(self.offsets, (base, end_offset))
-        return end_offset - base - int(last - first)
 
 
-def choice_of(batches: pa.Table, present: pa.Table, *, of_image: bool = False) -> pa.Table:
-    """What `chosen_of` chooses of one cluster's records, by the headers of their batches; of CHOICE. Where it chooses
-    none, each directory: what becomes of them, who has the records will say.
+def choice_of(batches: pa.Table, told: pa.Table, *, of_image: bool = False) -> pa.Table:
+    """What is to be read of one cluster, of CHOICE. Where nothing proves what is committed, each directory, and why;
+    but where a majority of the voters' directories is not there at all, what those that are there share is read.
 
     Args:
-        batches: BATCH_COLUMNS, of one cluster.
-        present: PRESENT_COLUMNS, of the same; SNAPSHOT_COLUMNS `of_image`, without an offset but for snapshots.
+        batches, told: of one cluster, as of `audit_cluster`. `of_image`: a snapshot stands for what is before its end.
     """
-    logs = _logs_of(those(batches, np.asarray(batches["error"].is_null())), present if of_image else None)
-    pairs = {(row["cluster_id"], row["directory"]) for each in (batches, present) for row in _whose(each)}
-    why = _why_nothing(batches)
-    try:
-        best, end_offset = _best(logs, None, len(pairs) if of_image else 0)
-    except UsageError as error:
-        best, why = None, str(error)
-    if best is not None:
-        return pa.Table.from_pylist([{**best.replica._asdict(), "end_offset": end_offset}], CHOICE)
+    audited = audit(batches, told)
+    if audited.committed is None and audited.is_missing_voters:
+        audited = audit(batches, told.filter(told["voter_id"].is_null()))
+    both = zip(audited.replicas, audited.reach.tolist(), strict=True)
+    found = [_candidate(each, reach, audited.committed or 0, of_image=of_image) for each, reach in both]
+    end = max((each.end for each in found), default=0)
+    if end > 0:
+        best = min(found, key=_rank)
+        row = {"cluster_id": best.replica.cluster_id, "directory": best.replica.directory, "end_offset": end}
+        return pa.Table.from_pylist([row], CHOICE)
+    why = _why_nothing(batches, audited)
     rows = [
-        {"cluster_id": cluster_id, "directory": directory, "unread": why}
-        for cluster_id, directory in sorted(pairs, key=str)
+        {"cluster_id": each.cluster_id, "directory": each.directory, "unread": why}
+        for each in sorted(audited.replicas, key=lambda each: (str(each.cluster_id), each.directory))
     ]
     return pa.Table.from_pylist(rows, CHOICE)
 
 
-def _logs_of(batches: pa.Table, snapshots: pa.Table | None) -> list[_Log]:
-    """By headers alone, and for images by snapshots."""
-    owners = _by_directory(batches)
-    if snapshots is None:
-        return [
-            _Log(replica, *log, int(log[0][0])) for replica, rows in owners.items() if len((log := _expanded(rows))[0])
-        ]
-    kept = _by_directory(snapshots.filter(snapshots["offset"].is_valid()))
-    nothing: Ints = np.zeros(0, np.int64)
-    logs = []
-    for replica in dict.fromkeys((*owners, *kept)):
-        offsets, epochs = _expanded(owners[replica]) if replica in owners else (nothing, nothing)
-        ends, its = (
-            (ints(kept[replica][name]) for name in ("offset", "epoch")) if replica in kept else (nothing, nothing)
-        )
-        if not len(offsets) and not len(ends):
-            continue
-        start = int(offsets[0] if len(offsets) else ends.max())
-        is_new = ~np.isin(ends - 1, offsets)
+class _Candidate(NamedTuple):
+    """A replica, for what could be read of it."""
+
+    replica: ReplicaLog
+    end: int
+    """Of what is committed in it, exclusive; 0: nothing."""
+    start: int
+    holes: int
+    """How many records are missing, damaged or not the majority's."""
+
+
+def _candidate(replica: ReplicaLog, reach: int, committed: int, *, of_image: bool) -> _Candidate:
+    """`reach`: up to where it holds what is committed, whatever became of it in between."""
+    has_log = replica.held.size > 0
+    end = min(reach, replica.end_offset, committed) if has_log else 0
+    if replica.verdict is Verdict.UNDECIDED and replica.offset is not None:
+        end = min(end, replica.offset)
+    base = start = replica.start_offset
+    if of_image:
+        kept = [each.offset for each in replica.snapshots if each.offset <= committed]
+        end = max(end, *kept, 0)
         # What lies between an older one and the log is gone: no image is made from there.
-        bases = ends[ends >= start]
-        offsets, epochs = np.concatenate([offsets, ends[is_new] - 1]), np.concatenate([epochs, its[is_new]])
-        order = _in_order(np.arange(len(offsets)), offsets)
-        logs.append(_Log(replica, offsets[order], epochs[order], start, bases))
-    return logs
+        base = max((each for each in kept if each >= start or not has_log), default=0)
+        start = start if has_log else base
+    inside = replica.held[:2, (replica.held[1] >= base) & (replica.held[0] < end)]
+    there = np.minimum(inside[1] + 1, end) - np.maximum(inside[0], base)
+    is_wrong = replica.verdict is Verdict.DIVERGENT and replica.offset is not None and base <= replica.offset < end
+    return _Candidate(replica, end, start, max(end - base - int(there.sum()), int(is_wrong)))
 
 
-def _expanded(batches: pa.Table) -> tuple[Ints, Ints]:
-    """Offsets and epochs of one log's records, in order."""
-    base, last = ints(batches["base_offset"]), ints(batches["last_offset"])
-    counts = np.maximum(last - base + 1, 0)
-    starts = np.cumsum(counts) - counts
-    offsets = np.arange(counts.sum()) - np.repeat(starts - base, counts)
-    order = _in_order(np.arange(len(offsets)), offsets)
-    return offsets[order], np.repeat(ints(batches["epoch"]), counts)[order]
+def _rank(each: _Candidate) -> tuple[int, bool, int, int, int, str]:
+    node_id = -1 if each.replica.node_id is None else each.replica.node_id
+    return (-each.end, each.holes > 0, each.start, each.holes, node_id, each.replica.directory)
 
 
-def _by_directory(rows: pa.Table) -> dict[Replica, pa.Table]:
-    return {replica: rows.take(pa.array(at)) for replica, at in _owned(rows).items()}
+def _why_nothing(batches: pa.Table, audited: Audited) -> str:
+    errors = batches["error"].drop_null()
+    if len(errors) and len(errors) == batches.num_rows:
+        return f"nothing of its logs can be read: {errors[0].as_py()}"
+    if not batches.num_rows and not any(each.snapshots for each in audited.replicas):
+        return NOTHING
+    first = audited.replicas[0]
+    return str(_none_shared(len(audited.replicas), first.cluster_id))
+
+
+def _none_shared(count: int, cluster_id: str | None) -> UsageError:
+    which = "a cluster that no meta.properties names" if cluster_id is None else f"cluster {cluster_id}"
+    return UsageError(f"of {count} replicas of {which} no majority shares a record", "hand in the records of one")
 
 
 def _owned(rows: pa.Table) -> dict[Replica, Ints]:
@@ -144,17 +138,6 @@ def _owned(rows: pa.Table) -> dict[Replica, Ints]:
     return found
 
 
-def _why_nothing(batches: pa.Table) -> str:
-    errors = batches["error"].drop_null()
-    return f"nothing of its logs can be read: {errors[0].as_py()}" if len(errors) else NOTHING
-
-
-def _whose(table: pa.Table) -> list[dict[str, Any]]:
-    """Each directory once."""
-    found: list[dict[str, Any]] = table.group_by(["cluster_id", "directory"]).aggregate([]).to_pylist()
-    return found
-
-
 def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, Replica]:
     """The committed records of the replica that is read, in order, and which it is. `committed_end`: exclusive; None:
     what a majority of the replicas shares. UsageError: no majority shares anything."""
@@ -163,36 +146,23 @@ def chosen_of(records: pa.Table, committed_end: int | None) -> tuple[pa.Table, R
         return records, Replica(None, None, None)
     offsets, epochs = ints(records["offset"]), ints(records["epoch"])
     found = {replica: _in_order(rows, offsets) for replica, rows in _owned(records).items()}
-    logs = [_Log(replica, offsets[rows], epochs[rows], int(offsets[rows[0]])) for replica, rows in found.items()]
-    best, end_offset = _best(logs, committed_end)
-    assert best is not None
+    best, end_offset = _best([_Log(each, offsets[rows], epochs[rows]) for each, rows in found.items()], committed_end)
     return taken(records, found[best.replica][: int(np.searchsorted(best.offsets, end_offset))]), best.replica
 
 
-def _best(logs: Sequence[_Log], committed_end: int | None, directory_count: int = 0) -> tuple[_Log | None, int]:
-    """Whose log is read, and up to where, exclusive; None: there is none. `directory_count`: with those that have no
-    log, if they are known. UsageError: nothing proves anything."""
-    if not logs:
-        return None, 0
-    count = max(len(logs), directory_count)
-    nobodys = [-1] * (count - len(logs))
-    proven = [
-        sorted((*(_shared_end(log, other) for other in logs), *nobodys), reverse=True)[count // 2] for log in logs
-    ]
-    # A majority is not needed for what a snapshot holds.
-    kept = (-1 if log.snapshots is None else int(log.snapshots.max(initial=-1)) for log in logs)
-    proven = [max(each) for each in zip(proven, kept, strict=True)]
+def _best(logs: Sequence[_Log], committed_end: int | None) -> tuple[_Log, int]:
+    """Whose log is read, and up to where, exclusive. UsageError: no majority shares anything."""
+    count = len(logs)
+    proven = [sorted((_shared_end(log, other) for other in logs), reverse=True)[count // 2] for log in logs]
     if max(proven) < 0:
-        cluster_id = logs[0].replica.cluster_id
-        whose = "a cluster that no meta.properties names" if cluster_id is None else f"cluster {cluster_id}"
-        raise UsageError(f"of {count} replicas of {whose} no majority shares a record", "hand in the records of one")
+        raise _none_shared(count, logs[0].replica.cluster_id)
     end = max(proven) if committed_end is None else committed_end
 
     def rank(at: int) -> tuple[int, bool, int, int, int, str]:
         log, its_end = logs[at], min(proven[at], end)
-        holes = log.holes(its_end)
+        holes = missing_count(log.offsets, its_end)
         name = -1 if log.replica.node_id is None else log.replica.node_id, log.replica.directory or ""
-        return (-its_end, holes > 0, log.start, holes, *name)
+        return (-its_end, holes > 0, int(log.offsets[0]), holes, *name)
 
     return logs[min(range(len(logs)), key=rank)], end
 

@@ -12,14 +12,19 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from fastquorum.spark.pipelines.torn import looks_torn
 from fastquorum.types import OffsetAndEpoch
 
 NOTHING: Final = -1
 ANYTHING: Final = -2
 """In place of a batch that a replica no longer has: what a snapshot covers was committed."""
 DAMAGED: Final = -3
+INSIDE: Final = -4
+"""No batch begins there: an earlier one goes on to it."""
 EMPTY: Final = "its log is empty"
+UNREADABLE: Final = "it cannot be read"
 
 Ids = npt.NDArray[np.int64]
 
@@ -31,9 +36,15 @@ class Verdict(StrEnum):
     BEHIND = "behind"
     """The same, as far as it goes, which is less than what is committed."""
     TAIL = "uncommitted tail"
+    STALE = "stale tail"
+    """A deposed leader's records, where others were committed since: its node cuts them off when it starts."""
+    TORN = "torn end"
+    """A crash interrupted the last write, of which nothing was acknowledged: its node cuts it off when it starts."""
     DIVERGENT = "divergent"
+    """What no healthy quorum shows: other bytes of the same epoch, or a fault below what this replica had itself
+    acknowledged or put into a snapshot."""
     UNDECIDED = "undecided"
-    """No majority of the voters' directories is there, or none agrees: nobody can say whose fault it is."""
+    """No majority of the voters is there, or as many say the one as the other: nobody can say whose fault it is."""
 
 
 class Held(NamedTuple):
@@ -43,6 +54,14 @@ class Held(NamedTuple):
     epoch: int
 
 
+class Damage(NamedTuple):
+    """A place in a replica that is not a good batch."""
+
+    why: str
+    is_torn: bool
+    """It may be what a crash left of the last write."""
+
+
 @dataclass(slots=True)
 class Replica:
     """One directory's log, and what became of it."""
@@ -50,18 +69,26 @@ class Replica:
     cluster_id: str | None
     node_id: int | None
     directory: str
-    is_voter: bool
     start_offset: int
     end_offset: int
     ids: Ids
     """Of its batch at each base offset of the cluster."""
+    bodies: Ids
+    """The same, whatever the epoch: a batch's checksum is not of that."""
     sizes: Ids
+    ends: Ids
+    """Behind the good batch that begins at each of these offsets; 0: there is none."""
     held: Ids
     """Of its good batches: base and last offset, and epoch; a row each, ascending in columns."""
-    damage: dict[int, str] = field(default_factory=dict)
-    """What readers say of it: file and position, by the offset at which it lies."""
+    damage: dict[int, Damage] = field(default_factory=dict)
+    """What readers say of it, by the offset at which it lies."""
     snapshots: list[OffsetAndEpoch] = field(default_factory=list)
     """Ids of its good ones, ascending."""
+    unreadable: str | None = None
+    """Why nothing of it could be read; None: it was."""
+    synced_end: int | None = None
+    """All below it was synced, and may have been acknowledged; None: it does not say."""
+    is_voter: bool = False
     verdict: Verdict = Verdict.SAME
     offset: int | None = None
     why: str | None = None
@@ -72,8 +99,13 @@ class Replica:
     def is_trusted(self) -> bool:
         return self.verdict is not Verdict.DIVERGENT
 
-    def accuse(self, offset: int, why: str) -> None:
-        self.verdict, self.offset, self.why = Verdict.DIVERGENT, offset, why
+    @property
+    def kept_end(self) -> int:
+        """Below it a fault is no crash's: it had been acknowledged, or was in a snapshot."""
+        return max(self.synced_end or 0, self.snapshots[-1].offset if self.snapshots else 0)
+
+    def judge(self, verdict: Verdict, offset: int, why: str | None) -> None:
+        self.verdict, self.offset, self.why = verdict, offset, why
 
     def batch_at(self, offset: int) -> Held | None:
         """The one that holds a record at that offset, if it is there and good."""
@@ -83,61 +115,60 @@ class Replica:
             return None
         return Held(int(base[at]), int(epochs[at]))
 
+    def epochs_from(self, offset: int) -> frozenset[int]:
+        """Of its batches that end there or later."""
+        return frozenset(self.held[2, self.held[1] >= offset].tolist())
+
+    @property
+    def last_position(self) -> int:
+        """Of the last thing that it has; -1: it has nothing."""
+        return int(np.flatnonzero((self.ids != NOTHING) & (self.ids != ANYTHING)).max(initial=-1))
+
     @property
     def own_fault(self) -> str | None:
         """What is wrong with it whatever the others have: its first damage, or that there is nothing."""
         if self.damage:
-            return _damaged(self.damage[min(self.damage)])
+            return self.damage[min(self.damage)].why
         return EMPTY if self.end_offset == 0 else None
 
     def why_not(self, offsets: Ids, position: int) -> str:
         """What it has there, in place of what others have."""
         if self.ids[position] == DAMAGED:
-            return _damaged(self.damage[int(offsets[position])])
+            return self.damage[int(offsets[position])].why
         return "it has no batch there" if self.ids[position] == NOTHING else "it has another batch there"
 
 
-def _damaged(error: str) -> str:
-    return f"its bytes are damaged: {error}"
-
-
-def latest_voters(voters: pa.Table) -> frozenset[int]:
-    """The ids of the set that begins last, in whatever replica knows it."""
-    rows = [row for row in voters.to_pylist() if row["voter_id"] is not None]  # else it tells of damage
-    if not rows:
-        return frozenset()
-    last = max(row["offset"] for row in rows)
-    return frozenset(row["voter_id"] for row in rows if row["offset"] == last)
-
-
-def voter_count(ids: frozenset[int], replicas: Iterable[Replica]) -> int:
-    """Where nobody says who votes, every replica that is there counts as a voter."""
-    return len(ids) or sum(each.is_voter for each in replicas)
-
-
-def replicas_of(batches: pa.Table, told: pa.Table, voters: frozenset[int]) -> tuple[Ids, list[Replica]]:
+def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
     """The base offsets of the cluster's batches, ascending, and who has which batch there: of each directory that any
     row names. `told`: rows that name directories, and may say `snapshot_offset` and `snapshot_epoch`, of a good
-    snapshot, or `begin_offset`, up to which a snapshot holds what is before the log."""
-    rows = [row for row in told.to_pylist() if row["directory"]]
-    offsets, found = _with_batches(batches, voters) if batches.num_rows else (np.zeros(0, np.int64), [])
-    found += _without(offsets, found, rows, voters)
+    snapshot, `begin_offset`, up to which a snapshot holds what is before the log, or `durable_offset`, up to which all
+    was synced."""
+    is_unreadable = pc.and_(batches["error"].is_valid(), batches["segment"].is_null())
+    unreadable = batches.filter(is_unreadable).select(["cluster_id", "node_id", "directory", "error"]).to_pylist()
+    batches = batches.filter(pc.invert(is_unreadable))
+    rows = [*unreadable, *(row for row in told.to_pylist() if row["directory"])]
+    offsets, found = _with_batches(batches) if batches.num_rows else (np.zeros(0, np.int64), [])
+    found += _without(offsets, found, rows)
     by_directory = {each.directory: each for each in found}
     for row in rows:
         if row.get("snapshot_offset") is not None:
             snapshot = OffsetAndEpoch(row["snapshot_offset"], row["snapshot_epoch"])
             by_directory[row["directory"]].snapshots.append(snapshot)
+        if row.get("durable_offset") is not None:
+            by_directory[row["directory"]].synced_end = row["durable_offset"]
+    for row in unreadable:
+        by_directory[row["directory"]].unreadable = f"{UNREADABLE}: {row['error']}"
     for each in found:
         each.snapshots.sort()
     return offsets, sorted(found, key=lambda each: each.directory)
 
 
-def _with_batches(batches: pa.Table, voters: frozenset[int]) -> tuple[Ids, list[Replica]]:
+def _with_batches(batches: pa.Table) -> tuple[Ids, list[Replica]]:
     is_damaged = np.asarray(batches["error"].is_valid())
     names = ("base_offset", "last_offset", "epoch", "crc", "size_bytes")
     contents = np.stack([_numbers(batches, name) for name in names])
-    _, ids = np.unique(contents, axis=1, return_inverse=True)
-    ids = np.where(is_damaged, DAMAGED, ids.reshape(-1)).astype(np.int64)
+    ids = _numbered(contents, is_damaged)
+    bodies = _numbered(contents[[0, 1, 3, 4]], is_damaged)
     directories = batches["directory"].combine_chunks().dictionary_encode()
     owners = np.asarray(directories.indices)
     base = _bases(batches, is_damaged, owners)
@@ -146,38 +177,79 @@ def _with_batches(batches: pa.Table, voters: frozenset[int]) -> tuple[Ids, list[
     for number, directory in enumerate(directories.dictionary.to_pylist()):
         mine = np.flatnonzero(owners == number)
         first = batches.slice(int(mine[0]), 1).to_pylist()[0]
-        mine = mine[np.argsort(is_damaged[mine], kind="stable")]  # where bytes were put in between, damage counts
-        bad = mine[is_damaged[mine]]
-        errors = zip(base[bad].tolist(), batches["error"].take(pa.array(bad)).to_pylist(), strict=True)
-        held = contents[:3, mine[~is_damaged[mine]]]
-        held = held[:, np.argsort(held[1], kind="stable")]
+        good = mine[~is_damaged[mine]]
+        held = contents[:3, good][:, np.argsort(contents[1, good], kind="stable")]
         start = int(base[mine].min())
+        damage = _damage(batches.take(pa.array(mine)), base[mine], contents[1, mine], is_damaged[mine])
         placed = np.full(len(offsets), NOTHING, np.int64)
         sizes = np.zeros(len(offsets), np.int64)
+        ends = np.zeros(len(offsets), np.int64)
+        at = np.searchsorted(offsets, base[good])
+        its_bodies = np.full(len(offsets), NOTHING, np.int64)
+        placed[at], its_bodies[at], ends[at] = ids[good], bodies[good], contents[1, good] + 1
         at = np.searchsorted(offsets, base[mine])
-        placed[at] = ids[mine]
         sizes[at] = _numbers(batches, "size_bytes")[mine]
-        placed[offsets < start] = np.where(placed[offsets < start] == NOTHING, ANYTHING, placed[offsets < start])
+        placed[_inside(offsets, held) & (placed == NOTHING)] = INSIDE
+        # Where bytes were put in between, damage counts.
+        placed[np.searchsorted(offsets, np.fromiter(damage, np.int64, len(damage)))] = DAMAGED
+        placed[(offsets < start) & (placed == NOTHING)] = ANYTHING
         found.append(
             Replica(
                 first["cluster_id"],
                 first["node_id"],
                 directory,
-                is_voter=not voters or first["node_id"] in voters,
                 start_offset=start,
                 end_offset=int(held[1, -1]) + 1 if held.size else start,
                 ids=placed,
+                bodies=its_bodies,
                 sizes=sizes,
+                ends=ends,
                 held=held,
-                damage=dict(reversed(list(errors))),  # of several at one offset the first
+                damage=damage,
             )
         )
     return offsets, found
 
 
-def _without(
-    offsets: Ids, others: Iterable[Replica], rows: Iterable[dict[str, Any]], voters: frozenset[int]
-) -> list[Replica]:
+def _numbered(contents: Ids, is_damaged: npt.NDArray[np.bool_]) -> Ids:
+    """One number for each content; contents are columns."""
+    _, found = np.unique(contents, axis=1, return_inverse=True)
+    return np.where(is_damaged, DAMAGED, found.reshape(-1)).astype(np.int64)
+
+
+def _inside(offsets: Ids, held: Ids) -> npt.NDArray[np.bool_]:
+    """At which offsets a batch goes on that began earlier."""
+    if not held.size:
+        return np.zeros(len(offsets), np.bool_)
+    at = np.searchsorted(held[1], offsets)
+    last = np.minimum(at, held.shape[1] - 1)
+    found: npt.NDArray[np.bool_] = (at < held.shape[1]) & (held[0, last] < offsets)
+    return found
+
+
+def _damage(rows: pa.Table, base: Ids, last: Ids, is_damaged: npt.NDArray[np.bool_]) -> dict[int, Damage]:
+    """What is wrong with one replica by itself, by offset; of several things at one the first. Two segments that both
+    have an offset are wrong, too."""
+    segments, positions = _numbers(rows, "segment"), _numbers(rows, "position")
+    claimed, sizes = _numbers(rows, "base_offset"), _numbers(rows, "size_bytes")
+    order = np.lexsort((positions, segments))
+    found: dict[int, Damage] = {}
+    end = overlapping = -1
+    for at in order.tolist():
+        offset = int(base[at])
+        if is_damaged[at]:
+            claim = int(claimed[at]) if claimed[at] >= 0 else None
+            is_torn = at == order[-1] and looks_torn(offset, claim, int(sizes[at]))
+            found.setdefault(offset, Damage(f"its bytes are damaged: {rows['error'][at].as_py()}", bool(is_torn)))
+        elif offset < end and segments[at] != overlapping:
+            overlapping = segments[at]
+            text = f"segment {segments[at]} has offset {offset} again: an earlier one goes on to offset {end - 1}"
+            found.setdefault(offset, Damage(text, is_torn=False))
+        end = max(end, int(last[at]) + 1)
+    return found
+
+
+def _without(offsets: Ids, others: Iterable[Replica], rows: Iterable[dict[str, Any]]) -> list[Replica]:
     """Those that are there, and have no batch."""
     known = {each.directory for each in others}
     begins = {row["directory"]: row["begin_offset"] for row in rows if row.get("begin_offset") is not None}
@@ -186,11 +258,12 @@ def _without(
             row["cluster_id"],
             row["node_id"],
             directory,
-            is_voter=not voters or row["node_id"] in voters,
             start_offset=(begin := begins.get(directory, 0)),
             end_offset=begin,
             ids=np.where(offsets < begin, ANYTHING, NOTHING),
+            bodies=np.full(len(offsets), NOTHING, np.int64),
             sizes=np.zeros(len(offsets), np.int64),
+            ends=np.zeros(len(offsets), np.int64),
             held=np.zeros((3, 0), np.int64),
         )
         for directory, row in {row["directory"]: row for row in rows}.items()

@@ -1,4 +1,5 @@
-"""`quorum_state`: epoch and vote of each directory, as Kafka's `quorum-state` has them, or our LMDB file.
+"""`quorum_state`: epoch and vote of each directory, as Kafka's `quorum-state` has them, or our LMDB file; where
+the log's files begin, and up to where our durable mark says that it was synced.
 
 A row for each of them that is there, one in all if none is. What cannot be read says so in `error`, in every mode.
 Nothing is opened for writing, mapped or locked. Source: KIP-595 (quorum state), KIP-853 (directory ids).
@@ -22,6 +23,7 @@ from fastquorum.storage import names
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.lmdb_file import value_in
+from fastquorum.storage.mark import read_mark
 from fastquorum.storage.state_value import STATE_KEY, decode_state
 from fastquorum.types import ZERO_UUID
 
@@ -32,13 +34,32 @@ FIELDS: Final = (
     pa.field("voted_directory_id", pa.string()),
     pa.field("format", pa.string()),
     pa.field("log_kind", pa.string()),
+    pa.field("begin_offset", pa.int64()),
+    pa.field("durable_offset", pa.int64()),
     pa.field("error", pa.string()),
 )
 
 
 def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
+    same = {
+        "log_kind": str(log.kind),
+        "begin_offset": log.begin_offset,
+        "durable_offset": _durable_offset(log),
+    }
     for row in _states(log):
-        yield {**row, "log_kind": str(log.kind)}
+        yield {**row, **same}
+
+
+def _durable_offset(log: FoundLog) -> int | None:
+    """Up to where our durable mark says that the log was synced, exclusive; None: no good mark is there."""
+    if log.entry(names.DURABLE_MARK) is None:
+        return None
+    disk, inside = disk_of(log)
+    try:
+        mark = read_mark(disk, load("native"), inside)
+    except FastQuorumError:
+        return None  # table `files` says what is wrong with it
+    return None if mark is None else mark.at.offset
 
 
 def _states(log: FoundLog) -> Iterator[Row]:

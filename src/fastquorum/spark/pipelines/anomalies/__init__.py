@@ -30,7 +30,7 @@ from fastquorum.spark.pipelines.anomalies.signals import (
 )
 from fastquorum.spark.pipelines.anomalies.signals import COLUMNS as RECORD_COLUMNS
 from fastquorum.spark.pipelines.anomalies.signals import SCHEMA as SIGNALS
-from fastquorum.spark.pipelines.choosing import missing_count
+from fastquorum.spark.pipelines.choosing import NOTHING, missing_count
 
 __all__ = [
     "BASE_COLUMNS",
@@ -100,6 +100,6 @@ def anomalies(signals: pa.Table, settings: Settings | None = None, committed_end
     return table_of(cluster_id, found, looked_at)
 
 
-def unread(cluster_id: str | None) -> pa.Table:
-    """Of a cluster whose directories are there, and their logs empty; of SCHEMA."""
-    return table_of(cluster_id, [], {"unchecked": "none of its logs has a record to look at"})
+def unread(cluster_id: str | None, why: str = NOTHING) -> pa.Table:
+    """Of a cluster of which nothing can be looked at, and why; of SCHEMA."""
+    return table_of(cluster_id, [], {"unchecked": why})

@@ -16,11 +16,20 @@ from fastquorum.spark.pipelines.invariants.facts import (
 )
 from fastquorum.spark.pipelines.invariants.facts import COLUMNS as RECORD_COLUMNS
 from fastquorum.spark.pipelines.invariants.facts import SCHEMA as FACTS
-from fastquorum.spark.pipelines.invariants.findings import NOTES, PROMISES, SCHEMA, Finding, Kind, as_report, merged
+from fastquorum.spark.pipelines.invariants.findings import (
+    NOTES,
+    PROMISES,
+    SCHEMA,
+    Finding,
+    Kind,
+    as_report,
+    empty_clusters,
+    merged,
+)
 from fastquorum.spark.pipelines.invariants.leaders import COLUMNS as CONTROL_COLUMNS
 from fastquorum.spark.pipelines.invariants.leaders import TYPE as LEADER_TYPE
 from fastquorum.spark.pipelines.invariants.leaders import audit_leaders
-from fastquorum.spark.pipelines.invariants.offsets import CHECKPOINT_COLUMNS, audit_offsets
+from fastquorum.spark.pipelines.invariants.offsets import CHECKPOINT_COLUMNS, STATE_COLUMNS, audit_offsets
 from fastquorum.spark.pipelines.invariants.offsets import COLUMNS as BATCH_COLUMNS
 from fastquorum.spark.pipelines.invariants.replaying import audit_log
 from fastquorum.spark.pipelines.invariants.snapshots import COLUMNS as SNAPSHOT_COLUMNS
@@ -39,6 +48,7 @@ __all__ = [
     "RECORD_COLUMNS",
     "SCHEMA",
     "SNAPSHOT_COLUMNS",
+    "STATE_COLUMNS",
     "TYPES",
     "Finding",
     "Kind",
@@ -50,6 +60,7 @@ __all__ = [
     "audit_snapshots",
     "base_facts",
     "base_facts_of",
+    "empty_clusters",
     "facts_of",
     "merged",
     "record_facts",

@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from fastquorum.spark.logs import FoundLog
+
 
 class Kind(StrEnum):
     """Which promise is broken, and how."""
@@ -50,6 +52,7 @@ PROMISES: Final = MappingProxyType(
         Kind.UNCHECKED: "what could not be checked is named",
     }
 )
+NOTHING: Final = "the log is empty: there is nothing to look at"
 NOTES: Final = frozenset({Kind.TORN_END, Kind.UNCHECKED})
 """Kinds that break no promise."""
 
@@ -163,6 +166,20 @@ def as_report(found: pa.Table) -> dict[str, Any]:
             for each in clusters
         ],
     }
+
+
+def empty_clusters(found: pa.Table, logs: Iterable[FoundLog]) -> list[str | None]:
+    """The ids of clusters of which no log has anything to look at, by their findings, and the logs that there are."""
+    empty = {
+        directory
+        for row in found.to_pylist()
+        if row["kind"] == Kind.UNCHECKED and row["says"] == NOTHING
+        for directory in row["directories"]
+    }
+    clusters: dict[str | None, set[str]] = {}
+    for log in logs:
+        clusters.setdefault(log.cluster_id, set()).add(log.directory)
+    return sorted((key for key, each in clusters.items() if each <= empty), key=str)
 
 
 def _kinds(rows: list[dict[str, Any]]) -> dict[str, int]:

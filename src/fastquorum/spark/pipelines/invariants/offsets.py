@@ -3,14 +3,15 @@
 Source: KIP-101, KIP-595; Raft, section 5.3.
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.kernels import BatchFault
-from fastquorum.spark.pipelines.invariants.findings import SCHEMA, Finding, Kind, Whose, table_of
+from fastquorum.spark.pipelines.invariants.findings import NOTHING, SCHEMA, Finding, Kind, Whose, table_of
+from fastquorum.spark.pipelines.torn import is_crash, looks_torn
 
 COLUMNS: Final = (
     "cluster_id",
@@ -26,19 +27,46 @@ COLUMNS: Final = (
     "error",
 )
 """What is read of table `batches`, damage set aside in `error`."""
-CHECKPOINT_COLUMNS: Final = ("directory", "offset", "is_good")
+CHECKPOINT_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "is_good")
 """What is read of table `checkpoints`."""
+STATE_COLUMNS: Final = ("cluster_id", "node_id", "directory", "begin_offset", "durable_offset")
+"""What is read of table `quorum_state`, which has a row for each directory."""
 _NOTHING: Final = -1
 _NO_GOING_ON: Final = f"corrupt: {BatchFault.OFFSET}"
 """What a reader says of it."""
 
 
-def audit_offsets(batches: pa.Table, checkpoints: pa.Table) -> pa.Table:
-    """Of the batches of one log, with COLUMNS, in any order, and of its snapshots, with CHECKPOINT_COLUMNS; of SCHEMA.
+class _Kept(NamedTuple):
+    """What one log had, whatever became of it."""
 
-    A log without a batch is not judged: one that was replaced by a snapshot has none at first."""
-    if batches.num_rows == 0:
+    snapshot_end: int
+    """Of its newest good snapshot, exclusive; 0: there is none."""
+    durable_end: int | None
+    """Of its durable mark, exclusive; None: there is none."""
+    begin: int
+    """Where its files begin."""
+
+    @classmethod
+    def of(cls, told: pa.Table) -> Self:
+        ends = {name: _most(told, name) for name in ("durable_offset", "begin_offset")}
+        good = told.filter(pc.fill_null(told["is_good"], False)) if "is_good" in told.schema.names else told
+        return cls(_most(good, "offset") or 0, ends["durable_offset"], ends["begin_offset"] or 0)
+
+
+def _most(table: pa.Table, name: str) -> int | None:
+    found: int | None = pc.max(table[name]).as_py() if name in table.schema.names else None
+    return found
+
+
+def audit_offsets(batches: pa.Table, told: pa.Table) -> pa.Table:
+    """Of the batches of one log, with COLUMNS, in any order, and of what else is told of it, with CHECKPOINT_COLUMNS
+    and, in rows of their own, STATE_COLUMNS; of SCHEMA.
+
+    A log without a batch is judged by what it had; if nothing says that, a finding says that there was nothing to look
+    at."""
+    if batches.num_rows + told.num_rows == 0:
         return SCHEMA.empty_table()
+    kept = _Kept.of(told)
     ordered = batches.sort_by([("segment", "ascending"), ("position", "ascending"), ("base_offset", "ascending")])
     is_bad = np.asarray(ordered["error"].is_valid())
     good = np.flatnonzero(~is_bad)
@@ -49,12 +77,13 @@ def audit_offsets(batches: pa.Table, checkpoints: pa.Table) -> pa.Table:
     is_next = np.diff(good) == 1
     gaps = np.flatnonzero(is_next & (base[1:] != last[:-1] + 1)) + 1
     falls = np.flatnonzero(epochs[1:] < epochs[:-1]) + 1
-    found = [_damaged(ordered, int(at), int(good[-1]) if len(good) else _NOTHING) for at in np.flatnonzero(is_bad)]
+    last_good = int(good[-1]) if len(good) else _NOTHING
+    found = [_damaged(ordered, int(at), last_good, kept) for at in np.flatnonzero(is_bad)]
     # What is damaged behind the last good batch is there, and told.
     is_end_damaged = any(
         each.kind is Kind.BIT_FLIP
         for at, each in zip(np.flatnonzero(is_bad).tolist(), found, strict=True)
-        if len(good) and at > good[-1]
+        if at > last_good
     )
     for at in gaps.tolist():
         says = f"a batch begins at offset {base[at]}, where {last[at - 1] + 1} was to come"
@@ -62,19 +91,24 @@ def audit_offsets(batches: pa.Table, checkpoints: pa.Table) -> pa.Table:
     for at in falls.tolist():
         says = f"a batch of epoch {epochs[at]} follows one of epoch {epochs[at - 1]}"
         found.append(_of(ordered, int(good[at]), Kind.EPOCH_BACKWARDS, says, int(base[at - 1]), int(epochs[at - 1])))
-    if len(good) and not is_end_damaged:
-        found += _lost(int(last.max()) + 1, checkpoints)
-    return table_of(found, Whose.of(ordered))
+    end_offset = int(last.max()) + 1 if len(good) else kept.begin
+    if not is_end_damaged:
+        found += _lost(end_offset, kept)
+    if not found and not batches.num_rows and not kept.snapshot_end:
+        found.append(Finding(Kind.UNCHECKED, NOTHING, None))
+    return table_of(found, Whose.of(ordered if ordered.num_rows else told))
 
 
-def _lost(end_offset: int, checkpoints: pa.Table) -> list[Finding]:
-    """Whoever made a snapshot, or fetched one in place of its log, had all that is in it: an end below it is no
-    interrupted write."""
-    newest = pc.max(checkpoints["offset"].filter(pc.fill_null(checkpoints["is_good"], False))).as_py()
-    if newest is None or newest <= end_offset:
+def _lost(end_offset: int, kept: _Kept) -> list[Finding]:
+    """Whoever made a snapshot, or fetched one in place of its log, had all that is in it, and what was synced does not
+    go by itself: an end below either is no interrupted write."""
+    if kept.snapshot_end > end_offset:
+        had = f"its own snapshot is of all below {kept.snapshot_end}"
+    elif (kept.durable_end or 0) > end_offset:
+        had = f"all below {kept.durable_end} had been synced"
+    else:
         return []
-    says = f"the log ends at offset {end_offset}, and its own snapshot is of all below {newest}"
-    return [Finding(Kind.LOST_RECORDS, says, end_offset)]
+    return [Finding(Kind.LOST_RECORDS, f"the log ends at offset {end_offset}, and {had}", end_offset)]
 
 
 def _of(ordered: pa.Table, at: int, kind: Kind, says: str, before_offset: int, before_epoch: int) -> Finding:
@@ -91,7 +125,7 @@ def _of(ordered: pa.Table, at: int, kind: Kind, says: str, before_offset: int, b
     )
 
 
-def _damaged(ordered: pa.Table, at: int, last_good: int) -> Finding:
+def _damaged(ordered: pa.Table, at: int, last_good: int, kept: _Kept) -> Finding:
     row = ordered.slice(at, 1).to_pylist()[0]
     before = ordered.slice(at - 1, 1).to_pylist()[0] if at > 0 else None
     if before is not None and before["error"] is None and _is_behind_gap(ordered, at, row, before):
@@ -104,14 +138,23 @@ def _damaged(ordered: pa.Table, at: int, last_good: int) -> Finding:
             before=f"a batch of epoch {before['epoch']}",
             before_offset=before["base_offset"],
         )
+    offset = _expected(ordered, at)
     is_end = at > last_good and at + 1 == ordered.num_rows
+    is_torn = is_end and looks_torn(offset, row["base_offset"], row["size_bytes"] or 0)
     if not row["size_bytes"]:
         kind = Kind.MISSING_SEGMENT
-    elif is_end and BatchFault.TRUNCATED in row["error"]:
+    elif is_torn or is_crash(offset, looks_torn=False, durable_end=kept.durable_end, snapshot_end=kept.snapshot_end):
         kind = Kind.TORN_END
     else:
         kind = Kind.BIT_FLIP
     return Finding(kind, f"{row['error']}, {row['size_bytes'] or 0} bytes", row["base_offset"])
+
+
+def _expected(ordered: pa.Table, at: int) -> int:
+    """The offset that comes next where a row is."""
+    before = ordered.slice(0, at)
+    ends = before["last_offset"].filter(before["error"].is_null())
+    return int(ordered["segment"][at].as_py() or 0) if len(ends) == 0 else int(pc.max(ends).as_py()) + 1
 
 
 def _is_behind_gap(ordered: pa.Table, at: int, row: dict[str, Any], before: dict[str, Any]) -> bool:

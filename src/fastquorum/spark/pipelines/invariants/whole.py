@@ -11,7 +11,13 @@ from fastquorum.spark.scan import read_table
 def audit(path: str) -> pa.Table:
     """The findings of all clusters at `path`, of `findings.SCHEMA`. Errors as of `scan.read_table`."""
     batches = _read(path, "batches", offsets.COLUMNS)
-    checkpoints = _read(path, "checkpoints", offsets.CHECKPOINT_COLUMNS)
+    told = pa.concat_tables(
+        [
+            _read(path, "checkpoints", offsets.CHECKPOINT_COLUMNS),
+            _read(path, "quorum_state", offsets.STATE_COLUMNS),
+        ],
+        promote_options="default",
+    )
     control = _read(path, "control", leaders.COLUMNS, types=leaders.TYPE)
     said = pa.concat_tables(
         [
@@ -21,7 +27,7 @@ def audit(path: str) -> pa.Table:
     )
     found = pa.concat_tables(
         [
-            *(offsets.audit_offsets(each, _of_same(checkpoints, each)) for each in _parts(batches, "directory")),
+            *(offsets.audit_offsets(_of_same(batches, each), each) for each in _parts(told, "directory")),
             *(audit_log(each) for each in _parts(said, "directory")),
             *(leaders.audit_leaders(each) for each in _parts(control, "cluster_id")),
             snapshots.audit_snapshots(_read(path, "snapshots", snapshots.COLUMNS)),

@@ -40,6 +40,7 @@ __all__ = [
     "as_report",
     "as_text",
     "based_timeline",
+    "not_told",
     "timeline",
     "timeline_or_why",
 ]
@@ -86,6 +87,11 @@ def timeline_or_why(
         return based_timeline(records, base, committed_end)
     except (UsageError, ImageFailed) as error:
         return PACKING.nothing({"cluster_id": cluster_id, "unchecked": str(error)})
+
+
+def not_told(cluster_id: str | None, why: str) -> pa.Table:
+    """Of a cluster that could not be looked at, packed as what is told of others."""
+    return PACKING.packed(cluster_id, PACKING.nothing({"cluster_id": cluster_id, "unchecked": why}))
 
 
 def as_report(found: Iterable[tuple[str | None, Timeline]]) -> dict[str, Any]:

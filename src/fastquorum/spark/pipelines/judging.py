@@ -1,0 +1,203 @@
+"""What each replica is, held against what is committed.
+
+At every place the batch is right that most voters have, of those that hold the branch that far. What differs is told
+apart by what a healthy quorum can show: a leader that was deposed has records of an epoch that nobody else's log has
+behind that place; a crash leaves a last batch in part. All else is divergent: two logs that have an epoch in common are
+the same up to its last common record (Raft's log matching, section 5.3), and what a replica has synced, or put into a
+snapshot, does not go by itself. Source: Raft, sections 5.3 and 5.4.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastquorum.spark.pipelines.replicas import (
+    ANYTHING,
+    DAMAGED,
+    INSIDE,
+    NOTHING,
+    Ids,
+    Replica,
+    Verdict,
+)
+from fastquorum.spark.pipelines.torn import is_crash
+from fastquorum.spark.pipelines.voting import Election, Node
+
+_SILENT: Final = -5
+"""In place of a vote."""
+LOST: Final = "who has lost records cannot tell whether it held these"
+NOBODY: Final = "no majority of the voters' directories holds the same"
+_TWO: Final = "another replica has other bytes of the same epoch there, and nobody can tell which are right"
+_LATER: Final = (
+    "its records there are of a later epoch than those that a majority has: which were committed nobody can tell"
+)
+
+Flags = npt.NDArray[np.bool_]
+
+
+class Reference(NamedTuple):
+    """What is right at every base offset."""
+
+    ids: Ids
+    """NOTHING: nobody knows."""
+    is_contested: Flags
+    """As many voters have one batch there as another one."""
+
+
+def reference_of(
+    offsets: Ids, replicas: Sequence[Replica], nodes: Sequence[Node | None], won: Election, known_end: int
+) -> Reference:
+    """Of the branch that won, by its voters; where none of them has anything, as it has it itself. `known_end`: the
+    branch is known to be right up to there."""
+    by_node: dict[Node, Ids] = {}
+    for each, node, end in zip(replicas, nodes, won.reach.tolist(), strict=True):
+        if node is None or node not in won.voters:
+            continue
+        speaks = (offsets < end) & ((each.ids >= 0) | (each.ids == INSIDE))
+        mine = np.where(speaks, each.ids, _SILENT)
+        before = by_node.get(node, np.full(len(offsets), _SILENT, np.int64))
+        # Two directories of a node that contradict each other say nothing.
+        agree = np.where((before == _SILENT) | (before == mine), mine, _SILENT)
+        by_node[node] = np.where(mine == _SILENT, before, agree)
+    best = np.zeros(len(offsets), np.int64)
+    rival = np.zeros(len(offsets), np.int64)
+    branch = replicas[won.branch].ids
+    ids = np.where((branch >= 0) | (branch == INSIDE), branch, NOTHING)
+    for mine in by_node.values():
+        votes = np.where(mine == _SILENT, 0, sum((mine == other).astype(np.int64) for other in by_node.values()))
+        is_other = mine != ids
+        rival = np.where(is_other, np.maximum(rival, np.minimum(votes, best)), rival)
+        is_better = votes > best
+        ids, best = np.where(is_better, mine, ids), np.where(is_better, votes, best)
+    is_known = offsets < known_end
+    return Reference(np.where(is_known, ids, NOTHING), is_known & (rival == best) & (best > 0))
+
+
+def differ(replicas: Sequence[Replica], right: Reference) -> list[Replica]:
+    """Replicas that have another batch, where what is right is known."""
+    is_known = (right.ids != NOTHING) & ~right.is_contested
+    return [
+        each
+        for each in replicas
+        if bool((is_known & ((each.ids >= 0) | (each.ids == INSIDE)) & (each.ids != right.ids)).any())
+    ]
+
+
+def judge(
+    offsets: Ids,
+    replicas: Sequence[Replica],
+    won: Election,
+    right: Reference,
+    committed: int | None,
+    why_open: str | None,
+) -> None:
+    """All but those that have lost records, which are judged already. `why_open`: of what is beyond the committed end
+    nobody can tell whether a majority had it, and why."""
+    for each, reach in zip(replicas, won.reach.tolist(), strict=True):
+        if each.unreadable is not None:
+            each.verdict, each.why = Verdict.UNDECIDED, each.unreadable
+        elif not each.is_trusted:
+            continue
+        elif committed is None:
+            _judge_alone(each, offsets)
+        elif not _judge_below(each, offsets, replicas[won.branch], right, int(reach), committed):
+            _judge_behind(each, offsets, committed, why_open)
+    if committed is not None:
+        _contest_tails(offsets, replicas, committed)
+
+
+def _judge_alone(replica: Replica, offsets: Ids) -> None:
+    """Nothing proves what is right."""
+    nobody = NOBODY if len(offsets) else None
+    replica.verdict = Verdict.UNDECIDED
+    replica.why = "; ".join(each for each in (replica.own_fault, nobody) if each)
+
+
+def _judge_below(replica: Replica, offsets: Ids, branch: Replica, right: Reference, reach: int, committed: int) -> bool:
+    """Whether it has anything else where records are committed."""
+    there = np.arange(len(offsets)) <= replica.last_position
+    wanted = there & (offsets < committed) & (replica.ids != ANYTHING)
+    has_one = (replica.ids >= 0) | (replica.ids == INSIDE)
+    is_wrong = (replica.ids != right.ids) & (right.ids != NOTHING) & ~(right.is_contested & has_one)
+    is_wrong |= replica.ids == DAMAGED
+    position = _first(wanted & (is_wrong | (right.is_contested & has_one & (offsets < reach))))
+    if position is None:
+        return False
+    offset = int(offsets[position])
+    if replica.ids[position] in (DAMAGED, NOTHING):
+        is_torn = replica.ids[position] == DAMAGED and _is_torn(replica, offset)
+        verdict = Verdict.TORN if is_torn else Verdict.DIVERGENT
+        replica.judge(verdict, offset, replica.why_not(offsets, position))
+    elif not is_wrong[position]:
+        replica.judge(Verdict.UNDECIDED, offset, _TWO)
+    else:
+        _judge_other(replica, branch, offsets, position, reach)
+    return True
+
+
+def _judge_other(replica: Replica, branch: Replica, offsets: Ids, position: int, reach: int) -> None:
+    """It has good batches there, and others than are committed."""
+    offset, why = int(offsets[position]), replica.why_not(offsets, position)
+    mine, theirs = replica.epochs_from(offset), branch.epochs_from(offset)
+    is_same_body = replica.bodies[position] >= 0 and replica.bodies[position] == branch.bodies[position]
+    if offset < reach or mine & theirs or is_same_body:
+        replica.judge(Verdict.DIVERGENT, offset, f"{why}, the same but for its epoch" if is_same_body else why)
+    elif replica.snapshots and replica.snapshots[-1].offset > offset:
+        text = f"{why}, and its own snapshot is of all below {replica.snapshots[-1].offset}"
+        replica.judge(Verdict.DIVERGENT, offset, text)
+    elif max(mine, default=-1) > max(theirs, default=-1):
+        replica.judge(Verdict.UNDECIDED, offset, _LATER)
+    else:
+        epochs = ", ".join(map(str, sorted(mine)))
+        replica.judge(Verdict.STALE, offset, f"of epoch {epochs}, whose leader was deposed before it was committed")
+
+
+def _judge_behind(replica: Replica, offsets: Ids, committed: int, why_open: str | None) -> None:
+    """It is as it should be below the committed end."""
+    fault = _first((replica.ids == DAMAGED) & (offsets >= committed))
+    end = replica.end_offset
+    if fault is not None:
+        offset = int(offsets[fault])
+        if offset < replica.kept_end:
+            replica.judge(Verdict.DIVERGENT, offset, replica.why_not(offsets, fault))
+        elif _is_torn(replica, offset):
+            replica.judge(Verdict.TORN, offset, replica.why_not(offsets, fault))
+        else:
+            replica.judge(Verdict.TAIL, committed, replica.own_fault)
+    elif end > committed and why_open:
+        replica.judge(Verdict.UNDECIDED, committed, why_open)
+    elif end > committed:
+        replica.judge(Verdict.TAIL, committed, replica.own_fault)
+    elif end < committed:
+        replica.verdict, replica.why = Verdict.BEHIND, replica.own_fault
+
+
+def _is_torn(replica: Replica, offset: int) -> bool:
+    """May a crash have left the damage there?"""
+    return is_crash(
+        offset,
+        looks_torn=replica.damage[offset].is_torn,
+        durable_end=replica.synced_end,
+        snapshot_end=replica.snapshots[-1].offset if replica.snapshots else 0,
+    )
+
+
+def _contest_tails(offsets: Ids, replicas: Sequence[Replica], committed: int) -> None:
+    """Two tails of which no healthy quorum has both: of one epoch, and with other bytes."""
+    tails = [each for each in replicas if each.verdict is Verdict.TAIL]
+    for one, other in combinations(tails, 2):
+        both = (one.ids >= 0) & (other.ids >= 0) & (offsets >= committed) & (one.ids != other.ids)
+        if (position := _first(both)) is None:
+            continue
+        offset = int(offsets[position])
+        if one.epochs_from(offset) & other.epochs_from(offset):
+            one.judge(Verdict.UNDECIDED, offset, _TWO)
+            other.judge(Verdict.UNDECIDED, offset, _TWO)
+
+
+def _first(flags: Flags) -> int | None:
+    found = np.flatnonzero(flags)
+    return int(found[0]) if len(found) else None

@@ -1,0 +1,188 @@
+"""What is committed, by the votes of a cluster's voters: which replica's log has it, up to where, and who votes.
+
+A replica holds what another one does up to the last batch that both have (Raft's log matching, section 5.3), whatever
+became of the batches before. A voter has one vote, however many directories of its node there are: copies and older
+backups of a directory say nothing that its node did not. Who votes is found along the same log: a set of voters is in
+force from its record on, and is followed by the next one only where that is committed, by a majority of the new set
+(KIP-853) as far as it can be seen. So a set that only a deposed leader has written down decides nothing.
+
+Directories of which nothing says whose they are stand for voters of which there is no other, one each; if there are
+more of them than such voters, some are copies, and none has a vote.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from fastquorum.spark.pipelines.replicas import Ids, Replica
+
+Node = int | str
+"""A node's id; of a node that nothing names its directory."""
+_EVERYONE: Final = -1
+"""As the offset of a set that nothing says."""
+
+
+class VoterIds(NamedTuple):
+    """A set of voters, as directories say it."""
+
+    offset: int
+    """Of its record; it is in force from there on."""
+    ids: frozenset[Node]
+    is_proven: bool = False
+    """A snapshot, or how the directory was formatted, says it: it needs no votes."""
+
+
+class Election(NamedTuple):
+    """What the votes come to."""
+
+    branch: int
+    """The replica whose log has all that is committed, by its place."""
+    end: int | None
+    """Of what is committed, exclusive; None: no majority shares anything."""
+    voters: frozenset[Node]
+    """The set in force there."""
+    reaches: Ids
+    """Of each branch, a row, up to where each replica holds what it does, exclusive."""
+
+    @property
+    def majority(self) -> int:
+        return len(self.voters) // 2 + 1
+
+    @property
+    def reach(self) -> Ids:
+        """Up to where each replica holds what the branch does, exclusive."""
+        found: Ids = self.reaches[self.branch]
+        return found
+
+
+def nodes_of(replicas: Sequence[Replica]) -> list[Node | None]:
+    """Whose each replica is; None: nothing of it can be read."""
+    return [None if each.unreadable else each.directory if each.node_id is None else each.node_id for each in replicas]
+
+
+def elect(
+    offsets: Ids, replicas: Sequence[Replica], nodes: Sequence[Node | None], told: Sequence[Mapping[str, Any]]
+) -> Election:
+    """By what each replica holds. `told`: rows with directory, offset and voter_id, among others."""
+    reaches = _reaches(replicas)
+    ballots = [_ballot(branch, replicas, reaches, nodes, told) for branch in range(len(replicas))]
+    best = max(ballots, key=lambda each: (-1 if each.end is None else each.end, -each.branch))
+    for each in ballots:
+        if each.end is not None and best.end is not None and _contradicts(each, best):
+            shared = int(each.reach[best.branch])
+            if _support(each, nodes, shared) > _support(best, nodes, shared):
+                best = each
+    return best
+
+
+def count_nodes(nodes: Sequence[Node | None], reach: Ids, voters: frozenset[Node], offset: int) -> int:
+    """How many voters hold the branch up to there."""
+    return len({node for node, end in zip(nodes, reach.tolist(), strict=True) if node in voters and end >= offset})
+
+
+def _contradicts(one: Election, other: Election) -> bool:
+    assert one.end is not None
+    assert other.end is not None
+    return int(one.reach[other.branch]) < min(one.end, other.end)
+
+
+def _support(election: Election, nodes: Sequence[Node | None], shared: int) -> int:
+    return count_nodes(nodes, election.reach, election.voters, shared + 1)
+
+
+def _reaches(replicas: Sequence[Replica]) -> Ids:
+    """Of each branch, a row, up to where each replica holds it."""
+    count = len(replicas)
+    found = np.zeros((count, count), np.int64)
+    for branch, one in enumerate(replicas):
+        for at, other in enumerate(replicas):
+            found[branch, at] = one.end_offset if at == branch else _reach(one, other)
+    return found
+
+
+def _reach(branch: Replica, other: Replica) -> int:
+    same = np.flatnonzero((branch.ids == other.ids) & (branch.ids >= 0))
+    # What is before a log is in a snapshot, and was committed: it says nothing else than the others do.
+    before = max(min(other.start_offset, branch.end_offset), min(branch.start_offset, other.end_offset))
+    if not len(same):
+        return before
+    return max(before, int(branch.ends[same[-1]]))
+
+
+# --- who votes along a branch -----------------------------------------------------------------------------------------
+
+
+def _ballot(
+    branch: int,
+    replicas: Sequence[Replica],
+    reaches: Ids,
+    nodes: Sequence[Node | None],
+    told: Sequence[Mapping[str, Any]],
+) -> Election:
+    reach = reaches[branch]
+    first, *following = _sets(branch, replicas, reach, nodes, told)
+    voters, bound = first.ids, None
+    for each in following:
+        if not (each.is_proven or _may_be_committed(each, voters, nodes, reach)):
+            bound = each.offset
+            break
+        voters = each.ids
+    ends = sorted((_held(node, nodes, reach) for node in voters), reverse=True)
+    end = ends[len(voters) // 2] if ends else 0
+    end = end if bound is None else min(end, bound)
+    return Election(branch, end or None, voters, reaches)
+
+
+def _held(node: Node, nodes: Sequence[Node | None], reach: Ids) -> int:
+    """Up to where a node has the branch, in any of its directories; 0: nowhere."""
+    return max((int(end) for each, end in zip(nodes, reach, strict=True) if each == node), default=0)
+
+
+def _may_be_committed(each: VoterIds, before: frozenset[Node], nodes: Sequence[Node | None], reach: Ids) -> bool:
+    """Whether a set of voters can be in force behind its record: not enough of its voters are there without it. One
+    that differs by more than a voter, as no leader makes it at once, needs the former voters' majority too, of those
+    that are there."""
+    behind = each.offset + 1
+    absent = len(each.ids - set(nodes))
+    if count_nodes(nodes, reach, each.ids, behind) + absent <= len(each.ids) // 2:
+        return False
+    if len(each.ids ^ before) <= 1:
+        return True
+    return count_nodes(nodes, reach, before, behind) > len(before & set(nodes)) // 2
+
+
+def _sets(
+    branch: int,
+    replicas: Sequence[Replica],
+    reach: Ids,
+    nodes: Sequence[Node | None],
+    told: Sequence[Mapping[str, Any]],
+) -> list[VoterIds]:
+    """The sets that are told of along a branch, ascending; one at least."""
+    places = {each.directory: at for at, each in enumerate(replicas)}
+    said: dict[tuple[str, int], set[Node]] = {}
+    for row in told:
+        if row.get("voter_id") is not None:  # else it tells of damage
+            said.setdefault((row["directory"], row["offset"]), set()).add(row["voter_id"])
+    found: dict[int, VoterIds] = {}
+    for (directory, offset), ids in said.items():
+        at = places.get(directory, branch)
+        its = replicas[at]
+        is_proven = offset == 0 or offset <= its.start_offset or offset >= its.end_offset
+        if is_proven or reach[at] > offset:
+            each = VoterIds(offset, frozenset(ids), is_proven)
+            # What the branch says of itself comes before what others say.
+            if offset not in found or at == branch:
+                found[offset] = each
+    if not found:
+        return [VoterIds(_EVERYONE, frozenset(node for node in nodes if node is not None), is_proven=True)]
+    names = [node for node in nodes if isinstance(node, str)]
+    return [_with_nameless(found[offset], names, nodes) for offset in sorted(found)]
+
+
+def _with_nameless(each: VoterIds, names: Sequence[str], nodes: Sequence[Node | None]) -> VoterIds:
+    """Directories that nothing names, in place of voters that have none."""
+    missing = sorted((node for node in each.ids if node not in nodes), key=str)
+    standing = dict(zip(missing, names, strict=False)) if len(names) <= len(missing) else {}
+    return each._replace(ids=frozenset(standing.get(node, node) for node in each.ids))

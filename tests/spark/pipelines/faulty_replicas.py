@@ -1,0 +1,238 @@
+"""Replicas of one made-up cluster as tables, of which a minority has something wrong, of a kind that is drawn."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from fastquorum.spark.pipelines.replicas import Verdict
+from tests.spark.pipelines.test_audit_replicas import BATCHES, TOLD
+
+SIZE: Final = 100
+TORN_BYTES: Final = 40
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`crc` stands for its bytes."""
+
+    base: int
+    last: int
+    epoch: int
+    crc: int
+    error: str | None = None
+
+
+@dataclass
+class Log:
+    """A replica."""
+
+    node: int
+    name: str
+    batches: list[Batch]
+    durable_end: int | None = None
+    snapshots: list[tuple[int, int]] = field(default_factory=list)
+    overlap: list[Batch] = field(default_factory=list)
+    """Of one more segment, which begins inside the others."""
+
+
+@dataclass
+class World:
+    """A cluster."""
+
+    voters: list[int]
+    logs: list[Log]
+    end: int
+    """Of what is committed."""
+    expected: dict[str, tuple[Verdict, int | None]]
+    """By directory: its verdict, and from where."""
+
+    def batches(self) -> pa.Table:
+        rows = []
+        for log in self.logs:
+            rows += [_row(log, 0, nth, each) for nth, each in enumerate(log.batches)]
+            rows += [_row(log, each.base, nth, each) for nth, each in enumerate(log.overlap)]
+        return pa.Table.from_pylist(rows, BATCHES)
+
+    def told(self) -> pa.Table:
+        rows: list[dict[str, Any]] = []
+        for log in self.logs:
+            same = {"cluster_id": "c", "node_id": log.node, "directory": log.name}
+            rows.append({**same, "durable_offset": log.durable_end})
+            rows += [{**same, "offset": 0, "voter_id": each} for each in self.voters]
+            rows += [{**same, "snapshot_offset": end, "snapshot_epoch": epoch} for end, epoch in log.snapshots]
+        return pa.Table.from_pylist(rows, pa.schema([*TOLD, ("durable_offset", pa.int64())]))
+
+
+def _row(log: Log, segment: int, nth: int, each: Batch) -> dict[str, Any]:
+    good = {"last_offset": each.last, "epoch": each.epoch, "crc": each.crc}
+    return {
+        "cluster_id": "c",
+        "node_id": log.node,
+        "directory": log.name,
+        "segment": segment,
+        "position": nth * SIZE,
+        "base_offset": each.base,
+        "size_bytes": SIZE if each.error is None else TORN_BYTES,
+        "error": each.error,
+        **(good if each.error is None else {}),
+    }
+
+
+@st.composite
+def truths(draw: st.DrawFn) -> list[Batch]:
+    """What was committed."""
+    found: list[Batch] = []
+    base, epoch = 0, 2
+    for crc in range(draw(st.integers(3, 10))):
+        epoch += 2 * (draw(st.integers(0, 3)) == 0)  # between two of them a leader may have been deposed
+        count = draw(st.integers(1, 9))
+        found.append(Batch(base, base + count - 1, epoch, crc))
+        base += count
+    return found
+
+
+# --- what can be wrong with one ---------------------------------------------------------------------------------------
+
+Fault = Callable[[st.DrawFn, Log], tuple[Verdict, int | None]]
+
+
+def _other(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+    """Other bytes, of the same epoch, once or from there on."""
+    at = draw(st.integers(0, len(log.batches) - 1))
+    upto = draw(st.sampled_from([at + 1, len(log.batches)]))
+    log.batches[at:upto] = [replace(each, crc=each.crc + 1000) for each in log.batches[at:upto]]
+    return Verdict.DIVERGENT, log.batches[at].base
+
+
+def _cut_up(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+    """Other batch boundaries, once or from there on."""
+    at = draw(st.integers(0, len(log.batches) - 1))
+    upto = draw(st.sampled_from([at + 1, len(log.batches)]))
+    first = log.batches[at].base
+    end = log.batches[upto - 1].last + 1
+    cuts = sorted({first, end, *draw(st.lists(st.integers(first, end), max_size=6))})
+    epochs = {each: next(one.epoch for one in log.batches if one.last >= each) for each in cuts[:-1]}
+    made = [Batch(a, b - 1, epochs[a], 2000 + a) for a, b in itertools.pairwise(cuts)]
+    log.batches[at:upto] = made
+    return Verdict.DIVERGENT, first
+
+
+def _other_epoch(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+    """A batch of an epoch of its own, and what follows is the majority's again: no two leaders' logs do that."""
+    at = draw(st.integers(0, len(log.batches) - 2))
+    epoch = draw(st.sampled_from([1, 51]))
+    log.batches[at] = replace(log.batches[at], epoch=epoch, crc=3000)
+    return Verdict.DIVERGENT, log.batches[at].base
+
+
+def _flip(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+    at = draw(st.integers(0, len(log.batches) - 2))
+    log.batches[at] = replace(log.batches[at], error="corrupt: crc")
+    return Verdict.DIVERGENT, log.batches[at].base
+
+
+def _flip_of_what_was_synced(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+    """The last batch, which a mark or a snapshot is of."""
+    end, epoch = log.batches[-1].last + 1, log.batches[-1].epoch
+    if draw(st.booleans()):
+        log.durable_end = end
+    else:
+        log.snapshots = [(end, epoch)]
+    log.batches[-1] = replace(log.batches[-1], error="corrupt: crc")
+    # It ends below what it had, and that is where its damage is.
+    return Verdict.DIVERGENT, log.batches[-1].base
+
+
+def _torn(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+    log.batches[-1] = replace(log.batches[-1], error="corrupt: truncated")
+    if draw(st.booleans()):
+        log.durable_end = draw(st.integers(0, log.batches[-1].base))
+    return Verdict.TORN, log.batches[-1].base
+
+
+def _hole(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+    at = draw(st.integers(1, len(log.batches) - 2))
+    gone = log.batches.pop(at)
+    return Verdict.DIVERGENT, gone.base
+
+
+def _cut_off(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+    """Below what it had synced, or had in a snapshot; or just behind."""
+    keep = draw(st.integers(0, len(log.batches) - 1))
+    lost = log.batches[keep]
+    had = draw(st.sampled_from(["mark", "snapshot", "nothing"]))
+    end = log.batches[keep - 1].last + 1 if keep else 0
+    if had == "mark":
+        log.durable_end = lost.last + 1
+    elif had == "snapshot":
+        log.snapshots = [(lost.last + 1, lost.epoch)]
+    log.batches = log.batches[:keep]
+    return (Verdict.BEHIND, None) if had == "nothing" else (Verdict.DIVERGENT, end)
+
+
+def _overlap(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+    at = draw(st.integers(1, len(log.batches) - 1))
+    log.overlap = log.batches[at:]
+    return Verdict.DIVERGENT, log.batches[at].base
+
+
+def _stale(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+    """A deposed leader's: of an epoch between two others, that nobody else has, with boundaries of its own. Unless its
+    own snapshot is of them."""
+    begins = [0, *(at for at, each in enumerate(log.batches) if at and each.epoch > log.batches[at - 1].epoch)]
+    at = draw(st.sampled_from(begins))
+    first, epoch = log.batches[at].base, log.batches[at].epoch - 1
+    del log.batches[at:]
+    base = first
+    for size in draw(st.lists(st.integers(1, 30), min_size=1, max_size=4)):
+        log.batches.append(Batch(base, base + size - 1, epoch, 4000 + base))
+        base += size
+    if draw(st.integers(0, 3)) == 0:
+        log.snapshots = [(log.batches[-1].last + 1, epoch)]
+        return Verdict.DIVERGENT, first
+    return Verdict.STALE, first
+
+
+def _tail(draw: st.DrawFn, log: Log) -> tuple[Verdict, int | None]:
+    end, epoch = log.batches[-1].last + 1, log.batches[-1].epoch
+    sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))
+    for size in sizes:
+        base = log.batches[-1].last + 1
+        log.batches.append(Batch(base, base + size - 1, epoch + 2 * log.node, 5000 + base))
+    return Verdict.TAIL, end
+
+
+FAULTS: Final[tuple[Fault, ...]] = (
+    _other,
+    _cut_up,
+    _other_epoch,
+    _flip,
+    _flip_of_what_was_synced,
+    _torn,
+    _hole,
+    _cut_off,
+    _overlap,
+    _stale,
+    _tail,
+)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Of whose voters a minority is faulty; any replica may have copies."""
+    truth = draw(truths())
+    voters = list(range(1, draw(st.sampled_from([3, 5])) + 1))
+    end = truth[-1].last + 1
+    logs = [Log(node, f"/n{node}", list(truth)) for node in voters]
+    expected: dict[str, tuple[Verdict, int | None]] = {each.name: (Verdict.SAME, None) for each in logs}
+    for log in draw(st.lists(st.sampled_from(logs), max_size=len(voters) // 2, unique_by=lambda log: log.node)):
+        expected[log.name] = draw(st.sampled_from(FAULTS))(draw, log)
+    for log in draw(st.lists(st.sampled_from(logs), max_size=4)):
+        name = f"{log.name}-copy-{len(logs)}"
+        logs.append(replace(log, name=name))
+        expected[name] = expected[log.name]
+    return World(voters, logs, end, expected)

@@ -1,0 +1,184 @@
+"""Verdicts over replicas with copies, other batch boundaries, epochs and voters, overlaps and links: what is divergent,
+and what a crash or an election leaves; and all pipelines agree on what is committed."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+from fastquorum.spark.pipelines import invariants
+from fastquorum.spark.pipelines.audit_replicas import as_report, audit_cluster
+from fastquorum.spark.pipelines.choosing import choice_of
+from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.storage.names import LOG_DIRECTORY, segment_name
+from tests.spark.pipelines.faulty_replicas import World, worlds
+from tests.spark.pipelines.test_audit_replicas import audit, verdicts, voting
+from tests.spark.replicas import Replicas, batches_at, told_at
+from tests.spark.tables.directories import batch
+from tests.wire.golden import CLUSTER
+
+
+@settings(max_examples=400, deadline=None)
+@given(world=worlds())
+def test_whatever_is_wrong_with_a_minority_is_named_and_every_pipeline_ends_where_the_rest_does(world: World) -> None:
+    rows = audit_cluster(world.batches(), world.told()).to_pylist()
+    found = {row["directory"]: (Verdict(row["verdict"]), row["offset"]) for row in rows}
+    assert found == world.expected
+    assert {row["committed_end"] for row in rows} == {world.end}
+    for of_image in (False, True):
+        (chosen,) = choice_of(world.batches(), world.told(), of_image=of_image).to_pylist()
+        assert (chosen["end_offset"], chosen["unread"]) == (world.end, None)
+        # A snapshot makes an image, whatever became of the log before it.
+        assert of_image or found[chosen["directory"]][0] in (Verdict.SAME, Verdict.TAIL)
+
+
+def test_a_copy_of_a_directory_has_no_vote_of_its_own() -> None:
+    rows = audit("abc", "abcde", "abc", copies={"/copy": 2, "/older": 2}).values()
+    assert {row["committed_end"] for row in rows} == {30}
+    assert [row["verdict"] for row in audit("ab", "abcd", "ab", copies={"/copy": 2}).values()].count(Verdict.TAIL) == 1
+    both = audit("ab", "abcd", voters=voting(1, 2, 3), copies={"/copy": 2})
+    assert {row["committed_end"] for row in both.values()} == {20}
+
+
+def test_the_voters_of_a_losing_branch_decide_nothing() -> None:
+    """A deposed leader made itself the only voter, in a tail that is longer than the log."""
+    own = pa.Table.from_pylist(
+        [
+            {"offset": offset, "voter_id": each, "directory": "/n3"}
+            for offset, ids in ((20, (1, 3)), (30, (3,)))
+            for each in ids
+        ],
+        voting(1).schema,
+    )
+    for voters in (pa.concat_tables([voting(1, 2, 3), own]), pa.concat_tables([voting(1, 2, 3), own.slice(2)])):
+        found = audit("abCD", "abCD", "abXYZ", voters=voters, epochs=(3, 3, 2))
+        assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.STALE]
+        assert {row["committed_end"] for row in found.values()} == {40}
+        assert [row["is_voter"] for row in found.values()] == [True] * 3
+
+
+def test_voters_that_came_and_went_on_the_branch_that_won_count() -> None:
+    more = pa.Table.from_pylist(
+        [{"offset": 10, "voter_id": each, "directory": "/n1"} for each in (1, 2, 3, 4)], voting(1).schema
+    )
+    found = audit("abc", "abc", "a", "a", voters=pa.concat_tables([voting(1, 2, 3), more]))
+    assert {row["committed_end"] for row in found.values()} == {10}, "two of four are no majority"
+    found = audit("abc", "abc", "a", "abc", voters=pa.concat_tables([voting(1, 2, 3), more]))
+    assert {row["committed_end"] for row in found.values()} == {30}
+
+
+def test_a_later_epoch_than_a_majority_has_is_nobodys_fault_and_undecided() -> None:
+    """Raft's figure 8: what a majority holds of an older epoch can still be cut off."""
+    found = audit("abX", "abc", "abc", epochs=(2,))
+    assert verdicts(found) == [Verdict.UNDECIDED, Verdict.SAME, Verdict.SAME]
+
+
+def test_three_replicas_with_a_fault_each_elsewhere_are_each_named() -> None:
+    found = audit("aXcd", "abXd", {0: "a", 10: "b", 20: "c", 30: "d"}, "Xbcd", "abcd")
+    assert [found[each]["offset"] for each in (1, 2, 4)] == [10, 20, 0]
+    assert verdicts(found) == [Verdict.DIVERGENT, Verdict.DIVERGENT, Verdict.SAME, Verdict.DIVERGENT, Verdict.SAME]
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Path:
+    for replica in ("c1", "c2", "c3"):
+        shutil.copytree(CLUSTER / replica, tmp_path / replica)
+    return tmp_path
+
+
+def audit_of(path: Path) -> dict[str, tuple[Verdict, int | None]]:
+    rows = audit_cluster(batches_at(str(path)), told_at(str(path))).to_pylist()
+    return {Path(row["directory"]).name: (Verdict(row["verdict"]), row["committed_end"]) for row in rows}
+
+
+def test_a_tail_and_a_copy_of_it_are_tails(real: Path) -> None:
+    shutil.copytree(real / "c2", real / "c2-copy")
+    assert audit_of(real) == {
+        "c1": (Verdict.SAME, 3836),
+        "c2": (Verdict.TAIL, 3836),
+        "c2-copy": (Verdict.TAIL, 3836),
+        "c3": (Verdict.SAME, 3836),
+    }
+    (chosen,) = choice_of(batches_at(str(real)), told_at(str(real))).to_pylist()
+    assert chosen["end_offset"] == 3836
+
+
+def test_without_meta_properties_the_same_is_found(real: Path) -> None:
+    for each in real.glob("*/meta.properties"):
+        each.unlink()
+    (segment,) = (real / "c3" / LOG_DIRECTORY).glob("*.log")
+    data = bytearray(segment.read_bytes())
+    data[100_000] ^= 1
+    segment.write_bytes(data)
+    assert audit_of(real) == {
+        "c1": (Verdict.SAME, 3836),
+        "c2": (Verdict.TAIL, 3836),
+        "c3": (Verdict.DIVERGENT, 3836),
+    }
+
+
+def test_more_nameless_directories_than_voters_decide_nothing(real: Path) -> None:
+    for each in real.glob("*/meta.properties"):
+        each.unlink()
+    shutil.copytree(real / "c2", real / "copy")
+    (verdicts_,) = {each for each, _ in audit_of(real).values()}
+    assert verdicts_ == Verdict.UNDECIDED
+
+
+def test_an_overlapping_segment_is_named_and_hides_nobody(real: Path) -> None:
+    rows = [row for row in batches_at(str(real / "c1")).to_pylist() if row["base_offset"] > 2000]
+    (segment,) = (real / "c1" / LOG_DIRECTORY).glob("*.log")
+    second = segment.with_name(segment_name(rows[0]["base_offset"]))
+    second.write_bytes(segment.read_bytes()[rows[0]["position"] :])
+    found = audit_cluster(batches_at(str(real)), told_at(str(real))).to_pylist()
+    assert [row["verdict"] for row in found] == [Verdict.DIVERGENT, Verdict.TAIL, Verdict.SAME]
+    assert (found[0]["offset"], found[0]["committed_end"]) == (rows[0]["base_offset"], 3836)
+    assert "an earlier one goes on to offset 3835" in found[0]["why"]
+    assert invariants.as_report(invariants.audit(str(real)))["violations"][0]["node_ids"] == [1]
+
+
+def test_a_link_to_nothing_is_told_of_and_the_others_are_judged(real: Path) -> None:
+    shutil.move(real / "c3", real / "elsewhere")
+    (real / "c3").symlink_to(real / "nowhere")
+    (segment,) = (real / "elsewhere" / LOG_DIRECTORY).glob("*.log")
+    segment.rename(real / "moved")
+    segment.symlink_to(real / "gone.log")
+    rows = audit_cluster(batches_at(str(real)), told_at(str(real))).to_pylist()
+    found = {Path(row["directory"]).name: row for row in rows}
+    assert {name: row["verdict"] for name, row in found.items()} == {
+        "c1": Verdict.SAME,
+        "c2": Verdict.TAIL,
+        "c3": Verdict.UNDECIDED,
+        "elsewhere": Verdict.UNDECIDED,
+    }
+    for name in ("c3", "elsewhere"):
+        assert found[name]["why"].startswith("it cannot be read: ")
+        assert "is a link to what is not there" in found[name]["why"]
+    assert found["elsewhere"]["node_id"] == 3
+    assert as_report(pa.Table.from_pylist(rows))["notes"] == []
+
+
+@pytest.mark.parametrize("how", ["truncated", "zeros", "removed"])
+def test_a_log_that_lost_everything_breaks_a_promise(real: Path, how: str) -> None:
+    (segment,) = (real / "c1" / LOG_DIRECTORY).glob("*.log")
+    match how:
+        case "truncated":
+            segment.write_bytes(b"")
+        case "zeros":
+            segment.write_bytes(bytes(segment.stat().st_size))
+        case _:
+            segment.unlink()
+    report = invariants.as_report(invariants.audit(str(real / "c1")))
+    assert report["kinds"] == {"lost-records": 1}
+    assert audit_of(real)["c1"] == (Verdict.DIVERGENT, 3836)
+
+
+def test_logs_of_which_nothing_says_what_they_held_are_not_said_to_keep_promises(tmp_path: Path) -> None:
+    emptied = Replicas(tmp_path, 1, 2, 3)
+    report = invariants.as_report(invariants.audit(str(tmp_path)))
+    assert (report["violations"], [note["kind"] for note in report["notes"]]) == ([], ["unchecked"])
+    assert report["notes"][0]["node_ids"] == [1, 2, 3]
+    emptied.append(batch(0, 4), 1, 2)
+    assert invariants.as_report(invariants.audit(str(tmp_path)))["notes"][0]["node_ids"] == [3]

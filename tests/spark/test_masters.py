@@ -1,0 +1,36 @@
+"""An address at which no Spark answers is told of before Spark asks for it."""
+
+import socket
+
+import pytest
+
+from fastquorum.errors import UsageError
+from fastquorum.spark.masters import check_master
+from fastquorum.spark.running import running
+
+
+def test_where_nobody_listens_it_says_so_without_a_jvm() -> None:
+    with socket.socket() as bound:  # bound, and not listening
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        for master in (
+            f"spark://127.0.0.1:{port}",
+            f"sc://127.0.0.1:{port}/;token=x",
+            f"spark://127.0.0.1:{port},[::1]:{port}",
+        ):
+            with pytest.raises(UsageError, match="no Spark can be reached at") as caught, running(master):
+                pytest.fail("it began")
+            assert f"127.0.0.1:{port}: Connection refused" in str(caught.value)
+    with pytest.raises(UsageError, match=r"nowhere\.invalid"):
+        check_master("spark://nowhere.invalid:7077")
+
+
+def test_one_of_several_masters_is_enough() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        check_master(f"spark://127.0.0.1:1,127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("master", ["local[*]", "yarn", "k8s://https://10.0.0.1:443"])
+def test_what_names_no_master_is_left_to_spark(master: str) -> None:
+    check_master(master)
