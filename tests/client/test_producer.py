@@ -16,6 +16,7 @@ from fastquorum.errors import (
     Overloaded,
     ProducerFenced,
     RecordTooLarge,
+    UnknownProducer,
     UsageError,
 )
 from fastquorum.kernels import load
@@ -90,6 +91,7 @@ def test_what_is_refused_is_not_tried_again(error: Exception) -> None:
         (ErrorCode.NOT_ENOUGH_REPLICAS, Overloaded),
         (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, OutOfOrderSequence),
         (ErrorCode.INVALID_PRODUCER_EPOCH, ProducerFenced),
+        (ErrorCode.UNKNOWN_PRODUCER_ID, UnknownProducer),
         (ErrorCode.NOT_LEADER_OR_FOLLOWER, OutcomeUnknown),
         (ErrorCode.REQUEST_TIMED_OUT, OutcomeUnknown),
         (ErrorCode.LEADER_NOT_AVAILABLE, NotReady),

@@ -1,6 +1,7 @@
 """The long forms of what the tests beside this do in short.
 
     python -m tests.interop.campaign exactly-once --records 100000 --report FILE
+    python -m tests.interop.campaign producers --records 20000 --kills 3 --report FILE
     python -m tests.interop.campaign fuzz --frames 1000000 --seed 7 --report FILE
     python -m tests.interop.campaign messages --messages 100000 --report FILE
     python -m tests.interop.campaign mixed --commits 1000 --report FILE
@@ -12,6 +13,9 @@
 
 exactly-once: kcat and confluent-kafka write so many records each to three real nodes, whose leader is killed twice;
 then six consumers read them all. Exit code 0 if each record is there once, in order, and every consumer reads the same.
+
+producers: six idempotent producers of librdkafka, five requests under way each, write so many records over segments of
+64 KiB, while so many leaders are killed. Exit code 0 if none was refused for good, and each record is there once.
 
 fuzz: so many mutants of golden and well-formed frames are sent to three real nodes of whichever build is installed,
 while a client appends and reads. Exit code 0 if no node died, complained, hung or grew, the leader and its epoch are
@@ -47,7 +51,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import brokers_campaign, fuzz, messages_campaign
+from . import brokers_campaign, fuzz, messages_campaign, producers_campaign
 from .clients import ClientFailed, Read, read_all
 from .exactly_once import as_json, problems, write_while_leaders_die
 from .fuzz import campaign as fuzz_campaign
@@ -97,6 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     scenarios = parser.add_subparsers(dest="scenario", required=True)
     once = scenarios.add_parser("exactly-once", help="records while leaders die")
     once.add_argument("--records", type=int, default=100_000, metavar="N", help="of each writer (100000)")
+    produced = scenarios.add_parser("producers", help="five requests under way over segments' ends")
+    produced.add_argument("--records", type=int, default=20_000, metavar="N", help="of each of six producers (20000)")
+    produced.add_argument("--kills", type=int, default=3, metavar="N", help="of leaders meanwhile (3)")
     fuzzed = scenarios.add_parser(
         "fuzz",
         help="mutated frames against live nodes",
@@ -122,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     others.add_argument("--only", action="append", default=[], choices=[each.name for each in SUITES], help="one suite")
     others.add_argument("--test", action="append", default=[], metavar="NAME", help="one test of theirs")
     others.add_argument("--directory", type=Path, help="keep their sources and what they print here")
-    for each in (once, fuzzed, messages, mixing, sized, turns, tooled, others):
+    for each in (once, produced, fuzzed, messages, mixing, sized, turns, tooled, others):
         each.add_argument("--report", type=Path, metavar="FILE", help="where the JSON report goes, besides stdout")
     return parser
 
@@ -142,6 +149,9 @@ def _run(options: argparse.Namespace) -> int:
             report = fuzz_campaign.campaign(options, _say)
         elif options.scenario == "messages":
             report = messages_campaign.campaign(options.messages, options.seed, _say)
+        elif options.scenario == "producers":
+            with tempfile.TemporaryDirectory() as scratch:
+                report = producers_campaign.campaign(Path(scratch), options.records, options.kills, _say)
         elif options.scenario == "mixed":
             report = mixed(find(), options.commits, options.only, _say)
         elif options.scenario == "reference":

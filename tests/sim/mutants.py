@@ -8,11 +8,16 @@ raft's and the lane's own mutants are reused; those here need the storage and no
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
+from fastquorum.errors import OutOfOrderSequence
+from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import Lane as AnyLane
 from fastquorum.kernels.lane import LeaderTerms, Output
+from fastquorum.kernels.producers import ProducedBatch, Stamp
 from fastquorum.kernels.pure.lane import Lane
 from fastquorum.kernels.pure.lane_follower import FollowerLane
-from fastquorum.node.lane_shell import LaneShell
+from fastquorum.node.appends import Queued
+from fastquorum.node.lane_callers import LaneCallers
+from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.replica import Replica
 from fastquorum.raft import effects as fx
 from fastquorum.raft import moves
@@ -29,7 +34,7 @@ from fastquorum.sim.process import Process
 from fastquorum.sim.world import World
 from fastquorum.storage.flushing import FlushResult
 from fastquorum.storage.log import Log
-from fastquorum.types import NO_NODE, Micros, NodeId, Offset, ReplicaKey
+from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset, ReplicaKey
 from fastquorum.wire.quorum import VoteRequest
 from tests.lane import mutants as lane
 from tests.raft import mutants as raft
@@ -194,10 +199,10 @@ def _f20(patcher: Patcher) -> None:
 def _rule_5(patcher: Patcher) -> None:
     _lane(lane.ForgetsAFailedSync)(patcher)
 
-    def may_send(shell: LaneShell) -> bool:
+    def may_send(shell: LaneCallers) -> bool:
         return not shell.stopped
 
-    patcher.setattr(LaneShell, "may_send", may_send)
+    patcher.setattr(LaneCallers, "may_send", may_send)
 
 
 def _k8(patcher: Patcher) -> None:
@@ -226,6 +231,55 @@ def _forgets_votes(patcher: Patcher) -> None:
         carry_out(replica, effect, now_us)
 
     patcher.setattr(Replica, "_carry_out", keep_the_epoch_only)
+
+
+def _repeats_are_appended(patcher: Patcher) -> None:
+    judge = ProducerStates.judge
+
+    def take_it_for_new(
+        states: ProducerStates, stamp: Stamp, batch: Buffer, epoch: Epoch, now_us: Micros
+    ) -> ProducedBatch | None:
+        found = judge(states, stamp, batch, epoch, now_us)
+        return found if found is None or stamp.is_fence else None
+
+    patcher.setattr(ProducerStates, "judge", take_it_for_new)
+
+
+def _fences_are_ignored(patcher: Patcher) -> None:
+    judge = ProducerStates.judge
+
+    def as_of_the_epoch_of_now(
+        states: ProducerStates, stamp: Stamp, batch: Buffer, epoch: Epoch, now_us: Micros
+    ) -> ProducedBatch | None:
+        known = states.current().get(stamp.producer_id)
+        if known is not None and not stamp.is_fence:
+            stamp = stamp._replace(epoch=known.epoch)
+        return judge(states, stamp, batch, epoch, now_us)
+
+    patcher.setattr(ProducerStates, "judge", as_of_the_epoch_of_now)
+
+
+def _refuses_before_it_is_confirmed(patcher: Patcher) -> None:
+    def refuse_now(shell: LaneCallers, queued: Queued, now_us: Micros) -> None:
+        shell._judge_again([(queued, now_us)])
+
+    patcher.setattr(LaneCallers, "_refuse_unless_deposed", refuse_now)
+
+
+def _judges_before_its_turn(patcher: Patcher) -> None:
+    append_or_queue = LaneCallers._append_or_queue
+
+    def look_at_once(shell: LaneCallers, queued: Queued, now_us: Micros) -> bool:
+        terms, batch = shell.terms, queued.encoded
+        if queued.stamp is not None and batch is not None and isinstance(terms, LeaderTerms) and shell._appends.queued:
+            try:
+                shell._producer_states.judge(queued.stamp, batch, terms.epoch, now_us)
+            except OutOfOrderSequence as error:
+                shell._appends.fail(queued, error)
+                return True
+        return append_or_queue(shell, queued, now_us)
+
+    patcher.setattr(LaneCallers, "_append_or_queue", look_at_once)
 
 
 BEYOND_THE_FAULTS = ("K11", "K31")
@@ -303,5 +357,9 @@ MUTANTS: dict[str, Mutant] = {
     "R7-under-way": Mutant("a barrier counts Fetches that were under way", _lane(lane.CountsFetchesUnderWay)),
     "R7-epoch-start": Mutant("a barrier passes before the epoch's first commit", _lane(ConfirmsBeforeTheEpochsStart)),
     "lane-unflushed-leader": Mutant("a leader counts what it has not synced", _lane(lane.CountsItsUnflushedEnd)),
+    "producer-repeats": Mutant("a repeated batch is appended again", _repeats_are_appended),
+    "producer-fences": Mutant("a fenced instance appends on", _fences_are_ignored),
+    "producer-final": Mutant("a deposed leader refuses for good", _refuses_before_it_is_confirmed),
+    "producer-turn": Mutant("a batch is judged before those that wait in front of it", _judges_before_its_turn),
     "votes-for-less": Mutant("a vote is given again to a log that has lost its end", _votes_for_less),
 }

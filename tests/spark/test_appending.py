@@ -18,7 +18,7 @@ from fastquorum.errors import (
     UsageError,
 )
 from fastquorum.kernels import load
-from fastquorum.spark.appending import EPOCHS, Appended, Whose, append_rows
+from fastquorum.spark.appending import EPOCHS, Appended, Whose, append_rows, note_done
 from fastquorum.spark.write_options import WriteOptions
 from fastquorum.types import LISTENER_NAME, Endpoint
 from tests.api.nodes import WAIT_S, Trio, trio, values_of
@@ -100,6 +100,25 @@ def test_what_a_killed_attempt_left_is_gone_on_with(quorum: Quorum, whose: Whose
     assert written(quorum, before) == ROWS[:56]  # whole chunks
     done = quorum.write(ROWS, whose)
     assert (done.chunks, done.found) == (CHUNKS, 4)
+    assert written(quorum, before) == ROWS
+
+
+def test_a_named_job_that_is_done_appends_nothing_more_however_its_rows_are_divided(
+    quorum: Quorum, request: pytest.FixtureRequest
+) -> None:
+    before = len(quorum.values)
+    first, second, third = (Whose(request.node.name, 0, number, is_named_job=True) for number in range(3))
+    for whose, rows in ((first, ROWS[:56]), (second, ROWS[56:])):
+        quorum.write(rows, whose)
+    note_done(first, 2, quorum.options, NATIVE)
+    for whose, rows in ((first, ROWS[:56]), (second, ROWS[56:])):
+        assert quorum.write(rows, whose).found > 0, "the same is found"
+    note_done(first, 2, quorum.options, NATIVE)
+    for whose, rows in ((first, ROWS), (second, ROWS[70:]), (third, ROWS[80:]), (third._replace(partition=70), ROWS)):
+        with pytest.raises(ReplayDiffers, match="are not those"):
+            quorum.write(rows, whose)
+    with pytest.raises(ReplayDiffers, match="another number of partitions than 1"):
+        note_done(first, 1, quorum.options, NATIVE)
     assert written(quorum, before) == ROWS
 
 

@@ -62,6 +62,9 @@ def test_a_job_with_a_name_is_done_once_and_one_without_each_time(spark: "SparkS
     assert values(nodes, before) == sorted(3 * [str(each) for each in range(20)])
     with pytest.raises(Exception, match="of batch 0 of writer 'named': its rows 0 to 9 are not those"):
         writing(numbers(spark, 1, 21, 2), nodes, writer="named").save()
+    for partitions in (1, 4):
+        with pytest.raises(Exception, match="of batch 0 of writer 'named': its rows"):
+            writing(numbers(spark, 0, 20, partitions), nodes, writer="named").save()
     assert len(values(nodes, before)) == 60
 
 

@@ -10,7 +10,7 @@ from fastquorum.api.blocking import Result, Watch, left_s
 from fastquorum.api.producer import Attempt, ProducerCore, committed_end
 from fastquorum.api.standing import append_timeout, barrier_timeout
 from fastquorum.api.values import Values, copied
-from fastquorum.errors import NotLeader, Overloaded, ProducerFenced
+from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, UnknownProducer
 from fastquorum.node.io.running import RunningNode
 from fastquorum.types import Offset
 
@@ -99,8 +99,8 @@ class Producer(ProducerCore):
                 if self._submit(attempt, deadline) is None:
                     raise barrier_timeout(self._timeout or 0.0)
                 self._learn(self._state())
-            except ProducerFenced:
-                attempt = None  # another one was faster: it is fenced by the next
+            except (ProducerFenced, UnknownProducer):
+                attempt = None  # another one was faster, or the name was forgotten meanwhile
             except (NotLeader, Overloaded) as error:
                 self._pause(error, deadline)
             else:

@@ -8,6 +8,7 @@ by a batch in the log, and the others hear `ProducerFenced`. Source: KIP-98; `fa
 
 import asyncio
 import hashlib
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,13 +16,13 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from fastquorum.api.fences import fence_batch
 from fastquorum.api.standing import append_timeout, barrier_timeout
 from fastquorum.api.values import Values, copied
-from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, RecordTooLarge, UsageError
+from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, RecordTooLarge, UnknownProducer, UsageError
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.producers import SEQUENCES, Stamp, sequence_after, stamp_of
 from fastquorum.kernels.producers import Producer as ProducerState
+from fastquorum.node.fences import FENCE_NUMBERS, fence_batch
 from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.producer_states import NAMED
@@ -92,8 +93,14 @@ class ProducerCore(Guarded):
         """Takes the epoch after the last one in this leader's log. Raises NotLeader, Overloaded."""
         state = self._state()
         self._epoch = state.next_epoch if state is not None else 0
-        kernels, kind, now_ms = self._node.kernels, self._node.identity.log_kind, time.time_ns() // 1_000_000
-        batch = fence_batch(kernels, kind, self._producer_id, self._epoch, now_ms)
+        batch = fence_batch(
+            self._node.kernels,
+            self._node.identity.log_kind,
+            producer_id=self._producer_id,
+            epoch=self._epoch,
+            number=secrets.randbelow(FENCE_NUMBERS),
+            timestamp_ms=time.time_ns() // 1_000_000,
+        )
         return Attempt((), stamp_of(batch), batch)
 
     def _learn(self, state: ProducerState | None) -> None:
@@ -230,8 +237,8 @@ class Producer(ProducerCore):
                 attempt = attempt or self._fence()
                 await self._quorum._submit_stamped(attempt)
                 self._learn(self._state())
-            except ProducerFenced:
-                attempt = None  # another one was faster: it is fenced by the next
+            except (ProducerFenced, UnknownProducer):
+                attempt = None  # another one was faster, or the name was forgotten meanwhile
             except (NotLeader, Overloaded) as error:
                 await asyncio.sleep(self._pause_s(error))
             else:

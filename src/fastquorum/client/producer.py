@@ -12,14 +12,27 @@ from fastquorum.client.committed_log import CommittedLog
 from fastquorum.client.connection import Deadline, NotSent
 from fastquorum.client.quorum import LOOK_AGAIN_S, SILENCE_S, QuorumClient
 from fastquorum.client.refusals import OutcomeUnknown
-from fastquorum.errors import AppendTimeout, NotReady, OffsetOutOfRange, Overloaded, RetriableError
+from fastquorum.errors import (
+    AppendTimeout,
+    NotReady,
+    OffsetOutOfRange,
+    Overloaded,
+    ProducerFenced,
+    RetriableError,
+    UnknownProducer,
+)
 from fastquorum.kernels import Kernels
+from fastquorum.node.fences import fence_batch
+from fastquorum.storage.identity import LogKind
 from fastquorum.types import Offset, OffsetAndEpoch
 
 COMMIT_S: Final = 2.0
 """How long a leader may try to commit a batch before another one is looked for: less than SILENCE_S."""
 OVERLOADED_S: Final = 0.05
 """Before the next try at a leader that is full: its queue holds some flushes' work."""
+
+_FUTILE_EPOCH: Final = 2
+"""Neither the first epoch nor the one after it."""
 
 
 class Placed(NamedTuple):
@@ -36,6 +49,7 @@ class Producer:
     def __init__(self, client: QuorumClient, kernels: Kernels, timeout_s: float) -> None:
         """`timeout_s`: how long one batch is tried."""
         self._client = client
+        self._kernels = kernels
         self._timeout_s = timeout_s
         self._log = CommittedLog(client, kernels, timeout_s)
         self._began_at: Offset = -1
@@ -66,6 +80,34 @@ class Producer:
             if deadline.left_s <= pause_s:
                 raise AppendTimeout(self._timeout_s) if is_sent else reason
             time.sleep(pause_s)
+
+    def is_known(self, producer_id: int) -> bool:
+        """Is anything of this producer, of epoch 0, in the log? Asked by a fence that can never be taken: the refusal
+        says what is known.
+
+        Raises as `append`.
+        """
+        try:
+            self.append(self._fence(producer_id, _FUTILE_EPOCH, 0))
+        except UnknownProducer:
+            return False
+        except ProducerFenced:
+            return True
+        raise AssertionError("a fence skipped an epoch")
+
+    def note(self, producer_id: int, number: int) -> None:
+        """Have the number in the log, for good, as the one fence of a producer that has nothing else. Consumers pass
+        over it.
+
+        Raises ProducerFenced if another number was noted before; else as `append`.
+        """
+        self.append(self._fence(producer_id, 0, number))
+
+    def _fence(self, producer_id: int, epoch: int, number: int) -> bytes:
+        """The same bytes whenever it is made."""
+        return fence_batch(
+            self._kernels, LogKind.USER, producer_id=producer_id, epoch=epoch, number=number, timestamp_ms=0
+        )
 
     def batch_at(self, placed: Placed) -> bytes:
         """A batch that is committed, as it lies in the log. NotReady, OffsetOutOfRange, CorruptionError."""

@@ -12,6 +12,7 @@ from fastquorum.errors import (
     ProducerFenced,
     RecordTooLarge,
     RetriableError,
+    UnknownProducer,
     UsageError,
 )
 from fastquorum.kernels import BATCH_BYTES_MAX
@@ -46,6 +47,8 @@ def refusal(answer: Answer, size_bytes: int) -> RetriableError | UsageError:
             return OutOfOrderSequence(detail)
         case ErrorCode.INVALID_PRODUCER_EPOCH:
             return ProducerFenced(detail)
+        case ErrorCode.UNKNOWN_PRODUCER_ID:
+            return UnknownProducer(detail)
         case ErrorCode.NOT_LEADER_OR_FOLLOWER | ErrorCode.REQUEST_TIMED_OUT | ErrorCode.KAFKA_STORAGE_ERROR:
             # A leader that is none any more may have had it in its log already, and its followers too.
             return OutcomeUnknown(error_name(answer.error_code), is_sealed=True)

@@ -1,7 +1,8 @@
 """Produce: a client's batch becomes part of the log, and is answered when a majority's disks have it.
 
 acks=all and acks=1 are both answered at the high watermark (1 asks for less than it gets); acks=0 is appended and never
-answered. A batch that an idempotent producer sends again is answered with the offset it has. Transactions are refused.
+answered. A batch that an idempotent producer sends again is answered with the offset it has. Transactions are refused,
+and so are control batches, but for those by which a named producer takes its next epoch.
 Source: the Kafka protocol guide; KIP-98.
 """
 
@@ -21,9 +22,11 @@ from fastquorum.errors import (
     UnknownProducer,
     WireError,
 )
-from fastquorum.kernels import BatchFault, BatchInfo, Compression, Record
-from fastquorum.kernels.producers import Stamp
+from fastquorum.kernels import Attribute, BatchFault, BatchInfo, Compression, Record
+from fastquorum.kernels.producers import NO_SEQUENCE, Stamp
+from fastquorum.node.fences import is_marker
 from fastquorum.node.inbound import Request
+from fastquorum.node.producer_states import NAMED
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Micros, Offset
 from fastquorum.wire import ErrorCode
@@ -59,7 +62,7 @@ def _stamp_of(info: BatchInfo) -> Stamp | None:
     """None if no producer vouches for the batch. Raises _Refused."""
     if info.producer_id < 0:
         return None
-    if info.producer_epoch < 0 or info.base_sequence < 0:
+    if info.producer_epoch < 0 or (info.base_sequence < 0 and not info.is_control):
         raise _Refused(
             ErrorCode.INVALID_RECORD,
             f"producer {info.producer_id} with epoch {info.producer_epoch} and sequence {info.base_sequence}: neither "
@@ -163,13 +166,20 @@ class Produce:
         except CorruptionError as error:
             raise _Refused(_code_of(error), str(error)) from error
         info = columns.info
-        if info.is_control or info.is_transactional:
+        if (info.is_control or info.is_transactional) and not self._is_fence(batch, info):
             raise _Refused(ErrorCode.INVALID_RECORD, "control and transactional batches are not taken")
         if info.last_offset - info.base_offset + 1 != info.records_count:
             raise _Refused(ErrorCode.INVALID_RECORD, "offsets inside the batch have gaps")
         if door.kind is LogKind.METADATA:
             self._check_metadata(door.kernels.decode_records(batch, verify_crc=False))
         return batch, info.records_count, _stamp_of(info)
+
+    def _is_fence(self, batch: bytearray, info: BatchInfo) -> bool:
+        if self._door.kind is LogKind.METADATA or info.attributes != Attribute.CONTROL | Attribute.TRANSACTIONAL:
+            return False
+        if not info.producer_id & NAMED or info.base_sequence != NO_SEQUENCE or info.records_count != 1:
+            return False
+        return is_marker(self._door.kernels.decode_records(batch, verify_crc=False)[0])
 
     @staticmethod
     def _check_metadata(records: list[Record]) -> None:

@@ -76,7 +76,7 @@ class ProducerStates:
         """
         producers = self.current()
         if producers.get(stamp.producer_id) is None:
-            self._admit(producers, stamp.producer_id, epoch, now_us)
+            self._admit(producers, stamp, epoch, now_us)
             return None
         there = producers.check(stamp)
         if there is not None and there.crc != stamp.crc and not self._holds(there, batch):
@@ -89,10 +89,13 @@ class ProducerStates:
             )
         return there
 
-    def _admit(self, producers: Producers, producer_id: int, epoch: Epoch, now_us: Micros) -> None:
+    def _admit(self, producers: Producers, stamp: Stamp, epoch: Epoch, now_us: Micros) -> None:
         """One of which nothing is known. Raises UnknownProducer, Overloaded."""
-        if not self._was_given_out(producer_id, epoch):
-            raise UnknownProducer(producer_id=producer_id)
+        if not self._was_given_out(stamp.producer_id, epoch):
+            raise UnknownProducer(producer_id=stamp.producer_id)
+        if stamp.is_fence and stamp.epoch:
+            detail = f"nothing is known of producer {stamp.producer_id}: its first fence takes epoch 0"
+            raise UnknownProducer(detail=detail, producer_id=stamp.producer_id)
         self._note_end(now_us)
         if producers.displaced_end > self._remembered_from(now_us):
             raise Overloaded(

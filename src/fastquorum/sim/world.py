@@ -24,6 +24,7 @@ from fastquorum.sim.nemesis import Nemesis
 from fastquorum.sim.network import Network, Packet, endpoint_of
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.process import Build, Process
+from fastquorum.sim.producers import SimProducer
 from fastquorum.sim.report import Violation
 from fastquorum.sim.swarm import ClusterSwarm, Swarm
 from fastquorum.sim.trace import Trace
@@ -85,8 +86,16 @@ class World:
         self.herd: Herd | None = None
         if cluster is not None:
             self._add_herd(cluster, seed_prng.fork())
+        self._producer = self._with_producer(seed_prng.fork())
         self._keeps_restarting = True
         self._core: list[Process] = self.processes
+
+    def _with_producer(self, prng: Prng) -> SimProducer | None:
+        """Half of the quorums have a named producer; what else a seed decides does not depend on it."""
+        if self.herd is not None or prng.randrange(2):
+            return None
+        patience_us = prng.between(1, 4) * self.swarm.config.election_timeout_us
+        return SimProducer(self, self.ledger, prng, self.swarm.append_interval_us, patience_us)
 
     def _add_herd(self, cluster: ClusterSwarm, prng: Prng) -> None:
         kernels = self._twins[0].kernels
@@ -182,6 +191,8 @@ class World:
             self.scheduler.after(self._prng.randrange(200_000), process.start)
         rhythm = self.swarm.config.election_timeout_us
         self.callers.begin()
+        if self._producer is not None:
+            self._producer.begin()
         if self.herd is not None:
             self.herd.begin()
         self._run_for(self._prng.between(2, 6) * rhythm)

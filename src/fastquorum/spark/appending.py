@@ -17,10 +17,13 @@ on every node, so that nothing has to be asked before, or kept anywhere else:
 * Epochs: once a query writes batch n + 1, whoever still writes batch n is fenced. The same producers serve a query
   batch after batch: the quorum remembers the 65,536 that appended last, that is, so many chunks of 8 MiB.
 
-What it cannot know, as Spark does not tell a task: into how many partitions the rows were divided when they were first
-written. They must be divided alike when they are written again; else what one partition has taken up may be there
-already, from another. One partition (`coalesce(1)`) is always divided alike. Nor does it miss rows at the very end of a
-partition, if all that is left fills whole chunks.
+* Into how many partitions the rows are divided, Spark does not tell a task, and they must be divided alike when they
+  are written again: else what one partition has taken up may be there already, from another. When a job with a
+  writer's name is done its driver notes the number in the log (`note_done`), and from then on whoever writes under that
+  name again only compares: nothing more is appended.
+
+What it cannot know: the number of a job that was never done, or of a query's batch. One partition (`coalesce(1)`) is
+always divided alike. Nor does it miss rows at the very end of a partition, if all that is left fills whole chunks.
 Needs pyarrow, and no JVM.
 """
 
@@ -53,6 +56,13 @@ class Whose(NamedTuple):
     batch: int
     """The writer's writes are numbered; a later one fences those before it."""
     partition: int
+    is_named_job: bool = False
+    """A job whose user gave the writer's name; it has one batch, 0."""
+
+    @property
+    def division_id(self) -> int:
+        """The producer that notes into how many partitions a named job's rows were divided."""
+        return producer_id(f"spark:{self.writer}:partitions")
 
     def __str__(self) -> str:
         return f"partition {self.partition} of batch {self.batch} of {self.writer}"
@@ -102,14 +112,33 @@ def append_rows(
     with QuorumClient(options.bootstrap, kernels) as client:
         producer = Producer(client, kernels, options.timeout_s)
         try:
+            is_done = whose.is_named_job and producer.is_known(whose.division_id)
             for number, chunk in enumerate(chunks(batches, options.batch_bytes_max)):
                 stamp = whose.stamp(number, chunk.rows.num_rows)
+                if is_done and not producer.is_known(stamp.producer_id):
+                    raise ReplayDiffers(_differs(whose, chunk, "none here, or in another partition"))
                 placed = _append(producer, chunk, kernels, stamp, whose, clock_ms(), has_others=done.found > 0)
                 done = done.and_chunk(stamp.record_count, placed)
         except RecordTooLarge as error:
             text = f"{whose}: {error}"
             raise RecordTooLarge(text, size_bytes=error.size_bytes, limit_bytes=error.limit_bytes) from error
     return done
+
+
+def note_done(whose: Whose, partitions: int, options: WriteOptions, kernels: Kernels) -> None:
+    """Every partition of a named job is committed: nothing more is ever to be appended by it.
+
+    Raises ReplayDiffers if it was done before with another number of partitions; NotReady and the like as
+    `append_rows`.
+    """
+    with QuorumClient(options.bootstrap, kernels) as client:
+        try:
+            Producer(client, kernels, options.timeout_s).note(whose.division_id, partitions)
+        except ProducerFenced as error:
+            raise ReplayDiffers(
+                f"{whose.writer}: it was written before with another number of partitions than {partitions}; what is "
+                "written again must be divided alike (coalesce)"
+            ) from error
 
 
 def _append(

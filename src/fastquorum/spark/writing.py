@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from fastquorum.errors import UsageError
 from fastquorum.kernels import load
-from fastquorum.spark.appending import Appended, Whose, append_rows
+from fastquorum.spark.appending import Appended, Whose, append_rows, note_done
 from fastquorum.spark.write_options import WriteOptions, check_columns, parse_write_options
 
 QUERY_ID: Final = "sql.streaming.queryId"
@@ -35,7 +35,7 @@ Messages = list[WriterCommitMessage | None]
 class Written(WriterCommitMessage):
     """What one task says when all its rows are committed in the quorum."""
 
-    partition: int
+    whose: Whose
     appended: Appended
 
 
@@ -57,10 +57,15 @@ class BatchWriter(DataSourceArrowWriter):
             writer, batch = f"writer {self._options.writer!r} in query {query_id}", int(batch_id)
         else:
             writer, batch = f"writer {self._options.writer!r}", 0
-        return _written(iterator, Whose(writer, batch, task.partitionId()), self._options)
+        is_named_job = self._options.writer is not None and not (query_id and batch_id)
+        return _written(iterator, Whose(writer, batch, task.partitionId(), is_named_job), self._options)
 
     def commit(self, messages: Messages) -> None:
-        """Nothing is left to do: a task is done when its rows are committed."""
+        """A task is done when its rows are committed. Of a job with a name it is noted that all are. Errors as of
+        `note_done`."""
+        for message in messages[:1]:
+            if isinstance(message, Written) and message.whose.is_named_job:
+                note_done(message.whose, len(messages), self._options, load("native"))
 
     def abort(self, messages: Messages) -> None:
         """Nothing can be taken back: what was appended stays. The same job, if it has a name, appends what is missing
@@ -115,7 +120,7 @@ def _checked(options: dict[str, str], schema: StructType, overwrite: bool) -> Wr
 
 
 def _written(rows: Iterator[pa.RecordBatch], whose: Whose, options: WriteOptions) -> Written:
-    return Written(whose.partition, append_rows(rows, whose, options, load("native")))
+    return Written(whose, append_rows(rows, whose, options, load("native")))
 
 
 def _task() -> TaskContext:

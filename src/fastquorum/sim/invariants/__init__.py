@@ -31,6 +31,7 @@ Safety, at every moment:
 - S28: an append of several records is there as a whole, in one piece, or not at all.
 - S29: after a failed sync or save a node says nothing more.
 - S30: entries that were cut off do not come back by a restart.
+- S31: a named producer that says its appends in order is never refused for good, unless it is fenced, and then always.
 - F20: a leader whose disk does not come back from a sync leaves its lead in time.
 
 Of a cluster (`sim.cluster.metadata`), on the committed metadata:
