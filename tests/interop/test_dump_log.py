@@ -109,7 +109,8 @@ with fq.sync.open(directory, node_id=1, log=kind) as quorum:
     quorum.wait_ready(timeout=30)
     for value in values[:20]:
         quorum.append(value)
-    quorum.append(values[20:])
+    with quorum.producer("fences whoever had its name") as producer:
+        producer.append(values[20:])
     print("appended", flush=True)
     sys.stdin.read()
 """
@@ -134,6 +135,7 @@ def test_it_reads_what_a_node_leaves_behind(kafka: Kafka, tmp_path: Path, kind: 
     a_node_appends(tmp_path, kind, values, killed=False)
     dumped = agreed_dump(kafka, tmp_path, decoder)
     assert "LeaderChange: " in dumped
+    assert ("endTxnMarker: ABORT" in dumped) == (kind == "user"), "a producer's fence, in a metadata log a no-op"
     assert dumped.count("| offset:") > len(values)
 
 

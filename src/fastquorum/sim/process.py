@@ -292,7 +292,7 @@ class Process:
             if early is not None:
                 self.arrived(*early, early=True)
         else:
-            self._world.callers.interrupt(self)
+            self._world.interrupt(self)
         self._depth -= 1
 
     # --- what arrives -------------------------------------------------------------------------------------------------

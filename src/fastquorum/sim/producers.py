@@ -8,11 +8,20 @@ been wrong (S31).
 import contextlib
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from fastquorum.errors import FastQuorumError, FatalError, ProducerFenced, RetriableError, UnknownProducer, UsageError
+from fastquorum.errors import (
+    FastQuorumError,
+    FatalError,
+    OutOfOrderSequence,
+    ProducerFenced,
+    RetriableError,
+    SequenceReused,
+    UnknownProducer,
+    UsageError,
+)
 from fastquorum.kernels.producers import BATCHES_KEPT, sequence_after, stamp_of
-from fastquorum.node.confirming import FINAL_REFUSALS
 from fastquorum.node.fences import FENCE_NUMBERS, fence_batch
 from fastquorum.node.producer_states import NAMED
 from fastquorum.sim.invariants.clients import Ledger, Operation
@@ -20,7 +29,7 @@ from fastquorum.sim.prng import Prng
 from fastquorum.sim.process import Process
 from fastquorum.sim.report import Violation
 from fastquorum.storage.identity import LogKind
-from fastquorum.types import NO_NODE, Micros, Offset
+from fastquorum.types import NO_NODE, Micros, NodeId, Offset
 
 if TYPE_CHECKING:
     from fastquorum.sim.world import World
@@ -36,6 +45,8 @@ class Said:
     sequence: int
     sent_us: Micros = -1
     """When it was sent last; -1: it has to be sent."""
+    sent_to: tuple[NodeId, int] | None = None
+    """A node and which of its lives."""
 
 
 class Attempt:
@@ -52,7 +63,7 @@ class Attempt:
         self._producer.acked(self._said, base_offset, self._process.node_id)
 
     def failed(self, error: FastQuorumError) -> None:
-        self._producer.refused(self._said, self._epoch, error, self._process.node_id)
+        self._producer.refused(self._said, self._epoch, error, self._process)
 
 
 class Fence:
@@ -103,6 +114,7 @@ class SimProducer:
         self._sequence = 0
         self._unsettled: deque[Said] = deque()
         self._written = 0
+        self._may_interrupt = False
 
     def begin(self) -> None:
         self._plan()
@@ -114,10 +126,17 @@ class SimProducer:
         is_over = not self._world.callers.is_active
         if is_over and not self._unsettled:
             return
+        self._may_interrupt = True
         process = self._choose()
         if process is not None and process.takes_calls:
             process.as_caller(lambda: self._call(process, is_over=is_over))
         self._plan()
+
+    def interrupt(self, process: Process) -> None:
+        """A call between two steps of the replica's thread. Once in a while: each makes more such moments."""
+        if self._may_interrupt and process.takes_calls and self._world.callers.is_active:
+            self._may_interrupt = False
+            process.as_caller(lambda: self._call(process, is_over=False))
 
     def _choose(self) -> Process | None:
         running = [process for process in self._world.processes if process.is_running]
@@ -209,7 +228,7 @@ class SimProducer:
         if first_due is None:
             return
         for said in list(self._unsettled)[self._unsettled.index(first_due) :]:
-            said.sent_us = self._now_us
+            said.sent_us, said.sent_to = self._now_us, (process.node_id, process.incarnation)
             batch = self._batch(process, said.operation.values, said.sequence, self._epoch)
             try:
                 self._append(process, batch, Attempt(self, process, said, self._epoch))
@@ -253,11 +272,12 @@ class SimProducer:
             text = f"append {operation.number} is acknowledged at {operation.base_offset} and at {base_offset}"
             raise Violation("S31", text, node_id)
 
-    def refused(self, said: Said, epoch: int, error: FastQuorumError, node_id: int) -> None:
-        """S31: the oldest append that was not acknowledged is never refused for good, unless its instance is over."""
-        is_first = bool(self._unsettled) and self._unsettled[0] is said
-        if isinstance(error, UsageError) and epoch == self._epoch:
-            is_final = isinstance(error, FINAL_REFUSALS)
-            if not is_final or is_first or isinstance(error, ProducerFenced):
-                raise Violation("S31", f"append {said.operation.number} is refused: {error}", node_id)
+    def refused(self, said: Said, epoch: int, error: FastQuorumError, process: Process) -> None:
+        """S31: an append is refused for good only behind one that is not under way there, or if its instance is over."""
+        if isinstance(error, UsageError) and epoch == self._epoch and said in self._unsettled:
+            before = list(islice(self._unsettled, self._unsettled.index(said)))
+            here = process.node_id, process.incarnation
+            is_due = all(each.sent_us >= 0 and each.sent_to == here for each in before)
+            if not isinstance(error, OutOfOrderSequence) or isinstance(error, SequenceReused) or is_due:
+                raise Violation("S31", f"append {said.operation.number} is refused: {error}", process.node_id)
         said.sent_us = -1

@@ -183,6 +183,12 @@ class World:
             process.crash_loses_power = self._prng.randrange(3) > 0
         process.start()
 
+    def interrupt(self, process: Process) -> None:
+        """Other threads call, between two steps of the replica's."""
+        self.callers.interrupt(process)
+        if self._producer is not None:
+            self._producer.interrupt(process)
+
     # --- phases -------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from fastquorum import log, sync
 from fastquorum.errors import ClosedError, NotLeader, NotReady
+from fastquorum.node.producer_states import NAMED
 from tests.api.nodes import QUICK, WAIT_S, Trio, values_of
 
 
@@ -175,7 +176,7 @@ def producing(port: int, producer_id: int) -> Iterator[Callable[[], Done]]:
 def test_a_call_that_holds_the_leaders_interpreter_stops_no_commit_of_a_kafka_client(tmp_path: Path) -> None:
     with leading_here(tmp_path) as (nodes, node):
         epoch = node.epoch
-        with producing(nodes.ports[0], -1) as plain, producing(nodes.ports[0], 77) as idempotent:
+        with producing(nodes.ports[0], -1) as plain, producing(nodes.ports[0], NAMED | 77) as idempotent:
             begin = time.monotonic()
             ctypes.PyDLL(None).usleep(HELD_S * 1_000_000)  # with the GIL
             assert time.monotonic() >= begin + HELD_S
