@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastquorum.pages import svg
+from fastquorum.pages import Page, Section, svg
 from fastquorum.pages.chart import AnyChart, Axis, Bar, Bars, Chart, Key, Mark, Pen, Series, Span, Strip, Strips
 from fastquorum.pages.frame import WIDTH
+from fastquorum.pages.html_file import document
 from fastquorum.pages.scales import Range
-from fastquorum.pages.text import shortened, visible
+from fastquorum.pages.text import plain, shortened, visible
 
 SVG = "{http://www.w3.org/2000/svg}"
 STATES = [Key("active", Pen.GOOD), Key("fenced", Pen.BAD)]
@@ -234,3 +235,27 @@ def test_what_is_cut_is_no_longer_than_allowed_and_all_visible(text: str, length
     assert len(short) <= length
     assert short.isprintable()
     assert visible(visible(text)) == visible(text)
+
+
+def test_charts_over_time_stand_in_line_on_a_page_and_ids_are_not_cut_off() -> None:
+    ids = ["WWWWWWWWWWWWWWWWWWWWWW", "usACA5tBSrKS64DhDt4jig"]
+    time = Axis("time, UTC", "time", (0.0, 50_000.0))
+    spans = [Span(at * 500.0, at * 500.0 + 300, 0) for at in range(90)]
+    strips = Strips("q", "Over time", time, [Key("k", Pen.BAD)], [Strip(each, spans) for each in ids])
+    lines = Chart("l", "Partitions", time, Axis("partitions"), [Series("s", [(0.0, 1.0), (50_000.0, 2.0)])])
+    narrow = Strips("n", "Few", time, [Key("k", Pen.BAD)], [Strip("a", spans[:1])])
+    page = Page(title="t", heading="h", subtitles=[], report={}, sections=[Section("s", [strips, lines, narrow])])
+    text = document(page)
+    places = re.findall(r'<path class="grid" d="M([\d.]+) [\d.]+V', text)
+    assert {places.count(each) for each in places} == {3}, "each time has one place on all three"
+    assert "e+0" not in text
+    right = {float(each) for each in re.findall(r'<text class="end" x="([\d.]+)"[^>]*>W', text)}
+    assert min(right) > 22 * 11.5, "22 of the widest characters fit"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(27_000.0, "27,000"), (12_345.6, "12,346"), (0.25, "0.25"), (0.0, "0"), (1e16, "10,000,000,000,000,000")],
+)
+def test_figures_have_no_powers_of_ten(value: float, text: str) -> None:
+    assert plain(value) == text

@@ -61,8 +61,8 @@ def test_what_is_installed_here_does() -> None:
 @pytest.mark.parametrize(
     ("package", "version", "todo"),
     [
-        ("pyspark", "4.2.1", "pip install 'pyspark>=4.3,<5'"),
-        ("pyspark", "5.0.0.dev1", "pip install 'pyspark>=4.3,<5'"),
+        ("pyspark", "3.5.7", "pip install 'pyspark>=4.0,<5'"),
+        ("pyspark", "5.0.0.dev1", "pip install 'pyspark>=4.0,<5'"),
         ("pyarrow", "17.0.0", "pip install 'pyarrow>=18'"),
         ("pandas", "2.1.4", "pip install 'pandas>=2.2,<3'"),
         ("pandas", "3.0.0", "pip install 'pandas>=2.2,<3'"),

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -16,10 +16,15 @@ from fastquorum.cli.main import main
 from fastquorum.errors import UsageError
 from fastquorum.pages import report_of
 from fastquorum.spark import jobs
+from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import audit_replicas as auditing
+from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import invariants
+from fastquorum.spark.pipelines import placement as placing
+from fastquorum.spark.pipelines import timeline as telling
 from fastquorum.spark.pipelines.audit_replicas import audit_cluster
+from fastquorum.spark.spark_engine import SparkEngine
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 from fastquorum.wire.cluster_records import ConfigRecord
 from tests.spark.damage import change as overwrite
@@ -92,6 +97,25 @@ def test_spark_finds_what_is_found_without_it(spark: "SparkSession", clusters: P
     assert found["kinds"] == {"election-storm": 1}
     assert [each["cluster_id"] for each in found["clusters"]] == ["cut", "faulty", ID]
     assert (found["findings"][0]["cluster_id"], found["findings"][0]["peak"]) == ("faulty", 21)
+
+
+def test_one_process_gives_what_spark_gives(spark: "SparkSession", clusters: Path) -> None:
+    path = str(clusters)
+    here, there = LocalEngine(2), SparkEngine(spark)
+    assert here.audit_replicas(path) == there.audit_replicas(path).sort_by("directory")
+    both = (here.audit_invariants(path), there.audit_invariants(path))
+    assert invariants.as_report(both[0]) == invariants.as_report(both[1])
+    looked = [unusual.as_report(each.anomalies(path, 30.0)) for each in (here, there)]
+    assert looked[0] == looked[1]
+    told = [telling.as_report(telling.PACKING.unpacked(each.timelines(path))) for each in (here, there)]
+    assert told[0] == told[1]
+    limits: dict[str, Any] = {"limits": placing.ALL, "keep_fenced": False, "at": None}
+    placed = [placing.as_report(placing.PACKING.unpacked(each.placements(path, **limits))) for each in (here, there)]
+    assert placed[0] == placed[1]
+    real = str(clusters / "real")
+    changed = [differing.as_report(each.image_diff(real, 1816, 1836)) for each in (here, there)]
+    assert changed[0] == changed[1]
+    assert changed[0]["clusters"][0]["total"] > 0
 
 
 def test_a_timeline_begins_with_the_snapshot_that_a_log_begins_with(spark: "SparkSession", clusters: Path) -> None:

@@ -42,6 +42,8 @@ GROUPS: Final = {
     "metrics": "what a node tells of itself to Prometheus and others",
     "wire": "Kafka's frames: as JSON, on their way, again, and what is in them",
     "sim": "whole quorums in simulated time, by seed",
+    "audit": "are many logs sound? In one process, or on Spark",
+    "report": "what many logs, or runs of load, say. In one process, or on Spark",
     "spark": "questions about many logs, answered by Spark",
 }
 COMMANDS: Final = tuple(
@@ -68,6 +70,7 @@ COMMANDS: Final = tuple(
         ("metrics grafana", "metrics_grafana", "the Grafana dashboard"),
         ("log dump", "log_dump", "print a log's batches and records"),
         ("log verify", "log_verify", "check every byte of a log directory"),
+        ("log export", "log_export", "a table of stored logs as Parquet or Arrow files"),
         ("log trim", "log_trim", "close a log after a crash, for Kafka's tools"),
         ("image", "image", "brokers, topics, configurations, as a metadata log says them at an offset"),
         ("image diff", "image_diff", "what changed in a metadata log between two offsets"),
@@ -85,6 +88,17 @@ COMMANDS: Final = tuple(
         ("sim sweep", "sim_sweep", "simulate many seeds"),
         ("sim replay", "sim_replay", "simulate a seed again, with its trace"),
         ("generate", "generate", "metadata logs of made-up clusters, of real size, with faults on request"),
+        ("audit replicas", "spark_audit_replicas", "do the replicas of each cluster hold the same bytes?"),
+        ("audit invariants", "spark_audit_invariants", "does each log keep the promises of a quorum?"),
+        (
+            "report timeline",
+            "spark_timeline",
+            "who led, who was fenced, which partitions lacked replicas, and how long",
+        ),
+        ("report placement", "spark_placement", "how replicas and leaders lie, what a loss does, what would repair it"),
+        ("report anomalies", "spark_anomalies", "storms, flapping brokers, ISR churn: what is unusual, by how much"),
+        ("report latency", "spark_latency", "percentiles of many runs of load as one, and what became slower"),
+        ("report image-diff", "spark_image_diff", "what changed in each cluster, or differs between two"),
         ("spark audit-replicas", "spark_audit_replicas", "do the replicas of each cluster hold the same bytes?"),
         ("spark audit-invariants", "spark_audit_invariants", "does each log keep the promises of a quorum?"),
         (

@@ -4,7 +4,6 @@ import argparse
 from typing import Any, Final
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.output import working
 from fastquorum.spark.pages.anomalies import MISSING, page_of
 
 _LOOKED_AT: Final = {
@@ -38,14 +37,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html)
-    spark_output.check_in(arguments.master, arguments.path)
-    from fastquorum.spark.running import running
+    path = spark_output.path_of(arguments)
+    spark_output.check_in(arguments.master, path)
+    with spark_output.engine_of(arguments, "looking for what is unusual") as engine:
+        found = engine.anomalies(path, arguments.window_minutes, arguments.sensitivity)
+    from fastquorum.spark.pipelines.anomalies import as_report
 
-    with working("looking for what is unusual"), running(arguments.master) as spark:
-        from fastquorum.spark.jobs import anomalies
-        from fastquorum.spark.pipelines.anomalies import as_report
-
-        found = anomalies(spark, arguments.path, arguments.window_minutes, arguments.sensitivity).toArrow()
     report = as_report(found)
     spark_output.hand_out(arguments, report, found, page_of, show)
     return verdict(report)

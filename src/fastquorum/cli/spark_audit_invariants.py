@@ -4,7 +4,7 @@ import argparse
 from typing import Any, Final
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.output import print_table, working
+from fastquorum.cli.output import print_table
 from fastquorum.spark.pages.audit_invariants import page_of
 
 SHOWN_MAX: Final = 20
@@ -25,18 +25,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html)
-    spark_output.check_in(arguments.master, arguments.path)
-    from fastquorum.spark.running import running
+    path = spark_output.path_of(arguments)
+    spark_output.check_in(arguments.master, path)
+    with spark_output.engine_of(arguments, "looking for broken promises") as engine:
+        found = engine.audit_invariants(path)
+    from fastquorum.spark.logs import find
+    from fastquorum.spark.pipelines import invariants
 
-    with working("looking for broken promises"), running(arguments.master) as spark:
-        from fastquorum.spark.jobs import audit_invariants
-        from fastquorum.spark.logs import find
-        from fastquorum.spark.pipelines import invariants
-        from fastquorum.spark.pipelines.invariants import as_report
-
-        logs = find(arguments.path).logs
-        found = audit_invariants(spark, arguments.path).toArrow()
-    report = {"logs": len(logs), **as_report(found), "empty_clusters": invariants.empty_clusters(found, logs)}
+    logs = find(path).logs
+    report = {
+        "logs": len(logs),
+        **invariants.as_report(found),
+        "empty_clusters": invariants.empty_clusters(found, logs),
+    }
     spark_output.hand_out(arguments, report, found, page_of, show)
     return 1 if report["violations"] or report["empty_clusters"] else 0
 

@@ -29,14 +29,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html)
-    spark_output.check_in(arguments.master, arguments.path)
-    from fastquorum.spark.running import running
+    path = spark_output.path_of(arguments)
+    spark_output.check_in(arguments.master, path)
+    with spark_output.engine_of(arguments) as engine:
+        audited = engine.audit_replicas(path)
+    from fastquorum.spark.pipelines.audit_replicas import as_report
 
-    with running(arguments.master) as spark:
-        from fastquorum.spark.jobs import audit_replicas
-        from fastquorum.spark.pipelines.audit_replicas import as_report
-
-        audited = audit_replicas(spark, arguments.path).toArrow()
     report = as_report(audited)
     spark_output.hand_out(arguments, report, audited, page_of, show)
     return 1 if report["divergent"] or report["undecided"] else 0

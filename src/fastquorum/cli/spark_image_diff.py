@@ -40,19 +40,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.start is not None and arguments.end is not None and arguments.start > arguments.end:
         raise UsageError(f"--from {arguments.start} lies behind --to {arguments.end}")
     spark_output.check_out(arguments.out, arguments.html)
-    spark_output.check_in(arguments.master, arguments.path, *([] if arguments.other is None else [arguments.other]))
-    from fastquorum.spark.running import running
-
-    with running(arguments.master) as spark:
-        from fastquorum.spark.image_jobs import image_diff, image_diff_between
-        from fastquorum.spark.pipelines.image_diff import as_report
-
+    path = spark_output.path_of(arguments)
+    spark_output.check_in(arguments.master, path, *([] if arguments.other is None else [arguments.other]))
+    with spark_output.engine_of(arguments) as engine:
         if arguments.other is None:
-            differing = image_diff(spark, arguments.path, arguments.start, arguments.end)
+            rows = engine.image_diff(path, arguments.start, arguments.end)
         else:
             everything = True if arguments.all else None
-            differing = image_diff_between(spark, arguments.path, arguments.other, arguments.end, everything=everything)
-        rows = differing.toArrow()
+            rows = engine.image_diff_between(path, arguments.other, arguments.end, everything=everything)
+    from fastquorum.spark.pipelines.image_diff import as_report
+
+    spark_output.append(arguments, rows)
     if arguments.out:
         spark_output.write(arguments.out, rows, as_report(rows) if arguments.out.endswith(_JSON) else {})
     if arguments.html:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from fastquorum.cli import spark_output
 from fastquorum.cli.arguments import number
 from fastquorum.cli.output import print_table
+from fastquorum.spark.installed import check_arrow
 from fastquorum.spark.pages.latency import page_of
 
 _FIGURES: Final = ("mean_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us")
@@ -45,27 +46,19 @@ def _ratio(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html)
-    from fastquorum.spark.environment import check_packages
-    from fastquorum.spark.running import running
-
-    check_packages()
+    check_arrow()
+    path = spark_output.path_of(arguments)
     by = _groups(arguments.by)
     from fastquorum.spark.pipelines.latency import find_files
 
-    for path in (arguments.path, *([] if arguments.before is None else [arguments.before])):
-        find_files(path)
+    for each in (path, *([] if arguments.before is None else [arguments.before])):
+        find_files(each)
 
-    with running(arguments.master) as spark:
-        from fastquorum.spark.pipelines.latency import as_report
-        from fastquorum.spark.run_jobs import latency, latency_compared, latency_rows, left_out
+    with spark_output.engine_of(arguments) as engine:
+        found = engine.latency(path, arguments.before, by, arguments.threshold)
+    from fastquorum.spark.pipelines.latency import as_report
 
-        after = latency_rows(spark, arguments.path).persist()
-        merged = latency(after, by).toArrow()
-        compared, sides = None, [after]
-        if arguments.before is not None:
-            sides.append(latency_rows(spark, arguments.before).persist())
-            compared = latency_compared(sides[1], after, by, arguments.threshold).toArrow()
-        errors, doubles = left_out(*sides)
+    merged, compared, errors, doubles = found
     report = as_report(merged, by, compared=compared, errors=errors, doubles=doubles)
     spark_output.hand_out(arguments, report, merged if compared is None else compared, page_of, show)
     return 1 if report["slower"] or not report["latencies"] else 0

@@ -1,42 +1,103 @@
 """What the commands of `fastquorum spark` share: where to read, where to write, and which Spark."""
 
 import argparse
+import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-from fastquorum.cli.arguments import add_format, explain
-from fastquorum.cli.output import print_json
+from fastquorum.cli.arguments import add_format, explain, natural
+from fastquorum.cli.output import print_json, working
 from fastquorum.errors import UsageError
 from fastquorum.pages import Page, write_page
 from fastquorum.pages.new_files import new_directory, new_file
+from fastquorum.spark.installed import check_arrow
+
+if TYPE_CHECKING:
+    from fastquorum.spark.engines import Engine
 
 _JSON: Final = ".json"
 _SLIPS: Final = frozenset({_JSON, ".csv", ".htm", ".html", ".jsonl", ".log", ".md", ".ndjson", ".pdf", ".tsv", ".txt"})
 """Who ends a directory's name so means a file."""
 _ELSEWHERE: Final = "sc://"
+_IN_PROCESS: Final = {
+    "audit-replicas": "audit replicas",
+    "audit-invariants": "audit invariants",
+    **{name: f"report {name}" for name in ("anomalies", "image-diff", "latency", "placement", "timeline")},
+}
+"""Commands of Spark's that run without it as well, and what they are called then."""
 
 
 def configure(
     parser: argparse.ArgumentParser, what: str, *examples: str, where: str = "a data directory, a log directory"
 ) -> None:
+    """Of a pipeline's command, which runs in this process, or on Spark: `fastquorum spark ...`, or with --master."""
+    is_spark = parser.prog.split()[1:2] == ["spark"]
+    needs = (
+        "Runs on Spark; needs pip install 'fastquorum[spark]', no Java."
+        if is_spark
+        else "Needs pip install 'fastquorum[arrow]'."
+    )
     explain(
         parser,
         f"{what}\nIN is {where}, a directory with such below it, a glob, or several with commas between; also s3:// "
-        "and whatever else fsspec reads. Needs pip install 'fastquorum[spark]', no Java.",
-        *examples,
+        f"and whatever else fsspec reads. {needs}",
+        *(each if is_spark else in_process(each) for each in examples),
     )
-    parser.add_argument("path", metavar="IN")
-    add_out(parser)
+    parser.add_argument("paths", metavar="IN", nargs="+")
+    add_out(parser, "local[*]" if is_spark else None)
     add_format(parser)
 
 
-def add_out(parser: argparse.ArgumentParser) -> None:
-    """`--out`, and `--master`."""
+def in_process(example: str) -> str:
+    """An example of `fastquorum spark ...` as its command without Spark."""
+    for name, words in _IN_PROCESS.items():
+        example = example.replace(f"fastquorum spark {name}", f"fastquorum {words}")
+    return example
+
+
+def path_of(arguments: argparse.Namespace) -> str:
+    """All the paths of the command line as one. UsageError: one of several has a comma in it."""
+    paths: list[str] = arguments.paths
+    for each in paths:
+        if len(paths) > 1 and "," in each and os.path.lexists(each):
+            raise UsageError(f"{each!r} has a comma in it, which stands between paths", "name it by itself, by a glob")
+    return ",".join(paths)
+
+
+def add_out(parser: argparse.ArgumentParser, master: str | None = "local[*]") -> None:
+    """`--out`, `--html`, `--append`, and where it runs."""
     parser.add_argument("--out", metavar="OUT", help=f"write there as well: a {_JSON} file, or a directory of Parquet")
     add_html(parser)
-    parser.add_argument("--master", metavar="URL", default="local[*]", help="of the Spark cluster (default: local[*])")
+    parser.add_argument(
+        "--append",
+        metavar="DIR",
+        help="add to the history there: Parquet, with the time of the run in every row",
+    )
+    if master is None:
+        parser.add_argument("--master", metavar="URL", help="run on this Spark, as local[*] (default: in this process)")
+        parser.add_argument("--threads", metavar="N", type=count, help="that read (default: one a core)")
+    else:
+        parser.add_argument("--master", metavar="URL", default=master, help=f"of the Spark cluster (default: {master})")
+
+
+def count(text: str) -> int:
+    """An argparse type."""
+    value = natural(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError("0: it is 1 or more")
+    return value
+
+
+@contextlib.contextmanager
+def engine_of(arguments: argparse.Namespace, doing: str = "reading the logs") -> "Iterator[Engine]":
+    """What the pipelines of a command run on."""
+    check_arrow()
+    from fastquorum.spark.engines import engine
+
+    with working(doing), engine(arguments.master, getattr(arguments, "threads", None)) as found:
+        yield found
 
 
 def add_html(parser: argparse.ArgumentParser) -> None:
@@ -64,9 +125,10 @@ def check_out(out: str | None, html: str | None = None, **others: str | None) ->
         raise UsageError(f"--out and --html are both {out}", "name two")
 
 
-def check_in(master: str, *paths: str) -> None:
+def check_in(master: str | None, *paths: str) -> None:
     """The error that a read of no logs would bring once Spark is up. A Spark Connect server reads its own files."""
-    if master.startswith(_ELSEWHERE):
+    check_arrow()
+    if master is not None and master.startswith(_ELSEWHERE):
         return
     from fastquorum.spark.logs import find
 
@@ -81,14 +143,25 @@ def hand_out(
     page_of: Callable[[dict[str, Any]], Page],
     show: Callable[[dict[str, Any]], None],
 ) -> None:
-    """All that is asked for: --out, --html, and JSON or, for people, what `show` prints. `tables`: as of `write`."""
+    """All that is asked for: --out, --append, --html, and JSON or, for people, what `show` prints. `tables`: as of
+    `write`."""
     write(arguments.out, tables, report)
+    append(arguments, tables)
     if arguments.html is not None:
         write_page(arguments.html, page_of(report))
     if arguments.format == "json":
         print_json(report)
     else:
         show(report)
+
+
+def append(arguments: argparse.Namespace, tables: Any) -> None:
+    """To the history, if one is asked for. UsageError."""
+    if getattr(arguments, "append", None) is None:
+        return
+    from fastquorum.spark.history import append_history
+
+    append_history(arguments.append, tables)
 
 
 def write(path: str | None, tables: Any, report: dict[str, Any]) -> None:

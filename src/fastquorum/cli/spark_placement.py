@@ -59,16 +59,16 @@ def _part(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html, reassignment_json=arguments.reassignment_json)
-    spark_output.check_in(arguments.master, arguments.path)
-    from fastquorum.spark.running import running
-
-    with running(arguments.master) as spark:
-        from fastquorum.spark.image_jobs import placements
+    path = spark_output.path_of(arguments)
+    spark_output.check_in(arguments.master, path)
+    with spark_output.engine_of(arguments) as engine:
         from fastquorum.spark.pipelines.placement import PACKING, Limits, as_report
 
         limits = Limits(arguments.tolerance, load=not arguments.no_load, leaders=not arguments.no_load)
-        packed = placements(spark, arguments.path, limits, keep_fenced=arguments.keep_fenced, at=arguments.at).toArrow()
+        packed = engine.placements(path, limits, keep_fenced=arguments.keep_fenced, at=arguments.at)
     found = PACKING.unpacked(packed)
+    if arguments.append:
+        spark_output.append(arguments, PACKING.tables(found))
     if arguments.out:
         is_json = arguments.out.endswith(_JSON)
         spark_output.write(arguments.out, {} if is_json else PACKING.tables(found), as_report(found) if is_json else {})

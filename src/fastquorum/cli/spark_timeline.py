@@ -21,14 +21,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     spark_output.check_out(arguments.out, arguments.html)
-    spark_output.check_in(arguments.master, arguments.path)
-    from fastquorum.spark.running import running
+    path = spark_output.path_of(arguments)
+    spark_output.check_in(arguments.master, path)
+    with spark_output.engine_of(arguments) as engine:
+        packed = engine.timelines(path)
+    from fastquorum.spark.pipelines.timeline import PACKING, as_report
 
-    with running(arguments.master) as spark:
-        from fastquorum.spark.jobs import timelines
-        from fastquorum.spark.pipelines.timeline import PACKING, as_report
-
-        packed = timelines(spark, arguments.path).toArrow()
     found = PACKING.unpacked(packed)
     report = as_report(found)
     spark_output.hand_out(arguments, report, PACKING.tables(found), page_of, show)

@@ -16,7 +16,7 @@ from fastquorum.pages.frame import (
     x_axis,
 )
 from fastquorum.pages.scales import Range
-from fastquorum.pages.text import number, shown
+from fastquorum.pages.text import number, plain, shown
 
 _TOP = 36
 _PITCH = 20
@@ -68,7 +68,7 @@ def _bar(chart: Bars, bar: Bar, text: str, x: Range, field: Field, down: float) 
         low, high = sorted((field.across(x, begin), field.across(x, end)))
         if value:
             part = f"{key.name}: " if len(chart.keys) > 1 else ""
-            told = f"{bar.label}: {part}{text if len(chart.keys) == 1 else format(value, ',.6g')}"
+            told = f"{bar.label}: {part}{text if len(chart.keys) == 1 else plain(value)}"
             yield (
                 f'<rect class="ink {key.pen}" x="{low:.1f}" y="{down:.0f}" width="{max(high - low, 1):.1f}" '
                 f'height="{_THICK}"><title>{shown(told)}</title></rect>'

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from fastquorum.errors import UsageError
 from fastquorum.pages import svg
+from fastquorum.pages.chart import Chart, Strips
 from fastquorum.pages.new_files import new_file
 from fastquorum.pages.page import Card, Facts, Lines, Page, Part, Prose, Section, Table
 from fastquorum.pages.style import page_style
@@ -92,11 +93,13 @@ def _navigation(page: Page) -> Iterator[str]:
 def _section(nth: int, section: Section) -> Iterator[str]:
     if section.title:
         yield f'<h2 id="s{nth}">{shown(section.title)}</h2>'
+    left = svg.common_left(section.parts)
     for each in section.parts:
-        yield from _part(each)
+        yield from _part(each, left)
 
 
-def _part(part: Part) -> Iterator[str]:
+def _part(part: Part, left: float) -> Iterator[str]:
+    """`left`: where charts over time begin."""
     match part:
         case Prose():
             yield f"<p>{shown(part.text)}</p>"
@@ -110,7 +113,8 @@ def _part(part: Part) -> Iterator[str]:
                 yield f'<tr><td class="l">{shown(name)}</td><td class="l">{shown(value)}</td></tr>'
             yield "</table></div>"
         case _:
-            yield f'<div class="wide">{svg.draw(part, by_itself=False)}</div>'
+            its_left = left if isinstance(part, Chart | Strips) and part.x.scale == "time" else 0.0
+            yield f'<div class="wide">{svg.draw(part, by_itself=False, left=its_left)}</div>'
             yield from _rest(svg.cut_off(part), svg.left_out(part), "more are not drawn")
 
 

@@ -8,49 +8,53 @@ from fastquorum.pages.chart import Axis, Chart, Key, Series
 from fastquorum.pages.frame import RIGHT, WIDTH, Field, legend, marks_of, title_of, x_axis
 from fastquorum.pages.scales import Range, moment, ranges
 from fastquorum.pages.style import pen_of
-from fastquorum.pages.text import number, shown
+from fastquorum.pages.text import number, plain, shown
 
 HEIGHT: Final = 380
-_FIELD: Final = Field(76, 64, WIDTH - RIGHT, HEIGHT - 52)
+LEFT: Final = 76.0
+"""What figures of the y axis, and what they are of, need."""
+_TOP: Final = 64.0
+_FLOOR: Final = HEIGHT - 52.0
 _ASKED_MAX: Final = 300
 """So many places may be pointed at, to be told what is there."""
 
 
-def lines_of(chart: Chart) -> Iterator[str]:
-    """All but the frame of the picture."""
+def lines_of(chart: Chart, left: float) -> Iterator[str]:
+    """All but the frame of the picture. `left`: where the field begins."""
     x, y = ranges(chart)
+    field = Field(left, _TOP, WIDTH - RIGHT, _FLOOR)
     keys = [Key(each.name, pen_of(nth, each)) for nth, each in enumerate(chart.series)]
-    yield title_of(chart.title, _FIELD.left)
-    yield from _y_axis(chart, y)
-    yield from x_axis(x, chart.x.label, _FIELD)
-    yield f'<path class="pen axis neutral" d="M{_FIELD.left} {_FIELD.top}V{_FIELD.floor}H{_FIELD.right}"/>'
+    yield title_of(chart.title, 4)
+    yield from _y_axis(chart, y, field)
+    yield from x_axis(x, chart.x.label, field)
+    yield f'<path class="pen axis neutral" d="M{field.left} {field.top}V{field.floor}H{field.right}"/>'
     for nth, series in enumerate(chart.series):
-        yield from _series(nth, series, x, y)
-    yield from marks_of(chart.marks, x, _FIELD)
-    yield from legend(keys, _FIELD.left, [each.is_dashed for each in chart.series], is_line=True)
-    yield from _asked(chart, x)
+        yield from _series(nth, series, (x, y), field)
+    yield from marks_of(chart.marks, x, field)
+    yield from legend(keys, field.left, [each.is_dashed for each in chart.series], is_line=True)
+    yield from _asked(chart, x, field)
 
 
 def _down(y: Range, value: float) -> float:
     if math.isnan(value):
         return value
-    return _FIELD.floor - min(max(y.place(value), 0), 1) * (_FIELD.floor - _FIELD.top)
+    return _FLOOR - min(max(y.place(value), 0), 1) * (_FLOOR - _TOP)
 
 
-def _y_axis(chart: Chart, y: Range) -> Iterator[str]:
+def _y_axis(chart: Chart, y: Range, field: Field) -> Iterator[str]:
     for tick in y.ticks():
         at = _down(y, tick.value)
-        yield f'<path class="grid" d="M{_FIELD.left} {at:.1f}H{_FIELD.right}"/>'
-        yield f'<text class="end" x="{_FIELD.left - 8}" y="{at + 4:.1f}">{tick.label}</text>'
-    middle = (_FIELD.top + _FIELD.floor) / 2
-    yield (
-        f'<text class="mid note" x="18" y="{middle}" transform="rotate(-90 18 {middle})">{shown(chart.y.label)}</text>'
-    )
+        yield f'<path class="grid" d="M{field.left} {at:.1f}H{field.right}"/>'
+        yield f'<text class="end" x="{field.left - 8}" y="{at + 4:.1f}">{tick.label}</text>'
+    middle, across = (field.top + field.floor) / 2, field.left - LEFT + 18
+    place = f'x="{across:.1f}" y="{middle}" transform="rotate(-90 {across:.1f} {middle})"'
+    yield f'<text class="mid note" {place}>{shown(chart.y.label)}</text>'
 
 
-def _series(nth: int, series: Series, x: Range, y: Range) -> Iterator[str]:
+def _series(nth: int, series: Series, axes: tuple[Range, Range], field: Field) -> Iterator[str]:
+    x, y = axes
     pen = pen_of(nth, series)
-    places = [(_FIELD.across(x, at), _down(y, value)) for at, value in series.points]
+    places = [(field.across(x, at), _down(y, value)) for at, value in series.points]
     if places:
         path = "".join(_path(places, is_step=series.is_step))
         yield f'<path class="pen {pen}{" dashed" if series.is_dashed else ""}" d="{path}"/>'
@@ -80,7 +84,7 @@ def _path(places: Sequence[tuple[float, float]], *, is_step: bool) -> Iterator[s
         is_drawing, last = True, down
 
 
-def _asked(chart: Chart, x: Range) -> Iterator[str]:
+def _asked(chart: Chart, x: Range, field: Field) -> Iterator[str]:
     """Of steps that all change at the same places: what each is, from one place to the next."""
     steps = [each for each in chart.series if each.is_step]
     if not steps or len(steps) < len(chart.series) or not 1 < len(steps[0].points) <= _ASKED_MAX:
@@ -93,15 +97,15 @@ def _asked(chart: Chart, x: Range) -> Iterator[str]:
     for nth in range(1, len(places)):
         if nth < len(values) and values[nth] == values[begin]:
             continue
-        left, right = _FIELD.across(x, places[begin]), _FIELD.across(x, places[nth])
+        left, right = field.across(x, places[begin]), field.across(x, places[nth])
         told = "; ".join(f"{each.name} {number(value)}" for each, value in zip(steps, values[begin], strict=True))
         said = f"{_place(chart.x, places[begin])}: {told}"
         yield (
-            f'<rect class="hit" x="{left:.1f}" y="{_FIELD.top}" width="{right - left:.1f}" '
-            f'height="{_FIELD.floor - _FIELD.top}"><title>{shown(said)}</title></rect>'
+            f'<rect class="hit" x="{left:.1f}" y="{field.top}" width="{right - left:.1f}" '
+            f'height="{field.floor - field.top}"><title>{shown(said)}</title></rect>'
         )
         begin = nth
 
 
 def _place(axis: Axis, at: float) -> str:
-    return moment(at) if axis.scale == "time" else f"{at:,.6g}"
+    return moment(at) if axis.scale == "time" else plain(at)

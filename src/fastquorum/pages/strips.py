@@ -18,7 +18,7 @@ from fastquorum.pages.frame import (
     x_axis,
 )
 from fastquorum.pages.scales import Range, moment
-from fastquorum.pages.text import shown
+from fastquorum.pages.text import plain, shown
 
 _PITCH: Final = 20
 _THICK: Final = 14
@@ -32,10 +32,14 @@ _CELLS: Final = 200
 """Of a strip with more, what was worst in each of so many parts."""
 
 
-def strips_of(chart: Strips) -> tuple[float, Iterator[str]]:
-    """The height of the picture, and all but its frame."""
+def strips_left(chart: Strips) -> float:
+    """How much its labels need."""
+    return labels_width([strip.label for strip in chart.strips[: chart.rows_max]])
+
+
+def strips_of(chart: Strips, left: float) -> tuple[float, Iterator[str]]:
+    """The height of the picture, and all but its frame. `left`: where the field begins."""
     drawn = chart.strips[: chart.rows_max]
-    left = labels_width([strip.label for strip in drawn])
     top = 40.0 + 18 * legend_rows(chart.keys, left) + (_ABOVE if chart.marks else 0)
     field = Field(left, top, WIDTH - RIGHT, top + _PITCH * len(drawn) + 4)
     ends = [end for strip in drawn for span in strip.spans for end in (span.begin, span.end)]
@@ -69,7 +73,7 @@ def _span(chart: Strips, label: str, span: Span, where: tuple[Range, Field], dow
 
 def _reach(axis: Axis, span: Span) -> str:
     if axis.scale == "time":
-        return f"{moment(span.begin)} to {moment(span.end)[11:]}, {span.end - span.begin:,.6g} s"
+        return f"{moment(span.begin)} to {moment(span.end)[11:]}, {plain(span.end - span.begin)} s"
     return f"{span.begin:,.0f} to {span.end:,.0f}"
 
 
@@ -90,7 +94,7 @@ def _strip(chart: Strips, strip: Strip, where: tuple[Range, Field], down: float)
         if path:
             said = f"{strip.label}: {key.name}, {len(those):,} times"
             if chart.x.scale == "time":
-                said += f", {sum(span.end - span.begin for span in those):,.4g} s in all"
+                said += f", {plain(sum(span.end - span.begin for span in those))} s in all"
             yield f'<path class="ink {key.pen}" d="{path}"><title>{shown(said)}</title></path>'
 
 

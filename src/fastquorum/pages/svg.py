@@ -1,21 +1,35 @@
 """Draws a chart as SVG, by itself: no package is needed to look at a result."""
 
+from collections.abc import Iterable
+
 from fastquorum.pages.bars import bars_of
 from fastquorum.pages.chart import AnyChart, Bars, Chart, Strips
 from fastquorum.pages.frame import picture
-from fastquorum.pages.lines import HEIGHT, lines_of
-from fastquorum.pages.strips import strips_of
+from fastquorum.pages.lines import HEIGHT, LEFT, lines_of
+from fastquorum.pages.strips import strips_left, strips_of
 
 
-def draw(chart: AnyChart, *, by_itself: bool = True) -> str:
-    """A whole SVG document; or, without its own style, a part of a page that has `style.page_style`."""
+def draw(chart: AnyChart, *, by_itself: bool = True, left: float = 0.0) -> str:
+    """A whole SVG document; or, without its own style, a part of a page that has `style.page_style`. `left`: where what
+    is drawn begins at least, so that several charts over one axis stand in line."""
     if isinstance(chart, Bars):
         height, lines = bars_of(chart)
     elif isinstance(chart, Strips):
-        height, lines = strips_of(chart)
+        height, lines = strips_of(chart, max(left, left_of(chart)))
     else:
-        height, lines = HEIGHT, lines_of(chart)
+        height, lines = HEIGHT, lines_of(chart, max(left, left_of(chart)))
     return picture(chart.title, height, lines, by_itself=by_itself)
+
+
+def left_of(chart: Chart | Strips) -> float:
+    """Where what is drawn begins, for its own sake."""
+    return strips_left(chart) if isinstance(chart, Strips) else LEFT
+
+
+def common_left(charts: Iterable[object]) -> float:
+    """Where all those over time are to begin; 0: there are none."""
+    over_time = [each for each in charts if isinstance(each, Chart | Strips) and each.x.scale == "time"]
+    return max(map(left_of, over_time), default=0.0)
 
 
 def cut_off(chart: AnyChart) -> int:

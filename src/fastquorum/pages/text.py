@@ -1,5 +1,6 @@
 """Foreign text on a page: names of topics, hosts and directories may be anything, and are shown as what they are."""
 
+import math
 from html import escape
 from typing import Final
 
@@ -28,9 +29,18 @@ def shortened(text: str, length: int) -> str:
     return text[: length - 1 - tail] + _CUT + text[len(text) - tail :]
 
 
+def plain(value: float) -> str:
+    """All of it that matters, and no powers of ten: 12,345; 0.25."""
+    if not math.isfinite(value):
+        return str(value)
+    if abs(value) >= 1000 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.4g}" if abs(value) >= 1e-4 or value == 0 else f"{value:.2e}"
+
+
 def number(value: float) -> str:
     """Short: 1.5M, 20k, 300, 0.25."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= limit * 0.9999:
-            return f"{value / limit:.4g}{unit}"
-    return f"{value:.4g}"
+            return f"{plain(round(value / limit, 3))}{unit}"
+    return plain(value)

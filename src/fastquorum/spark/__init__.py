@@ -6,7 +6,6 @@ there; a session whose Pythons have fastquorum installed knows it by itself (`py
 Everything is loaded when it is first used: this package can be imported where there is no PySpark.
 """
 
-import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -31,7 +30,9 @@ __all__ = ["session", "register", "prepare", "read", "plain_errors", "lag", "Env
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    from fastquorum.spark.newer import newer
+
+    return getattr(newer(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -5,18 +5,17 @@ What is computed is in `spark.pipelines`, and knows nothing of Spark.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastquorum.errors import UsageError
 from fastquorum.spark.jobs import part_of
 from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines.packing import PACKED
-from fastquorum.spark.reads import Choice, choice, of_directories, with_rows
+from fastquorum.spark.reads import Choice, choice, of_directories, pairs_of, why_not, with_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,20 +111,10 @@ def image_diff_between(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     chosen = [choice(spark, each, of_images=True) for each in (path, other)]
-    ids, others = (set(each.ends) for each in chosen)
-    are_alone = len(ids) == len(others) == 1
-    if not are_alone and not ids & others:
-        raise UsageError(
-            f"the {len(ids)} clusters at {path} and the {len(others)} at {other} have no id in common",
-            "name one cluster on each side",
-        )
-    pairs = (
-        list(zip(ids, others, strict=True))
-        if are_alone
-        else [(each, each) for each in chosen[0].ends if each in others]
-    )
-    unread = [differing.not_compared(*pair, why) for pair in pairs if (why := _why_not(chosen, pair)) is not None]
-    pairs = [pair for pair in pairs if _why_not(chosen, pair) is None]
+    pairs = pairs_of(path, other, *chosen)
+    are_alone = all(len(each.ends) == 1 for each in chosen)
+    unread = [differing.not_compared(*pair, why) for pair in pairs if (why := why_not(chosen, pair)) is not None]
+    pairs = [pair for pair in pairs if why_not(chosen, pair) is None]
     keyed = []
     for side, (each, its) in enumerate(zip((path, other), chosen, strict=True)):
         wanted = [directory for directory, owner in its.owners.items() if any(owner == pair[side] for pair in pairs)]
@@ -137,11 +126,6 @@ def image_diff_between(
 
     both = keyed[0].groupBy("pair").cogroup(keyed[1].groupBy("pair"))
     return with_rows(both.applyInArrow(tell, from_arrow_schema(differing.SCHEMA)), unread)
-
-
-def _why_not(chosen: Sequence[Choice], pair: tuple[str | None, str | None]) -> str | None:
-    """Why two clusters cannot be compared; None: they can."""
-    return next((its.unread[whose] for its, whose in zip(chosen, pair, strict=True) if whose in its.unread), None)
 
 
 # --- images -----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ A path names a data directory, ours or Kafka's, a log directory, or a directory 
 or several paths with commas between name all that fit. Source of the names: `storage.names`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from fastquorum.errors import DirectoryError, UsageError
@@ -84,6 +84,13 @@ class Found(NamedTuple):
 
     logs: list[FoundLog]
     faults: list[Fault]
+
+    def only(self, directories: Container[str]) -> "Found":
+        """Of these directories."""
+        return Found(
+            [log for log in self.logs if log.directory in directories],
+            [each for each in self.faults if each.directory in directories],
+        )
 
 
 def find(path: str) -> Found:

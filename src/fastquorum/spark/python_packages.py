@@ -43,7 +43,7 @@ class Flaw(NamedTuple):
 
 
 NEEDED: Final = (
-    Needed("pyspark", (4, 3), (5,)),
+    Needed("pyspark", (4, 0), (5,)),
     Needed("pyarrow", (18,), ()),
     Needed("pandas", (2, 2), (3,)),
     Needed("numpy", (1, 26), ()),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import pyarrow as pa
 
+from fastquorum.errors import UsageError
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import choosing
 
@@ -36,6 +37,30 @@ class Choice(NamedTuple):
             {row["directory"]: row["cluster_id"] for row in rows if row["unread"] is None},
             {row["cluster_id"]: row["unread"] for row in rows if row["unread"] is not None},
         )
+
+    def of_cluster(self, cluster_id: str | None) -> "Choice":
+        """What was chosen of one of them."""
+        owners = {directory: owner for directory, owner in self.owners.items() if owner == cluster_id}
+        return Choice(list(owners), {cluster_id: self.ends.get(cluster_id)}, owners, {})
+
+
+def pairs_of(path: str, other: str, one: Choice, two: Choice) -> list[tuple[str | None, str | None]]:
+    """Which clusters at two paths are compared: those of one id, or the only one on each side. UsageError: nothing on
+    one side belongs to anything on the other."""
+    ids, others = set(one.ends), set(two.ends)
+    if len(ids) == len(others) == 1:
+        return list(zip(ids, others, strict=True))
+    if not ids & others:
+        raise UsageError(
+            f"the {len(ids)} clusters at {path} and the {len(others)} at {other} have no id in common",
+            "name one cluster on each side",
+        )
+    return [(each, each) for each in one.ends if each in others]
+
+
+def why_not(chosen: Sequence[Choice], pair: tuple[str | None, str | None]) -> str | None:
+    """Why two clusters cannot be compared; None: they can."""
+    return next((its.unread[whose] for its, whose in zip(chosen, pair, strict=True) if whose in its.unread), None)
 
 
 def table(spark: "SparkSession", path: str, name: str, columns: Sequence[str] = (), **options: Any) -> "DataFrame":

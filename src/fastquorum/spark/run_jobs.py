@@ -77,12 +77,8 @@ def latency_compared(
 
 def left_out(*sides: "DataFrame") -> tuple[list[str], list[str]]:
     """Of `latency_rows`: errors of files that hold no latencies, and files whose runs another one tells of."""
-    errors: set[str] = set()
-    doubles: set[str] = set()
-    for side in sides:
-        for row in side.where("error is not null or double_of is not null").select("file", "error").collect():
-            (errors if row["error"] else doubles).add(row["error"] or row["file"])
-    return sorted(errors), sorted(doubles)
+    wanted = "error is not null or double_of is not null"
+    return telling.left_out(*(side.where(wanted).select("file", "error", "double_of").toArrow() for side in sides))
 
 
 # --- simulations ------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pyarrow as pa
 from fastquorum.errors import CorruptionError, UsageError
 from fastquorum.spark import arrow
 from fastquorum.spark.beginnings import OF_BEGINNINGS, lost_beginnings
-from fastquorum.spark.logs import Fault, find
+from fastquorum.spark.logs import Fault, Found, find
 from fastquorum.spark.options import Options, parse_options, refuse_streams_options
 from fastquorum.spark.quorum import QuorumRange, quorum_ranges, read_range
 from fastquorum.spark.reading import Mode
@@ -59,12 +59,13 @@ class Scan(NamedTuple):
                 raise UsageError(f"column {column!r} is named twice")
         return self._replace(columns=tuple(columns))
 
-    def tasks(self) -> "list[Task] | list[QuorumRange]":
-        """What can be read apart from one another. UsageError, DirectoryError; of a quorum, NotReady."""
+    def tasks(self, found: Found | None = None) -> "list[Task] | list[QuorumRange]":
+        """What can be read apart from one another; of logs that are found already, or of the options' path. UsageError,
+        DirectoryError; of a quorum, NotReady."""
         refuse_streams_options(self.options)
         if self.options.bootstrap:
             return quorum_ranges(self.table, self.options)
-        logs, faults = find(self.options.path)
+        logs, faults = found or find(self.options.path)
         if self.table is FILES:
             logs = [*logs, *(each.log for each in faults if each.log is not None)]
             faults = [each for each in faults if each.log is None]

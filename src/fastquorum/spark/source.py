@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, cast
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from fastquorum.spark.newer import newer
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
@@ -27,15 +29,13 @@ class FastQuorumSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
         """Of one job; UsageError. See `fastquorum.spark.writing`."""
-        from fastquorum.spark.writing import batch_writer
-
-        return batch_writer(dict(self.options), schema, overwrite)
+        writer: DataSourceWriter = newer("writing").batch_writer(dict(self.options), schema, overwrite)
+        return writer
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
         """Of one batch of a query; UsageError. See `fastquorum.spark.writing`."""
-        from fastquorum.spark.writing import stream_writer
-
-        return stream_writer(dict(self.options), schema, overwrite)
+        writer: DataSourceStreamWriter = newer("writing").stream_writer(dict(self.options), schema, overwrite)
+        return writer
 
     def schema(self) -> StructType:
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -48,9 +48,8 @@ class FastQuorumSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Of those columns, up to what is committed."""
-        from fastquorum.spark.streaming import StreamReader
-
-        return StreamReader(self._scan().pruned(schema.names))
+        reader: DataSourceStreamReader = newer("streaming").StreamReader(self._scan().pruned(schema.names))
+        return reader
 
     def _scan(self) -> "Scan":
         """UsageError, as `Scan.of`. Imported here: every session imports this module to learn that there is such a

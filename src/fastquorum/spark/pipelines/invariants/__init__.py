@@ -34,7 +34,7 @@ from fastquorum.spark.pipelines.invariants.offsets import COLUMNS as BATCH_COLUM
 from fastquorum.spark.pipelines.invariants.replaying import audit_log
 from fastquorum.spark.pipelines.invariants.snapshots import COLUMNS as SNAPSHOT_COLUMNS
 from fastquorum.spark.pipelines.invariants.snapshots import audit_snapshots
-from fastquorum.spark.pipelines.invariants.whole import audit
+from fastquorum.spark.pipelines.invariants.whole import audit, audit_by
 
 __all__ = [
     "BASE_COLUMNS",
@@ -54,6 +54,7 @@ __all__ = [
     "Kind",
     "as_report",
     "audit",
+    "audit_by",
     "audit_leaders",
     "audit_log",
     "audit_offsets",

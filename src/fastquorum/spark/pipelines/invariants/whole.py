@@ -1,5 +1,7 @@
 """All of it in one process: what `jobs.audit_invariants` has Spark do, for a path of a few logs."""
 
+from collections.abc import Callable, Iterable, Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -7,22 +9,29 @@ from fastquorum.spark.pipelines.invariants import facts, findings, leaders, offs
 from fastquorum.spark.pipelines.invariants.replaying import audit_log
 from fastquorum.spark.scan import read_table
 
+Mapped = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Read = Callable[..., pa.Table]
+"""Reads a table: its name, columns, what becomes of its batches and their schema as `mapped`, and options."""
+
 
 def audit(path: str) -> pa.Table:
     """The findings of all clusters at `path`, of `findings.SCHEMA`. Errors as of `scan.read_table`."""
-    batches = _read(path, "batches", offsets.COLUMNS)
+    return audit_by(lambda table, columns, **options: _read(path, table, columns, **options))
+
+
+def audit_by(read: Read) -> pa.Table:
+    """As `audit`, of whatever logs `read` reads."""
+    batches = read("batches", offsets.COLUMNS)
     told = pa.concat_tables(
-        [
-            _read(path, "checkpoints", offsets.CHECKPOINT_COLUMNS),
-            _read(path, "quorum_state", offsets.STATE_COLUMNS),
-        ],
+        [read("checkpoints", offsets.CHECKPOINT_COLUMNS), read("quorum_state", offsets.STATE_COLUMNS)],
         promote_options="default",
     )
-    control = _read(path, "control", leaders.COLUMNS, types=leaders.TYPE)
+    control = read("control", leaders.COLUMNS, types=leaders.TYPE)
+    types = ",".join(facts.TYPES)
     said = pa.concat_tables(
         [
-            facts.base_facts_of(_read(path, "base", facts.BASE_COLUMNS, types=",".join(facts.TYPES))),
-            facts.facts_of(_read(path, "records", facts.COLUMNS, types=",".join(facts.TYPES))),
+            read("base", facts.BASE_COLUMNS, mapped=(facts.base_facts, facts.SCHEMA), types=types),
+            read("records", facts.COLUMNS, mapped=(facts.record_facts, facts.SCHEMA), types=types),
         ]
     )
     found = pa.concat_tables(
@@ -30,15 +39,20 @@ def audit(path: str) -> pa.Table:
             *(offsets.audit_offsets(_of_same(batches, each), each) for each in _parts(told, "directory")),
             *(audit_log(each) for each in _parts(said, "directory")),
             *(leaders.audit_leaders(each) for each in _parts(control, "cluster_id")),
-            snapshots.audit_snapshots(_read(path, "snapshots", snapshots.COLUMNS)),
+            snapshots.audit_snapshots(read("snapshots", snapshots.COLUMNS)),
             findings.SCHEMA.empty_table(),
         ]
     )
     return pa.concat_tables([found.slice(0, 0), *(findings.merged(each) for each in _parts(found, "cluster_id"))])
 
 
-def _read(path: str, table: str, columns: tuple[str, ...], **options: str) -> pa.Table:
-    return read_table(path, table, columns=",".join(columns), mode="quarantine", fromOffset="earliest", **options)
+def _read(
+    path: str, table: str, columns: tuple[str, ...], mapped: tuple[Mapped, pa.Schema] | None = None, **options: str
+) -> pa.Table:
+    whole = read_table(path, table, columns=",".join(columns), mode="quarantine", fromOffset="earliest", **options)
+    if mapped is None:
+        return whole
+    return pa.Table.from_batches(list(mapped[0](whole.to_batches())), mapped[1])
 
 
 def _parts(table: pa.Table, name: str) -> list[pa.Table]:

@@ -9,7 +9,7 @@ from fastquorum.spark.pipelines.latency.comparing import COMPARED, THRESHOLD, co
 from fastquorum.spark.pipelines.latency.files import find_files
 from fastquorum.spark.pipelines.latency.merging import MERGED, merged
 from fastquorum.spark.pipelines.latency.reading import GROUPS, ROWS, rows_of, without_doubles
-from fastquorum.spark.pipelines.latency.report import as_report
+from fastquorum.spark.pipelines.latency.report import as_report, left_out
 
 __all__ = [
     "COMPARED",
@@ -20,6 +20,7 @@ __all__ = [
     "as_report",
     "compared",
     "find_files",
+    "left_out",
     "merged",
     "rows_of",
     "without_doubles",

@@ -39,3 +39,16 @@ def _short(row: dict[str, Any], by: Sequence[str]) -> dict[str, Any]:
     """With one key for the group."""
     group = {name: row[name] for name in by}
     return {"group": group} | {name: value for name, value in row.items() if name not in GROUPS}
+
+
+def left_out(*sides: pa.Table) -> tuple[list[str], list[str]]:
+    """Of ROWS: errors of files that hold no latencies, and files whose runs another one tells of."""
+    errors: set[str] = set()
+    doubles: set[str] = set()
+    for side in sides:
+        for row in side.select(["file", "error", "double_of"]).to_pylist():
+            if row["error"]:
+                errors.add(row["error"])
+            elif row["double_of"]:
+                doubles.add(row["file"])
+    return sorted(errors), sorted(doubles)

@@ -1,0 +1,87 @@
+"""Tables of logs as streams and files, read by several threads with bounded memory, in the order of the log."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from fastquorum.errors import UsageError
+from fastquorum.spark.local_reads import in_order
+from fastquorum.spark.scan import Scan
+
+SPLIT_BYTES: Final = 8 << 20
+"""Of a log, that one task reads: so much of it is in memory for each thread, as rows."""
+
+
+class Form(StrEnum):
+    """Of files."""
+
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
+class Exported(NamedTuple):
+    """What was written."""
+
+    files: int
+    rows: int
+
+
+def open_reader(path: str, table: str, threads: int | None, options: Mapping[str, object]) -> pa.RecordBatchReader:
+    """As of `fastquorum.tables.open`."""
+    scan = _scan(path, table, options)
+    tasks = scan.tasks()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for found in in_order(lambda task: list(scan.read(task)), tasks, _threads(threads)):
+            yield from found
+
+    return pa.RecordBatchReader.from_batches(scan.schema, batches())
+
+
+def export(
+    path: str, table: str, directory: str, form: Form, threads: int | None, options: Mapping[str, object]
+) -> Exported:
+    """Write a table as files into a directory that is there, one for each task, in parallel; their names are in the
+    order of the log. Errors as of `open_reader`."""
+    scan = _scan(path, table, options)
+    tasks: Sequence[Any] = scan.tasks()
+
+    def write(numbered: tuple[int, Any]) -> int:
+        number, task = numbered
+        place = os.path.join(directory, f"part-{number:05d}.{form}")
+        return _write(place, form, scan.schema, () if task is None else scan.read(task))
+
+    rows = list(in_order(write, list(enumerate(tasks or [None])), _threads(threads)))
+    return Exported(len(rows), sum(rows))
+
+
+def _write(path: str, form: Form, schema: pa.Schema, batches: Any) -> int:
+    rows = 0
+    with _writer(path, form, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def _writer(path: str, form: Form, schema: pa.Schema) -> Any:
+    if form is Form.ARROW:
+        return pa.ipc.new_file(path, schema)
+    import pyarrow.parquet
+
+    return pyarrow.parquet.ParquetWriter(path, schema)
+
+
+def _scan(path: str, table: str, options: Mapping[str, object]) -> Scan:
+    given = {"path": path, "table": table, "splitBytes": str(SPLIT_BYTES)}
+    return Scan.of({**given, **{name: str(value) for name, value in options.items()}})
+
+
+def _threads(wanted: int | None) -> int:
+    """UsageError: less than one."""
+    if wanted is not None and wanted < 1:
+        raise UsageError(f"threads is {wanted}", "it is 1 or more; or none, for one a core")
+    return wanted or os.cpu_count() or 1

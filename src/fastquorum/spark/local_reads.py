@@ -1,0 +1,126 @@
+"""Tables of stored logs read in this process, cluster by cluster, by several threads.
+
+Of one cluster at a time there is in memory what its pipeline looks at, and no more. A log is found once: what its node
+appends meanwhile is not looked at.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastquorum.spark.logs import Found, find
+from fastquorum.spark.pipelines import audit_replicas as auditing
+from fastquorum.spark.pipelines import choosing
+from fastquorum.spark.scan import Scan
+from fastquorum.spark.splits import SPLIT_BYTES
+
+Mapping = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What becomes of the batches of one task."""
+_SPLIT_BYTES_MIN: Final = 1 << 20
+
+
+class LocalCluster(NamedTuple):
+    """The directories of one cluster; or those that nothing says the cluster of."""
+
+    id: str | None
+    found: Found
+    threads: int
+
+    def read(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        directories: Iterable[str] | None = None,
+        mapped: tuple[Mapping, pa.Schema] | None = None,
+        **options: Any,
+    ) -> pa.Table:
+        """These columns, or what `mapped` makes of their batches; of these directories alone, if any are named."""
+        wanted = None if directories is None else set(directories)
+        found = self.found if wanted is None else self.found.only(wanted)
+        scan = Scan.of(
+            {
+                "path": ",",  # whatever it says: the logs are found already
+                "table": table,
+                "columns": ",".join(columns),
+                "mode": "quarantine",
+                "fromOffset": "earliest",
+                "splitBytes": str(self._split_bytes(found)),
+                **{name: str(value) for name, value in options.items()},
+            }
+        )
+        schema = scan.schema if mapped is None else mapped[1]
+        read = scan.read if mapped is None else (lambda task: mapped[0](scan.read(task)))
+        batches = in_order(lambda task: list(read(task)), scan.tasks(found), self.threads)
+        return pa.Table.from_batches([batch for each in batches for batch in each], schema)
+
+    def told(self, *, of_images: bool = False) -> pa.Table:
+        """What is known of the directories beside the headers of batches (`audit_replicas.TOLD_COLUMNS`). `of_images`:
+        of metadata logs alone."""
+        present = self.read("quorum_state", (*auditing.PRESENT_COLUMNS, "log_kind"))
+        if of_images:
+            present = present.filter(pc.equal(present["log_kind"], "metadata"))
+        snapshots = self.read("checkpoints", auditing.SNAPSHOT_COLUMNS)
+        snapshots = snapshots.filter(pc.and_(snapshots["is_good"], pc.greater(snapshots["offset"], 0)))
+        begins = self.read("base", auditing.BASE_COLUMNS, types="ABORT_TRANSACTION_RECORD")
+        begins = begins.filter(begins["type"].is_null())
+        tables = [
+            self.read("voters", auditing.VOTER_COLUMNS),
+            present.drop_columns("log_kind"),
+            snapshots.rename_columns({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop_columns("is_good"),
+            begins.rename_columns({"end_offset": "begin_offset"}).drop_columns("type"),
+        ]
+        return pa.concat_tables(tables, promote_options="default")
+
+    def batches(self) -> pa.Table:
+        """The headers of all batches (`audit_replicas.BATCH_COLUMNS`)."""
+        return self.read("batches", auditing.BATCH_COLUMNS)
+
+    def choice(self, *, of_images: bool = False) -> pa.Table:
+        """What is to be read of it, of `choosing.CHOICE`."""
+        return choosing.choice_of(self.batches(), self.told(of_images=of_images), of_image=of_images)
+
+    def _split_bytes(self, found: Found) -> int:
+        size_bytes = sum(entry.size_bytes for log in found.logs for entry in log.files)
+        return min(max(size_bytes // self.threads, _SPLIT_BYTES_MIN), SPLIT_BYTES)
+
+
+def clusters_at(path: str, threads: int | None = None) -> list[LocalCluster]:
+    """All that `path` means, by cluster. `threads`: None: one a core. Errors as of `logs.find`."""
+    found = find(path)
+    ids = {log.cluster_id for log in found.logs} | {each.log.cluster_id if each.log else None for each in found.faults}
+    return [
+        LocalCluster(
+            cluster_id,
+            Found(
+                [log for log in found.logs if log.cluster_id == cluster_id],
+                [each for each in found.faults if (each.log.cluster_id if each.log else None) == cluster_id],
+            ),
+            threads or os.cpu_count() or 1,
+        )
+        for cluster_id in sorted(ids, key=lambda each: (each is not None, each or ""))
+    ]
+
+
+def in_order(work: Callable[[Any], Any], tasks: Sequence[Any], threads: int) -> Iterator[Any]:
+    """What each task comes to, in their order; never more of them under way, or waiting to be taken, than threads."""
+    if threads == 1 or len(tasks) <= 1:
+        yield from map(work, tasks)
+        return
+    waiting: deque[Future[Any]] = deque()
+    with ThreadPoolExecutor(threads, "fastquorum-read") as pool:
+        try:
+            for task in tasks:
+                if len(waiting) >= threads:
+                    yield waiting.popleft().result()
+                waiting.append(pool.submit(work, task))
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for each in waiting:
+                each.cancel()

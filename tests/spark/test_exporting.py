@@ -1,0 +1,60 @@
+"""Tables as streams and files: the same rows as at once, in the order of the log, with bounded memory."""
+
+import threading
+from pathlib import Path
+
+import pyarrow.dataset
+import pytest
+
+from fastquorum import tables
+from fastquorum.cli.main import main
+from fastquorum.errors import UsageError
+from fastquorum.spark.scan import read_table
+from tests.spark.damage import make_log
+from tests.wire.golden import CLUSTER
+
+C1 = str(CLUSTER / "c1")
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_stream_has_the_rows_of_the_whole_in_their_order(tmp_path: Path, threads: int) -> None:
+    root = str(make_log(tmp_path / "n1", 200, roll=5))
+    with tables.open(root, threads=threads, splitBytes=400) as reader:
+        assert reader.read_all() == read_table(root)
+    with tables.open(C1, "batches", threads=threads, columns="base_offset,epoch") as reader:
+        assert reader.read_all() == read_table(C1, "batches", columns="base_offset,epoch")
+
+
+def test_a_stream_that_is_left_leaves_no_thread(tmp_path: Path) -> None:
+    root = str(make_log(tmp_path / "n1", 200, roll=5))
+    before = threading.active_count()
+    reader = tables.open(root, threads=3, splitBytes=400)
+    assert reader.read_next_batch().num_rows > 0
+    reader.close()
+    del reader
+    assert threading.active_count() == before
+
+
+def test_what_does_not_fit_is_told_before_anything_is_read() -> None:
+    with pytest.raises(UsageError, match="there is no table 'recods'"):
+        tables.open(C1, "recods")
+    with pytest.raises(UsageError, match="there is no option 'fromOfset'"):
+        tables.open(C1, fromOfset=3)
+    with pytest.raises(UsageError, match="threads is 0"):
+        tables.open(C1, threads=0).read_all()
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_files_have_the_rows_of_the_table(tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    root, out = str(make_log(tmp_path / "n1", 200, roll=5)), tmp_path / "out"
+    words = ["log", "export", root, "--to", form, "--out", str(out), "--option", "splitBytes=400", "--threads", "2"]
+    assert main(words) == 0
+    names = sorted(str(each) for each in out.iterdir())
+    assert f"in {len(names)} files" in capsys.readouterr().out
+    assert len(names) > 3
+    found = pyarrow.dataset.dataset(names, format="ipc" if form == "arrow" else form).to_table()
+    assert found.cast(read_table(root).schema) == read_table(root)
+    assert main(words) == 2
+    assert main(["log", "export", root, "--out", str(tmp_path / "x"), "--option", "splitBytes"]) == 2
+    capsys.readouterr()
+    assert not (tmp_path / "x").exists()

