@@ -1,6 +1,7 @@
 """The inner loop: latency counts from the intended time, what is refused is counted once, and what is late is told."""
 
 import asyncio
+import selectors
 import threading
 import time
 from array import array
@@ -13,7 +14,7 @@ from fastquorum.errors import AppendTimeout, NotLeader, Overloaded
 from fastquorum.load import embedded_asyncio
 from fastquorum.load.embedded import BlockingDriver
 from fastquorum.load.generating import IN_FLIGHT_BOUND, Job, generate
-from fastquorum.load.null_target import own_appends_per_s
+from fastquorum.load.null_target import AsyncioNullQuorum, own_appends_per_s
 from fastquorum.load.payloads import Append, Payloads
 from fastquorum.load.plan import Api, Plan
 from fastquorum.load.schedule import Schedule
@@ -215,6 +216,50 @@ def test_the_closed_loop_keeps_so_many_in_flight(api: Api) -> None:
         generate(BlockingDriver(target, job.tally, job.timeout_ns), job)
     assert target.offered == heard.sent == len(heard.latencies) > 8
     assert max(header["in_flight"] for header in heard.headers) <= 8
+
+
+class _Selector(selectors.DefaultSelector):
+    """Notes how long it is asked to wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float | None] = []
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None or timeout > 0:
+            self.waits.append(timeout)
+        return super().select(timeout)
+
+
+class OneHandle(AsyncioNullQuorum):
+    """Gives the same handle for every append, as a quorum does for those of one batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._handle = super().append_nowait(b"")
+
+    def append_nowait(self, batch: bytes | tuple[bytes, ...]) -> Any:
+        return self._handle
+
+    def append_each(self, values: list[bytes]) -> list[Any]:
+        return [self._handle] * len(values)
+
+
+@pytest.mark.parametrize("target", [AsyncioNullQuorum, OneHandle])
+def test_what_is_done_already_is_not_waited_for(target: type[AsyncioNullQuorum]) -> None:
+    """The measure of the generator itself would be one of its waits."""
+    schedule = Schedule(Plan(records_per_s=1_000_000.0, records_per_append=1), 0.002, 0)
+    began = time.monotonic_ns()
+    tally = Tally(lambda header, samples: None, 0, began)
+    job = Job(Payloads(PAYLOADS), tally, began - SECOND, 2_000, PATIENT_NS, schedule, end_ns=began + PATIENT_NS)
+    selector = _Selector()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+
+        async def run() -> list[float | None]:
+            await embedded_asyncio.generate(target(), job)
+            return list(selector.waits)
+
+        assert runner.run(run()) == []
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -128,7 +128,7 @@ def test_a_taken_port_is_said_before_anything_is_touched(tmp_path: Path) -> None
         port = held.getsockname()[1]
         with pytest.raises(ConfigError) as refused:
             sync.open(tmp_path / "n1", node_id=1, metrics=f"127.0.0.1:{port}")
-    assert str(refused.value).startswith(f"metrics.listener: 127.0.0.1:{port} is taken; stop whatever listens there")
+    assert str(refused.value).startswith(f"metrics.listener: 127.0.0.1:{port} is taken; stop what uses it")
     assert not (tmp_path / "n1").exists()
 
 

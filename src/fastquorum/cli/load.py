@@ -5,9 +5,11 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,9 +25,11 @@ from fastquorum.cli.arguments import (
     positive_seconds,
 )
 from fastquorum.cli.output import print_json, tell, working
+from fastquorum.cli.outputs import Outputs, check_directory, check_file
 from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
 from fastquorum.load.plan import APIS, ARRIVALS, DRIVERS, IN_FLIGHT_MAX, TICK_US_MAX, TOPIC, WORKLOADS, Driver, Plan
+from fastquorum.node.io.sources import read_settings
 
 if TYPE_CHECKING:
     from fastquorum.load.runs import Runs
@@ -156,33 +160,40 @@ def seconds(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    result, paths = carry_out(arguments)
-    if arguments.format == "json":
-        print_json(result)
-    else:
-        from fastquorum.cli.load_view import show
+    result, runs = carry_out(arguments)
+    outputs = Outputs()
+    try:
+        if arguments.format == "json":
+            print_json(result)
+        else:
+            from fastquorum.cli.load_view import show
 
-        show(result)
-    for path in paths:
+            show(result)
+        sys.stdout.flush()
+    finally:  # whoever reads may have gone: the files are there all the same
+        write_files(arguments, result, runs, outputs)
+    for path in outputs.paths:
         tell(f"written: {path}")
     if result["interrupted"]:
         return interrupts.EXIT_INTERRUPTED
     steps = result.get("steps", [result])
-    return 0 if any(step["acknowledged"] for step in steps) else EXIT_NOTHING
+    return 0 if outputs.is_complete and any(step["acknowledged"] for step in steps) else EXIT_NOTHING
 
 
 def carry_out(
     arguments: argparse.Namespace, around: "Callable[[Stage], AbstractContextManager[object]]" = nullcontext
-) -> tuple[dict[str, Any], list[str]]:
-    """The result, and the files that it was written to. `around` is entered around what is measured."""
+) -> "tuple[dict[str, Any], Runs]":
+    """The result, and the runs that it is of. `around` is entered around what is measured."""
     plan = plan_of(arguments)
     _check_outputs(arguments, plan)
+    if arguments.config:
+        read_settings({}, arguments.config, {})  # a mistake in it is said before nodes are started with it
     load_kernels(arguments.kernels)  # said in our words if they are missing
     # Otherwise SIGTERM or SIGHUP would leave the nodes running.
     interrupts.exit_on_signals()
     with _directory(arguments) as root:
         runs, result = _measured(arguments, plan, root, around)
-    return result, _write(arguments, result, runs)
+    return result, runs
 
 
 def _driver(arguments: argparse.Namespace) -> Driver:
@@ -264,14 +275,14 @@ def _check_outputs(arguments: argparse.Namespace, plan: Plan) -> None:
         from fastquorum.load.png import load_matplotlib
 
         load_matplotlib()
-    for name in ("html", "hdr", "trace"):
+    for name, suffix in (("html", ""), ("hdr", ".hlog"), ("trace", "")):
         path = getattr(arguments, name)
-        if path and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
-            raise UsageError(f"--{name} {path}: there is no such directory")
+        if path:
+            check_file(f"--{name}", path + suffix)
     for name in ("svg", "png", "history"):
         path = getattr(arguments, name)
         if path:
-            os.makedirs(path, exist_ok=True)
+            check_directory(f"--{name}", path)
     at = arguments.kill_leader_at
     if at is not None and at >= plan.seconds:
         raise UsageError(f"--kill-leader-at {at:g} lies behind the end of the run, {plan.seconds:g} s")
@@ -367,20 +378,19 @@ def _ctrl_c(wish: Any) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _write(arguments: argparse.Namespace, result: dict[str, Any], runs: "Runs") -> list[str]:
+def write_files(arguments: argparse.Namespace, result: dict[str, Any], runs: "Runs", outputs: Outputs) -> None:
+    """Write every file that was asked for. The history, which holds all of the result, comes first."""
     from fastquorum.load import files, history
 
-    paths: list[str] = []
-    if arguments.hdr:
-        paths += files.write_hdr(arguments.hdr, result, runs.intervals)
-    if arguments.svg:
-        paths += files.write_svg(arguments.svg, result)
-    if arguments.png:
-        paths += files.write_png(arguments.png, result)
-    if arguments.html:
-        paths.append(files.write_page(arguments.html, result))
-    if arguments.trace:
-        paths.append(files.write_trace(arguments.trace, runs.traces))
-    if arguments.history:
-        paths.append(history.save(arguments.history, result))
-    return paths
+    writers: dict[str, Callable[[str], list[str]]] = {
+        "history": lambda path: [history.save(path, result)],
+        "hdr": lambda path: files.write_hdr(path, result, runs.intervals),
+        "svg": lambda path: files.write_svg(path, result),
+        "png": lambda path: files.write_png(path, result),
+        "html": lambda path: [files.write_page(path, result)],
+        "trace": lambda path: [files.write_trace(path, runs.traces)],
+    }
+    for name, write in writers.items():
+        path = getattr(arguments, name)
+        if path:
+            outputs.write(f"--{name} {path}", partial(write, path))

@@ -9,6 +9,7 @@ from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kern
 from fastquorum.cli.json_text import jackson_text
 from fastquorum.cli.kafka_dump import dump_file
 from fastquorum.cli.output import print_json
+from fastquorum.cli.several import add_paths, for_each
 from fastquorum.cli.stored import Leftover, describe_record, files_of, kind_of, read_batches
 from fastquorum.errors import CorruptionError, UsageError
 from fastquorum.kernels import Kernels
@@ -24,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum log dump --format kafka n1/__cluster_metadata-0/00000000000000000000.log",
         "fastquorum log dump --format json n1 | jq .type",
     )
-    parser.add_argument("path", metavar="FILE|DIR")
+    add_paths(parser, "FILE|DIR")
     add_format(parser, "kafka")
     parser.add_argument(
         "--records",
@@ -37,10 +38,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     kernels = load_kernels(arguments.kernels)
-    if "\0" in arguments.path:
+    return for_each(arguments.command, arguments.paths, lambda path: _dump(path, kernels, arguments))
+
+
+def _dump(named: str, kernels: Kernels, arguments: argparse.Namespace) -> int:
+    if "\0" in named:
         raise UsageError("the path holds a zero byte")
-    paths = files_of(arguments.path)
+    paths = files_of(named)
+    is_one_of_several = len(arguments.paths) > 1
     if arguments.format == "table":
+        if is_one_of_several:
+            print(named)
         print(_ROW.format("OFFSET", "EPOCH", "TIMESTAMP_MS", "RECORD"))
     for path in paths:
         kind = kind_of(path) if arguments.records == "auto" else LogKind(arguments.records)
@@ -49,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
                 dump_file(path, kernels, as_metadata=kind is LogKind.METADATA, out=_print_utf8)
             case "json":
                 for shown in _records(path, kernels, kind):
-                    print_json(shown)
+                    print_json({"path": named, **shown} if is_one_of_several else shown)
             case _:
                 for shown in _records(path, kernels, kind):
                     print(_row(shown))

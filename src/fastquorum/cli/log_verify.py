@@ -5,7 +5,9 @@ from typing import Final
 
 from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kernels
 from fastquorum.cli.output import print_json, print_table, working
+from fastquorum.cli.several import add_paths, for_each
 from fastquorum.errors import CorruptionError
+from fastquorum.kernels import Kernels
 from fastquorum.storage.io_open import open_offline
 
 _OK: Final = 0
@@ -16,18 +18,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "Check batches, checksums, offsets, epochs, checkpoints and indexes of a data or log directory, ours or Apache "
         "Kafka's. Changes nothing.\nExits 0 if nothing is damaged (a torn tail is not damage: the next start cuts it "
-        "off), 4 if something is.",
+        "off), 4 if something is; of several directories the highest.",
         "fastquorum log verify n1",
+        "fastquorum log verify backup/*",
     )
-    parser.add_argument("path", metavar="DIR")
+    add_paths(parser, "DIR")
     add_format(parser)
     add_kernels(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with working(f"reading {arguments.path}"):
-        seen = open_offline(arguments.path, load_kernels(arguments.kernels)).verify()
+    kernels = load_kernels(arguments.kernels)
+    return for_each(arguments.command, arguments.paths, lambda path: _verify(path, kernels, arguments.format))
+
+
+def _verify(path: str, kernels: Kernels, how: str) -> int:
+    with working(f"reading {path}"):
+        seen = open_offline(path, kernels).verify()
     said = {
+        "path": path,
         "sound": seen.is_sound,
         "closed": seen.is_closed,
         "startOffset": seen.start_offset,
@@ -39,10 +48,10 @@ def run(arguments: argparse.Namespace) -> int:
         "epochs": [list(entry) for entry in seen.epochs],
     }
     findings = [finding._asdict() for finding in seen.findings]
-    if arguments.format == "json":
+    if how == "json":
         print_json({**said, "findings": findings})
     else:
-        print_table(("SOUND" if seen.is_sound else "DAMAGED", arguments.path), list(said.items())[1:])
+        print_table(("SOUND" if seen.is_sound else "DAMAGED", path), list(said.items())[2:])
         if findings:
             print()
             header = ("SEVERITY", "FILE", "BYTE", "OFFSET", "FINDING")

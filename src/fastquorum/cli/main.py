@@ -12,10 +12,12 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple, TextIO
 
 from fastquorum.cli import interrupts
+from fastquorum.cli.parser import CommandParser
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import FastQuorumError
 
@@ -112,6 +114,9 @@ COMMANDS: Final = tuple(
         ("spark latency", "spark_latency", "percentiles of many runs of load as one, and what became slower"),
         ("spark sim-sweep", "spark_sim_sweep", "simulate many seeds on Spark's executors, and shrink those that fail"),
         ("spark demo", "spark_demo", "a real Kafka cluster's directories, audited and told as a story"),
+        ("help", "help", "explain a command"),
+        ("version", "version", "print the version"),
+        ("completion", "completion", "let the shell complete commands and options by Tab"),
         ("doctor", "doctor", "what is installed here, how fast it syncs, what is wrong"),
     )
 )
@@ -211,36 +216,52 @@ def _plain_output(_: argparse.Namespace) -> contextlib.AbstractContextManager[No
     return contextlib.nullcontext()
 
 
-def _parse(words: list[str]) -> argparse.Namespace:
-    parser = _new_parser("fastquorum", "A Kafka-KRaft-compatible metadata quorum.", EXIT_CODES)
+def parser_of(configured: Collection[Command]) -> tuple[CommandParser, dict[str, CommandParser]]:
+    """Return the parser of the whole command line, and every command's by its words; only the modules of the
+    `configured` commands are imported, and only they have arguments. If there are some, the others are left out."""
+    parser = CommandParser(
+        prog="fastquorum", description="A Kafka-KRaft-compatible metadata quorum.", epilog=EXIT_CODES
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parsers = {"": parser}
     choices = {"": parser.add_subparsers(metavar="COMMAND", title="commands")}
     for group, summary in GROUPS.items():
+        if configured and all(each.words[0] != group for each in configured):
+            continue
         parsers[group] = _add_parser(choices[""], group, summary)
         choices[group] = parsers[group].add_subparsers(metavar="COMMAND", title="commands")
-    chosen = _chosen(words)
     for command in COMMANDS:
-        if chosen is not None and command.words[:-1] == chosen.words:
+        if any(command.words[:-1] == each.words for each in configured):
             # Not a choice any more: its word would have been the command's.
-            _mention(parsers[" ".join(chosen.words)], command)
+            _mention(parsers[" ".join(command.words[:-1])], command)
+        is_above = any(command.words == each.words[:-1] for each in configured)
+        if configured and command not in configured and not is_above:
             continue
         group = "".join(command.words[:-1])
         if group not in choices:
             # A command that has commands below it, as `load` has.
             choices[group] = parsers[group].add_subparsers(metavar="[COMMAND]", title="commands", required=False)
         added = parsers[" ".join(command.words)] = _add_parser(choices[group], command.words[-1], command.summary)
-        if command is chosen:
+        if command in configured:
             module = importlib.import_module(command.module)
             added.set_defaults(output=_plain_output)
             module.configure(added)
             _add_debug(added)
             added.set_defaults(run=module.run, command=" ".join(command.words))
+    return parser, parsers
+
+
+def _parse(words: list[str]) -> argparse.Namespace:
+    chosen = _chosen(words)
+    parser, parsers = parser_of([chosen] if chosen is not None else [])
+    meant = parsers[" ".join(chosen.words)] if chosen is not None else parser
+    meant.refuse_unknown_options(words if chosen is not None else list(takewhile(lambda word: word[:1] == "-", words)))
     arguments, unknown = parser.parse_known_args(words)
     if unknown and "options_anywhere" in arguments and not any(each.startswith("-") for each in unknown):
         arguments.words += unknown  # argparse takes words up to the first option only
     elif unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        meant.refuse_surplus(unknown)
     if arguments.version:
         from fastquorum.version import __version__
 
@@ -259,28 +280,8 @@ def _chosen(words: list[str]) -> Command | None:
     return max(meant, key=lambda command: len(command.words), default=None)
 
 
-def _new_parser(program: str, description: str, epilog: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    return parser
-
-
-def _add_parser(
-    choices: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, summary: str
-) -> argparse.ArgumentParser:
-    return choices.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def _add_parser(choices: "argparse._SubParsersAction[CommandParser]", name: str, summary: str) -> CommandParser:
+    return choices.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
 
 
 def _mention(parser: argparse.ArgumentParser, below: Command) -> None:

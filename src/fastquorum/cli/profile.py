@@ -6,11 +6,13 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from fastquorum.cli import interrupts, load
 from fastquorum.cli.arguments import add_format, explain, positive, positive_seconds
 from fastquorum.cli.output import print_json, tell
+from fastquorum.cli.outputs import Outputs, check_directory
 from fastquorum.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,27 +48,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from fastquorum.profile.profiling import Profiler
-    from fastquorum.profile.report import lines_of
+    from fastquorum.profile.report import lines_of, report_of
     from fastquorum.profile.tools import find_py_spy
 
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     loading = _loading(arguments, words)
     find_py_spy()  # said before the run, not after it
-    os.makedirs(arguments.out, exist_ok=True)
+    check_directory("--out", arguments.out)
     profiler = Profiler(arguments.out, arguments.rate, arguments.nodes)
     started = datetime.datetime.now(datetime.UTC)
-    result, paths = load.carry_out(loading, lambda stage: _around(profiler, stage))
-    report = _write(arguments, profiler, result, words, started)
-    report["files"] += paths
+    result, runs = load.carry_out(loading, lambda stage: _around(profiler, stage))
+    report = report_of(profiler, result, words, arguments.rate, started)
+    outputs = Outputs()
+    _write(arguments, profiler, report, outputs)
+    load.write_files(loading, result, runs, outputs)
+    report["files"] = outputs.paths
     if arguments.format == "json":
         print_json(report)
     else:
         print("\n".join(lines_of(report)))
-    for path in report["files"]:
+    for path in outputs.paths:
         tell(f"written: {path}")
     if result["interrupted"]:
         return interrupts.EXIT_INTERRUPTED
-    return 0 if profiler.has_python and profiler.stacks else EXIT_NO_STACKS
+    return 0 if outputs.is_complete and profiler.has_python and profiler.stacks else EXIT_NO_STACKS
 
 
 def _loading(arguments: argparse.Namespace, words: list[str]) -> argparse.Namespace:
@@ -104,17 +109,10 @@ def _subjects(stage: "Stage") -> "list[Subject]":
     return [Subject(node.node_id, node.pid, node is stage.leader) for node in stage.nodes]
 
 
-def _write(
-    arguments: argparse.Namespace,
-    profiler: "Profiler",
-    result: dict[str, Any],
-    words: list[str],
-    started: datetime.datetime,
-) -> "Report":
+def _write(arguments: argparse.Namespace, profiler: "Profiler", report: "Report", outputs: Outputs) -> None:
     from fastquorum.profile import flame, page, stacks
-    from fastquorum.profile.report import lines_of, report_of
+    from fastquorum.profile.report import lines_of
 
-    report = report_of(profiler, result, words, arguments.rate, started)
     wall_s = report["wall_s"]
     drawn = flame.draw(profiler.stacks, f"on a processor: {report['sampled_s']:.1f} s in {wall_s:.1f} s")
     waits = flame.draw(
@@ -132,6 +130,10 @@ def _write(
         "\n".join(lines_of(report)),
     )
     for path, content in zip(paths, contents, strict=True):
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(content)
-    return report
+        outputs.write(path, partial(_write_text, path, content))
+
+
+def _write_text(path: str, content: str) -> list[str]:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(content)
+    return [path]

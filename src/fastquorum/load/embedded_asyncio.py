@@ -42,6 +42,7 @@ async def generate(quorum: Appending, job: Job) -> int:
         job.tally.report(time.monotonic_ns(), tick, run.in_flight)
         deadline_ns = time.monotonic_ns() + job.timeout_ns
         run.wake_when_idle = timer.wake
+        run.settle()  # nothing that is known already is waited for
         while run.in_flight and (now := time.monotonic_ns()) < deadline_ns:
             await timer.until(min(deadline_ns, max(job.tally.due_ns, now)))
             run.settle()

@@ -1,0 +1,36 @@
+"""`fastquorum completion`: a script that has a shell complete commands, options and their values."""
+
+import argparse
+from typing import Final
+
+from fastquorum.cli.arguments import explain
+from fastquorum.cli.parser import PATHS
+
+SHELLS: Final = ("bash", "zsh", "fish")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    explain(
+        parser,
+        "Print a script that has the shell complete commands, options and their values by Tab. It is of this version: "
+        "print it again after an upgrade.",
+        'eval "$(fastquorum completion bash)"                                              # in ~/.bashrc',
+        'fastquorum completion zsh > "${fpath[1]}/_fastquorum"',
+        "fastquorum completion fish > ~/.config/fish/completions/fastquorum.fish",
+    )
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    import shtab
+
+    from fastquorum.cli.main import COMMANDS, parser_of  # which knows all commands, and imports this one
+
+    root, parsers = parser_of(COMMANDS)
+    for parser in parsers.values():
+        for action in parser._actions:
+            names = action.metavar if isinstance(action.metavar, str) else ""
+            if action.choices is None and any(each in names for each in PATHS):
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+    print(shtab.complete(root, arguments.shell))
+    return 0

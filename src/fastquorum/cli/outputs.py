@@ -1,0 +1,52 @@
+"""Files that hold the result of a long piece of work: looked at before it, and written after it whatever fails."""
+
+import os
+import tempfile
+from collections.abc import Callable
+
+from fastquorum.cli.output import tell
+from fastquorum.errnos import reason, remedy
+from fastquorum.errors import FastQuorumError, UsageError
+
+
+def check_file(option: str, path: str) -> None:
+    """UsageError if the file cannot be written. What lies there stays as it is; what does not, does not afterwards."""
+    is_new = not os.path.lexists(path)
+    try:
+        with open(path, "ab"):
+            pass
+        if is_new:
+            os.unlink(path)
+    except OSError as error:
+        raise _unusable(option, path, error) from error
+
+
+def check_directory(option: str, path: str) -> None:
+    """Make the directory if it is missing. UsageError if no file can be made in it."""
+    try:
+        os.makedirs(path, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise _unusable(option, path, error) from error
+
+
+class Outputs:
+    """What was written, and whether all could be."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.is_complete = True
+
+    def write(self, option: str, write: Callable[[], list[str]]) -> None:
+        """Have it written. One that cannot be is reported, and keeps nothing else from being written."""
+        try:
+            self.paths += write()
+        except (OSError, FastQuorumError) as error:
+            self.is_complete = False
+            why = reason(error) if isinstance(error, OSError) else str(error)
+            tell(f"fastquorum: {option} could not be written: {why}")
+
+
+def _unusable(option: str, path: str, error: OSError) -> UsageError:
+    return UsageError(f"{option} {path} cannot be written: {reason(error)}", remedy(error.errno or 0))

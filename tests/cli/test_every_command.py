@@ -1,0 +1,187 @@
+"""Every command, as its parser describes it, with what people get wrong: all of it within one process."""
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fastquorum.cli.completion import SHELLS
+from fastquorum.cli.main import COMMANDS, GROUPS, Command, main, parser_of
+from fastquorum.cli.parser import PATHS, CommandParser
+from tests.cli.conftest import Ran
+
+NOWHERE = "/proc/nowhere/file"
+BY_WORDS = [pytest.param(command, id=" ".join(command.words)) for command in COMMANDS]
+
+
+def parser_for(command: Command) -> CommandParser:
+    return parser_of([command])[1][" ".join(command.words)]
+
+
+def usage(command: Command) -> str:
+    return f"usage: fastquorum {' '.join(command.words)} "
+
+
+def options(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    return (each for each in parser._actions if each.option_strings)
+
+
+def positionals(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    return (each for each in parser._actions if not each.option_strings)
+
+
+def names_path(action: argparse.Action) -> bool:
+    return isinstance(action.metavar, str) and any(each in action.metavar for each in PATHS)
+
+
+def value_for(action: argparse.Action, path: str) -> str:
+    """Something that this argument takes, wherever that leads."""
+    if action.choices:
+        return str(next(iter(action.choices)))
+    if names_path(action):
+        return path
+    for value in ("127.0.0.1:1", "1", "0:1", "x"):
+        try:
+            action.type(value) if callable(action.type) else None
+        except (ValueError, argparse.ArgumentTypeError):
+            continue
+        return value
+    return "x"
+
+
+def least(parser: argparse.ArgumentParser, path: str) -> list[str]:
+    """The words without which the command does not begin."""
+    needed = [each for each in options(parser) if each.required]
+    needed += [group._group_actions[0] for group in parser._mutually_exclusive_groups if group.required]
+    words = []
+    for each in needed:
+        words += [each.option_strings[-1]] if each.nargs == 0 else [each.option_strings[-1], value_for(each, path)]
+    for each in positionals(parser):
+        if each.nargs in (None, "+") or (each.nargs == "?" and names_path(each)):
+            words.append(value_for(each, path))
+    return words
+
+
+@pytest.mark.parametrize("command", BY_WORDS)
+def test_a_mistyped_option_or_value_is_told_by_the_command_that_was_meant(
+    fastquorum: Callable[..., Ran], command: Command
+) -> None:
+    parser = parser_for(command)
+    if any(each.nargs == argparse.REMAINDER for each in positionals(parser)):
+        return  # whatever follows is another command's
+    long = next(each.option_strings[-1] for each in options(parser) if len(each.option_strings[-1]) > 5)
+    ran = fastquorum(*command.words, long[:4] + long[5:])
+    assert (ran.code, ran.err.startswith(usage(command))) == (2, True), ran.err
+    assert f"; did you mean {long}?" in ran.err
+    for option in options(parser):
+        if option.choices and option.nargs is None:
+            ran = fastquorum(*command.words, option.option_strings[-1], f"{next(iter(option.choices))}x")
+            assert (ran.code, ran.err.startswith(usage(command))) == (2, True), ran.err
+            assert "; did you mean " in ran.err or option.type is not None  # a number is no word
+            break
+
+
+@pytest.mark.parametrize("command", BY_WORDS)
+def test_a_mistyped_command_is_told_with_what_may_be_meant(fastquorum: Callable[..., Ran], command: Command) -> None:
+    *group, word = command.words
+    ran = fastquorum(*group, f"{word}x")
+    assert ran.code == 2
+    if not group or group[0] in GROUPS:  # else it is a word of the command that has commands below it
+        assert f"there is no command '{word}x'; did you mean {word}?" in ran.err
+
+
+@pytest.mark.parametrize("command", BY_WORDS)
+def test_what_is_missing_and_what_is_too_much_is_told_by_the_command_that_was_meant(
+    fastquorum: Callable[..., Ran], command: Command
+) -> None:
+    parser = parser_for(command)
+    if any(each.required for each in options(parser)) or any(each.nargs in (None, "+") for each in positionals(parser)):
+        ran = fastquorum(*command.words)
+        assert (ran.code, ran.err.startswith(usage(command))) == (2, True), ran.err
+        assert "required" in ran.err
+    if all(each.nargs in (None, "?") for each in positionals(parser)):
+        ran = fastquorum(*command.words, *least(parser, NOWHERE), "one", "two")
+        assert (ran.code, ran.err.startswith(usage(command))) == (2, True), ran.err
+        assert "unrecognized arguments:" in ran.err
+        assert "two" in ran.err
+
+
+@pytest.mark.parametrize("command", BY_WORDS)
+def test_a_path_that_cannot_be_used_is_told_before_any_work_is_done(
+    fastquorum: Callable[..., Ran], command: Command
+) -> None:
+    parser = parser_for(command)
+    soon = ("--timeout", "0.1") if "--timeout" in parser._option_string_actions else ()
+    for action in parser._actions:
+        if not names_path(action) or action.nargs in ("*", argparse.REMAINDER):
+            continue
+        words = least(parser, NOWHERE)
+        if any(action in group._group_actions for group in parser._mutually_exclusive_groups if group.required):
+            words = [action.option_strings[-1], NOWHERE]
+        elif action.option_strings and action.option_strings[-1] not in words:
+            words += [action.option_strings[-1], NOWHERE]
+        ran = fastquorum(*command.words, *words, *soon)
+        assert ran.code in (1, 2, 3), (words, ran)
+        assert len((ran.err + ran.out).splitlines()) <= 3 or command.words == ("doctor",), ran
+        assert "Traceback" not in ran.err
+
+
+@contextlib.contextmanager
+def stdout_of(path: str) -> Iterator[None]:
+    before = sys.stdout
+    sys.stdout = open(path, "w")  # noqa: SIM115 - closed below, and not by an error of closing
+    try:
+        yield
+    finally:
+        opened, sys.stdout = sys.stdout, before
+        opened.close()
+
+
+@pytest.mark.parametrize("command", BY_WORDS)
+def test_help_fits_a_narrow_terminal_without_colours_and_says_where_it_cannot_be_written(
+    command: Command, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    with pytest.raises(SystemExit) as ended:
+        main([*command.words, "--help"])
+    assert ended.value.code == 0
+    shown = capfd.readouterr().out
+    assert "\x1b" not in shown
+    options_shown = shown[shown.index("options:") :].partition("\nexample")[0]
+    assert max(map(len, options_shown.splitlines())) <= 40 or any(len(word) > 36 for word in options_shown.split())
+    with stdout_of("/dev/full"):
+        assert main([*command.words, "--help"]) == 1
+    assert capfd.readouterr().err == "fastquorum: stdout: No space left on device\n"
+
+
+def test_the_shells_complete_every_command_and_option(fastquorum: Callable[..., Ran]) -> None:
+    scripts = [fastquorum("completion", shell).out for shell in SHELLS]
+    _, parsers = parser_of(COMMANDS)
+    for command in COMMANDS:
+        names = [each.option_strings[-1].removeprefix("--") for each in options(parsers[" ".join(command.words)])]
+        assert all(name in script for name in (*command.words, *names) for script in scripts), command
+    done = subprocess.run(["bash", "-n"], input=scripts[0], text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_of_a_command_is_what_its_option_says(fastquorum: Callable[..., Ran]) -> None:
+    assert fastquorum("help", "log", "verify") == fastquorum("log", "verify", "--help")
+    assert fastquorum("help") == fastquorum("--help")
+    assert fastquorum("version").out == fastquorum("--version").out
+    assert fastquorum("help", "log", "vrify").code == 2
+
+
+def test_several_directories_are_looked_at_in_turn_though_one_is_none(
+    fastquorum: Callable[..., Ran], data: Path
+) -> None:
+    ran = fastquorum("log", "verify", data, "/proc/nowhere", data, "--format", "json")
+    assert (ran.code, len(ran.out.splitlines())) == (2, 2)
+    assert ran.err == "fastquorum log verify: /proc/nowhere: there is no such directory\n"
+    assert fastquorum("log", "verify", data, data).code == 0
+    assert os.path.basename(data) in fastquorum("log", "dump", data, data).out
