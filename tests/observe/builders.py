@@ -11,12 +11,14 @@ from prometheus_client.samples import Sample
 
 from fastquorum.node.controller_metrics import ControllerMetrics
 from fastquorum.node.metrics import NodeMetrics, ReplicaMetrics
+from fastquorum.node.ports import Unreachable
 from fastquorum.node.tallies import Moved, Refused
 from fastquorum.observe.families import View
 from fastquorum.observe.process import Process
 from fastquorum.observe.stages import counted
 from fastquorum.observe.window import Window
 from fastquorum.raft.tally import Elections
+from fastquorum.types import Endpoint
 
 TIMEOUT_S = 20.0
 
@@ -94,6 +96,7 @@ LEADER = NodeMetrics(
         snapshot_bytes=8_000,
         since_snapshot_us=9_000_000,
     ),
+    unreachable=(Unreachable(3, Endpoint("CONTROLLER", "h3", 9093), "Connection refused", 0, 0),),
 )
 
 

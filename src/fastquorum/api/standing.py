@@ -8,9 +8,11 @@ from typing import Final
 
 from fastquorum.errors import AppendTimeout, NotLeader, NotReady, UsageError
 from fastquorum.kernels.stages import StageHistogram
+from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import GRACE_S, RunningNode
+from fastquorum.node.reachability import unreachable_text
 from fastquorum.trace.recording import CAPACITY, Recording, recording
 from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
 
@@ -91,6 +93,10 @@ class Standing(Guarded):
         if self._node.error is not None:
             raise self._node.error
 
+    def _barrier_timeout(self, timeout: float) -> NotReady:
+        alone = unreachable_text(self._node.unreachable, now_us())
+        return NotReady(f"no majority answered the read barrier within {timeout} s{f'; {alone}' if alone else ''}")
+
     def _not_ready(self, timeout: float) -> NotReady:
         who = (
             "no leader is known"
@@ -142,10 +148,6 @@ def stop_grace_s(timeout: float | None) -> float:
 
 def append_timeout(timeout: float) -> AppendTimeout:
     return AppendTimeout(timeout, True)
-
-
-def barrier_timeout(timeout: float) -> NotReady:
-    return NotReady(f"no majority answered the read barrier within {timeout} s")
 
 
 def transfer_timeout(timeout: float) -> NotReady:

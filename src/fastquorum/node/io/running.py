@@ -29,7 +29,7 @@ from fastquorum.node.io.native_shell import NativeShell
 from fastquorum.node.io.observing import Leadership, Observer, Telling
 from fastquorum.node.io.snapshot_thread import SnapshotThread
 from fastquorum.node.metrics import NodeMetrics, Surroundings, measure
-from fastquorum.node.ports import AppendTicket, BarrierTicket
+from fastquorum.node.ports import AppendTicket, BarrierTicket, Unreachable
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Description
@@ -234,6 +234,11 @@ class RunningNode(handles.Guarded):
         """Of the moment; it may have changed when this returns."""
         raft = self._replica.raft
         return str(raft.role) if raft.is_voter else "observer"
+
+    @property
+    def unreachable(self) -> tuple[Unreachable, ...]:
+        """Nodes of the quorum that this one cannot reach."""
+        return self._replica.reachability.unreachable
 
     def not_leader(self) -> FastQuorumError:
         """The error that names who leads."""
