@@ -97,7 +97,8 @@ class BlockingNodes(Nodes[sync.Quorum]):
 
     def stop(self, node_id: int) -> None:
         """Have one vanish without a word to the others, as if its process were killed."""
-        self.nodes.pop(node_id)._node.abort()
+        node = self.nodes.pop(node_id)
+        node._node.abort()
 
     def start(self, node_id: int) -> sync.Quorum:
         """Open one that was stopped, with the log it had."""
@@ -123,7 +124,8 @@ class AsyncNodes(Nodes[fastquorum.Quorum]):
 
     async def stop(self, node_id: int) -> None:
         """Have one vanish without a word to the others, as if its process were killed."""
-        await asyncio.get_running_loop().run_in_executor(None, self.nodes.pop(node_id)._node.abort)
+        node = self.nodes.pop(node_id)
+        await asyncio.get_running_loop().run_in_executor(None, node._node.abort)
 
     async def start(self, node_id: int) -> fastquorum.Quorum:
         """Open one that was stopped, with the log it had."""

@@ -90,6 +90,9 @@ class Endpoint(NamedTuple):
         """`HOST:PORT` for people and for options."""
         return address_text(self.host, self.port)
 
+    def __str__(self) -> str:
+        return self.address
+
 
 class OffsetAndEpoch(NamedTuple):
     """An end offset (exclusive) and the epoch of the record before it."""

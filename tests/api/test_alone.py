@@ -50,10 +50,10 @@ def test_whoever_waits_or_asks_hears_whom_it_cannot_reach(tmp_path: Path, kernel
         assert (second.node_id, second.endpoint.port, second.reason) == (2, ports[1], "Connection refused")
         assert (third.node_id, third.endpoint.port) == (3, silent)
         assert second.unreachable_s > 0
-        shown = get(str(quorum.metrics_endpoint), "/metrics").body
+        shown = get(quorum.metrics_endpoint, "/metrics").body
         assert "fastquorum_peer_unreachable_seconds{" in shown
         assert 'peer="2",reason="Connection refused"' in shown
-        assert said[0] in get(str(quorum.metrics_endpoint), "/readyz").body
+        assert said[0] in get(quorum.metrics_endpoint, "/readyz").body
 
 
 def test_the_command_that_describes_a_quorum_hands_it_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

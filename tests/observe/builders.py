@@ -180,9 +180,9 @@ class Response(NamedTuple):
     headers: dict[str, str]
 
 
-def get(endpoint: str, path: str, method: str = "GET") -> Response:
+def get(endpoint: str | Endpoint | None, path: str, method: str = "GET") -> Response:
     """From HOST:PORT."""
-    connection = http.client.HTTPConnection(endpoint, timeout=TIMEOUT_S)
+    connection = http.client.HTTPConnection(str(endpoint), timeout=TIMEOUT_S)
     try:
         connection.request(method, path)
         response = connection.getresponse()
@@ -191,7 +191,7 @@ def get(endpoint: str, path: str, method: str = "GET") -> Response:
         connection.close()
 
 
-def scrape(endpoint: str) -> Strict:
+def scrape(endpoint: str | Endpoint | None) -> Strict:
     response = get(endpoint, "/metrics")
     assert response.status == 200, response
     assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")

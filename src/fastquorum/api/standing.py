@@ -14,7 +14,7 @@ from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import GRACE_S, RunningNode
 from fastquorum.node.reachability import unreachable_text
 from fastquorum.trace.recording import CAPACITY, Recording, recording
-from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
+from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId, Offset
 
 BARRIER_RETRY_S: Final = 0.002
 """A leader in the middle of a decision refuses a barrier; this much later it has decided."""
@@ -26,6 +26,12 @@ class Standing(Guarded):
     def __init__(self, node: RunningNode) -> None:
         super().__init__()
         self._node = node
+
+    def _is_unclosed(self) -> bool:
+        return self._node.is_running
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__qualname__} of {self._node.name}>"
 
     @property
     def node_id(self) -> NodeId:
@@ -62,9 +68,9 @@ class Standing(Guarded):
         return self._node.role
 
     @property
-    def endpoint(self) -> str:
-        """HOST:PORT that this node tells others to reach it at."""
-        return f"{self._node.advertised.host}:{self._node.advertised.port}"
+    def endpoint(self) -> Endpoint:
+        """Where this node tells others to reach it; as text, HOST:PORT."""
+        return self._node.advertised
 
     def stage_histograms(self) -> dict[str, StageHistogram]:
         """How long commits took on this node since it was opened, stage by stage: see `fastquorum.kernels.stages`."""
@@ -84,10 +90,9 @@ class Standing(Guarded):
         return self._node
 
     @property
-    def metrics_endpoint(self) -> str:
-        """HOST:PORT that serves /metrics, /healthz and /readyz; empty if nothing does (`metrics` of `open`)."""
-        found = self._node.metrics_endpoint
-        return f"{found.host}:{found.port}" if found is not None else ""
+    def metrics_endpoint(self) -> Endpoint | None:
+        """Where /metrics, /healthz and /readyz are served; None if they are not (`metrics` of `open`)."""
+        return self._node.metrics_endpoint
 
     def _raise_if_failed(self) -> None:
         if self._node.error is not None:

@@ -62,6 +62,12 @@ class Holding(Guarded):
         self._member = member
         self._held: tuple[View, tuple[HeldPartition, ...]] | None = None
 
+    def _is_unclosed(self) -> bool:
+        return not self._member.is_ending
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__qualname__} of broker {self._member.settings.broker_id}>"
+
     @property
     def broker_id(self) -> NodeId:
         return self._member.settings.broker_id

@@ -66,7 +66,7 @@ class _Stopping:
 class RunningNode(handles.Guarded):
     """Made by `starting.start_node`."""
 
-    _CHILD_MAY = frozenset(("abort", "request_stop", "stop"))
+    _CHILD_MAY = frozenset(("abort", "name", "request_stop", "stop"))
 
     def __init__(
         self,
@@ -283,6 +283,16 @@ class RunningNode(handles.Guarded):
     def is_stopping(self) -> bool:
         """It was asked to stop, or is over."""
         return self._stopping.asked or self._stopping.over
+
+    @property
+    def is_running(self) -> bool:
+        """Nobody has asked it to stop, and it has not ended by itself."""
+        return not (self._stopping.asked or self._stopping.over)
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"node {self.identity.node_id} at {self._opened.root}"
 
     @property
     def is_over(self) -> bool:
