@@ -17,6 +17,7 @@ from fastquorum.config import SECOND
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.registrations import Listener
 from fastquorum.errors import ClosedError, Fenced, NotAdmitted
+from fastquorum.home import expanded
 from fastquorum.kernels import load
 from fastquorum.node.io.directory import new_directory_id
 from fastquorum.node.io.handles import Guarded
@@ -41,7 +42,7 @@ def begin(options: Mapping[str, Any]) -> RunningMember:
     if path is None:
         member = RunningMember(settings, config, kernels, is_ready=is_ready, listening=sock)
     else:
-        keeping = Keeping.open(path, settings.cluster_id, settings.broker_id, kernels)
+        keeping = Keeping.open(expanded(path), settings.cluster_id, settings.broker_id, kernels)
         try:
             kept = keeping.load()
             member = RunningMember(settings, config, kernels, is_ready=is_ready, keeping=keeping, kept=kept)
