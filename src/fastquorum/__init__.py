@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # not typing's own, whose import takes longer than all the re
     from fastquorum import trace as trace
     from fastquorum._build_info import BuildInfo, build_info
     from fastquorum.api.committed import Batch, Committed, CommittedRecord, Progress, SnapshotLoaded
-    from fastquorum.api.description import QuorumDescription
+    from fastquorum.api.description import QuorumDescription, UnreachablePeer
     from fastquorum.api.opening import open
     from fastquorum.api.options import OpenOptions
     from fastquorum.api.producer import Producer
@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # not typing's own, whose import takes longer than all the re
     )
     from fastquorum.node.io.observing import Leadership
     from fastquorum.node.metrics import NodeMetrics
+    from fastquorum.types import Endpoint
 
 _EXPORTS: Final = {
     "BuildInfo": "_build_info",
@@ -65,6 +66,8 @@ _EXPORTS: Final = {
     "QuorumDescription": "api.description",
     "Leadership": "node.io.observing",
     "NodeMetrics": "node.metrics",
+    "Endpoint": "types",
+    "UnreachablePeer": "api.description",
     "Pending": "api.quorum",
     "Producer": "api.producer",
     "Quorum": "api.quorum",
@@ -105,6 +108,7 @@ __all__ = [
     "ConfigError",
     "CorruptionError",
     "DirectoryError",
+    "Endpoint",
     "FastQuorumError",
     "FatalError",
     "Fenced",
@@ -130,6 +134,7 @@ __all__ = [
     "SequenceReused",
     "SnapshotLoaded",
     "SparkEnvironmentError",
+    "UnreachablePeer",
     "UsageError",
     "broker",
     "build_info",

@@ -1,6 +1,5 @@
 """A log directory that nobody runs, opened offline and read-only: ours, or Apache Kafka's `__cluster_metadata-0`."""
 
-import os
 from collections.abc import Iterator
 from typing import Literal
 
@@ -8,6 +7,7 @@ from fastquorum.api.committed import CommittedRecord
 from fastquorum.api.options import Path
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.diff import Difference, differences
+from fastquorum.home import expanded
 from fastquorum.kernels import Kernels, load
 from fastquorum.storage.images import fold_log, two_images
 from fastquorum.storage.io_open import open_offline
@@ -31,7 +31,7 @@ def open(path: Path, *, kernels: Literal["native", "pure"] = "native") -> "Log":
         DirectoryError: there is no log.
     """
     kernel_set = load(kernels)
-    return Log(open_offline(os.fspath(path), kernel_set), kernel_set)
+    return Log(open_offline(expanded(path), kernel_set), kernel_set)
 
 
 class Log:

@@ -17,10 +17,10 @@ from fastquorum.api.standing import (
     BARRIER_RETRY_S,
     Standing,
     Transfer,
-    barrier_timeout,
     stop_grace_s,
     transfer_timeout,
 )
+from fastquorum.api.starting import start_logged
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.broker.io.blocking import Membership, join
 from fastquorum.errors import NotLeader, Overloaded
@@ -28,7 +28,6 @@ from fastquorum.kernels import Buffer
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
-from fastquorum.observe.starting import start_node
 from fastquorum.types import NodeId, Offset
 
 
@@ -41,7 +40,7 @@ def open(path: Path, **options: Unpack[OpenOptions]) -> "Quorum":
     True
     """
     watch = Watch()
-    return Quorum(start_node(settings_of(path, options), watch), watch)
+    return Quorum(start_logged(settings_of(path, options), watch), watch)
 
 
 class Quorum(Standing):
@@ -212,7 +211,7 @@ class Quorum(Standing):
                 continue
             if not waiting.wait(timeout):
                 assert timeout is not None
-                raise barrier_timeout(timeout)
+                raise self._barrier_timeout(timeout)
             return waiting.result()
 
     # --- reading ------------------------------------------------------------------------------------------------------

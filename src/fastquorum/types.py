@@ -73,12 +73,25 @@ class ReplicaKey(NamedTuple):
     directory_id: Uuid = ZERO_UUID
 
 
+def address_text(host: str, port: int) -> str:
+    """Return `HOST:PORT` as it can be read back: an IPv6 host stands in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class Endpoint(NamedTuple):
     """Where a voter listens; port is uint16."""
 
     name: str
     host: str
     port: int
+
+    @property
+    def address(self) -> str:
+        """`HOST:PORT` for people and for options."""
+        return address_text(self.host, self.port)
+
+    def __str__(self) -> str:
+        return self.address
 
 
 class OffsetAndEpoch(NamedTuple):

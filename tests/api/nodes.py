@@ -49,13 +49,15 @@ class Trio:
 
     def crash(self, node_id: int) -> None:
         """It vanishes without a word to its peers."""
-        self.nodes.pop(node_id)._node.abort()
+        node = self.nodes.pop(node_id)
+        node._node.abort()
 
     def close(self) -> None:
         for node in self.nodes.values():
             node._node.request_stop()
         for node_id in list(self.nodes):
-            self.nodes.pop(node_id)._node.stop(grace_s=0.2)
+            node = self.nodes.pop(node_id)
+            node._node.stop(grace_s=0.2)
 
     def ready(self) -> None:
         for node in self.nodes.values():

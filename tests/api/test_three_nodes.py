@@ -35,7 +35,7 @@ def test_a_follower_names_the_leader_and_where_it_listens(tmp_path: Path) -> Non
             follower.append(b"x")
         assert refused.value.leader_id == leader.node_id
         assert refused.value.endpoint is not None
-        assert f"{refused.value.endpoint.host}:{refused.value.endpoint.port}" == leader.endpoint
+        assert refused.value.endpoint == leader.endpoint
         assert not refused.value.maybe_committed
         with pytest.raises(NotLeader):
             follower.read_barrier(timeout=WAIT_S)

@@ -31,7 +31,7 @@ def one_controller(root: Path, **options: Any) -> Iterator[str]:
     given: dict[str, Any] = {**QUICK, **CONTROLLER, "node_id": 1, "cluster_id": CLUSTER_ID, **options}
     with sync.open(root / "controller", **given) as quorum:
         quorum.wait_ready(WAIT_S)
-        yield quorum.endpoint
+        yield str(quorum.endpoint)
 
 
 @contextmanager

@@ -173,7 +173,7 @@ def test_a_quorum_that_keeps_a_user_log_is_named_as_one(tmp_path: Path) -> None:
     with fq.sync.open(tmp_path / "n1", **options) as quorum:  # type: ignore[arg-type]
         quorum.wait_ready(WAIT_S)
         quorum.append(b"value")
-        membership = join(quorum.endpoint)
+        membership = join(str(quorum.endpoint))
         with pytest.raises(UsageError, match="keeps a user log; join nodes that were formatted with --controller"):
             membership.wait_active(WAIT_S)
         assert membership.state is State.GONE

@@ -38,7 +38,7 @@ def nodes(tmp_path: Path) -> Iterator[Trio]:
 
 
 def where(nodes: Trio) -> tuple[str, ...]:
-    metrics = ",".join(node.metrics_endpoint for node in nodes.nodes.values())
+    metrics = ",".join(str(node.metrics_endpoint) for node in nodes.nodes.values())
     bootstrap = ",".join(f"127.0.0.1:{port}" for port in nodes.ports)
     return "--bootstrap", bootstrap, "--metrics", metrics
 
@@ -63,7 +63,7 @@ def test_once_as_json_tells_every_node(fastquorum: Run, nodes: Trio) -> None:
 
 def test_rates_are_those_between_the_looks(fastquorum: Run, nodes: Trio) -> None:
     bootstrap = [Endpoint("", "127.0.0.1", port) for port in nodes.ports]
-    served = [each.metrics_endpoint.rpartition(":") for each in nodes.nodes.values()]
+    served = [str(each.metrics_endpoint).rpartition(":") for each in nodes.nodes.values()]
     metrics = [Endpoint("", host, int(port)) for host, _, port in served]
     with Looker(bootstrap, metrics, None, WAIT_S) as looker:
         before = looker.look()
@@ -98,7 +98,7 @@ def test_metrics_are_found_at_the_same_port_of_every_host(fastquorum: Run, tmp_p
     port = free_port()
     with sync.open(tmp_path, node_id=1, metrics=f"127.0.0.1:{port}", **QUICK) as one:
         one.wait_ready(WAIT_S)
-        at = ("--bootstrap", one.endpoint, "--metrics-port", port)
+        at = ("--bootstrap", str(one.endpoint), "--metrics-port", port)
         ran = fastquorum("top", *at, "--once", "--interval", "0.05", "--format", "json")
     assert ran.code == 0
     assert json.loads(ran.out)["nodes"][0]["cpuPercent"] >= 0
@@ -109,7 +109,7 @@ def test_one_bootstrap_server_finds_the_others_and_a_node_that_is_down_is_said_t
 ) -> None:
     gone = nodes.followers[0].node_id
     arguments = where(nodes)
-    leader_at = nodes.leader.endpoint
+    leader_at = str(nodes.leader.endpoint)
     nodes.crash(gone)
     ran = fastquorum(
         "top", "--bootstrap", leader_at, *arguments[2:], "--once", "--interval", "0.05", "--format", "json"

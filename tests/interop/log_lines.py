@@ -52,12 +52,15 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
 
 _SLOW: Final = re.compile(r"\w+ EventPerformanceMonitor: Exceptionally slow controller event \w+ took N ms\.")
 """Kafka's controller says so of a machine that is busy with something else."""
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z ")
 OURS: Final[Mapping[str, str]] = {
     r"fastquorum: node \d+ of cluster \S+ listens, reached at \S+, data \S+": "it was started",
-    r"fastquorum: nobody leads epoch \d+": "an election began (--verbose)",
-    r"fastquorum: node \d+ leads epoch \d+": "it ended (--verbose)",
+    r"fastquorum: nobody leads epoch \d+( \(.*\))?": "an election began (--verbose)",
+    r"fastquorum: node \d+ leads epoch \d+( \(.*\))?": "it ended (--verbose)",
     r"fastquorum: node \d+ at \S+ is of another cluster than \S+ \(INCONSISTENT_CLUSTER_ID\): nothing comes of it "
     "until the right data directory runs there, or here": "that is so in one scenario",
+    r"fastquorum: node \d+ at \S+ (cannot be reached for .*|can be reached again)": "a node was stopped (--verbose)",
+    r"fastquorum: no leader is known: .*": "a majority was stopped",
     r"fastquorum: a snapshot of all below offset \d+ was taken: \d+ bytes": "it keeps its log short (--verbose)",
 }
 """Whatever else a node of ours prints is a warning or an error."""
@@ -95,7 +98,7 @@ def logged(members: Iterable[Member]) -> set[str]:
 def said_by_ours(members: Iterable[Member]) -> set[str]:
     """Lines of our nodes that tell of anything but what they are asked to tell."""
     lines = {line for member in members if member.is_ours for line in member.said().splitlines()}
-    return {line for line in lines if not any(re.fullmatch(usual, line) for usual in OURS)}
+    return {line for line in lines if not any(re.fullmatch(usual, _TIME.sub("", line)) for usual in OURS)}
 
 
 def unheard_of(members: Iterable[Member], scenario: str) -> list[str]:

@@ -39,7 +39,7 @@ def quorum(tmp_path: Path) -> Iterator[fastquorum.sync.Quorum]:
 
 
 def endpoint_of(quorum: fastquorum.sync.Quorum) -> Endpoint:
-    host, _, port = quorum.endpoint.rpartition(":")
+    host, _, port = quorum.endpoint.address.rpartition(":")
     return Endpoint(LISTENER_NAME, host, int(port))
 
 

@@ -18,7 +18,7 @@ from fastquorum.kernels import Buffer, load
 from fastquorum.kernels.lane import load_lane
 from fastquorum.node.assembly import Member, Ports, assemble, lane_shell
 from fastquorum.node.door import api_versions
-from fastquorum.node.ports import SnapshotReport
+from fastquorum.node.ports import SnapshotReport, Unreachable
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.checkpoint import CheckpointState
 from fastquorum.storage.identity import LogKind
@@ -54,6 +54,7 @@ class FakeTransport:
         self.journal = journal
         self.open: dict[int, Endpoint | None] = {}
         self.sent: dict[int, list[bytes]] = {}
+        self.errors: dict[Endpoint, str] = {}
         self.begun: list[int] = []
         """Outgoing connections whose fate the test has yet to decide."""
         self.wakes = 0
@@ -88,6 +89,9 @@ class FakeTransport:
     def close(self, connection: int) -> None:
         self.open.pop(connection, None)
 
+    def last_error(self, endpoint: Endpoint) -> str:
+        return self.errors.get(endpoint, "")
+
     def wake(self) -> None:
         self.wakes += 1
 
@@ -120,6 +124,8 @@ class FakeListener:
     def __init__(self) -> None:
         self.committed: list[int] = []
         self.leaderships: list[tuple[int, int, bool]] = []
+        self.reasons: list[str] = []
+        self.reach: list[tuple[int, bool]] = []
         self.full: list[bool] = []
         self.foreign: list[tuple[int, Endpoint | None]] = []
         self.notices: list[tuple[str, str]] = []
@@ -130,8 +136,9 @@ class FakeListener:
     def on_committed(self, high_watermark: int) -> None:
         self.committed.append(high_watermark)
 
-    def on_leadership(self, epoch: int, leader_id: int, endpoint: Endpoint | None, is_self: bool) -> None:
+    def on_leadership(self, epoch: int, leader_id: int, endpoint: Endpoint | None, is_self: bool, reason: str) -> None:
         self.leaderships.append((epoch, leader_id, is_self))
+        self.reasons.append(reason)
 
     def on_disk_full(self, is_full: bool) -> None:
         self.full.append(is_full)
@@ -141,6 +148,9 @@ class FakeListener:
 
     def on_notice(self, event: str, sentence: str) -> None:
         self.notices.append((event, sentence))
+
+    def on_reach(self, peer: Unreachable, is_reached: bool) -> None:
+        self.reach.append((peer.node_id, is_reached))
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         self.snapshots.append(report)

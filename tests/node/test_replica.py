@@ -126,8 +126,8 @@ def test_a_new_leader_takes_appends_by_the_time_it_is_announced() -> None:
     heard = rig.listener.on_leadership
     appended = []
 
-    def on_leadership(epoch: int, leader_id: int, endpoint: object, is_self: bool) -> None:
-        heard(epoch, leader_id, None, is_self)
+    def on_leadership(epoch: int, leader_id: int, endpoint: object, is_self: bool, reason: str) -> None:
+        heard(epoch, leader_id, None, is_self, reason)
         if is_self:
             appended.append(rig.append(b"at once"))
 

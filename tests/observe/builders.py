@@ -11,12 +11,14 @@ from prometheus_client.samples import Sample
 
 from fastquorum.node.controller_metrics import ControllerMetrics
 from fastquorum.node.metrics import NodeMetrics, ReplicaMetrics
+from fastquorum.node.ports import Unreachable
 from fastquorum.node.tallies import Moved, Refused
 from fastquorum.observe.families import View
 from fastquorum.observe.process import Process
 from fastquorum.observe.stages import counted
 from fastquorum.observe.window import Window
 from fastquorum.raft.tally import Elections
+from fastquorum.types import Endpoint
 
 TIMEOUT_S = 20.0
 
@@ -94,6 +96,7 @@ LEADER = NodeMetrics(
         snapshot_bytes=8_000,
         since_snapshot_us=9_000_000,
     ),
+    unreachable=(Unreachable(3, Endpoint("CONTROLLER", "h3", 9093), "Connection refused", 0, 0),),
 )
 
 
@@ -177,9 +180,9 @@ class Response(NamedTuple):
     headers: dict[str, str]
 
 
-def get(endpoint: str, path: str, method: str = "GET") -> Response:
+def get(endpoint: str | Endpoint | None, path: str, method: str = "GET") -> Response:
     """From HOST:PORT."""
-    connection = http.client.HTTPConnection(endpoint, timeout=TIMEOUT_S)
+    connection = http.client.HTTPConnection(str(endpoint), timeout=TIMEOUT_S)
     try:
         connection.request(method, path)
         response = connection.getresponse()
@@ -188,7 +191,7 @@ def get(endpoint: str, path: str, method: str = "GET") -> Response:
         connection.close()
 
 
-def scrape(endpoint: str) -> Strict:
+def scrape(endpoint: str | Endpoint | None) -> Strict:
     response = get(endpoint, "/metrics")
     assert response.status == 200, response
     assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")

@@ -15,7 +15,7 @@ def test_a_child_lets_go_of_the_port(tmp_path: Path) -> None:
     go_read, go_write = os.pipe()
     quorum = sync.open(tmp_path, node_id=1, metrics="127.0.0.1:0", **QUICK)
     quorum.wait_ready(WAIT_S)
-    endpoint = quorum.metrics_endpoint
+    endpoint = str(quorum.metrics_endpoint)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # that a process with threads forks is the point
         child = os.fork()

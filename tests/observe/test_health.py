@@ -55,7 +55,7 @@ def test_a_node_that_reads_its_log_is_alive_and_not_ready() -> None:
 
 
 def test_a_leader_is_alive_and_ready_until_it_is_closed(one: sync.Quorum) -> None:
-    endpoint = one.metrics_endpoint
+    endpoint = str(one.metrics_endpoint)
     assert get(endpoint, "/healthz").status == 200
     ready = get(endpoint, "/readyz")
     assert (ready.status, ready.body) == (200, f"node 1 leads epoch {one.epoch}\n")
@@ -77,7 +77,7 @@ def test_without_a_leader_nodes_are_alive_and_not_ready(tmp_path: Path) -> None:
 
 
 def test_a_replica_that_has_stopped_says_why_until_it_is_closed(one: sync.Quorum) -> None:
-    endpoint = one.metrics_endpoint
+    endpoint = str(one.metrics_endpoint)
     one._node._reactor.post(lambda replica, now: replica.halt(FatalError("the moon fell down"), now))
     wait_until(lambda: one._node.is_over)
     for path in ("/healthz", "/readyz"):
@@ -170,7 +170,7 @@ def exchange(endpoint: str, request: bytes) -> bytes:
 
 
 def test_other_paths_and_methods_are_answered_as_http_asks(one: sync.Quorum) -> None:
-    endpoint = one.metrics_endpoint
+    endpoint = str(one.metrics_endpoint)
     assert get(endpoint, "/nothing").status == 404
     assert "/readyz" in get(endpoint, "/").body
     assert get(endpoint, "/metrics?format=x").status == 200
@@ -184,7 +184,7 @@ def test_other_paths_and_methods_are_answered_as_http_asks(one: sync.Quorum) -> 
 
 
 def test_a_client_that_goes_on_after_it_was_refused_is_not_reset(one: sync.Quorum) -> None:
-    with connected(one.metrics_endpoint) as sock:
+    with connected(str(one.metrics_endpoint)) as sock:
         sock.sendall(b"GET / HTTP/1.1\r\nX: " + b"y" * 20_000)
         assert received(sock).startswith(b"HTTP/1.1 431 ")
         for _ in range(3):
@@ -196,7 +196,7 @@ def test_a_client_that_goes_on_after_it_was_refused_is_not_reset(one: sync.Quoru
 def test_clients_that_hang_hold_nobody_up(one: sync.Quorum) -> None:
     with ExitStack() as held:
         for number in range(serving.CONNECTIONS_MAX * 2):
-            sock = held.enter_context(connected(one.metrics_endpoint))
+            sock = held.enter_context(connected(str(one.metrics_endpoint)))
             sock.sendall(b"GET /metrics HTTP/1.1\r\n" if number % 2 else b"")
         found: list[Response] = []
         askers = [threading.Thread(target=lambda: found.append(get(one.metrics_endpoint, "/readyz"))) for _ in range(4)]
@@ -210,4 +210,4 @@ def test_clients_that_hang_hold_nobody_up(one: sync.Quorum) -> None:
 
 def test_a_request_that_is_never_finished_ends(one: sync.Quorum, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "REQUEST_S", 0.1)
-    assert exchange(one.metrics_endpoint, b"GET /metrics HT") == b""
+    assert exchange(str(one.metrics_endpoint), b"GET /metrics HT") == b""

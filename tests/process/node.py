@@ -137,7 +137,7 @@ def main(data: str, config: str) -> int:
     except FastQuorumError as error:
         say("failed", error=type(error).__name__, text=str(error))
         return error.exit_code
-    say("opened", endpoint=node.endpoint, end_offset=node.end_offset)
+    say("opened", endpoint=str(node.endpoint), end_offset=node.end_offset)
     for work in (_follow_leadership, _obey):
         threading.Thread(target=work, args=(node, over), daemon=True).start()
     over.wait()

@@ -206,6 +206,7 @@ struct Channel {
     int fd;
     const bool accepted;
     bool connected;
+    int connect_error = 0;  // an errno, of one that was never connected
     bool broken = false;   // no more is sent; its end is reported, or was
     bool has_ended = false;  // the other side sends no more; it may still read what it asked for
     bool is_closed = false;  // the shell's thread closes the descriptor

@@ -798,6 +798,7 @@ class Engine final : private lane::Outputs {
     void report(EventKind kind, const Channel &channel) {
         Event event{kind};
         event.connection = channel.number;
+        event.error = channel.connect_error;
         events_.push_back(std::move(event));
         has_news_ = true;
     }
@@ -911,6 +912,7 @@ class Engine final : private lane::Outputs {
             ::getsockname(channel.fd, reinterpret_cast<sockaddr *>(&own), &own_size) != 0 ||
             ::getpeername(channel.fd, reinterpret_cast<sockaddr *>(&peer), &peer_size) != 0 ||
             (own_size == peer_size && std::memcmp(&own, &peer, own_size) == 0)) {
+            channel.connect_error = error != 0 ? error : ECONNREFUSED;
             break_off(channel);
             return;
         }

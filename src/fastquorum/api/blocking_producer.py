@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from fastquorum.api.blocking import Result, Watch, left_s
 from fastquorum.api.producer import Attempt, ProducerCore, committed_end
-from fastquorum.api.standing import append_timeout, barrier_timeout
+from fastquorum.api.standing import append_timeout
 from fastquorum.api.values import Values, copied
 from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, UnknownProducer
 from fastquorum.node.io.running import RunningNode
@@ -82,7 +82,7 @@ class Producer(ProducerCore):
             if self._has_learned(state, end_offset):
                 return
             if deadline is not None and time.monotonic() > deadline:
-                raise barrier_timeout(self._timeout or 0.0)
+                raise self._quorum._barrier_timeout(self._timeout or 0.0)
 
     def _pause(self, error: NotLeader | Overloaded, deadline: float | None) -> None:
         pause_s = self._pause_s(error)
@@ -97,7 +97,7 @@ class Producer(ProducerCore):
             try:
                 attempt = attempt or self._fence()
                 if self._submit(attempt, deadline) is None:
-                    raise barrier_timeout(self._timeout or 0.0)
+                    raise self._quorum._barrier_timeout(self._timeout or 0.0)
                 self._learn(self._state())
             except (ProducerFenced, UnknownProducer):
                 attempt = None  # another one was faster, or the name was forgotten meanwhile

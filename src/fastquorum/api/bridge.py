@@ -18,7 +18,7 @@ from fastquorum.kernels.shell import load_shell
 from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
-from fastquorum.node.ports import SnapshotReport
+from fastquorum.node.ports import SnapshotReport, Unreachable
 from fastquorum.types import Endpoint, NodeId, Offset
 
 if TYPE_CHECKING:
@@ -89,6 +89,9 @@ class Bridge(Guarded):
 
     def on_notice(self, event: str, sentence: str) -> None:
         pass
+
+    def on_reach(self, peer: Unreachable, is_reached: bool) -> None:
+        pass  # who waits is told why nobody leads
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         pass

@@ -2,10 +2,24 @@
 
 from typing import NamedTuple
 
+from fastquorum.config import SECOND
+from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.describing import PeerDescription
 from fastquorum.node.io.running import RunningNode
 from fastquorum.raft.raft import Description
 from fastquorum.types import Endpoint, Epoch, NodeId, Offset
+
+
+class UnreachablePeer(NamedTuple):
+    """A node that this one cannot reach."""
+
+    node_id: NodeId
+    """Below -1 for a bootstrap server, whose id is not known."""
+    endpoint: Endpoint
+    reason: str
+    """As "Connection refused", for people."""
+    unreachable_s: float
+    """For how long, in seconds."""
 
 
 class QuorumDescription(NamedTuple):
@@ -27,6 +41,8 @@ class QuorumDescription(NamedTuple):
     kraft_version: int
     replicas: tuple[PeerDescription, ...]
     """What a leader knows of those who fetch from it; empty elsewhere."""
+    unreachable: tuple[UnreachablePeer, ...] = ()
+    """Voters, or bootstrap servers, that this node last tried to reach in vain."""
 
 
 def description_of(node: RunningNode, state: Description, peers: tuple[PeerDescription, ...]) -> QuorumDescription:
@@ -46,4 +62,8 @@ def description_of(node: RunningNode, state: Description, peers: tuple[PeerDescr
         voters=state.voters.ids,
         kraft_version=state.kraft_version,
         replicas=peers,
+        unreachable=tuple(
+            UnreachablePeer(each.node_id, each.endpoint, each.reason, max(now_us() - each.since_us, 0) / SECOND)
+            for each in node.unreachable
+        ),
     )

@@ -56,7 +56,7 @@ class OpenOptions(QuorumOptions, total=False):
     """HOST:PORT to bind. Not given: this node's address among the voters; for a quorum of one, a free loopback port."""
     advertise: str | Endpoint | None
     """HOST:PORT that others are told. Not given: where it listens."""
-    bootstrap: str | Sequence[str] | None
+    bootstrap: str | Endpoint | Sequence[str | Endpoint] | None
     """HOST:PORT,... of nodes to ask who leads, for a node that knows no voters."""
     log: Literal["user", "metadata"] | None
     """What an empty directory is formatted for: the user's records (default), or Kafka's metadata records (default of

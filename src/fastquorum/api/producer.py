@@ -16,7 +16,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from fastquorum.api.standing import append_timeout, barrier_timeout
+from fastquorum.api.standing import append_timeout
 from fastquorum.api.values import Values, copied
 from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, RecordTooLarge, UnknownProducer, UsageError
 from fastquorum.kernels import Buffer
@@ -245,7 +245,7 @@ class Producer(ProducerCore):
                 return
 
     async def __aenter__(self) -> Self:
-        await self._quorum._within(self._timeout, self._take_name(), barrier_timeout)
+        await self._quorum._within(self._timeout, self._take_name(), self._quorum._barrier_timeout)
         return self
 
     async def __aexit__(

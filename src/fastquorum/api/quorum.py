@@ -18,17 +18,16 @@ from fastquorum.api.standing import (
     Standing,
     Transfer,
     append_timeout,
-    barrier_timeout,
     stop_grace_s,
     transfer_timeout,
 )
+from fastquorum.api.starting import start_logged
 from fastquorum.api.values import Values, as_values, split
 from fastquorum.errors import AppendTimeout, NotReady, Overloaded, UsageError
 from fastquorum.kernels import Buffer, Outcome
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
-from fastquorum.observe.starting import start_node
 from fastquorum.types import NodeId, Offset
 
 _T = TypeVar("_T")
@@ -38,7 +37,7 @@ async def open_quorum(path: Path, options: OpenOptions) -> "Quorum":
     """See `fastquorum.open`. Settings are read, and the log is recovered, in a thread: not on the loop."""
     loop = asyncio.get_running_loop()
     bridge = Bridge(loop)
-    starting = loop.run_in_executor(None, lambda: start_node(settings_of(path, options), bridge))
+    starting = loop.run_in_executor(None, lambda: start_logged(settings_of(path, options), bridge))
     try:
         node = await asyncio.shield(starting)
     except asyncio.CancelledError:
@@ -261,7 +260,7 @@ class Quorum(Standing):
         barrier = self._barriers.join()
         if timeout is None:
             return await barrier
-        return await self._within(timeout, barrier, barrier_timeout)
+        return await self._within(timeout, barrier, self._barrier_timeout)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 

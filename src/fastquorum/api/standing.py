@@ -8,11 +8,13 @@ from typing import Final
 
 from fastquorum.errors import AppendTimeout, NotLeader, NotReady, UsageError
 from fastquorum.kernels.stages import StageHistogram
+from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import GRACE_S, RunningNode
+from fastquorum.node.reachability import unreachable_text
 from fastquorum.trace.recording import CAPACITY, Recording, recording
-from fastquorum.types import NO_NODE, Epoch, NodeId, Offset
+from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId, Offset
 
 BARRIER_RETRY_S: Final = 0.002
 """A leader in the middle of a decision refuses a barrier; this much later it has decided."""
@@ -24,6 +26,12 @@ class Standing(Guarded):
     def __init__(self, node: RunningNode) -> None:
         super().__init__()
         self._node = node
+
+    def _is_unclosed(self) -> bool:
+        return self._node.is_running
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__qualname__} of {self._node.name}>"
 
     @property
     def node_id(self) -> NodeId:
@@ -60,9 +68,9 @@ class Standing(Guarded):
         return self._node.role
 
     @property
-    def endpoint(self) -> str:
-        """HOST:PORT that this node tells others to reach it at."""
-        return f"{self._node.advertised.host}:{self._node.advertised.port}"
+    def endpoint(self) -> Endpoint:
+        """Where this node tells others to reach it; as text, HOST:PORT."""
+        return self._node.advertised
 
     def stage_histograms(self) -> dict[str, StageHistogram]:
         """How long commits took on this node since it was opened, stage by stage: see `fastquorum.kernels.stages`."""
@@ -82,14 +90,17 @@ class Standing(Guarded):
         return self._node
 
     @property
-    def metrics_endpoint(self) -> str:
-        """HOST:PORT that serves /metrics, /healthz and /readyz; empty if nothing does (`metrics` of `open`)."""
-        found = self._node.metrics_endpoint
-        return f"{found.host}:{found.port}" if found is not None else ""
+    def metrics_endpoint(self) -> Endpoint | None:
+        """Where /metrics, /healthz and /readyz are served; None if they are not (`metrics` of `open`)."""
+        return self._node.metrics_endpoint
 
     def _raise_if_failed(self) -> None:
         if self._node.error is not None:
             raise self._node.error
+
+    def _barrier_timeout(self, timeout: float) -> NotReady:
+        alone = unreachable_text(self._node.unreachable, now_us())
+        return NotReady(f"no majority answered the read barrier within {timeout} s{f'; {alone}' if alone else ''}")
 
     def _not_ready(self, timeout: float) -> NotReady:
         who = (
@@ -142,10 +153,6 @@ def stop_grace_s(timeout: float | None) -> float:
 
 def append_timeout(timeout: float) -> AppendTimeout:
     return AppendTimeout(timeout, True)
-
-
-def barrier_timeout(timeout: float) -> NotReady:
-    return NotReady(f"no majority answered the read barrier within {timeout} s")
 
 
 def transfer_timeout(timeout: float) -> NotReady:

@@ -8,7 +8,7 @@ from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.controller.image.registrations import Listener
 from fastquorum.errors import ConfigError
 from fastquorum.node.settings import from_arguments
-from fastquorum.types import Uuid
+from fastquorum.types import Endpoint, Uuid
 
 LISTENER: Final = "PLAINTEXT"
 _NUMBERS: Final = tuple(each.name for each in fields(MemberConfig))
@@ -19,7 +19,7 @@ _PLAIN: Final = ("host", "port", "listeners", "rack", "log_dirs", "metadata_dir"
 class JoinOptions(TypedDict, total=False):
     """Everything `join` takes; of `MemberConfig` any field, times in microseconds."""
 
-    bootstrap: Required[str | Sequence[str]]
+    bootstrap: Required[str | Endpoint | Sequence[str | Endpoint]]
     """HOST:PORT,... of controllers, ours or Kafka's, to ask who leads."""
     broker_id: Required[int]
     """0 or above; no controller's. Of all who join under one id only one is in at a time, so it can name a lock."""

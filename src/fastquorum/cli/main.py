@@ -20,6 +20,7 @@ from fastquorum.cli import interrupts
 from fastquorum.cli.parser import CommandParser
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import FastQuorumError
+from fastquorum.home import expanded
 
 EXIT_BROKEN_PIPE: Final = 141
 EXIT_CODES: Final = (
@@ -186,6 +187,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _attempt(arguments: argparse.Namespace) -> int:
     try:
+        for name in arguments.paths:
+            value = getattr(arguments, name)
+            setattr(arguments, name, [*map(expanded, value)] if isinstance(value, list) else value and expanded(value))
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
@@ -248,7 +252,7 @@ def parser_of(configured: Collection[Command]) -> tuple[CommandParser, dict[str,
             added.set_defaults(output=_plain_output)
             module.configure(added)
             _add_debug(added)
-            added.set_defaults(run=module.run, command=" ".join(command.words))
+            added.set_defaults(run=module.run, command=" ".join(command.words), paths=_path_arguments(added))
     return parser, parsers
 
 
@@ -271,6 +275,11 @@ def _parse(words: list[str]) -> argparse.Namespace:
         group = next((word for word in words if not word.startswith("-")), "")
         parsers.get(group, parser).error("which command? See --help")
     return arguments
+
+
+def _path_arguments(parser: argparse.ArgumentParser) -> tuple[str, ...]:
+    """Arguments that are paths, as their metavar says: the shell leaves `~` as it is in `--data=~/n1`."""
+    return tuple(each.dest for each in parser._actions if {"DIR", "FILE"} & {*str(each.metavar).split("|")})
 
 
 def _chosen(words: list[str]) -> Command | None:

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from typing import Any, Final, TextIO
 
 from fastquorum.errors import FastQuorumError
-from fastquorum.node.io.observing import Leadership
+from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.observing import Leadership, leadership_text, reach_text
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.kafka_file import ignored_text
-from fastquorum.node.ports import SnapshotReport
+from fastquorum.node.ports import SnapshotReport, Unreachable
+from fastquorum.node.reachability import unreachable_text
 from fastquorum.raft.raft import Description
 from fastquorum.types import NO_NODE, ZERO_UUID, Endpoint, Epoch, NodeId
 
@@ -33,6 +35,10 @@ class NodeLog:
         self._cluster = ""
         self._directory_id = ZERO_UUID
         self._is_misplaced = False
+        self._has_leader = False
+        self._unreachable: dict[NodeId, Unreachable] = {}
+        self._has_said_alone = False
+        """In words, that this node has no leader and cannot reach others."""
 
     def ignored(self, file: str, keys: Sequence[str]) -> None:
         """Always said: whoever wrote them may count on them."""
@@ -74,15 +80,35 @@ class NodeLog:
     def leadership(self, now: Leadership) -> None:
         self._epoch = now.epoch
         nobody = now.leader_id == NO_NODE
-        who = "nobody leads" if nobody else f"node {now.leader_id} leads"
-        self._detail(
+        self._has_leader = not nobody
+        say = self._say_always if self._has_said_alone and not nobody else self._detail
+        self._has_said_alone = self._has_said_alone and nobody
+        say(
             "warning" if nobody else "info",
             "leadership",
-            f"{who} epoch {now.epoch}",
+            leadership_text(now),
+            reason=now.reason,
             leader=None if nobody else now.leader_id,
             endpoint=f"{now.endpoint.host}:{now.endpoint.port}" if now.endpoint is not None else None,
             is_self=now.is_self,
         )
+
+    def reach(self, peer: Unreachable, is_reached: bool) -> None:
+        """In words it is said of a node without a leader, with all that it cannot reach; else it is a detail."""
+        now = now_us()
+        if is_reached:
+            self._unreachable.pop(peer.node_id, None)
+        else:
+            self._unreachable[peer.node_id] = peer
+        fields = {"other": peer.node_id, "endpoint": peer.endpoint.address, "reason": peer.reason}
+        level, event = ("info", "reached") if is_reached else ("warning", "unreachable")
+        if self._is_json or self._verbose or is_reached or self._has_leader:
+            since_ms = (now - peer.since_us) // 1000
+            self._detail(level, event, reach_text(peer, is_reached, now), since_ms=since_ms, **fields)
+        else:
+            self._has_said_alone = True
+            alone = unreachable_text(self._unreachable.values(), now)
+            self._say_always(level, event, f"no leader is known: {alone}")
 
     def disk_full(self, is_full: bool) -> None:
         """Always said: somebody has to act."""
@@ -159,15 +185,18 @@ class NodeLog:
 
     def _detail(self, level: str, event: str, sentence: str, **fields: Any) -> None:
         if self._is_json or self._verbose:
-            self._say(sys.stderr, level, event, f"fastquorum: {sentence}", **fields)
+            self._say_always(level, event, sentence, **fields)
+
+    def _say_always(self, level: str, event: str, sentence: str, **fields: Any) -> None:
+        self._say(sys.stderr, level, event, f"fastquorum: {sentence}", **fields)
 
     def _say(self, stream: TextIO, level: str, event: str, sentence: str, **fields: Any) -> None:
         print(self._line(level, event, sentence, **fields), file=stream, flush=True)
 
     def _line(self, level: str, event: str, sentence: str, **fields: Any) -> str:
-        if not self._is_json:
-            return sentence
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        if not self._is_json:
+            return f"{now} {sentence}"
         said = {"time": now, "level": level, "node": self._node_id, "epoch": self._epoch, "event": event, **fields}
         return json.dumps(said)
 

@@ -21,7 +21,7 @@ from fastquorum.node.io.directory import needs_format
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.io.sources import read_settings
-from fastquorum.node.ports import SnapshotReport
+from fastquorum.node.ports import SnapshotReport, Unreachable
 from fastquorum.node.settings import MEANINGS, SETTINGS, default_text, variable
 from fastquorum.observe.starting import start_node
 from fastquorum.types import Endpoint, NodeId, Offset
@@ -154,6 +154,9 @@ class _Watcher:
 
     def on_notice(self, event: str, sentence: str) -> None:
         self._later(lambda: self._log.notice(event, sentence))
+
+    def on_reach(self, peer: Unreachable, is_reached: bool) -> None:
+        self._later(lambda: self._log.reach(peer, is_reached))
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         self._later(lambda: self._log.snapshot(report))

@@ -5,6 +5,7 @@ append that was not answered has happened is for `barrier` and a look at the log
 Source: the Kafka protocol guide; KIP-595 (DescribeQuorum), KIP-951 (a follower names the leader).
 """
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
 from fastquorum.client.contacts import count_contacts
+from fastquorum.client.describing import describe_request, why_leaderless
 from fastquorum.client.refusals import OutcomeUnknown, refusal
 from fastquorum.errors import (
     CorruptionError,
@@ -22,7 +24,7 @@ from fastquorum.errors import (
     UsageError,
 )
 from fastquorum.kernels import BATCH_BYTES_MAX, Kernels, Record
-from fastquorum.types import LISTENER_NAME, TOPIC_NAME, Endpoint, Epoch, NodeId, Offset
+from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, NodeId, Offset
 from fastquorum.wire import ApiKey, ErrorCode, Message
 from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
 from fastquorum.wire.error_codes import error_name
@@ -30,7 +32,7 @@ from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
 from fastquorum.wire.produce import ProduceRequest, ProduceResponse
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
+from fastquorum.wire.quorum_admin import DescribeQuorumResponse
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -93,6 +95,8 @@ class QuorumClient:
         self._controller: Controller | None = None
         self._takes_appends = False
         """The leader has said so."""
+        self._explained: dict[Endpoint, tuple[str, float]] = {}
+        """What nodes said of there being no leader, and when they were asked."""
         self._turn = 0
 
     def close(self) -> None:
@@ -131,7 +135,7 @@ class QuorumClient:
                     found = ask(endpoint, deadline.sooner(CONNECT_S))
                     if found is not None:
                         return found
-                    reasons[endpoint] = f"{endpoint.host}:{endpoint.port} knows no leader"
+                    reasons[endpoint] = self._without_leader(endpoint, deadline)
                 except (NotSent, NoAnswer) as error:
                     if deadline.left_s > 0 or endpoint not in reasons:  # cut short, it tells less than the last one
                         reasons[endpoint] = str(error)
@@ -142,6 +146,19 @@ class QuorumClient:
                 began_s = math.inf
                 self._on_wait(f"no leader yet ({'; '.join(reasons.values())}); trying for {deadline.left_s:.0f} s more")
             time.sleep(LOOK_AGAIN_S)
+
+    def _without_leader(self, endpoint: Endpoint, deadline: Deadline) -> str:
+        """What a node that knows no leader says of it; asked now and then."""
+        now_s = time.monotonic()
+        said, at_s = self._explained.get(endpoint, ("", -math.inf))
+        if now_s - at_s >= SAY_SO_S:
+            said, soon = "", deadline.sooner(1.0)
+            with contextlib.suppress(NotSent, NoAnswer, PeerProtocolError):
+                said = why_leaderless(
+                    self.ask(endpoint, describe_request(), DESCRIBE_QUORUM_VERSION, DescribeQuorumResponse, soon)
+                )
+            self._explained[endpoint] = said, now_s
+        return f"{endpoint.host}:{endpoint.port} knows no leader" + (f" ({said})" if said else "")
 
     def forget_leader(self) -> None:
         """Look for it again: it failed us."""
@@ -337,10 +354,7 @@ class QuorumClient:
 
     def describe(self, deadline: Deadline) -> DescribeQuorumResponse:
         """The quorum as its leader sees it. NotReady."""
-        topic = DescribeQuorumRequest.TopicData
-        request = DescribeQuorumRequest(
-            topics=[topic(topic_name=TOPIC_NAME, partitions=[topic.PartitionData(partition_index=0)])]
-        )
+        request = describe_request()
         while True:
             endpoint = self.controller(deadline).endpoint
             try:

@@ -191,7 +191,7 @@ def serve_blocking(worker: Worker, node: dict[str, Any]) -> None:
     """A node, driven by the blocking API if it is told to generate."""
     with fastquorum.sync.open(**node) as quorum:
         worker.observing = Observing(quorum)
-        worker.voice.say("opened", endpoint=quorum.endpoint)
+        worker.voice.say("opened", endpoint=str(quorum.endpoint))
 
         def watch() -> None:
             with contextlib.suppress(FastQuorumError):
@@ -214,7 +214,7 @@ async def serve_asyncio(worker: Worker, node: dict[str, Any]) -> None:
     loop = asyncio.get_running_loop()
     async with await fastquorum.open(**node) as quorum:
         worker.observing = Observing(quorum)
-        worker.voice.say("opened", endpoint=quorum.endpoint)
+        worker.voice.say("opened", endpoint=str(quorum.endpoint))
 
         async def watch() -> None:
             async for leadership in quorum.leadership():

@@ -13,7 +13,7 @@ from fastquorum.node.fetched import Fetched
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.inbox import Inbox, Waiting
 from fastquorum.node.peers import FetchFrame, FetchLink, PeerEvent, Peers, Purpose
-from fastquorum.node.ports import Transport, WallClock
+from fastquorum.node.ports import Transport, Unreachable, WallClock
 from fastquorum.node.shell import Shell
 from fastquorum.raft import events as ev
 from fastquorum.types import Endpoint, Epoch, Micros, NodeId
@@ -94,6 +94,11 @@ class Connections:
         """The connection of a frame that waited was given up meanwhile: nobody would hear an answer."""
         outgoing = self._peers.owns(item.connection)
         return not outgoing if item.is_outgoing else outgoing or item.connection not in self._owed
+
+    def unreachable(self) -> list[Unreachable]:
+        """Nodes of the quorum that nothing can be asked of, and why."""
+        with self._lock:
+            return self._peers.unreachable()
 
     # --- what comes ---------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.node.controller_metrics import ControllerMetrics, measure_controller
+from fastquorum.node.ports import Unreachable
 from fastquorum.node.tallies import Moved, Refused
 from fastquorum.raft.tally import Elections
 from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset
@@ -91,6 +92,8 @@ class NodeMetrics:
 
     controller: ControllerMetrics | None = None
     """Of a metadata log that a controller writes."""
+    unreachable: tuple[Unreachable, ...] = ()
+    """Nodes of the quorum that this one cannot reach."""
 
     @property
     def is_leader(self) -> bool:
@@ -174,6 +177,7 @@ def measure(replica: "Replica", around: Surroundings) -> NodeMetrics:
         connections=around.connections,
         accepted=around.accepted,
         replica_cpu_us=around.replica_cpu_us,
+        unreachable=replica.reachability.unreachable,
         controller=None if replica.controller is None else measure_controller(replica.controller, now_us),
     )
 

@@ -16,9 +16,10 @@ from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import UnsupportedVersion, WireError
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import NO_CONNECTION, Connection
-from fastquorum.node.ports import Transport
+from fastquorum.node.ports import Transport, Unreachable
 from fastquorum.types import Endpoint, Micros, NodeId
 from fastquorum.wire import API, ApiKey, ErrorCode, Frames, Message, request_header
+from fastquorum.wire.error_codes import error_name
 from fastquorum.wire.fetch import FetchResponse
 from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 
@@ -29,6 +30,8 @@ FETCH_VERSION_MIN = 12
 RECONNECT_BACKOFF_US = 50 * MS
 RECONNECT_BACKOFF_US_MAX = 500 * MS
 SOFTWARE_NAME = "fastquorum"
+_ENDED = "the connection ended"
+_NOT_KAFKA = "what it answers is not Kafka's protocol"
 
 
 class Purpose(enum.Enum):
@@ -106,6 +109,12 @@ class Link:
     retry_at_us: Micros = 0
     heard_us: Micros = 0
     """When the other side last gave a sign of life, or the connection was begun."""
+    last_error: str = ""
+    """Why it went down, or did not come up; empty once it is up."""
+    failing_since_us: Micros = -1
+    """When an attempt to reach the other side first failed; -1 if the last one did not, or none was made."""
+    failed_us: Micros = -1
+    """When one last failed."""
 
     def fetch_version(self) -> int:
         return self.common_version(ApiKey.FETCH)
@@ -149,6 +158,24 @@ class Peers:
     def node_of(self, connection: Connection) -> NodeId:
         return self._by_connection[connection].node_id
 
+    def last_error(self, node_id: NodeId, purpose: Purpose = Purpose.REQUEST) -> str:
+        """Why the link to a node went down, or did not come up; empty if it did neither."""
+        link = self._links.get((node_id, purpose))
+        return "" if link is None else link.last_error
+
+    def unreachable(self) -> list[Unreachable]:
+        """Other voters, or bootstrap servers, of which no link is up, and why the last one was lost."""
+        of_quorum = [link for link in self._links.values() if link.purpose is not Purpose.CONTROL]
+        reached = {link.node_id for link in of_quorum if link.state is LinkState.READY}
+        lost = {
+            link.node_id: Unreachable(
+                link.node_id, link.endpoint, link.last_error, link.failing_since_us, link.failed_us
+            )
+            for link in of_quorum
+            if link.failing_since_us >= 0 and link.node_id not in reached
+        }
+        return [lost[node_id] for node_id in sorted(lost)]
+
     def fetch_answer(self, connection: Connection, frame: bytes) -> FetchResponse:
         """The answer to a Fetch of the lane's, in the version that its link speaks. Raises WireError."""
         version = self._by_connection[connection].fetch_version()
@@ -169,7 +196,7 @@ class Peers:
         link = self._link(destination, purpose, endpoint)
         events: list[PeerEvent] = []
         if self._is_stuck(link, now_us):
-            events += self._drop(link, now_us)
+            events += self._drop(link, now_us, self._no_answer())
         if link.state is LinkState.DOWN:
             if now_us < link.retry_at_us:
                 return [*events, NoAnswer(destination, correlation_id, unsupported=False)]
@@ -189,7 +216,7 @@ class Peers:
         link = self._link(node_id, Purpose.FETCH, endpoint)
         if self._is_stuck(link, now_us):
             was_up = link.state is LinkState.READY
-            events = self._drop(link, now_us)
+            events = self._drop(link, now_us, self._no_answer())
             if was_up:
                 return events
             # raft/ gave this attempt up, and has ordered another one.
@@ -209,7 +236,7 @@ class Peers:
 
     def on_disconnected(self, connection: Connection, now_us: Micros) -> list[PeerEvent]:
         link = self._by_connection.get(connection)
-        return [] if link is None else self._lost(link, now_us)
+        return [] if link is None else self._lost(link, now_us, _ENDED)
 
     def on_frame(self, connection: Connection, frame: bytes, now_us: Micros) -> list[PeerEvent]:
         """A response. One that does not decode, or answers nothing, closes the connection."""
@@ -221,12 +248,12 @@ class Peers:
             return [FetchFrame(connection, frame)]
         asked = link.in_flight.pop(int.from_bytes(frame[:4], "big", signed=True), None)
         if asked is None:
-            return self._drop(link, now_us)
+            return self._drop(link, now_us, _NOT_KAFKA)
         try:
             correlation_id, message = self._frames.decode_response(frame, asked.api_key, asked.version)
         except WireError:
             link.in_flight[int.from_bytes(frame[:4], "big", signed=True)] = asked
-            return self._drop(link, now_us)
+            return self._drop(link, now_us, _NOT_KAFKA)
         return [Answer(link.node_id, correlation_id, asked.api_key, message)]
 
     def hang_up(self, purpose: Purpose) -> None:
@@ -275,12 +302,20 @@ class Peers:
             self._transport.close(link.connection)
         self._links.pop((link.node_id, link.purpose), None)
 
-    def _drop(self, link: Link, now_us: Micros) -> list[PeerEvent]:
+    def _no_answer(self) -> str:
+        return f"no answer within {self._config.request_timeout_us / 1e6:g} s"
+
+    def _drop(self, link: Link, now_us: Micros, reason: str) -> list[PeerEvent]:
         if link.connection != NO_CONNECTION:
             self._transport.close(link.connection)
-        return self._lost(link, now_us)
+        return self._lost(link, now_us, reason)
 
-    def _lost(self, link: Link, now_us: Micros) -> list[PeerEvent]:
+    def _lost(self, link: Link, now_us: Micros, reason: str) -> list[PeerEvent]:
+        link.last_error = self._transport.last_error(link.endpoint) or reason
+        if not (link.state is LinkState.READY and reason == _ENDED):  # which says nothing of the next attempt
+            link.failed_us = now_us
+            if link.failing_since_us < 0:
+                link.failing_since_us = now_us
         self._by_connection.pop(link.connection, None)
         link.backoff_us = min(max(link.backoff_us * 2, RECONNECT_BACKOFF_US), RECONNECT_BACKOFF_US_MAX)
         link.retry_at_us = now_us + link.backoff_us
@@ -307,17 +342,19 @@ class Peers:
         try:
             answer = self._handshake_answer(frame, HANDSHAKE_VERSIONS[link.handshake])
         except WireError:
-            return self._drop(link, now_us)
+            return self._drop(link, now_us, _NOT_KAFKA)
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and link.handshake + 1 < len(HANDSHAKE_VERSIONS):
             link.handshake += 1
             self._send_handshake(link)
             return []
         if answer.error_code != ErrorCode.NONE:
-            return self._drop(link, now_us)
+            return self._drop(link, now_us, f"it refuses to talk: {error_name(answer.error_code)}")
         link.versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
         if link.purpose is Purpose.FETCH and link.fetch_version() < FETCH_VERSION_MIN:
-            return self._drop(link, now_us)
+            return self._drop(link, now_us, f"it serves no Fetch of version {FETCH_VERSION_MIN} or later")
         link.state = LinkState.READY
+        link.last_error = ""
+        link.failing_since_us = -1
         link.backoff_us = 0
         if link.purpose is Purpose.FETCH:
             return [FetchLink(link.node_id, link.connection, link.fetch_version())]

@@ -45,9 +45,25 @@ class Transport(Protocol):
         """Close; no report follows."""
         ...
 
+    def last_error(self, endpoint: Endpoint) -> str:
+        """Why the last attempt to connect there came to nothing, for people; empty if it did not."""
+        ...
+
     def wake(self) -> None:
         """Have the replica's thread call `work` soon. From any thread."""
         ...
+
+
+class Unreachable(NamedTuple):
+    """A node that nothing can be asked of, and why."""
+
+    node_id: NodeId
+    endpoint: Endpoint
+    reason: str
+    since_us: Micros
+    """When that was first so; on the replica's clock."""
+    tried_us: Micros
+    """When it was last so."""
 
 
 class AppendTicket(Protocol):
@@ -103,7 +119,11 @@ class Listener(Protocol):
         ...
 
     def on_committed(self, high_watermark: Offset) -> None: ...
-    def on_leadership(self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool) -> None: ...
+    def on_leadership(
+        self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool, reason: str
+    ) -> None:
+        """Who leads has changed, and why: what this replica saw, in words."""
+
     def on_disk_full(self, is_full: bool) -> None:
         """The log's file system has no room for more, or has again."""
 
@@ -112,6 +132,10 @@ class Listener(Protocol):
 
     def on_notice(self, event: str, sentence: str) -> None:
         """Whoever runs the node has to act on this. Each once (`notices`)."""
+
+    def on_reach(self, peer: Unreachable, is_reached: bool) -> None:
+        """A node of the quorum could not be reached for a while, or can be again. Told once for each, until it
+        changes."""
 
     def on_snapshot(self, report: SnapshotReport) -> None: ...
     def on_stopped(self, error: FastQuorumError | None) -> None:

@@ -127,6 +127,8 @@ def listener(value: object) -> Endpoint:
 
 
 def endpoints(value: object) -> tuple[Endpoint, ...]:
+    if isinstance(value, Endpoint):
+        return (value,)
     parts = list(value) if isinstance(value, list | tuple) else plain_text(value).split(",")
     return tuple(endpoint(part) for part in parts)
 

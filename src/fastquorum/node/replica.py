@@ -15,6 +15,7 @@ from fastquorum.config import MS
 from fastquorum.errors import CorruptionError, FastQuorumError, NotLeader, WireError
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Connection
+from fastquorum.node.causes import reason_of
 from fastquorum.node.collector import CollectorAtRest
 from fastquorum.node.connections import Connections
 from fastquorum.node.control_appends import ControlAppends
@@ -28,6 +29,7 @@ from fastquorum.node.no_ops import NoOps
 from fastquorum.node.notices import Notices
 from fastquorum.node.peers import Peers, Purpose
 from fastquorum.node.ports import Listener, Transport, WallClock
+from fastquorum.node.reachability import Reachability
 from fastquorum.node.sections import Critical, FailureStops
 from fastquorum.node.shell import Shell
 from fastquorum.raft import effects as fx
@@ -35,7 +37,8 @@ from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Raft
 from fastquorum.storage.ports import StateStore
 from fastquorum.types import NO_NODE, UNKNOWN_OFFSET, Endpoint, Epoch, Micros, NodeId, Offset, OffsetAndEpoch
-from fastquorum.wire import Message
+from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire.quorum_admin import DescribeQuorumResponse
 
 ROOM_LOOK_US: Final = 250 * MS
 """A log that is full does its upkeep, in which it looks for room, at least as often."""
@@ -91,6 +94,7 @@ class Replica:
         self._controller = controller
         self._leaderships: list[fx.LeadershipChanged] = []
         self._stopped = False
+        self.reachability = Reachability(self.connections, listener, raft.endpoint_of)
         self._is_full = False
         """The log's file system, as raft/ and the listener know."""
         self._room_at_us: Micros = -1
@@ -132,8 +136,8 @@ class Replica:
         hindrance = ""
         if self._is_full:
             hindrance = f"no space is left at {self.log.path}: make room there"
-        elif self._notices.other_clusters and leader == NO_NODE:
-            hindrance = f"voters are of another cluster: {', '.join(map(str, self._notices.other_clusters))}"
+        elif leader == NO_NODE:
+            hindrance = self.reachability.text()
         return NotLeader(leader, self.raft.epoch, self.raft.endpoint_of(leader), maybe_committed, hindrance)
 
     @property
@@ -180,6 +184,7 @@ class Replica:
 
     def on_disconnected(self, connection: Connection, now_us: Micros) -> None:
         self.connections.on_disconnected(connection, now_us)
+        self.reachability.look(now_us)
         self.work(now_us)
 
     def on_drained(self, connection: Connection, now_us: Micros) -> None:
@@ -218,6 +223,7 @@ class Replica:
                 self.shell.maintain(now_us)
             if 0 <= self._room_at_us <= now_us:
                 self._room_at_us = now_us + ROOM_LOOK_US
+            self.reachability.look(now_us)
             self._door.on_tick(now_us)
             if self._no_ops is not None:
                 self._no_ops.on_tick(now_us)
@@ -285,6 +291,7 @@ class Replica:
             return
         if not isinstance(item, Waiting):
             self._notices.on_event(item)
+            self.reachability.on_event(item, now_us)
             self._step(item, now_us)
             return
         if self.connections.is_gone(item) or self.connections.set_aside(item):
@@ -386,7 +393,8 @@ class Replica:
         # Only now does a new leader's lane take appends, which is what its users will try next.
         leaderships, self._leaderships = self._leaderships, []
         for now in leaderships:
-            self._listener.on_leadership(now.epoch, now.leader_id, now.endpoint, now.is_self)
+            reason = reason_of(now.causes)
+            self._listener.on_leadership(now.epoch, now.leader_id, now.endpoint, now.is_self, reason)
 
     def _carry_out(self, effect: fx.Effect, now_us: Micros) -> None:
         match effect:
@@ -421,6 +429,8 @@ class Replica:
             case fx.SendRequest(destination, endpoint, correlation_id, message):
                 self.connections.request(destination, endpoint, correlation_id, message, now_us)
             case fx.SendResponse(token, message):
+                if isinstance(message, DescribeQuorumResponse):
+                    self._explain(message)
                 self._door.respond(token, message)
             case fx.AdmitFetch(token, admission):
                 # None: the connection went away while raft/ decided.
@@ -441,6 +451,13 @@ class Replica:
                 self._stop(None, now_us)
             case fx.Halt(error):
                 raise error
+
+    def _explain(self, message: DescribeQuorumResponse) -> None:
+        """Without a leader: why there is none, as far as is known here."""
+        reason = self.reachability.text()
+        for partition in [each for topic in message.topics for each in topic.partitions]:
+            if reason and partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and partition.leader_id == NO_NODE:
+                partition.error_message = f"no leader is known: {reason}"
 
     def _install(self, snapshot: OffsetAndEpoch) -> ev.SnapshotInstalled:
         """The log begins anew behind it, unless it is damaged."""

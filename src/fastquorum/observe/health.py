@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
+from fastquorum.node.reachability import unreachable_text
 from fastquorum.types import NO_NODE, Micros
 
 STARTING = "the node is starting: it reads its log"
@@ -47,7 +48,8 @@ def readiness(node: RunningNode | None, metrics: NodeMetrics | None, silent_us: 
         return Verdict(False, f"no space is left at {node.log.path}: make room there")
     leadership, limits = node.leadership, node.config
     if leadership.leader_id == NO_NODE:
-        return Verdict(False, f"no leader is known (epoch {leadership.epoch})")
+        alone = unreachable_text(metrics.unreachable, metrics.at_us)
+        return Verdict(False, f"no leader is known (epoch {leadership.epoch})" + (f"; {alone}" if alone else ""))
     leader = f"node {leadership.leader_id} leads epoch {leadership.epoch}"
     if not node.is_ready:
         return Verdict(False, f"{leader}, but nothing of that epoch is known here to be committed yet")

@@ -49,6 +49,14 @@ def _caught_up(view: View) -> Iterable[Point]:
     )
 
 
+def _unreachable(view: View) -> Iterable[Point]:
+    now_us = view.node.at_us
+    return (
+        Point(max(now_us - each.since_us, 0) / US_PER_S, (("peer", str(each.node_id)), ("reason", each.reason)))
+        for each in view.node.unreachable
+    )
+
+
 def _elections(view: View) -> Iterable[Point]:
     elections = view.node.elections
     return Point(elections.latency_us / US_PER_S, suffix="_sum"), Point(elections.timed, suffix="_count")
@@ -89,6 +97,12 @@ _REPLICATION: Final = (
     Metric(OWN + "replica_contact_seconds", "gauge", "Since a replica's last Fetch; told by the leader.", _contacts),
     Metric(
         OWN + "replica_caught_up_seconds", "gauge", "Since a replica had the whole log; told by the leader.", _caught_up
+    ),
+    Metric(
+        OWN + "peer_unreachable_seconds",
+        "gauge",
+        "Since when another node of the quorum cannot be reached from here, and why; absent while it can.",
+        _unreachable,
     ),
     gauge(
         OWN + "leader_contact_seconds",

@@ -16,6 +16,7 @@ from fastquorum.raft.in_flight import InFlight
 from fastquorum.raft.ports import LogView, Random
 from fastquorum.raft.role import Role
 from fastquorum.raft.tally import Tally
+from fastquorum.raft.transitions import Cause
 from fastquorum.raft.voters import LogHistory, VoterSetHistory
 from fastquorum.types import (
     LISTENER_NAME,
@@ -72,6 +73,8 @@ class Core:
         self.requests = InFlight(config.request_timeout_us, config.retry_backoff_us)
         self.attempt = 0
         self.shutdown_deadline_us: Micros = -1
+        self.causes: list[Cause] = []
+        """Why roles ended since users last heard of who leads."""
         self.hands_over = False
         """It shuts down, and led when it was to: whoever leads next is waited for."""
         self.is_shut_down = False

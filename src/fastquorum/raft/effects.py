@@ -4,12 +4,13 @@ Each docstring states the effect's ordering duty. A failure of a durable effect 
 AppendSpan, TruncateLog) stops the replica: none of the effects behind it is carried out.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fastquorum.errors import FatalError
 from fastquorum.kernels.lane import FetchAdmission
 from fastquorum.raft.election import ElectionState
 from fastquorum.raft.events import CorrelationId, RecordSpan, Token
+from fastquorum.raft.transitions import Cause
 from fastquorum.types import Endpoint, Epoch, NodeId, Offset, OffsetAndEpoch
 from fastquorum.wire import Message
 from fastquorum.wire.snapshot import FetchSnapshotResponse
@@ -147,6 +148,8 @@ class LeadershipChanged:
     leader_id: NodeId
     endpoint: Endpoint | None
     is_self: bool
+    causes: tuple[Cause, ...] = field(default=(), compare=False)
+    """Why roles of this replica have ended since the last of these, in order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ def _become(core: Core, cause: Cause, role: Role) -> None:
     core.close_lane()
     core.requests.reset()
     core.role = role
+    core.causes.append(cause)
     core.lane = None
     core.tally.became(role.name, core.now_us)
 

@@ -47,6 +47,8 @@ from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochReques
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest, UpdateRaftVoterRequest
 from fastquorum.wire.snapshot import FetchSnapshotRequest
 
+CAUSES_MAX = 4
+"""Most causes that a change of leadership is told with."""
 SHUTDOWN_US_MAX: Micros = 3_000_000
 """A graceful stop ends after this long, whether or not another leader is known."""
 
@@ -335,9 +337,10 @@ class Raft:
         is_self = isinstance(core.role, Leader)
         leader_id = core.leader_id if is_self or core.leader_id != core.key.id else NO_NODE
         endpoint = core.endpoint_of(leader_id) if leader_id != NO_NODE else None
-        now = LeadershipChanged(core.epoch, leader_id, endpoint, is_self)
+        now = LeadershipChanged(core.epoch, leader_id, endpoint, is_self, _latest(core.causes))
         if now != self._announced:
             self._announced = now
+            core.causes.clear()
             core.emit(now)
 
     def _complete_shutdown(self) -> None:
@@ -356,6 +359,12 @@ class Raft:
             core.emit(ShutdownComplete())
         else:
             core.wake_at(core.shutdown_deadline_us)
+
+
+def _latest(causes: list[Cause]) -> tuple[Cause, ...]:
+    """The last few: elections that nobody wins may go on for days."""
+    del causes[:-CAUSES_MAX]
+    return tuple(causes)
 
 
 def _same_terms(a: LeaderTerms | FollowerTerms | None, b: LeaderTerms | FollowerTerms | None) -> bool:

@@ -16,7 +16,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane
 from fastquorum.node.assembly import Member, Ports, assemble, lane_shell
 from fastquorum.node.lane_shell import LaneShell
-from fastquorum.node.ports import SnapshotReport
+from fastquorum.node.ports import SnapshotReport, Unreachable
 from fastquorum.node.replay import Replay
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
@@ -447,7 +447,9 @@ class Process:
     def on_committed(self, high_watermark: Offset) -> None:
         self.note(f"committed {high_watermark}")
 
-    def on_leadership(self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool) -> None:
+    def on_leadership(
+        self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool, reason: str
+    ) -> None:
         self.note(f"epoch {epoch} leader {leader_id}{' (self)' if is_self else ''}")
         if is_self and self._world.herd is not None:
             self._world.herd.metadata.leads(epoch)
@@ -461,6 +463,9 @@ class Process:
 
     def on_notice(self, event: str, sentence: str) -> None:
         self.note(f"{event}: {sentence}")
+
+    def on_reach(self, peer: Unreachable, is_reached: bool) -> None:
+        pass  # says nothing of what the quorum does
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         if report.error is None and self._world.herd is not None:

@@ -62,6 +62,10 @@ class SimTransport:
     def close(self, connection: int) -> None:
         self._world.network.close(self._process, connection)
 
+    def last_error(self, endpoint: Endpoint) -> str:
+        """The simulated network gives no reasons."""
+        return ""
+
     def wake(self) -> None:
         if self._is_wake_planned:
             return

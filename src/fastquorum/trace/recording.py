@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 from fastquorum.errors import UsageError
+from fastquorum.home import expanded
 from fastquorum.kernels.stages import TracedGroup, TraceRead
 from fastquorum.trace.chrome import chrome_trace
 from fastquorum.types import NodeId
@@ -62,7 +63,7 @@ class Trace:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """As a file for Perfetto. OSError if it cannot be written."""
-        with open(path, "w", encoding="ascii") as file:
+        with open(expanded(path), "w", encoding="ascii") as file:
             json.dump(self.chrome(), file, separators=(",", ":"))
 
 
@@ -127,7 +128,7 @@ def recording(path: str | os.PathLike[str], *quorums: Traceable, capacity: int =
 
     A path that cannot be written is an OSError before anything is recorded.
     """
-    with open(path, "w", encoding="ascii"):
+    with open(expanded(path), "w", encoding="ascii"):
         pass
     under_way = start(*quorums, capacity=capacity)
     try:

@@ -43,7 +43,7 @@ def node(tmp_path: Path) -> Iterator[sync.Quorum]:
 
 
 def connect(node: sync.Quorum) -> socket.socket:
-    host, _, port = node.endpoint.rpartition(":")
+    host, _, port = node.endpoint.address.rpartition(":")
     sock = socket.create_connection((host, int(port)), timeout=WAIT_S)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
@@ -309,7 +309,7 @@ mark = pathlib.Path(sys.argv[1], "__cluster_metadata-0", "durable-mark")
 quick = dict(election_timeout_us=150_000, fetch_timeout_us=400_000, mark_interval_us=20_000)
 with sync.open(sys.argv[1], node_id=1, **quick) as node:
     node.wait_ready(20)
-    host, _, port = node.endpoint.rpartition(":")
+    host, _, port = node.endpoint.address.rpartition(":")
     used = max(int(fd) for fd in os.listdir("/proc/self/fd"))
     outside = [socket.socket() for _ in range(30)]
     resource.setrlimit(resource.RLIMIT_NOFILE, (used + 34, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))

@@ -17,6 +17,7 @@ from fastquorum.config import SECOND
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.registrations import Listener
 from fastquorum.errors import ClosedError, Fenced, NotAdmitted
+from fastquorum.home import expanded
 from fastquorum.kernels import load
 from fastquorum.node.io.directory import new_directory_id
 from fastquorum.node.io.handles import Guarded
@@ -41,7 +42,7 @@ def begin(options: Mapping[str, Any]) -> RunningMember:
     if path is None:
         member = RunningMember(settings, config, kernels, is_ready=is_ready, listening=sock)
     else:
-        keeping = Keeping.open(path, settings.cluster_id, settings.broker_id, kernels)
+        keeping = Keeping.open(expanded(path), settings.cluster_id, settings.broker_id, kernels)
         try:
             kept = keeping.load()
             member = RunningMember(settings, config, kernels, is_ready=is_ready, keeping=keeping, kept=kept)
@@ -61,6 +62,12 @@ class Holding(Guarded):
         super().__init__()
         self._member = member
         self._held: tuple[View, tuple[HeldPartition, ...]] | None = None
+
+    def _is_unclosed(self) -> bool:
+        return not self._member.is_ending
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__qualname__} of broker {self._member.settings.broker_id}>"
 
     @property
     def broker_id(self) -> NodeId:

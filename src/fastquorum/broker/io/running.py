@@ -82,6 +82,8 @@ class RunningMember(handles.Guarded):
         self._receiver = Receiver()
         self._commands: deque[Command] = deque()
         self._listeners: list[Callable[[], None]] = []
+        self.is_ending = False
+        """It was asked to."""
         self._is_over = False
         self.view: View = self._agent.view
         """Replaced as a whole, never changed."""
@@ -114,6 +116,7 @@ class RunningMember(handles.Guarded):
 
     def request_stop(self, timeout_us: Micros) -> None:
         """Begin to go in good order; it is over by then. Idempotent."""
+        self.is_ending = True
         self._post(lambda now: self._agent.stop(now + timeout_us, now))
 
     def join(self, timeout_s: float | None) -> bool:
@@ -123,6 +126,7 @@ class RunningMember(handles.Guarded):
 
     def abort(self) -> None:
         """End without a word to the controllers, as a crash would. For exits, and tests."""
+        self.is_ending = True
         self._post(lambda now: self._agent.fail(ClosedError("the member was abandoned"), now))
         self._thread.join(HALT_S)
 
@@ -160,7 +164,7 @@ class RunningMember(handles.Guarded):
             self._transport.close_all()
             if self._keeping is not None:
                 self._keeping.close()
-            self._is_over = True
+            self._is_over = self.is_ending = True
             handles.forget(self)
             self._publish(is_news=True)
 

@@ -9,8 +9,11 @@ A process that exits with open nodes has them halted: that takes no time, and le
 """
 
 import atexit
+import contextlib
 import os
+import warnings
 import weakref
+from collections.abc import Callable
 from typing import Any, ClassVar, Final, NoReturn, Protocol
 
 from fastquorum.errors import ClosedError
@@ -35,6 +38,16 @@ class Guarded:
 
     def __init__(self) -> None:
         _guarded.add(self)
+
+    def _is_unclosed(self) -> bool:
+        """Does it hold what nobody has given back?"""
+        return False
+
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        """What a handle holds that nobody has any more goes on until the process exits."""
+        with contextlib.suppress(AttributeError):  # it never came to be whole
+            if not self._is_in_child and self._is_unclosed():
+                warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=1)
 
 
 _guarded: "Final[weakref.WeakSet[Guarded]]" = weakref.WeakSet()
@@ -115,6 +128,8 @@ def _after_in_child() -> None:
 
 
 def _at_exit() -> None:
+    for guarded in list(_guarded):
+        guarded.__del__()
     for handle in list(_alive):
         handle.abort()
 

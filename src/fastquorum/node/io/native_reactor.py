@@ -150,9 +150,11 @@ class NativeReactor(Reactor):
         now = now_us()
         match kind:
             case native.EVENT_CONNECTED:
+                self._transport.errors.connected(connection)
                 replica.on_connected(connection, now)
                 replica.work(now)
             case native.EVENT_LOST:
+                self._transport.ended(connection, error)
                 self._lose(replica, connection, now)
             case native.EVENT_DRAINED:
                 replica.on_drained(connection, now)

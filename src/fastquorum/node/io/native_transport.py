@@ -18,6 +18,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import NO_CONNECTION, Connection
 from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.outgoing import LastErrors
 from fastquorum.node.io.resolving import Address, Resolver, literal
 from fastquorum.types import Endpoint, Micros
 
@@ -37,6 +38,7 @@ class NativeTransport:
         self.drained: deque[Connection] = deque()
         """Empty: the native thread's news have them."""
         self.resolved: deque[tuple[Connection, Address | None]] = deque()
+        self.errors = LastErrors()
         self._config = config
         self._shell = shell
         self._next_number: Connection = 1
@@ -53,6 +55,7 @@ class NativeTransport:
     def connect(self, endpoint: Endpoint) -> Connection:
         """Begin to connect; `Replica.on_connected` or `on_disconnected` follows."""
         number = self._number()
+        self.errors.begin(number, endpoint)
         self._resolving[number] = now_us()
         address = literal(endpoint.host, endpoint.port)
         if address is None:
@@ -60,6 +63,10 @@ class NativeTransport:
         else:
             self.begin_connect(number, address)
         return number
+
+    def last_error(self, endpoint: Endpoint) -> str:
+        """Why the last attempt to connect there came to nothing; empty if it did not."""
+        return self.errors.of(endpoint)
 
     def send(self, connection: Connection, frame: Buffer) -> None:
         """Send one frame, or what the socket takes of it; the rest follows when it takes more."""
@@ -75,6 +82,7 @@ class NativeTransport:
 
     def close(self, connection: Connection) -> None:
         """Close; no report follows."""
+        self.errors.forget(connection)
         self._resolving.pop(connection, None)
         self._shell.close_connection(connection)
 
@@ -116,12 +124,12 @@ class NativeTransport:
         if began_us is None:
             return
         if address is None:
-            self._fail(connection)
+            self._fail(connection, "the name is not known")
             return
         try:
             sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-        except OSError:  # no descriptors left; the link tries again later
-            self._fail(connection)
+        except OSError as error:  # no descriptors left; the link tries again later
+            self._fail(connection, error.strerror or str(error))
             return
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -134,7 +142,12 @@ class NativeTransport:
             sock.detach()
         else:
             sock.close()
-            self._fail(connection)
+            self._fail(connection, os.strerror(code))
+
+    def ended(self, connection: Connection, error: int) -> None:
+        """The native side has lost it, with this errno if it was never connected."""
+        if error:
+            self.errors.failed(connection, os.strerror(error))
 
     def overdue(self, now: Micros) -> list[Connection]:
         """Those that have not done in time what they began."""
@@ -197,7 +210,9 @@ class NativeTransport:
             self._next_number += 1
         return number
 
-    def _fail(self, connection: Connection) -> None:
+    def _fail(self, connection: Connection, reason: str) -> None:
+        """A connection that was to be made came to nothing."""
+        self.errors.failed(connection, reason)
         self.lost.append(connection)
         self.wake()
 

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from fastquorum.errors import FastQuorumError
-from fastquorum.node.ports import LaneLock, SnapshotReport
+from fastquorum.node.ports import LaneLock, SnapshotReport, Unreachable
+from fastquorum.node.reachability import name_of, unreachable_text
 from fastquorum.storage.log import Log
-from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId, Offset
+from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset
 
 
 class Leadership(NamedTuple):
@@ -16,6 +17,19 @@ class Leadership(NamedTuple):
     leader_id: NodeId
     endpoint: Endpoint | None
     is_self: bool
+    reason: str = ""
+    """Why it changed, as seen by this node, for people; empty for what was known at its start."""
+
+
+def leadership_text(now: Leadership) -> str:
+    """Who leads, and why, for people."""
+    who = "nobody leads" if now.leader_id == NO_NODE else f"node {now.leader_id} leads"
+    return f"{who} epoch {now.epoch}" + (f" ({now.reason})" if now.reason else "")
+
+
+def reach_text(peer: Unreachable, is_reached: bool, now_us: Micros) -> str:
+    """What is said of a node that cannot be reached, or can be again."""
+    return f"{name_of(peer)} can be reached again" if is_reached else unreachable_text((peer,), now_us)
 
 
 class Observer(Protocol):
@@ -34,6 +48,9 @@ class Observer(Protocol):
 
     def on_notice(self, event: str, sentence: str) -> None:
         """Whoever runs the node has to act on this: `event` names the kind; each once."""
+
+    def on_reach(self, peer: Unreachable, is_reached: bool) -> None:
+        """A node of the quorum could not be reached for a while, or can be again."""
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         """A snapshot was taken, or could not be."""
@@ -81,8 +98,10 @@ class Telling:
             self._look_ready()
         self.observer.on_committed(high_watermark)
 
-    def on_leadership(self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool) -> None:
-        self.leadership = Leadership(epoch, leader_id, endpoint, is_self)
+    def on_leadership(
+        self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool, reason: str
+    ) -> None:
+        self.leadership = Leadership(epoch, leader_id, endpoint, is_self, reason)
         self.is_ready = False
         self._ready_epoch = -1
         self.observer.on_leadership(self.leadership)
@@ -96,6 +115,9 @@ class Telling:
 
     def on_notice(self, event: str, sentence: str) -> None:
         self.observer.on_notice(event, sentence)
+
+    def on_reach(self, peer: Unreachable, is_reached: bool) -> None:
+        self.observer.on_reach(peer, is_reached)
 
     def on_snapshot(self, report: SnapshotReport) -> None:
         self.observer.on_snapshot(report)

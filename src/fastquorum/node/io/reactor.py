@@ -21,6 +21,7 @@ from fastquorum.errors import CorruptionError, FastQuorumError, FatalError
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.channel import NEVER
 from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.outgoing import LastErrors
 from fastquorum.node.io.resolving import Address
 from fastquorum.node.ports import LaneLock, Transport
 from fastquorum.node.replica import Replica
@@ -51,6 +52,7 @@ class ReactorTransport(Transport, Protocol):
     lost: deque[Connection]
     resolved: deque[tuple[Connection, Address | None]]
     drained: deque[Connection]
+    errors: LastErrors
 
     def __len__(self) -> int: ...
     def knows(self, connection: Connection) -> bool: ...
@@ -300,6 +302,7 @@ class Reactor:
         """Deadlines that need no precision: overdue connections, a disk that does not answer, accepting again."""
         self._sweep_at_us = now + self._sweep_every_us
         for connection in self._transport.overdue(now):
+            self._transport.errors.failed(connection, os.strerror(errno.ETIMEDOUT))
             self._lose(replica, connection, now)
         if self._flusher.is_stalled(now, self._config.disk_stall_us_max):
             replica.request(ev.DiskStalled(), now)

@@ -29,7 +29,7 @@ from fastquorum.node.io.native_shell import NativeShell
 from fastquorum.node.io.observing import Leadership, Observer, Telling
 from fastquorum.node.io.snapshot_thread import SnapshotThread
 from fastquorum.node.metrics import NodeMetrics, Surroundings, measure
-from fastquorum.node.ports import AppendTicket, BarrierTicket
+from fastquorum.node.ports import AppendTicket, BarrierTicket, Unreachable
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Description
@@ -66,7 +66,7 @@ class _Stopping:
 class RunningNode(handles.Guarded):
     """Made by `starting.start_node`."""
 
-    _CHILD_MAY = frozenset(("abort", "request_stop", "stop"))
+    _CHILD_MAY = frozenset(("abort", "name", "request_stop", "stop"))
 
     def __init__(
         self,
@@ -235,6 +235,11 @@ class RunningNode(handles.Guarded):
         raft = self._replica.raft
         return str(raft.role) if raft.is_voter else "observer"
 
+    @property
+    def unreachable(self) -> tuple[Unreachable, ...]:
+        """Nodes of the quorum that this one cannot reach."""
+        return self._replica.reachability.unreachable
+
     def not_leader(self) -> FastQuorumError:
         """The error that names who leads."""
         return self._replica.not_leader()
@@ -278,6 +283,16 @@ class RunningNode(handles.Guarded):
     def is_stopping(self) -> bool:
         """It was asked to stop, or is over."""
         return self._stopping.asked or self._stopping.over
+
+    @property
+    def is_running(self) -> bool:
+        """Nobody has asked it to stop, and it has not ended by itself."""
+        return not (self._stopping.asked or self._stopping.over)
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"node {self.identity.node_id} at {self._opened.root}"
 
     @property
     def is_over(self) -> bool:

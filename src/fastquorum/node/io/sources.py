@@ -6,9 +6,11 @@ import logging
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from fastquorum.errnos import reason
 from fastquorum.errors import ConfigError
+from fastquorum.home import expanded
 from fastquorum.node.environment import from_environment
 from fastquorum.node.kafka_file import Ignored, ignored_text, translated
 from fastquorum.node.settings import NodeSettings, Source, combine, from_arguments, from_file
@@ -26,13 +28,14 @@ def read_settings(
     `on_ignored` is called with what means nothing here, in a file of Kafka's own controllers or in the environment.
     None: in such a file that is an error, and of variables a warning is logged.
     """
-    return combine(
+    settings = combine(
         from_arguments(arguments),
         from_file(translated(read_file(file), on_ignored)) if file is not None else {},
         from_environment(
             Source("environment", os.environ if environment is None else environment), on_ignored or _warn
         ),
     )
+    return settings if settings.path is None else replace(settings, path=expanded(settings.path))
 
 
 def _warn(source: str, keys: Sequence[str]) -> None:
@@ -42,7 +45,7 @@ def _warn(source: str, keys: Sequence[str]) -> None:
 def read_file(path: str) -> Source:
     """A TOML file (`.toml`; tables are joined by dots), else a properties file."""
     try:
-        with open(path, "rb") as file:
+        with open(expanded(path), "rb") as file:
             data = file.read()
     except OSError as error:
         raise ConfigError(

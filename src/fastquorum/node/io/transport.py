@@ -19,6 +19,7 @@ from fastquorum.kernels import Buffer, Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.channel import NEVER, Channel
 from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.outgoing import LastErrors
 from fastquorum.node.io.resolving import Address, Resolver, literal
 from fastquorum.types import Endpoint, Micros
 
@@ -51,6 +52,7 @@ class SocketTransport:
         self.lost: deque[Connection] = deque()
         """Connections whose end the replica's thread has yet to report."""
         self.resolved: deque[tuple[Connection, Address | None]] = deque()
+        self.errors = LastErrors()
         self._config = config
         self._kernels = kernels
         self._channels: dict[Connection, Channel] = {}
@@ -72,12 +74,17 @@ class SocketTransport:
     def connect(self, endpoint: Endpoint) -> Connection:
         """Begin to connect; `Replica.on_connected` or `on_disconnected` follows."""
         channel = self._new_channel(None, accepted=False)
+        self.errors.begin(channel.number, endpoint)
         address = literal(endpoint.host, endpoint.port)
         if address is None:
             self._resolver.submit(channel.number, endpoint.host, endpoint.port)
         else:
             self.begin_connect(channel.number, address)
         return channel.number
+
+    def last_error(self, endpoint: Endpoint) -> str:
+        """Why the last attempt to connect there came to nothing; empty if it did not."""
+        return self.errors.of(endpoint)
 
     def send(self, connection: Connection, frame: Buffer) -> None:
         """Send one frame, or what the socket takes of it; the rest follows when it takes more."""
@@ -112,6 +119,7 @@ class SocketTransport:
             channel.broken = True
             self._owed_bytes -= channel.outbox_bytes
             self._partial_bytes -= channel.partial_bytes
+            self.errors.forget(connection)
             if channel.sock is not None:
                 self.by_fd.pop(channel.fd, None)
                 channel.sock.close()  # which takes it out of the epoll set, too
@@ -203,12 +211,12 @@ class SocketTransport:
         if channel is None:
             return
         if address is None:
-            self._fail(channel)
+            self._fail(channel, "the name is not known")
             return
         try:
             sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-        except OSError:  # no descriptors left; the link tries again later
-            self._fail(channel)
+        except OSError as error:  # no descriptors left; the link tries again later
+            self._fail(channel, error.strerror or str(error))
             return
         channel.sock, channel.fd = sock, sock.fileno()
         try:
@@ -217,7 +225,7 @@ class SocketTransport:
         except OSError as error:  # an address that does not fit its family
             code = error.errno or errno.EINVAL
         if code not in (0, errno.EINPROGRESS):
-            self._fail(channel)
+            self._fail(channel, os.strerror(code))
             return
         self.by_fd[channel.fd] = channel
         self.epoll.register(channel.fd, WRITE)
@@ -226,12 +234,17 @@ class SocketTransport:
         """Lock held. The socket is writable: True if that means connected."""
         sock = channel.sock
         assert sock is not None
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         try:
-            if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) or sock.getsockname() == sock.getpeername():
+            if not code and sock.getsockname() == sock.getpeername():
                 # The same name at both ends: TCP connected the socket to itself, as it may on a free ephemeral port.
-                return False
-        except OSError:
+                code = errno.ECONNREFUSED
+        except OSError as error:
+            code = error.errno or errno.ENOTCONN
+        if code:
+            self.errors.failed(channel.number, os.strerror(code))
             return False
+        self.errors.connected(channel.number)
         channel.connected = True
         channel.heard_us = now_us()
         self._set_interest(channel)
@@ -360,7 +373,10 @@ class SocketTransport:
         self._regard_crowd()
         self._fail(channel)
 
-    def _fail(self, channel: Channel) -> None:
+    def _fail(self, channel: Channel, reason: str = "") -> None:
+        """Its end is to be reported; `reason`: of one that was never connected."""
+        if reason:
+            self.errors.failed(channel.number, reason)
         self.lost.append(channel.number)
         self.wake()
 

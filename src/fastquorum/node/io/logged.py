@@ -1,0 +1,155 @@
+"""What happens to a node that a program embeds, for the program's own logging: `logging.getLogger("fastquorum")`.
+
+Nothing is printed unless the program sets logging up. Handlers run in a thread of their own, since one that blocks must
+not hold up the replica; what comes while QUEUE_MAX lines wait for it is counted, and left out.
+"""
+
+import atexit
+import logging
+import queue
+import threading
+from typing import Final
+
+from fastquorum.errors import FastQuorumError
+from fastquorum.node.io import handles
+from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.observing import Leadership, Observer, leadership_text, reach_text
+from fastquorum.node.ports import SnapshotReport, Unreachable
+from fastquorum.types import NO_NODE, Endpoint, NodeId, Offset
+
+LOGGER: Final = logging.getLogger("fastquorum")
+LOGGER.addHandler(logging.NullHandler())
+QUEUE_MAX: Final = 1_000
+"""Lines that wait for the program's handlers."""
+EXIT_S: Final = 1.0
+"""How long a process that exits waits for them."""
+
+
+class _Writer:
+    """Hands records to the program's handlers, in a thread that begins with the first one."""
+
+    def __init__(self) -> None:
+        self._records: queue.Queue[logging.LogRecord | None] = queue.Queue(QUEUE_MAX)
+        self._thread: threading.Thread | None = None
+        self._lost = 0
+
+    def put(self, record: logging.LogRecord) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="fastquorum-logging", daemon=True)
+            self._thread.start()
+        try:
+            self._records.put_nowait(record)
+        except queue.Full:
+            self._lost += 1
+
+    def finish(self) -> None:
+        """Wait a moment for what is still to be written."""
+        if self._thread is not None:
+            try:
+                self._records.put(None, timeout=EXIT_S)
+            except queue.Full:
+                return  # handlers that hang have the rest
+            self._thread.join(EXIT_S)
+
+    def _run(self) -> None:
+        while (record := self._records.get()) is not None:
+            lost, self._lost = self._lost, 0
+            if lost:
+                LOGGER.warning("%d lines were left out: the handlers of this log are too slow", lost)
+            LOGGER.handle(record)
+
+
+_writers: Final[dict[int, _Writer]] = {}
+"""By how often the process was forked: a thread does not come along."""
+
+
+def _writer() -> _Writer:
+    return _writers.setdefault(handles.forks(), _Writer())
+
+
+def _has_handlers() -> bool:
+    """Has the program set logging up?"""
+    logger: logging.Logger | None = LOGGER
+    while logger is not None:
+        if any(not isinstance(each, logging.NullHandler) for each in logger.handlers):
+            return True
+        logger = logger.parent if logger.propagate else None
+    return False
+
+
+@atexit.register
+def _at_exit() -> None:
+    writer = _writers.get(handles.forks())
+    if writer is not None:
+        writer.finish()
+
+
+class Logged:
+    """An Observer that logs what it hears, and passes it on."""
+
+    def __init__(self, observer: Observer, node_id: NodeId | None) -> None:
+        self._observer = observer
+        self._node = f"node {node_id}: " if node_id is not None else ""
+        """Names it in every line, once it is known."""
+        self._has_led = False
+        """Anybody, as far as was known here."""
+
+    def _log(self, level: int, event: str, text: str) -> None:
+        if LOGGER.isEnabledFor(level) and _has_handlers():
+            extra = {"event": event}
+            line = f"{self._node}{text}"
+            _writer().put(LOGGER.makeRecord(LOGGER.name, level, __file__, 0, line, (), None, extra=extra))
+
+    def started(self, endpoint: Endpoint, cluster_id: str, node_id: NodeId) -> None:
+        self._node = f"node {node_id}: "
+        self._log(logging.INFO, "started", f"it listens, of cluster {cluster_id}, reached at {endpoint.address}")
+
+    def on_committed(self, high_watermark: Offset) -> None:
+        self._observer.on_committed(high_watermark)
+
+    def on_leadership(self, leadership: Leadership) -> None:
+        is_lost = leadership.leader_id == NO_NODE and self._has_led
+        self._has_led = leadership.leader_id != NO_NODE
+        self._log(logging.WARNING if is_lost else logging.INFO, "leadership", leadership_text(leadership))
+        self._observer.on_leadership(leadership)
+
+    def on_ready(self) -> None:
+        self._log(logging.DEBUG, "ready", "what is committed is known")
+        self._observer.on_ready()
+
+    def on_disk_full(self, is_full: bool) -> None:
+        if is_full:
+            self._log(logging.ERROR, "disk_full", "no space is left on its disk: it does not lead until there is")
+        else:
+            self._log(logging.INFO, "disk_has_room", "its disk has room again")
+        self._observer.on_disk_full(is_full)
+
+    def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
+        at = f" at {endpoint.address}" if endpoint is not None else ""
+        self._log(logging.ERROR, "other_cluster", f"node {node_id}{at} is of another cluster")
+        self._observer.on_other_cluster(node_id, endpoint)
+
+    def on_notice(self, event: str, sentence: str) -> None:
+        self._log(logging.WARNING, event, sentence)
+        self._observer.on_notice(event, sentence)
+
+    def on_reach(self, peer: Unreachable, is_reached: bool) -> None:
+        level = logging.INFO if is_reached else logging.WARNING
+        self._log(level, "reached" if is_reached else "unreachable", reach_text(peer, is_reached, now_us()))
+        self._observer.on_reach(peer, is_reached)
+
+    def on_snapshot(self, report: SnapshotReport) -> None:
+        offset = report.snapshot.offset
+        if report.error is None:
+            self._log(logging.DEBUG, "snapshot_taken", f"a snapshot of all below offset {offset} was taken")
+        else:
+            text = f"no snapshot of all below offset {offset} could be taken: {report.error}"
+            self._log(logging.ERROR, "snapshot_failed", text)
+        self._observer.on_snapshot(report)
+
+    def on_stopped(self, error: FastQuorumError | None) -> None:
+        if error is None:
+            self._log(logging.INFO, "stopped", "it has stopped")
+        else:
+            self._log(logging.ERROR, "failed", f"it had to stop: {error}")
+        self._observer.on_stopped(error)

@@ -1,0 +1,191 @@
+"""A quorum for a program's own tests: n nodes in this process, ready within half a second, gone with the test.
+
+    pytest_plugins = ["fastquorum.testing"]  # in conftest.py
+
+Then `quorum_of(3)` in a test, or `async with async_quorum_of(3) as nodes` in a coroutine; `quorum` and `async_quorum`
+are the same without fixtures. Each node has a directory, a port and a thread of its own, as any other has; the
+directories are in memory where the system has a place for that, so that syncs cost nothing.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from typing import Any, Final, Generic, TypeVar, Unpack
+
+import pytest
+
+import fastquorum
+from fastquorum import sync
+from fastquorum.api.options import OpenOptions
+from fastquorum.config import MS, SECOND
+from fastquorum.errors import UsageError
+from fastquorum.loopback import free_ports
+
+READY_S: Final = 30.0
+"""How long a leader is waited for: on a machine that is busy with something else it may take so long."""
+_MEMORY: Final = "/dev/shm"
+_CLOSE_S: Final = 0.1
+_SOON: Final[OpenOptions] = {
+    "fetch_timeout_us": 2 * SECOND,
+    "request_timeout_us": SECOND,
+    "retry_backoff_us": 5 * MS,
+    "election_backoff_us_max": 50 * MS,
+    "preallocate_bytes": 64 * 1024,
+    "segment_bytes": 16 * 1024 * 1024,
+}
+_FIRST_ELECTION_US: Final = 20 * MS
+_ELECTION_US: Final = 150 * MS
+"""Node 1 stands first, so that no vote is split."""
+
+_Q = TypeVar("_Q", sync.Quorum, fastquorum.Quorum)
+
+
+class Nodes(Generic[_Q]):
+    """The nodes of one quorum, by id from 1."""
+
+    def __init__(self, size: int, directory: str, options: OpenOptions) -> None:
+        if size < 1:
+            raise UsageError(f"a quorum of {size} is none", "ask for 1 node or more")
+        self.nodes: dict[int, _Q] = {}
+        self._directory = directory
+        self._options = options
+        ports = free_ports(size)
+        self._ids = range(1, size + 1)
+        self._voters = ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in zip(self._ids, ports, strict=True))
+
+    @property
+    def leader(self) -> _Q:
+        """The node that leads. UsageError while none does: wait for it by `wait_ready` of a node."""
+        for node in self.nodes.values():
+            if node.is_leader:
+                return node
+        raise UsageError("no node of this quorum leads at the moment", "wait for a leader by `wait_ready`")
+
+    @property
+    def followers(self) -> list[_Q]:
+        """All but the leader."""
+        leader = self.leader
+        return [node for node in self.nodes.values() if node is not leader]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[_Q]:
+        return iter(self.nodes.values())
+
+    def __getitem__(self, node_id: int) -> _Q:
+        return self.nodes[node_id]
+
+    def _arguments(self, node_id: int) -> tuple[str, OpenOptions]:
+        """Path and options to open a node with; again, after it was closed."""
+        options: OpenOptions = {
+            **_SOON,
+            "election_timeout_us": _FIRST_ELECTION_US if node_id == 1 else _ELECTION_US,
+            "cluster_id": "fastquorum-testing",
+            **self._options,
+            "node_id": node_id,
+            "voters": self._voters,
+        }
+        return os.path.join(self._directory, str(node_id)), options
+
+
+class BlockingNodes(Nodes[sync.Quorum]):
+    """For threads. Made by `quorum`."""
+
+    def stop(self, node_id: int) -> None:
+        """Have one vanish without a word to the others, as if its process were killed."""
+        node = self.nodes.pop(node_id)
+        node._node.abort()
+
+    def start(self, node_id: int) -> sync.Quorum:
+        """Open one that was stopped, with the log it had."""
+        path, options = self._arguments(node_id)
+        node = self.nodes[node_id] = sync.open(path, **options)
+        return node
+
+    def _start_all(self) -> None:
+        with ThreadPoolExecutor(len(self._ids)) as threads:
+            list(threads.map(self.start, self._ids))
+        for node in self:
+            node.wait_ready(READY_S)
+
+    def _close_all(self) -> None:
+        for node in self:
+            node._node.request_stop()
+        for node in self:
+            node.close(timeout=_CLOSE_S)
+
+
+class AsyncNodes(Nodes[fastquorum.Quorum]):
+    """For one event loop. Made by `async_quorum`."""
+
+    async def stop(self, node_id: int) -> None:
+        """Have one vanish without a word to the others, as if its process were killed."""
+        node = self.nodes.pop(node_id)
+        await asyncio.get_running_loop().run_in_executor(None, node._node.abort)
+
+    async def start(self, node_id: int) -> fastquorum.Quorum:
+        """Open one that was stopped, with the log it had."""
+        path, options = self._arguments(node_id)
+        node: fastquorum.Quorum = await fastquorum.open(path, **options)
+        self.nodes[node_id] = node
+        return node
+
+    async def _start_all(self) -> None:
+        await asyncio.gather(*map(self.start, self._ids))
+        for node in self:
+            await node.wait_ready(READY_S)
+
+    async def _close_all(self) -> None:
+        for node in self:
+            node._node.request_stop()
+        await asyncio.gather(*(node.close(timeout=_CLOSE_S) for node in self))
+
+
+@contextmanager
+def quorum(size: int = 3, **options: Unpack[OpenOptions]) -> Iterator[BlockingNodes]:
+    """A quorum of so many nodes while the block lasts, with the blocking API. `options` are those of `open`."""
+    with _directory() as directory:
+        nodes = BlockingNodes(size, directory, options)
+        try:
+            nodes._start_all()
+            yield nodes
+        finally:
+            nodes._close_all()
+
+
+@asynccontextmanager
+async def async_quorum(size: int = 3, **options: Unpack[OpenOptions]) -> AsyncIterator[AsyncNodes]:
+    """As `quorum`, in an event loop, with the asyncio API."""
+    with _directory() as directory:
+        nodes = AsyncNodes(size, directory, options)
+        try:
+            await nodes._start_all()
+            yield nodes
+        finally:
+            await nodes._close_all()
+
+
+def _directory() -> "tempfile.TemporaryDirectory[str]":
+    place = _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) else None
+    return tempfile.TemporaryDirectory(prefix="fastquorum-", dir=place)
+
+
+@pytest.fixture
+def quorum_of() -> Iterator[Callable[..., BlockingNodes]]:
+    """Gives quorums of the size that it is called with, and the options of `open`; they end with the test."""
+    with ExitStack() as stack:
+
+        def make(size: int = 3, **options: Any) -> BlockingNodes:
+            return stack.enter_context(quorum(size, **options))
+
+        yield make
+
+
+@pytest.fixture
+def async_quorum_of() -> Callable[..., AbstractAsyncContextManager[AsyncNodes]]:
+    """As `async_quorum`, which is entered by the test's own event loop."""
+    return async_quorum

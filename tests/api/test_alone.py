@@ -1,0 +1,142 @@
+"""A node without a majority says whom it cannot reach, since when and why; and why leadership changed: everywhere."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastquorum as fq
+from fastquorum import sync
+from fastquorum.cli.main import main
+from fastquorum.errors import NotLeader, NotReady
+from fastquorum.loopback import free_ports
+from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, trio, voters
+from tests.cli.conftest import wait_until
+from tests.observe.builders import get
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """A port where connections are taken by the system, and nobody ever answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+def alone(ports: list[int], **more: Any) -> dict[str, Any]:
+    return {**QUICK, "node_id": 1, "voters": voters(ports), "cluster_id": CLUSTER_ID, **more}
+
+
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+def test_whoever_waits_or_asks_hears_whom_it_cannot_reach(tmp_path: Path, kernels: str, silent: int) -> None:
+    ports = [*free_ports(2), silent]
+    said = [f"node 2 at 127.0.0.1:{ports[1]} cannot be reached for", "Connection refused"]
+    said += [f"node 3 at 127.0.0.1:{silent} cannot be reached for"]
+    with sync.open(tmp_path, **alone(ports, kernels=kernels, metrics="127.0.0.1:0")) as quorum:
+        wait_until(lambda: len(quorum.describe().unreachable) == 2, WAIT_S)
+        with pytest.raises(NotReady) as not_ready:
+            quorum.wait_ready(timeout=0.01)
+        errors: list[Exception] = [not_ready.value]
+        for use in (lambda: quorum.append(b"x", timeout=1), lambda: quorum.read_barrier(timeout=1)):
+            with pytest.raises(NotLeader) as not_leader:
+                use()
+            errors.append(not_leader.value)
+        for error in errors:
+            assert all(each in str(error) for each in said), error
+        second, third = quorum.describe().unreachable
+        assert (second.node_id, second.endpoint.port, second.reason) == (2, ports[1], "Connection refused")
+        assert (third.node_id, third.endpoint.port) == (3, silent)
+        assert second.unreachable_s > 0
+        shown = get(quorum.metrics_endpoint, "/metrics").body
+        assert "fastquorum_peer_unreachable_seconds{" in shown
+        assert 'peer="2",reason="Connection refused"' in shown
+        assert said[0] in get(quorum.metrics_endpoint, "/readyz").body
+
+
+def test_the_command_that_describes_a_quorum_hands_it_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ports = free_ports(3)
+    with sync.open(tmp_path, **alone(ports)) as quorum:
+        wait_until(lambda: len(quorum.describe().unreachable) == 2, WAIT_S)
+        words = ["quorum", "describe", "--status", "--bootstrap", f"127.0.0.1:{ports[0]}", "--timeout", "2"]
+        assert main(words) == 3
+        told = capfd.readouterr().err
+        assert f"node 2 at 127.0.0.1:{ports[1]} cannot be reached for" in told
+        assert f"node 3 at 127.0.0.1:{ports[2]} cannot be reached for" in told
+
+
+def test_a_node_that_is_reached_again_is_no_longer_named(tmp_path: Path) -> None:
+    with trio(tmp_path) as nodes:
+        nodes.append(b"x")
+        wait_until(lambda: all(not node.describe().unreachable for node in nodes.nodes.values()), WAIT_S)
+        gone = nodes.followers[0].node_id
+        leader = nodes.leader
+        nodes.crash(gone)
+        nodes.open(gone)
+        nodes.ready()
+        wait_until(lambda: all(not node.describe().unreachable for node in nodes.nodes.values()), WAIT_S)
+        assert leader.node_id in nodes.nodes
+
+
+def test_a_program_s_own_log_tells_of_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "fastquorum")
+    ports = free_ports(3)
+
+    def lines(level: int) -> list[str]:
+        found = [each for each in caplog.records if each.name == "fastquorum" and each.levelno == level]
+        return [each.getMessage() for each in found]
+
+    async def wait() -> None:
+        async with fq.open(tmp_path / "1", **alone(ports)):
+            async with asyncio.timeout(WAIT_S):
+                while len(lines(logging.WARNING)) < 2:
+                    await asyncio.sleep(0.05)
+
+    asyncio.run(wait())
+    wait_until(lambda: any("it has stopped" in each for each in lines(logging.INFO)), WAIT_S)
+    assert sorted(each.partition(" cannot")[0] for each in lines(logging.WARNING)) == [
+        f"node 1: node 2 at 127.0.0.1:{ports[1]}",
+        f"node 1: node 3 at 127.0.0.1:{ports[2]}",
+    ]
+    assert any("it listens, of cluster" in each for each in lines(logging.INFO))
+
+
+def test_a_handler_that_hangs_holds_up_no_node(tmp_path: Path) -> None:
+    import threading
+
+    from fastquorum.node.io.logged import LOGGER
+
+    let_go, hangs = threading.Event(), threading.Event()
+
+    class Hanging(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            hangs.set()
+            let_go.wait()
+
+    handler = Hanging()
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        with sync.open(tmp_path, **QUICK, node_id=1) as quorum:
+            quorum.wait_ready(WAIT_S)
+            assert hangs.wait(WAIT_S)
+            quorum.append(b"x", timeout=WAIT_S)
+    finally:
+        let_go.set()
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(logging.NOTSET)
+
+
+def test_why_leadership_changed_is_told(tmp_path: Path) -> None:
+    with trio(tmp_path) as nodes:
+        leader, follower = nodes.leader, nodes.followers[0]
+        assert next(leader.leadership()).reason.endswith("a majority voted for this node")
+        changes = follower.leadership()
+        next(changes)
+        leader.transfer_leadership(follower.node_id, WAIT_S)
+        mine = next(each for each in leader.leadership() if each.leader_id == follower.node_id)
+        assert "another node" in mine.reason
+        theirs = next(each for each in changes if each.is_self)
+        assert theirs.reason.endswith("a majority voted for this node")

@@ -1,0 +1,87 @@
+"""What programs test themselves with: quorums in one process, by fixtures, blocking and in an event loop."""
+
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from fastquorum import sync
+from fastquorum.errors import ClosedError, UsageError
+from fastquorum.testing import AsyncNodes, BlockingNodes, async_quorum, async_quorum_of, quorum, quorum_of
+from tests.api.nodes import WAIT_S
+from tests.conftest import ROOT
+
+__all__ = ["async_quorum_of", "quorum_of"]  # the fixtures, as a plugin brings them
+
+
+def test_it_is_ready_and_each_node_knows_the_leader(quorum_of: Callable[..., BlockingNodes]) -> None:
+    nodes = quorum_of(3)
+    assert (len(nodes), sorted(nodes.nodes)) == (3, [1, 2, 3])
+    assert {node.leader for node in nodes} == {nodes.leader.node_id}
+    assert nodes.leader.append(b"x", timeout=WAIT_S) > 0
+    assert len(nodes.followers) == 2
+    one = quorum_of(1, topic="mine")
+    assert one[1].append(b"y", timeout=WAIT_S) > 0
+
+
+def test_a_node_may_be_stopped_and_started(quorum_of: Callable[..., BlockingNodes]) -> None:
+    nodes = quorum_of(3)
+    offset, gone = nodes.leader.append(b"x", timeout=WAIT_S), nodes.leader.node_id
+    nodes.stop(gone)
+    for node in nodes:
+        assert node.wait_ready(WAIT_S).leader_id >= 0
+    back = nodes.start(gone)
+    back.wait_ready(WAIT_S)
+    items = (item for item in back.committed(from_offset=offset) if item.records)
+    assert next(items).records[0].value == b"x"
+
+
+def test_they_end_with_the_block_even_if_it_fails() -> None:
+    kept: list[sync.Quorum] = []
+
+    def fail() -> None:
+        with quorum(2) as nodes:
+            kept.extend(nodes)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    for node in kept:
+        with pytest.raises(ClosedError):
+            node.append(b"x")
+    with pytest.raises(UsageError, match="a quorum of 0"), quorum(0):
+        pass
+
+
+def test_it_is_the_same_in_an_event_loop(
+    async_quorum_of: Callable[..., AbstractAsyncContextManager[AsyncNodes]],
+) -> None:
+    async def main() -> None:
+        async with async_quorum_of(3) as nodes:
+            assert await nodes.leader.append(b"x", timeout=WAIT_S) > 0
+            gone = nodes.leader.node_id
+            await nodes.stop(gone)
+            for node in nodes:
+                await node.wait_ready(WAIT_S)
+            await (await nodes.start(gone)).wait_ready(WAIT_S)
+            kept = list(nodes)
+        for node in kept:
+            with pytest.raises(ClosedError):
+                await node.append(b"x")
+
+    asyncio.run(main())
+    assert async_quorum_of is async_quorum
+
+
+def test_the_readme_s_example_passes(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    (code,) = (each for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "fastquorum.testing" in each)
+    (tmp_path / "test_example.py").write_text(code)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr

@@ -1,0 +1,124 @@
+"""Whom a replica cannot reach, since when and why; and why leadership changed, as it is told."""
+
+import pytest
+
+from fastquorum.node.causes import WORDS, reason_of
+from fastquorum.node.ports import Unreachable
+from fastquorum.node.reachability import STALE_US, TOLD_AFTER_US, Reachability, unreachable_text
+from fastquorum.raft.transitions import Cause
+from fastquorum.types import Endpoint, Micros, NodeId
+
+from .rig import FakeListener, Rig
+
+AT = Endpoint("CONTROLLER", "h2", 9093)
+
+
+class Connections:
+    """That say what the test has them say."""
+
+    def __init__(self) -> None:
+        self.found: list[Unreachable] = []
+
+    def unreachable(self) -> list[Unreachable]:
+        return self.found
+
+
+def watched() -> tuple[Reachability, Connections, FakeListener]:
+    connections, listener = Connections(), FakeListener()
+
+    def endpoint_of(_: NodeId) -> Endpoint:
+        return AT
+
+    return Reachability(connections, listener, endpoint_of), connections, listener  # type: ignore[arg-type]
+
+
+def refused(node_id: NodeId, since_us: Micros, tried_us: Micros = 0) -> Unreachable:
+    return Unreachable(node_id, AT, "Connection refused", since_us, max(since_us, tried_us))
+
+
+def test_a_node_that_is_back_soon_is_not_told_of() -> None:
+    reach, connections, listener = watched()
+    connections.found = [refused(2, 1_000)]
+    reach.look(2_000)
+    assert reach.unreachable == (refused(2, 1_000),), "whoever asks is told at once"
+    connections.found = []
+    reach.look(1_000 + TOLD_AFTER_US)
+    assert (reach.unreachable, listener.reach) == ((), [])
+
+
+def test_each_node_is_told_of_once_until_it_is_back() -> None:
+    reach, connections, listener = watched()
+    for now in range(0, 5 * TOLD_AFTER_US, TOLD_AFTER_US // 2):
+        connections.found = [refused(2, 0, now), refused(3, 0, now)]
+        reach.look(now)
+    assert listener.reach == [(2, False), (3, False)]
+    connections.found = [refused(3, 0, 6 * TOLD_AFTER_US)]
+    reach.look(6 * TOLD_AFTER_US)
+    assert listener.reach[2:] == [(2, True)]
+    connections.found = [refused(2, 6 * TOLD_AFTER_US), refused(3, 0, 7 * TOLD_AFTER_US)]
+    reach.look(7 * TOLD_AFTER_US)
+    assert listener.reach[3:] == [(2, False)]
+
+
+def test_nothing_is_said_of_a_node_that_nobody_tries_to_reach_any_more() -> None:
+    reach, connections, listener = watched()
+    connections.found = [refused(2, 0, TOLD_AFTER_US)]
+    reach.look(TOLD_AFTER_US)
+    reach.look(TOLD_AFTER_US + STALE_US)
+    assert (reach.unreachable, listener.reach) == ((), [(2, False)]), "neither that it is there, nor that it is not"
+
+
+def test_it_is_said_who_since_when_and_why() -> None:
+    reach, connections, _ = watched()
+    connections.found = [refused(2, 1_000_000), Unreachable(-2, AT, "the name is not known", 2_000_000, 5_000_000)]
+    reach.look(5_200_000)
+    assert reach.text() == (
+        "the bootstrap server at h2:9093 cannot be reached for 3.2 s: the name is not known; "
+        "node 2 at h2:9093 cannot be reached for 4.2 s: Connection refused"
+    )
+    assert unreachable_text((), 0) == ""
+
+
+def test_a_voter_of_another_cluster_is_named_though_it_is_reached() -> None:
+    reach, _, listener = watched()
+    reach.foreign[2] = 0
+    reach.look(TOLD_AFTER_US)
+    assert "of another cluster" in reach.text()
+    assert listener.reach == [], "that is told by itself"
+    reach.foreign.clear()
+    reach.look(2 * TOLD_AFTER_US)
+    assert reach.text() == ""
+
+
+def test_every_cause_has_words() -> None:
+    assert WORDS.keys() == set(Cause)
+    assert len(set(WORDS.values())) == len(Cause)
+    assert reason_of([]) == ""
+    assert reason_of([Cause.FETCH_TIMEOUT, Cause.PRE_VOTES_WON]) == (
+        "the leader was silent for the fetch timeout, then a majority would vote for this node"
+    )
+
+
+def test_the_listener_hears_why_a_leader_leads_no_longer() -> None:
+    rig = Rig(1, 2, 3)
+    rig.lead()
+    assert rig.listener.reasons[-1].endswith(WORDS[Cause.VOTES_WON])
+    rig.pass_time(rig.config.check_quorum_us + 1)
+    assert rig.listener.leaderships[-1][1:] == (-1, False)
+    assert rig.listener.reasons[-1].startswith(WORDS[Cause.QUORUM_LOST])
+
+
+@pytest.mark.parametrize("reason", ["Connection refused", ""])
+def test_who_asks_a_replica_without_a_leader_hears_whom_it_cannot_reach(reason: str) -> None:
+    rig = Rig(1, 2, 3)
+    while not rig.transport.begun:
+        rig.pass_time(100_000)
+    for connection in list(rig.transport.begun):
+        endpoint = rig.transport.open[connection]
+        assert endpoint is not None
+        rig.transport.errors[endpoint] = reason
+        rig.transport.begun.remove(connection)
+        rig.replica.on_disconnected(connection, rig.now_us)
+    error = rig.replica.not_leader()
+    assert (reason or "the connection ended") in error.hindrance
+    assert "node " in error.hindrance
