@@ -273,7 +273,8 @@ class SimProducer:
             raise Violation("S31", text, node_id)
 
     def refused(self, said: Said, epoch: int, error: FastQuorumError, process: Process) -> None:
-        """S31: an append is refused for good only behind one that is not under way there, or if its instance is over."""
+        """S31: an append is refused for good only behind one that is not under way there, or if its instance is
+        over."""
         if isinstance(error, UsageError) and epoch == self._epoch and said in self._unsettled:
             before = list(islice(self._unsettled, self._unsettled.index(said)))
             here = process.node_id, process.incarnation
