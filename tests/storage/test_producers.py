@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from fastquorum.errors import OutOfOrderSequence, ProducerFenced
 from fastquorum.kernels import Kernels, load
 from fastquorum.kernels.producers import BATCHES_KEPT, NO_SEQUENCE, Producers, Stamp, stamp_of
+from fastquorum.storage.names import LOG_DIRECTORY
 from fastquorum.storage.producers import catch_up
+from fastquorum.storage.snapshots import write_snapshot
+from fastquorum.types import OffsetAndEpoch
 
-from .logs import Rig
+from .logs import Rig, checkpoint
 
 P, Q = 7, 1 << 40
 
@@ -305,6 +308,53 @@ def test_a_log_is_read_a_part_at_a_time(kernels: Kernels) -> None:
     known = rig.log.producers.get(P)
     assert known is not None
     assert known.next_sequence == 50
+
+
+def rig_with_snapshot(kernels: Kernels, sequences: int) -> tuple[Rig, OffsetAndEpoch]:
+    """A producer's batches over several segments, and a snapshot that covers half of them; nothing is taken in."""
+    rig = Rig(kernels)
+    for sequence in range(sequences):
+        append(rig, stamp(sequence))
+    rig.flush()
+    snapshot = OffsetAndEpoch(sequences // 2, 1)
+    state = write_snapshot(rig.disk, kernels, LOG_DIRECTORY, snapshot, [checkpoint(kernels, snapshot)])
+    rig.log.snapshots.add(snapshot, state)
+    rig.log.maintain(0)
+    return rig, snapshot
+
+
+@pytest.mark.parametrize("taken_in", [True, False])
+def test_what_was_removed_at_the_logs_beginning_is_not_looked_for(kernels: Kernels, taken_in: bool) -> None:
+    """Neither by those that had not read it, nor after a truncation that is too deep to be taken back."""
+    rig, snapshot = rig_with_snapshot(kernels, 60)
+    rig.log.producers = kernels.Producers(0, undo_max=2)
+    if taken_in:
+        assert catch_up(rig.log, kernels, 1 << 20)
+    rig.log.remove_before(snapshot.offset)
+    assert rig.log.start_offset > 0
+    if taken_in:
+        rig.log.truncate_to(50)
+    assert catch_up(rig.log, kernels, 1 << 20)
+    known = rig.log.producers.get(P)
+    assert known is not None
+    assert known.next_sequence == rig.log.end_offset
+    assert known.batches[0].base_offset >= rig.log.start_offset
+
+
+def test_nothing_is_known_of_a_log_that_was_truncated_to_its_beginning(kernels: Kernels) -> None:
+    rig, snapshot = rig_with_snapshot(kernels, 60)
+    rig.log.producers = kernels.Producers(0, undo_max=2)
+    assert catch_up(rig.log, kernels, 1 << 20)
+    rig.log.remove_before(snapshot.offset)
+    start = rig.log.start_offset
+    rig.log.truncate_to(start)
+    assert catch_up(rig.log, kernels, 1 << 20)
+    assert rig.log.producers.get(P) is None
+    append(rig, stamp(7))
+    assert catch_up(rig.log, kernels, 1 << 20)
+    known = rig.log.producers.get(P)
+    assert known is not None
+    assert (known.next_sequence, rig.log.producers.end_offset) == (8, start + 1)
 
 
 Step = tuple[str, int, int]
