@@ -13,6 +13,7 @@ from fastquorum.raft import events as ev
 from fastquorum.types import Micros, NodeId, Offset
 from fastquorum.wire import Message
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
+from fastquorum.wire.quorum import VoteRequest
 
 from .promises import Promises
 from .scenario import EPOCH_MS, START_US, Replica, replica
@@ -33,6 +34,8 @@ class Network:
         self.down: list[NodeId] = []
         self.cut: list[tuple[NodeId, NodeId]] = []
         """Directed: nothing passes from the first to the second."""
+        self.without_pre_vote: list[NodeId] = []
+        """Voters that speak Vote up to version 1, as Kafka's do up to 3.9."""
         self.leaders: dict[int, NodeId] = {}
         """Who led which epoch, ever."""
         self.committed: list[int] = []
@@ -165,6 +168,9 @@ class Network:
             if source not in self.down:
                 self._step(source, ev.RequestFailed(destination, request.correlation_id))
             return
+        if destination in self.without_pre_vote and _is_pre_vote(request.message):
+            self._step(source, ev.RequestFailed(destination, request.correlation_id, unsupported=True))
+            return
         self._count += 1
         self._tokens[self._count] = (source, request)
         self.promises[destination].asked = request.message
@@ -246,3 +252,7 @@ class Network:
             assert epochs[:shorter] == self.committed[:shorter], "committed records differ"
             if len(epochs) > len(self.committed):
                 self.committed = epochs
+
+
+def _is_pre_vote(message: Message) -> bool:
+    return isinstance(message, VoteRequest) and message.topics[0].partitions[0].pre_vote

@@ -9,6 +9,7 @@ from fastquorum.raft import events as ev
 from .network import Network
 
 SEEDS = range(3)
+FETCH_TIMEOUT_MS = QuorumConfig().fetch_timeout_us // MS
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -65,6 +66,34 @@ def test_a_voter_that_alone_takes_the_leader_for_gone_does_not_depose_it() -> No
     network.heal()
     network.run(10_000)
     assert (network.leader, network.nodes[leader].epoch, network.nodes[wrong].role) == (leader, epoch, "follower")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("count", [3, 5])
+def test_a_follower_that_its_leader_refuses_deposes_nobody_early_though_a_voter_knows_no_pre_vote(
+    count: int, seed: int
+) -> None:
+    network = Network(*range(1, count + 1), seed=seed)
+    leader = network.run_until_led()
+    network.run(500)
+    epoch = network.nodes[leader].epoch
+    wrong, *others = [node_id for node_id in network.nodes if node_id != leader]
+    network.without_pre_vote = others[:1]
+    network.refuse(wrong, leader)
+    network.run(FETCH_TIMEOUT_MS - 600)
+    assert (network.leader, network.nodes[leader].epoch) == (leader, epoch)
+    network.heal()
+    network.run(10_000)
+    assert (network.leader, network.nodes[leader].epoch) == (leader, epoch)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_leader_that_is_gone_is_replaced_though_no_voter_knows_pre_votes(seed: int) -> None:
+    network = Network(1, 2, 3, seed=seed)
+    leader = network.run_until_led()
+    network.without_pre_vote = [node_id for node_id in network.nodes if node_id != leader]
+    network.kill(leader)
+    network.run_until_led(by_other_than=leader)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

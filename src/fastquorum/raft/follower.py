@@ -102,6 +102,11 @@ class Follower(Role):
         self._contact_us = at_us
         self._fetch_deadline_us = at_us + core.config.fetch_timeout_us
 
+    @property
+    def silent_at_us(self) -> Micros:
+        """When the leader has been silent for the fetch timeout, or is to be replaced as it has resigned."""
+        return self._fetch_deadline_us
+
     def leader_resigned(self, core: Core, backoff_us: Micros) -> None:
         """EndQuorumEpoch: stand after this time, unless somebody else does before."""
         self._has_leader_resigned = True

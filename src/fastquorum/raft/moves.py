@@ -31,7 +31,8 @@ def _leave(core: Core, cause: Cause) -> None:
     """The role ended by itself."""
     target = next_role(core.role.name, cause)
     if target is RoleName.PROSPECTIVE:
-        _become(core, cause, Prospective(core, core.random_election_deadline()))
+        may_skip_at_us = core.role.silent_at_us if isinstance(core.role, Follower) else core.now_us
+        _become(core, cause, Prospective(core, core.random_election_deadline(), may_skip_at_us))
     elif target is RoleName.CANDIDATE:
         _to_candidate(core, cause)
     elif target is RoleName.LEADER:

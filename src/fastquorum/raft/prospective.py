@@ -25,15 +25,19 @@ class Prospective(Voting):
 
     name = RoleName.PROSPECTIVE
 
-    def __init__(self, core: Core, election_deadline_us: Micros) -> None:
+    def __init__(self, core: Core, election_deadline_us: Micros, may_skip_at_us: Micros = -1) -> None:
         super().__init__(election_deadline_us)
+        self._may_skip_at_us = may_skip_at_us
+        """Until then a majority's pre-votes are needed, whoever knows none: only they protect a leader that others
+        hear from a follower that has stood before the fetch timeout."""
         self.ballots = Ballots(core.voters.ids, core.key.id)
         self.has_peer_without_pre_vote = False
         """A voter knows no pre-vote: then the election itself must tell, as before KIP-996."""
         self._ask_again_at_us = core.now_us + core.config.election_timeout_us // ASK_AGAIN_PART
 
     def poll(self, core: Core) -> Cause | None:
-        if (self.ballots.is_won or self.has_peer_without_pre_vote) and core.can_commit:
+        may_skip = self.has_peer_without_pre_vote and core.now_us >= self._may_skip_at_us
+        if (self.ballots.is_won or may_skip) and core.can_commit:
             return Cause.PRE_VOTES_WON
         if self.ballots.is_lost or not core.can_commit or core.now_us >= self.election_deadline_us:
             return Cause.PRE_VOTES_LOST if _can_follow(core) else Cause.PRE_VOTES_LOST_LEADERLESS
@@ -41,6 +45,8 @@ class Prospective(Voting):
         if core.now_us >= self._ask_again_at_us:
             self._ask_again_at_us = core.now_us + core.config.election_timeout_us // ASK_AGAIN_PART
             self.ballots.forget_refusals()
+        if self.has_peer_without_pre_vote:
+            core.wake_at(self._may_skip_at_us)
         if self.ballots.has_refusals:
             core.wake_at(self._ask_again_at_us)
         core.ask_voters(self.ballots.unanswered, messages.vote_request(core, pre_vote=True))
