@@ -40,12 +40,14 @@ class Outside:
             self.transport, self.transport.send, frames_of(load("native")), self.config, "raft-client-1", "0.1.0"
         )
         self.now_us = AT_US
+        self.spoiled: set[int] = set()
+        """Links that the lane may not fetch on any more."""
 
     def request(self, correlation_id: int = 1, *, pre_vote: bool = False) -> list[PeerEvent]:
         return self.peers.request(2, endpoint(2), correlation_id, vote_request(pre_vote=pre_vote), self.now_us)
 
     def fetch_link(self) -> list[PeerEvent]:
-        return self.peers.connect_fetch(2, endpoint(2), self.now_us)
+        return self.peers.connect_fetch(2, endpoint(2), self.now_us, lambda connection: connection not in self.spoiled)
 
     def come_up(self) -> int:
         """The connection begun last is there."""
@@ -266,8 +268,20 @@ def test_a_silent_link_of_the_lane_is_replaced_when_it_is_asked_for_again_but_on
     outside.now_us += outside.config.request_timeout_us // 2
     assert outside.fetch_link() == [FetchLink(2, connection, 18)]
     outside.now_us += outside.config.request_timeout_us
-    assert outside.fetch_link() == [FetchLink(2, NO_CONNECTION, -1)]
+    assert outside.fetch_link() == []
     assert connection not in outside.transport.open
+    assert outside.transport.begun, "raft/ has ordered another one"
+
+
+def test_a_link_that_the_lane_may_not_fetch_on_any_more_is_replaced() -> None:
+    outside = Outside()
+    outside.fetch_link()
+    connection = outside.ready()
+    outside.spoiled.add(connection)
+    assert outside.fetch_link() == []
+    assert connection not in outside.transport.open
+    again = outside.come_up()
+    assert outside.shake(again) == [FetchLink(2, again, 18)]
 
 
 def test_reconnecting_waits_longer_each_time_up_to_a_bound_and_starts_anew_after_success() -> None:
@@ -294,7 +308,7 @@ def test_following_somebody_else_closes_the_link_to_the_former_leader() -> None:
     outside = Outside()
     outside.fetch_link()
     connection = outside.ready()
-    outside.peers.connect_fetch(3, endpoint(3), outside.now_us)
+    outside.peers.connect_fetch(3, endpoint(3), outside.now_us, lambda connection: True)
     assert connection not in outside.transport.open
     assert not outside.peers.owns(connection)
 

@@ -86,6 +86,10 @@ class Connections:
         """This replica made it."""
         return self._peers.owns(connection)
 
+    def is_for_fetches(self, connection: Connection) -> bool:
+        """This replica made it for its lane's Fetches."""
+        return self._peers.owns(connection) and self._peers.purpose_of(connection) is Purpose.FETCH
+
     def node_of(self, connection: Connection) -> NodeId:
         """Whom an outgoing one leads to."""
         return self._peers.node_of(connection)
@@ -232,7 +236,10 @@ class Connections:
     def connect_leader(self, node_id: NodeId, endpoint: Endpoint, now_us: Micros) -> None:
         """Have the lane's link lead there."""
         with self._lock:
-            self._on_peer_events(self._peers.connect_fetch(node_id, endpoint, now_us), now_us)
+            events = self._peers.connect_fetch(node_id, endpoint, now_us, self._shell.may_fetch_on)
+            if not events:
+                self._shell.set_fetch_link(FetchLink(node_id, NO_CONNECTION, -1), now_us)
+            self._on_peer_events(events, now_us)
 
     def respond(self, token: int, message: Message) -> None:
         """Answer a request, unless its connection is gone."""

@@ -69,6 +69,11 @@ class LaneShell(LaneCallers):
         self._fetch_link = link if link.connection != NO_CONNECTION else None
         self._attach(now_us)
 
+    def may_fetch_on(self, connection: Connection) -> bool:
+        """False once a lane was closed with a Fetch under way there: another one behind it would seem to answer the
+        answer to it, and confirm a read barrier that it was sent before (lane rule 7)."""
+        return self._fetch_link is not None and self._fetch_link.connection == connection
+
     def on_flush(self, token: int, errno_code: int, now_us: Micros) -> None:
         """The flusher's report; a failure raises FsyncFailed, with the latch set first (lane rule 5)."""
         if errno_code:
@@ -109,7 +114,9 @@ class LaneShell(LaneCallers):
             return
         led = self.is_leader
         self.terms = None
-        _, outputs = self._lane.close(now_us)
+        state, outputs = self._lane.close(now_us)
+        if state.fetch_sent_us >= 0:
+            self._fetch_link = None
         self.perform(outputs)
         self.progress.closed(self.log.end_offset)
         if led:

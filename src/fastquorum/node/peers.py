@@ -176,6 +176,9 @@ class Peers:
         }
         return [lost[node_id] for node_id in sorted(lost)]
 
+    def purpose_of(self, connection: Connection) -> Purpose:
+        return self._by_connection[connection].purpose
+
     def fetch_answer(self, connection: Connection, frame: bytes) -> FetchResponse:
         """The answer to a Fetch of the lane's, in the version that its link speaks. Raises WireError."""
         version = self._by_connection[connection].fetch_version()
@@ -206,20 +209,23 @@ class Peers:
         link.waiting.append((correlation_id, message))
         return events
 
-    def connect_fetch(self, node_id: NodeId, endpoint: Endpoint, now_us: Micros) -> list[PeerEvent]:
-        """Have a link to the leader for the lane; links to former leaders are closed. raft/ says how often this is
-        tried: every failure that it is told of is a connection that was lost, or an attempt that ended by itself."""
+    def connect_fetch(
+        self, node_id: NodeId, endpoint: Endpoint, now_us: Micros, may_fetch_on: Callable[[Connection], bool]
+    ) -> list[PeerEvent]:
+        """Have a link to the leader for the lane; links to former leaders are closed, and one that the lane may not
+        fetch on any more is replaced. raft/ says how often this is tried: every failure that it is told of is a
+        connection that was lost, or an attempt that ended by itself."""
         for other in [
             link for link in self._links.values() if link.purpose is Purpose.FETCH and link.node_id != node_id
         ]:
             self._discard(other)
         link = self._link(node_id, Purpose.FETCH, endpoint)
         if self._is_stuck(link, now_us):
-            was_up = link.state is LinkState.READY
-            events = self._drop(link, now_us, self._no_answer())
-            if was_up:
-                return events
-            # raft/ gave this attempt up, and has ordered another one.
+            # raft/ gave it up, and has ordered another one.
+            self._drop(link, now_us, self._no_answer())
+        elif link.state is LinkState.READY and not may_fetch_on(link.connection):
+            self._discard(link)
+            link = self._link(node_id, Purpose.FETCH, endpoint)
         if link.state is LinkState.READY:
             return [FetchLink(node_id, link.connection, link.fetch_version())]
         if link.state is LinkState.DOWN:

@@ -183,6 +183,7 @@ class Follower(Role):
         core.close_lane()
         core.attempt += 1
         self._connect_at_us = self._fetch_at_us = -1
+        self._is_connected = False
         self._check_at_us = core.now_us + core.config.request_timeout_us
         core.emit(ConnectLeader(self.leader_id, self.endpoint))
 

@@ -147,6 +147,10 @@ class NativeShell(NativeProducers):
         self._fetch_link = link if link.connection != NO_CONNECTION else None
         self._attach(now_us)
 
+    def may_fetch_on(self, connection: Connection) -> bool:
+        """See `LaneShell.may_fetch_on`."""
+        return self._fetch_link is not None and self._fetch_link.connection == connection
+
     def on_flush(self, token: int, errno_code: int, now_us: Micros) -> None:
         """A sync that nobody counted when it ended, as the log was not lent."""
         if errno_code:
@@ -218,7 +222,9 @@ class NativeShell(NativeProducers):
         led = self.is_leader
         self.terms = None
         self.is_given_up = False
-        self._shell.close()
+        state = self._shell.close()
+        if state.fetch_sent_us >= 0:
+            self._fetch_link = None
         self.log.take_back()
         self.progress.closed(self.log.end_offset)
         self.collect()
