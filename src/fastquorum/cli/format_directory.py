@@ -21,7 +21,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     explain(
         parser,
         "Make a data directory for one node. With a directory id for every voter the quorum begins at kraft.version 1 "
-        "(voters can change later), without any at 0.\nThe cluster id is required if there is more than one voter.\n"
+        "(voters can change later), without any at 0. A directory id, or a voter's id without one, stands for the "
+        "votes and the records in its directory, and is used once: a voter whose directory is lost and formatted anew "
+        "with the same line may vote twice, and acknowledged records may be gone; do that only while all other voters "
+        "run, and stop none of them until it has caught up.\n"
+        "The cluster id is required if there is more than one voter.\n"
         "--controller makes a metadata log that begins with the features of a Kafka 4.3 cluster, as kafka-storage "
         "format does, and `run` then runs a controller. A file of Kafka's own (process.roles=controller) says the "
         "same, and which node; where it has no controller.quorum.voters, --voters stands for kafka-storage's "
@@ -170,3 +174,8 @@ def _show(root: str, identity: Identity, how: str) -> None:
         print_json(said)
     else:
         print_table(("FORMATTED", ""), list(said.items()))
+        if identity.kraft_version and identity.voters.get(identity.node_id) is not None:
+            print(
+                "\nThe directory id is used once. Should this directory be lost, one that is formatted anew with the "
+                "same\nline has forgotten its votes and its records: see `fastquorum format --help` before."
+            )

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from fastquorum.errors import WireError
 from fastquorum.kernels.lane import Connection, Unparked
 from fastquorum.raft.events import Token
-from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Endpoint, Epoch, NodeId
+from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Endpoint, Epoch, NodeId, Offset
 from fastquorum.wire import (
     API,
     ApiKey,
@@ -154,13 +154,16 @@ class Inbound:
         body = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[ours])
         return self._frames.encode_response(header.correlation_id, ApiKey.API_VERSIONS, 0, body)
 
-    def not_leader_fetch(self, parked: Unparked, leader_id: NodeId, epoch: Epoch, endpoint: Endpoint | None) -> bytes:
-        """The answer to a Fetch that was parked when the lead ended: NOT_LEADER_OR_FOLLOWER and who leads, if anybody
-        does, and where: a Kafka process stops over a new leader that it cannot reach."""
+    def unparked_fetch(
+        self, parked: Unparked, high_watermark: Offset, leader_id: NodeId, epoch: Epoch, endpoint: Endpoint | None
+    ) -> bytes:
+        """The answer to a Fetch that was parked when the lead ended, or another connection took its place:
+        NOT_LEADER_OR_FOLLOWER and who leads, if anybody does, and where: a Kafka process stops over a new leader that
+        it cannot reach. Only one that goes on to lead tells its high watermark."""
         topic = FetchResponse.FetchableTopicResponse
         partition = topic.PartitionData(
             error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
-            high_watermark=-1,
+            high_watermark=high_watermark,
             log_start_offset=-1,
             current_leader=topic.PartitionData.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch),
             aborted_transactions=[],

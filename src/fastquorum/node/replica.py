@@ -384,11 +384,15 @@ class Replica:
         self._fetched.forget()
         with self._lock:
             self.shell.settle(self.raft.lane_terms(), now_us)
-        # Fetches that were parked when a lead ended: answered only now, after what ended it is durable.
+        # Fetches that were parked when a lead ended: answered only now, after what ended it is durable. While it lasts
+        # somebody else has come in the same name.
+        high_watermark = self.high_watermark if self.is_leader else UNKNOWN_OFFSET
         unparked, self.shell.unparked = self.shell.unparked, []
         for each in unparked:
             leader_id = self.raft.leader_id
-            frame = self._inbound.not_leader_fetch(each, leader_id, self.raft.epoch, self.raft.endpoint_of(leader_id))
+            frame = self._inbound.unparked_fetch(
+                each, high_watermark, leader_id, self.raft.epoch, self.raft.endpoint_of(leader_id)
+            )
             self.connections.send(each.connection, frame)
         # Only now does a new leader's lane take appends, which is what its users will try next.
         leaderships, self._leaderships = self._leaderships, []

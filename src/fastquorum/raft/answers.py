@@ -95,9 +95,17 @@ def on_fetch_response(core: Core, event: FetchResponseReceived) -> None:
         return
     if not _is_good(core, event.source, outcome) or outcome.leader_id != role.leader_id:
         if core.role is role:
+            if _is_from_a_leader(role, outcome, event.message):
+                role.on_place_taken(core)
             role.fetch_later(core)
         return
     role.on_fetched(core, event.message.responses[0].partitions[0], event.span)
+
+
+def _is_from_a_leader(role: Follower, outcome: _Outcome, response: FetchResponse) -> bool:
+    """Does it refuse this Fetch as no leader would, and goes on to lead? Who has resigned knows no high watermark."""
+    is_refused = outcome.error == ErrorCode.NOT_LEADER_OR_FOLLOWER and outcome.leader_id == role.leader_id
+    return is_refused and response.responses[0].partitions[0].high_watermark >= 0
 
 
 def on_failure(core: Core, event: RequestFailed) -> None:

@@ -4,19 +4,24 @@ A Fetch that is in order is admitted to the lane, which answers it and serves it
 "Fetch", KIP-630 (FetchSnapshot); Kafka `RaftLog.validateOffsetAndEpoch`.
 """
 
-from fastquorum.kernels.lane import FetchAdmission
-from fastquorum.raft import messages
+from typing import Final
+
+from fastquorum.kernels.lane import NO_CONNECTION, Connection, FetchAdmission
+from fastquorum.raft import doubles, messages
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import AdmitFetch, SendResponse, SendSnapshotPart
 from fastquorum.raft.events import RequestReceived
 from fastquorum.raft.leader import Leader
-from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, OffsetAndEpoch, ReplicaKey
+from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, Micros, Offset, OffsetAndEpoch, ReplicaKey
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 
 VERSION_MIN = 12
 """The first that carries the last fetched epoch, without which logs cannot be compared."""
+GONE_US_MIN: Final[Micros] = 1_000_000
+"""A process that ends, and starts again with another directory, is not heard for longer. A Fetch that was held up on
+its way, while its sender has gone on, is no loss."""
 _FetchPartition = FetchRequest.FetchTopic.FetchPartition
 
 
@@ -33,6 +38,7 @@ def on_fetch(core: Core, event: RequestReceived, request: FetchRequest) -> None:
         core.emit(SendResponse(event.token, messages.fetch_response(core, event.api_version, error)))
         return
     assert isinstance(role, Leader)
+    _note_doubles(core, role, peer, event.connection, partition.fetch_offset)
     snapshot = _snapshot(core, partition)
     diverging = _diverging(core, partition) if snapshot is None else None
     if snapshot is not None or diverging is not None:
@@ -58,6 +64,21 @@ def on_fetch(core: Core, event: RequestReceived, request: FetchRequest) -> None:
         bytes_max=request.max_bytes,
     )
     core.emit(AdmitFetch(event.token, admission))
+
+
+def _note_doubles(core: Core, role: Leader, peer: ReplicaKey, connection: Connection, fetch_offset: Offset) -> None:
+    """Is this replica served elsewhere, or has it come back with less than it had?"""
+    is_static = core.kraft_versions.last == 0 and core.voters.is_voter(peer)  # then its id stands for it
+    known = [each for each in core.peers if each.key == peer or (is_static and each.key.id == peer.id)]
+    if not known:
+        return
+    present = max(known, key=lambda each: each.last_contact_us)
+    if present.connection == connection:
+        return
+    if present.connection != NO_CONNECTION:
+        role.turns.note(core, peer, present.connection, connection)
+    elif fetch_offset < present.end_offset and core.now_us > present.last_contact_us + GONE_US_MIN:
+        doubles.notice_lost_records(core, peer, present.end_offset, fetch_offset)
 
 
 def _peer_of(version: int, request: FetchRequest) -> ReplicaKey:

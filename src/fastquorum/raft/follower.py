@@ -13,7 +13,7 @@ from typing import Final
 
 from fastquorum.errors import ProtocolFatal
 from fastquorum.kernels.lane import FollowerTerms
-from fastquorum.raft import messages
+from fastquorum.raft import doubles, messages
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import (
     AppendSpan,
@@ -84,6 +84,8 @@ class Follower(Role):
         """When to fetch again after a useless answer; -1: the lane fetches by itself."""
         self._check_at_us: Micros = -1
         self._snapshot: _Copy | None = None
+        self._places_taken_us: list[Micros] = []
+        """When the leader said that another connection had taken the place of this replica's, of late."""
         self._tell_at_us: Micros = core.now_us + core.config.fetch_timeout_us if core.tells_leaders else -1
         """When to tell the leader what this static voter is (again); -1: it knows, or needs not."""
 
@@ -295,6 +297,13 @@ class Follower(Role):
         core.voter_sets.truncate(keep)
         core.kraft_versions.truncate(keep)
         self._fetch_now(core)
+
+    def on_place_taken(self, core: Core) -> None:
+        """The leader has given up a Fetch of this replica's, as another connection has taken its place."""
+        late_us = core.now_us - doubles.TURNS_US
+        self._places_taken_us = [at_us for at_us in self._places_taken_us if at_us > late_us] + [core.now_us]
+        if len(self._places_taken_us) > doubles.TURNS_MAX:
+            doubles.notice_taken_place(core, self.leader_id)
 
     # --- a snapshot in place of the log -------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from fastquorum.kernels.lane import LaneTimeouts, LeaderTerms, PeerState
 from fastquorum.raft import messages
 from fastquorum.raft.core import Core
+from fastquorum.raft.doubles import Turns
 from fastquorum.raft.effects import AppendControl
 from fastquorum.raft.role import Role
 from fastquorum.raft.transitions import Cause, RoleName
@@ -50,6 +51,7 @@ class Leader(Role):
         self._copying: dict[NodeId, _Copying] = {}
         self.heard: dict[NodeId, Voter] = {}
         """What static voters have told this leader of themselves (`voter_updates`)."""
+        self.turns = Turns()
         self._lane_voters = tuple(voter.key for voter in core.voters)
 
     def open_epoch(self, core: Core) -> None:

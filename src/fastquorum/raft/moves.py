@@ -4,6 +4,7 @@
 Sources: KIP-595; Kafka `QuorumState`.
 """
 
+from fastquorum.raft import doubles
 from fastquorum.raft.candidate import Candidate
 from fastquorum.raft.core import Core
 from fastquorum.raft.election import ElectionState
@@ -116,6 +117,7 @@ def adopt(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint
     second leader of one epoch is a lie or a disaster that stopping would not undo: this replica keeps to the one it
     knows (`contradicts`).
     """
+    notice_own_lead(core, epoch, leader_id, endpoints)
     if epoch > core.epoch:
         known = endpoints or core.endpoints_of(leader_id)
         if leader_id in (NO_NODE, core.key.id):
@@ -134,6 +136,13 @@ def adopt(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint
         to_follower(core, Cause.LEADER_OF_THIS_EPOCH, epoch, leader_id, known)
         return True
     return False
+
+
+def notice_own_lead(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[Endpoint, ...]) -> None:
+    """Have it told if a peer names this replica as the leader of an epoch that it does not lead: its leads are durable
+    before anybody hears of them."""
+    if leader_id == core.key.id and (epoch > core.epoch or (epoch == core.epoch and core.leader_id != leader_id)):
+        doubles.notice_own_lead(core, endpoints)
 
 
 def contradicts(core: Core, epoch: Epoch, leader_id: NodeId) -> bool:

@@ -175,6 +175,7 @@ def _adopt_leader(core: Core, epoch: Epoch, leader_id: NodeId, endpoints: tuple[
     if error is ErrorCode.NONE and not claims.is_credible_leader(core, epoch, leader_id):
         return NOT_CREDIBLE
     if error is ErrorCode.NONE and moves.contradicts(core, epoch, leader_id):
+        moves.notice_own_lead(core, epoch, leader_id, endpoints)
         return ErrorCode.INVALID_REQUEST
     if error is ErrorCode.NONE:
         moves.adopt(core, epoch, leader_id, endpoints)
