@@ -19,10 +19,11 @@ from fastquorum.node.appends import Queued
 from fastquorum.node.lane_callers import LaneCallers
 from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.replica import Replica
+from fastquorum.raft import claims, follower, moves
 from fastquorum.raft import effects as fx
-from fastquorum.raft import moves
 from fastquorum.raft.core import Core
 from fastquorum.raft.election import ElectionState
+from fastquorum.raft.follower import Follower
 from fastquorum.raft.leader import Leader
 from fastquorum.raft.role import Role, Voting
 from fastquorum.raft.transitions import Cause
@@ -326,6 +327,29 @@ def _votes_for_less(patcher: Patcher) -> None:
     patcher.setattr(Voting, "grants_vote", whatever_is_left_of_its_log)
 
 
+def _one_refusal(patcher: Patcher) -> None:
+    patcher.setattr(follower, "REFUSALS_OF_THE_GONE", 1)
+
+
+def _lost_connection(patcher: Patcher) -> None:
+    on_connection = Follower.on_connection
+
+    def gone_with_its_connection(role: Follower, core: Core, is_connected: bool) -> None:
+        on_connection(role, core, is_connected)
+        if not is_connected and role.has_fetched and role._gone_at_us < 0:
+            role._gone_at_us = core.now_us + core.random.randrange(core.config.election_timeout_us // 4)
+
+    patcher.setattr(Follower, "on_connection", gone_with_its_connection)
+
+
+def _believes_strangers(patcher: Patcher) -> None:
+    def believe(core: Core, epoch: int, *_: object, **__: object) -> bool:
+        return True
+
+    for name in ("is_credible_vote", "is_credible_leader"):
+        patcher.setattr(claims, name, believe)
+
+
 MUTANTS: dict[str, Mutant] = {
     **{
         name: Mutant(mutant.story, mutant.apply)
@@ -361,5 +385,8 @@ MUTANTS: dict[str, Mutant] = {
     "producer-fences": Mutant("a fenced instance appends on", _fences_are_ignored),
     "producer-final": Mutant("a deposed leader refuses for good", _refuses_before_it_is_confirmed),
     "producer-turn": Mutant("a batch is judged before those that wait in front of it", _judges_before_its_turn),
+    "gone-after-one-refusal": Mutant("a follower stands after one attempt that failed", _one_refusal),
+    "gone-with-its-connection": Mutant("a follower stands when its connection ends", _lost_connection),
+    "believes-strangers": Mutant("an epoch is believed of everybody", _believes_strangers),
     "votes-for-less": Mutant("a vote is given again to a log that has lost its end", _votes_for_less),
 }

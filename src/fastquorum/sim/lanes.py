@@ -29,14 +29,10 @@ from fastquorum.types import ZERO_UUID, Epoch, Micros, NodeId, Offset, ReplicaKe
 
 @dataclass(slots=True)
 class Exchange:
-    """One peer's connection to a leader: when it was last answered, when a Fetch last came that answers that."""
+    """One peer's connection to a leader."""
 
     peer: ReplicaKey
     is_voter: bool
-    answered_at: int = 0
-    """Number of the lane call that last answered it; 0 never on this connection."""
-    correlation_id: int = -1
-    """Of the latest Fetch; one that is not newer is a copy, and answers nothing."""
 
 
 @dataclass(slots=True)
@@ -48,14 +44,15 @@ class Lead:
     exchanges: dict[Connection, Exchange] = field(default_factory=dict)
     contacts: dict[NodeId, Micros] = field(default_factory=dict)
     """Per voter: when its last valid Fetch came."""
-    confirmed: dict[NodeId, int] = field(default_factory=dict)
-    """Per voter: the number of the call that sent what its last Fetch answers."""
-    barriers: dict[int, int] = field(default_factory=dict)
-    """Barrier to the number of the call that began it."""
+    confirmed: dict[NodeId, Micros] = field(default_factory=dict)
+    """Per voter: when the latest of its Fetches was sent, in world time."""
+    barriers: dict[int, Micros] = field(default_factory=dict)
+    """Barrier to when it began, in world time."""
 
 
 class WatchedLane:
-    """Implements `kernels.lane.Lane`. `durable` is the node's persisted election."""
+    """Implements `kernels.lane.Lane`. `durable` is the node's persisted election; `sent_us` says when a request was
+    sent that came on a connection, by its correlation id, in the world time that `world_us` tells."""
 
     def __init__(
         self,
@@ -67,13 +64,16 @@ class WatchedLane:
         lane_class: Callable[..., Lane],
         durable: Callable[[], ElectionState | None],
         keep: Callable[["WatchedLane"], None],
+        world_us: Callable[[], Micros],
+        sent_us: Callable[[Connection, int], Micros],
     ) -> None:
         keep(self)
+        self._world_us = world_us
+        self._sent_us = sent_us
         self._lane: Lane = lane_class(identity, log, kernels, batch_bytes_max)
         self._key = identity.key
         self._log = log
         self._durable = durable
-        self._calls = 0
         self._lead: Lead | None = None
         self._frozen_end: Offset = -1
         self._accepted_end: Offset = -1
@@ -171,7 +171,7 @@ class WatchedLane:
         if seen is None or seen.peer != fetch.peer:
             seen = exchanges[fetch.connection] = Exchange(fetch.peer, self._is_voter(fetch.peer))
         self.served[fetch.connection] = None
-        self._fetched(seen, fetch.correlation_id, now_us)
+        self._fetched(fetch.connection, seen, fetch.correlation_id, now_us)
         return self._out(self._lane.admit(fetch, now_us))
 
     def freeze(self, now_us: Micros) -> LaneState:
@@ -218,7 +218,7 @@ class WatchedLane:
             self._fetch = None
             self.leader_contact_us = now_us
         elif mode is LaneMode.LEADER and self._lead is not None and connection in self._lead.exchanges:
-            self._fetched(self._lead.exchanges[connection], int.from_bytes(frame[4:8], "big"), now_us)
+            self._fetched(connection, self._lead.exchanges[connection], int.from_bytes(frame[4:8], "big"), now_us)
         return self._out(outputs)
 
     def on_flushed(self, generation: int, end: Offset, now_us: Micros) -> list[Output]:
@@ -253,10 +253,10 @@ class WatchedLane:
         return offset, self._out(outputs)
 
     def begin_barrier(self, now_us: Micros) -> tuple[int, list[Output]]:
+        begun_us = self._world_us()
         barrier, outputs = self._lane.begin_barrier(now_us)
         if barrier >= 0 and self._lead is not None:
-            self._calls += 1
-            self._lead.barriers[barrier] = self._calls
+            self._lead.barriers[barrier] = begun_us
         return barrier, self._out(outputs)
 
     # --- the rules ----------------------------------------------------------------------------------------------------
@@ -275,7 +275,6 @@ class WatchedLane:
 
     def _out(self, outputs: list[Output]) -> list[Output]:
         """Every output of every call passes here."""
-        self._calls += 1
         for output in outputs:
             if isinstance(output, Send):
                 if self._frozen_end >= 0:
@@ -288,11 +287,7 @@ class WatchedLane:
         return outputs
 
     def _sent(self, output: Send) -> None:
-        if self._lead is not None:
-            seen = self._lead.exchanges.get(output.connection)
-            if seen is not None:
-                seen.answered_at = self._calls
-        else:
+        if self._lead is None:
             self._fetch = (output.connection, bytes(output.frame[4:8]))
 
     def _check_barrier(self, done: BarrierDone) -> None:
@@ -300,8 +295,8 @@ class WatchedLane:
         if lead is None:
             self._broken(7, f"barrier {done.barrier} passed on a closed lane")
             return
-        begun = lead.barriers.pop(done.barrier, 0)
-        confirming = sum(at >= begun for at in lead.confirmed.values()) + self._is_voter(self._key)
+        begun_us = lead.barriers.pop(done.barrier, self._world_us())
+        confirming = sum(at_us >= begun_us for at_us in lead.confirmed.values()) + self._is_voter(self._key)
         if confirming < len(lead.terms.voters) // 2 + 1:
             self._broken(7, f"barrier {done.barrier} passed with {confirming} of {len(lead.terms.voters)} voters")
         if done.high_watermark <= lead.terms.epoch_start:
@@ -314,12 +309,11 @@ class WatchedLane:
             for voter in self._lead.terms.voters
         )
 
-    def _fetched(self, seen: Exchange, correlation_id: int, now_us: Micros) -> None:
+    def _fetched(self, connection: Connection, seen: Exchange, correlation_id: int, now_us: Micros) -> None:
         assert self._lead is not None
-        if seen.is_voter:
-            self._lead.contacts[seen.peer.id] = now_us
-        if correlation_id <= seen.correlation_id:
+        if not seen.is_voter:
             return
-        seen.correlation_id = correlation_id
-        if seen.is_voter and seen.peer.id != self._key.id and seen.answered_at:
-            self._lead.confirmed[seen.peer.id] = max(self._lead.confirmed.get(seen.peer.id, 0), seen.answered_at)
+        self._lead.contacts[seen.peer.id] = now_us
+        if seen.peer.id != self._key.id:
+            sent_us = self._sent_us(connection, correlation_id)
+            self._lead.confirmed[seen.peer.id] = max(self._lead.confirmed.get(seen.peer.id, -1), sent_us)

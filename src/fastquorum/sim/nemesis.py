@@ -39,6 +39,7 @@ class Nemesis:
         faults.loss = faults.duplication = faults.reordering = 0
         faults.delay_us, faults.delay_us_max = 200, 2_000
         world.network.heal(500_000)
+        world.network.take_connections()
         world.faults.recovery_crash = world.faults.truncation_crash = 0
         for process in world.processes:
             process.crash_in = 0
@@ -168,6 +169,29 @@ class Nemesis:
         network.block(process.node_id, other.node_id)
         self._world.scheduler.after(self._prng.between(self._rhythm // 20, self._rhythm), lambda: self._heal(None))
 
+    def _delay(self, process: Process) -> None:
+        """What it sends to the leader arrives, but only when it has given the leader up, and nobody else is heard."""
+        leader = next((each for each in self._world.processes if each.is_leading and each is not process), None)
+        if leader is None:
+            return
+        network, after, timeout_us = (
+            self._world.network,
+            self._world.scheduler.after,
+            self._swarm.config.fetch_timeout_us,
+        )
+        network.block(process.node_id, leader.node_id)
+
+        def cut_off_the_others() -> None:
+            for other in self._world.processes:
+                if self.is_active and other not in (process, leader):
+                    network.block(other.node_id, leader.node_id)
+
+        alone_us = self._prng.between(timeout_us, 2 * timeout_us)
+        late_us = alone_us + self._prng.between(self._rhythm // 20, self._rhythm // 2)
+        after(alone_us, cut_off_the_others)
+        after(late_us, lambda: network.release(process.node_id, leader.node_id))
+        after(late_us + self._rhythm, lambda: self._heal(None))
+
     def _heal(self, process: Process | None) -> None:
         if self.is_active:
             self._world.network.heal(self._prng.randrange(1_000_000))
@@ -176,6 +200,13 @@ class Nemesis:
         faults = self._world.network.faults
         faults.delay_us = self._prng.pick((100, 200, 1_000, self._rhythm // 50))
         faults.delay_us_max = self._prng.pick((2_000, 20_000, self._rhythm // 2))
+
+    def _refuse(self, process: Process) -> None:
+        until_us = self._world.now_us + self._duration()
+        self._world.network.refuse(process.node_id, until_us, accepts=self._prng.randrange(2) == 0)
+
+    def _stranger(self, process: Process) -> None:
+        self._world.stranger.disturb(process)
 
     # --- disks --------------------------------------------------------------------------------------------------------
 

@@ -30,6 +30,8 @@ class Packet:
     frame: bytes
     api: tuple[int, int] | None = None
     message: Message | None = None
+    sent_us: Micros = -1
+    """When it was sent, in world time."""
 
 
 class Host(Protocol):
@@ -101,6 +103,8 @@ class Network:
         self._sockets: dict[tuple[NodeId, int], Socket] = {}
         self._numbers: dict[NodeId, int] = {}
         self._blocked: dict[tuple[NodeId, NodeId], None] = {}
+        self._closed: dict[NodeId, tuple[Micros, bool]] = {}
+        """Hosts that live and take no connections: until when, and whether they accept them first."""
 
     def add_host(self, endpoint: Endpoint, host: Host) -> None:
         self._hosts[endpoint.host, endpoint.port] = host
@@ -131,6 +135,28 @@ class Network:
                 else:
                     self._break(socket)
 
+    def release(self, source: NodeId, target: NodeId) -> None:
+        """This way is open again; what was held back on it arrives."""
+        self._blocked.pop((source, target), None)
+        for socket in list(self._sockets.values()):
+            peer = socket.peer
+            if socket.held and socket.host.node_id == source and peer is not None and peer.host.node_id == target:
+                held, socket.held = socket.held, []
+                for packet in held:
+                    self._fly(socket, packet, self._arrival_time(socket))
+
+    def refuse(self, node_id: NodeId, until_us: Micros, *, accepts: bool) -> None:
+        """The host's process lives, but its connections end, and it refuses new ones until then, or accepts and closes
+        them: it has no descriptors left, or something stands before it."""
+        self._closed[node_id] = until_us, accepts
+        for socket in list(self._sockets.values()):
+            if socket.is_client and socket.peer is not None and socket.peer.host.node_id == node_id:
+                self._break(socket)
+
+    def take_connections(self) -> None:
+        """Every host that runs does again."""
+        self._closed.clear()
+
     # --- what transports do -------------------------------------------------------------------------------------------
 
     def connect(self, host: Host, endpoint: Endpoint) -> int:
@@ -144,6 +170,7 @@ class Network:
         socket = self._sockets.get((host.node_id, number))
         if socket is None or not socket.is_open:
             return
+        packet.sent_us = self._scheduler.now_us
         if socket.peer is None:
             return  # half-open: the other side is gone, and nothing will tell
         faults, prng = self.faults, self._prng
@@ -221,13 +248,21 @@ class Network:
             self._scheduler.after(
                 self._prng.between(CONNECT_TIMEOUT_US // 4, CONNECT_TIMEOUT_US), lambda: self._drop(socket)
             )
-        elif target is None or not target.is_running:
+        elif target is None or not target.is_running or self._refuses(target):
             self._drop(socket)
         else:
             socket.peer = self._open(target, is_client=False)
             socket.peer.peer = socket
             if socket.host.is_running:
                 socket.host.connected(socket.number)
+            if self._is_closed(target):
+                self._break(socket)
+
+    def _refuses(self, target: Host) -> bool:
+        return self._is_closed(target) and not self._closed[target.node_id][1]
+
+    def _is_closed(self, target: Host) -> bool:
+        return self._closed.get(target.node_id, (-1, False))[0] > self._scheduler.now_us
 
     def _delay(self, socket: Socket) -> Micros:
         return self._prng.heavy_tail(self.faults.delay_us, self.faults.delay_us_max)

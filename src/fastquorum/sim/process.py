@@ -178,7 +178,12 @@ class Process:
     def _make_shell(self, log: WatchedLog, ports: Ports) -> LaneShell:
         build = self.build
         lane_class = partial(
-            WatchedLane, lane_class=build.lane_class, durable=lambda: self.states.durable, keep=self._keep_lane
+            WatchedLane,
+            lane_class=build.lane_class,
+            durable=lambda: self.states.durable,
+            keep=self._keep_lane,
+            world_us=lambda: self._world.now_us,
+            sent_us=self.transport.sent_us,
         )
         return lane_shell(build.member, build.config, build.kernels, lane_class, log, ports)
 
@@ -301,7 +306,8 @@ class Process:
         self.thread.post(lambda: self.replica.on_connected(number, self.now_us))
 
     def disconnected(self, number: int) -> None:
-        self.heard.ended(number, self.now_us)
+        is_for_fetches = self.is_assembled and self.replica.connections.is_for_fetches(number)
+        self.heard.ended(number, self.now_us, is_for_fetches=is_for_fetches)
         self.thread.post(lambda: self.replica.on_disconnected(number, self.now_us))
 
     def arrived(self, number: int, packet: Packet, *, early: bool = False) -> None:
@@ -463,6 +469,8 @@ class Process:
 
     def on_notice(self, event: str, sentence: str) -> None:
         self.note(f"{event}: {sentence}")
+        if event != "answer_refused":  # in harsh mode an answer to the handshake may come twice
+            raise Violation("S32", f"{event}: {sentence}", self.node_id)
 
     def on_reach(self, peer: Unreachable, is_reached: bool) -> None:
         pass  # says nothing of what the quorum does

@@ -33,6 +33,9 @@ FAULT_KINDS: Final = (
     "transfer",
     "stop",
     "weather",
+    "refuse",
+    "stranger",
+    "delay",
 )
 RATES: Final = (
     "loss",
@@ -48,6 +51,8 @@ HARDSHIPS: Final = (*FAULT_KINDS, *RATES)
 """All that a seed can be spared."""
 _USUAL: Final = {
     "heal": 6,
+    "refuse": 2,
+    "delay": 2,
     "crash_point": 3,
     "kill": 2,
     "power": 2,
@@ -223,7 +228,7 @@ def _config(prng: Prng) -> QuorumConfig:
         election_timeout_us=election_us,
         fetch_timeout_us=fetch_us,
         election_backoff_us_max=election_us * prng.between(5, 15) // 10,
-        request_timeout_us=fetch_us * prng.between(5, 12) // 10,
+        request_timeout_us=fetch_us * prng.between(5, 25) // 10,
         retry_backoff_us=prng.between(5, 50) * MS,
         fetch_wait_us_max=max(fetch_us // prng.between(3, 8), 20 * MS),
         mark_interval_us=prng.between(50, 2000) * MS,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 MAINTENANCE_US = 1_000_000
 NEVER_US: Micros = -(2**62)
+AT_ONCE_US: Micros = 2
+"""A timer that is due at once, one microsecond later by the node's own clock, fires within this, by the slowest clock
+(`sim.swarm`)."""
 
 
 class ReplicaThread:
@@ -60,7 +63,7 @@ class ReplicaThread:
     @property
     def is_behind(self) -> bool:
         """As above, or a timer that has its turn at once: not one that would have had it before."""
-        return self._has_waiting or self._scheduler.now_us - self._at_once_since_us <= 1
+        return self._has_waiting or self._scheduler.now_us - self._at_once_since_us <= AT_ONCE_US
 
     @property
     def _is_away(self) -> bool:
@@ -115,7 +118,7 @@ class ReplicaThread:
     def note_when_due(self) -> None:
         """After a turn: is the timer due at once?"""
         now_us = self._scheduler.now_us
-        if not 0 <= self._tick_at_us <= now_us + 1:
+        if not 0 <= self._tick_at_us <= now_us + AT_ONCE_US:
             self._at_once_since_us = NEVER_US
         elif self._at_once_since_us == NEVER_US:
             self._at_once_since_us = now_us

@@ -6,7 +6,7 @@ from fastquorum.kernels import Buffer
 from fastquorum.sim.invariants import emissions
 from fastquorum.sim.network import Packet
 from fastquorum.sim.prng import Prng
-from fastquorum.types import Endpoint
+from fastquorum.types import Endpoint, Micros
 
 if TYPE_CHECKING:
     from fastquorum.sim.process import Process
@@ -21,16 +21,23 @@ class SimTransport:
         self._world = world
         self._prng = prng
         self._asked = emissions.Asked()
+        self._sent_us: dict[tuple[int, int], Micros] = {}
         self._is_wake_planned = False
 
     def begin(self) -> None:
         """A new life."""
         self._asked = emissions.Asked()
+        self._sent_us.clear()
 
     def arrived(self, connection: int, packet: Packet) -> None:
         """A frame came in: if it asks something, an answer may leave."""
         if packet.api is not None:
             self._asked.add(connection, packet)
+            self._sent_us[connection, int.from_bytes(packet.frame[4:8], "big")] = packet.sent_us
+
+    def sent_us(self, connection: int, correlation_id: int) -> Micros:
+        """When the other side sent a request that has arrived here, in world time."""
+        return self._sent_us[connection, correlation_id]
 
     def connect(self, endpoint: Endpoint) -> int:
         network = self._world.network

@@ -26,6 +26,7 @@ from fastquorum.sim.prng import Prng
 from fastquorum.sim.process import Build, Process
 from fastquorum.sim.producers import SimProducer
 from fastquorum.sim.report import Violation
+from fastquorum.sim.strangers import Stranger
 from fastquorum.sim.swarm import ClusterSwarm, Swarm
 from fastquorum.sim.trace import Trace
 from fastquorum.storage.identity import LogKind
@@ -82,6 +83,8 @@ class World:
         for process in self.processes:
             self.network.add_host(endpoint_of(process.node_id), process)
         self.nemesis = Nemesis(self, swarm, seed_prng.fork())
+        self.stranger = Stranger(self, seed_prng.fork())
+        self.network.add_host(endpoint_of(self.stranger.node_id), self.stranger)
         self.callers = Callers(self, self.ledger, seed_prng.fork(), swarm.append_interval_us, swarm.big_values)
         self.herd: Herd | None = None
         if cluster is not None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from fastquorum.raft.election import ElectionState
-from fastquorum.raft.follower import REFUSALS_OF_THE_GONE
 from fastquorum.raft.transitions import RoleName
 from fastquorum.sim.network import Packet
 from fastquorum.sim.report import Violation
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 
 RESIGN_SLACK_US: Final[Micros] = 50_000
 STALL_SLACK_US: Final[Micros] = 100_000
+REFUSALS_OF_THE_GONE: Final = 2
+"""Attempts to fetch from a leader that end at once: so many mean that its process is gone."""
 
 
 @dataclass(slots=True)
@@ -40,10 +41,10 @@ class Heard:
         self.attempts.clear()
         self.failed_us.clear()
 
-    def ended(self, number: int, now_us: Micros) -> None:
-        """A connection did."""
+    def ended(self, number: int, now_us: Micros, *, is_for_fetches: bool) -> None:
+        """A connection did. Only those to fetch on tell of the leader: others may never have been to it."""
         target = self.attempts.pop(number, None)
-        if target is not None:
+        if target is not None and is_for_fetches:
             self.failed_us.setdefault(target, []).append(now_us)
 
     def may_miss(self, leader_id: NodeId, since_us: Micros) -> bool:

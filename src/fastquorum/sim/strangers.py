@@ -1,0 +1,105 @@
+"""Somebody who is no member of the quorum and reaches its ports: requests of epochs that no election led to."""
+
+from typing import TYPE_CHECKING, Final
+
+from fastquorum.sim.network import Packet, endpoint_of
+from fastquorum.sim.prng import Prng
+from fastquorum.sim.report import Violation
+from fastquorum.types import TOPIC_NAME, Epoch, NodeId, Uuid
+from fastquorum.wire import Message, encode_request, request_header
+from fastquorum.wire.quorum import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
+
+if TYPE_CHECKING:
+    from fastquorum.sim.process import Process
+    from fastquorum.sim.world import World
+
+STRANGER_ID: Final[NodeId] = 900
+EPOCH_MAX: Final = 2**31 - 1
+LEAP: Final = 1_000_000
+"""More elections than a simulated quorum ever holds."""
+_DIRECTORY: Final = Uuid(b"of a stranger's ")
+
+
+class Stranger:
+    """Implements `network.Host`. Each request comes on a connection of its own."""
+
+    def __init__(self, world: "World", prng: Prng) -> None:
+        self.node_id = STRANGER_ID
+        self.incarnation = 0
+        self.is_running = self.is_powered = True
+        self._world = world
+        self._prng = prng
+        self._unsent: dict[int, tuple[Message, int]] = {}
+        self._asked: dict[int, tuple[NodeId, Epoch]] = {}
+
+    def disturb(self, process: "Process") -> None:
+        """Send one request that must move nobody."""
+        epoch = process.replica.raft.epoch if process.is_assembled else 0
+        near, far = epoch + self._prng.between(50, 99), self._prng.between(epoch + LEAP, EPOCH_MAX)
+        choices: tuple[tuple[Epoch, Message, int], ...] = (
+            (near, self._vote(near, pre_vote=True), 2),
+            (far, self._vote(far, pre_vote=self._prng.randrange(2) == 0), 2),
+            (far, self._begin(far), 1),
+            (far, self._end(far), 1),
+        )
+        asked, message, version = self._prng.pick(choices)
+        number = self._world.network.connect(self, endpoint_of(process.node_id))
+        self._unsent[number] = message, version
+        self._asked[number] = process.node_id, asked
+
+    # --- network.Host -------------------------------------------------------------------------------------------------
+
+    def connected(self, number: int) -> None:
+        message, version = self._unsent.pop(number)
+        frame = encode_request(request_header(message, version, number, "stranger"), message)
+        packet = Packet(frame, (type(message).__wire__.api_key, version), message)
+        self._world.network.send(self, number, packet)
+
+    def disconnected(self, number: int) -> None:
+        self._unsent.pop(number, None)
+        self._asked.pop(number, None)
+
+    def arrived(self, number: int, packet: Packet) -> None:
+        """S33: the answer is of an epoch that elections led to."""
+        node_id, epoch = self._asked.pop(number, (-1, -1))
+        message = packet.message
+        if isinstance(message, VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse) and message.topics:
+            answered = message.topics[0].partitions[0].leader_epoch
+            if 0 <= epoch <= answered:
+                raise Violation("S33", f"a stranger's request moved it to epoch {answered}", node_id)
+        self._world.network.close(self, number)
+
+    # --- what it says -------------------------------------------------------------------------------------------------
+
+    def _vote(self, epoch: Epoch, *, pre_vote: bool) -> VoteRequest:
+        topic = VoteRequest.TopicData
+        asked = topic.PartitionData(
+            replica_epoch=epoch,
+            replica_id=STRANGER_ID,
+            replica_directory_id=_DIRECTORY,
+            last_offset_epoch=1,
+            last_offset=2**40,
+            pre_vote=pre_vote,
+        )
+        return VoteRequest(topics=[topic(topic_name=TOPIC_NAME, partitions=[asked])])
+
+    def _begin(self, epoch: Epoch) -> BeginQuorumEpochRequest:
+        topic = BeginQuorumEpochRequest.TopicData
+        begun = topic.PartitionData(leader_id=STRANGER_ID, leader_epoch=epoch)
+        at = endpoint_of(STRANGER_ID)
+        endpoint = BeginQuorumEpochRequest.LeaderEndpoint(name=at.name, host=at.host, port=at.port)
+        return BeginQuorumEpochRequest(
+            topics=[topic(topic_name=TOPIC_NAME, partitions=[begun])], leader_endpoints=[endpoint]
+        )
+
+    def _end(self, epoch: Epoch) -> EndQuorumEpochRequest:
+        topic = EndQuorumEpochRequest.TopicData
+        ended = topic.PartitionData(leader_id=STRANGER_ID, leader_epoch=epoch)
+        return EndQuorumEpochRequest(topics=[topic(topic_name=TOPIC_NAME, partitions=[ended])])

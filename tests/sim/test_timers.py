@@ -1,0 +1,32 @@
+"""Timers of nodes whose clocks go faster or slower than the world's."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastquorum.sim.clock import LocalClock, Scheduler
+from fastquorum.sim.invariants.timers import Heard
+from fastquorum.sim.prng import MILLION
+from fastquorum.sim.threads import AT_ONCE_US
+
+RATES = st.integers(MILLION - 100_000, MILLION + 100_000)
+"""As `sim.swarm` draws them."""
+
+
+@given(rate=RATES, zero_us=st.integers(0, 10**9), now_us=st.integers(0, 10**8))
+def test_what_is_due_at_once_by_a_nodes_clock_is_not_due_before(rate: int, zero_us: int, now_us: int) -> None:
+    scheduler = Scheduler()
+    scheduler.now_us = now_us
+    clock = LocalClock(scheduler, zero_us, rate)
+    assert 0 < clock.world_time(clock.now_us + 1) - now_us <= AT_ONCE_US
+
+
+def test_a_leader_is_gone_after_two_refused_connections_to_fetch_on_and_others_do_not_count() -> None:
+    heard = Heard()
+    for number, is_for_fetches in enumerate((False, False, True), 1):
+        heard.attempts[number] = 2
+        heard.ended(number, 100 + number, is_for_fetches=is_for_fetches)
+    assert not heard.may_miss(2, 100)
+    heard.attempts[9] = 2
+    heard.ended(9, 200, is_for_fetches=True)
+    assert heard.may_miss(2, 100)
+    assert not heard.may_miss(2, 150), "one of them was before the leader was heard last"
