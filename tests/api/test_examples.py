@@ -19,8 +19,8 @@ import fastquorum
 from fastquorum import log, sync
 from fastquorum.api import blocking_producer, opening, producer
 from fastquorum.api import quorum as asynchronous
-from fastquorum.broker import opening as joining
 from fastquorum.broker.io import blocking, membership
+from fastquorum.broker.io import opening as joining
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S
 from tests.broker.clusters import OFTEN, join, one_controller
 from tests.conftest import ROOT

@@ -153,5 +153,5 @@ def test_what_is_loaded_before_it_is_awaited_is_next_to_nothing() -> None:
         "print(sorted(each for each in set(sys.modules) - before))"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    names = ("api", "api.opening", "broker", "broker.opening", "opening")
+    names = ("api", "api.opening", "broker", "broker.io", "broker.io.opening", "opening")
     assert shown == f"{[f'fastquorum.{name}' for name in names]}\n"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fastquorum.broker.agent import View
     from fastquorum.broker.cluster import Cluster, ServedPartition
     from fastquorum.broker.io.membership import Membership
-    from fastquorum.broker.opening import join
+    from fastquorum.broker.io.opening import join
     from fastquorum.broker.options import JoinOptions
     from fastquorum.broker.partitions import HeldPartition
     from fastquorum.broker.states import State
@@ -29,7 +29,7 @@ _EXPORTS: Final = {
     "State": "fastquorum.broker.states",
     "Told": "fastquorum.broker.told",
     "View": "fastquorum.broker.agent",
-    "join": "fastquorum.broker.opening",
+    "join": "fastquorum.broker.io.opening",
 }
 
 __all__ = [
