@@ -8,7 +8,6 @@ raft's and the lane's own mutants are reused; those here need the storage and no
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from fastquorum.errors import OutOfOrderSequence
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import Lane as AnyLane
 from fastquorum.kernels.lane import LeaderTerms, Output
@@ -266,22 +265,6 @@ def _refuses_before_it_is_confirmed(patcher: Patcher) -> None:
     patcher.setattr(LaneCallers, "_refuse_unless_deposed", refuse_now)
 
 
-def _judges_before_its_turn(patcher: Patcher) -> None:
-    append_or_queue = LaneCallers._append_or_queue
-
-    def look_at_once(shell: LaneCallers, queued: Queued, now_us: Micros) -> bool:
-        terms, batch = shell.terms, queued.encoded
-        if queued.stamp is not None and batch is not None and isinstance(terms, LeaderTerms) and shell._appends.queued:
-            try:
-                shell._producer_states.judge(queued.stamp, batch, terms.epoch, now_us)
-            except OutOfOrderSequence as error:
-                shell._appends.fail(queued, error)
-                return True
-        return append_or_queue(shell, queued, now_us)
-
-    patcher.setattr(LaneCallers, "_append_or_queue", look_at_once)
-
-
 BEYOND_THE_FAULTS = ("K11", "K31")
 """Of raft's mutants, those that only a lost disk, or a follower that fails on every answer, would show."""
 
@@ -360,6 +343,5 @@ MUTANTS: dict[str, Mutant] = {
     "producer-repeats": Mutant("a repeated batch is appended again", _repeats_are_appended),
     "producer-fences": Mutant("a fenced instance appends on", _fences_are_ignored),
     "producer-final": Mutant("a deposed leader refuses for good", _refuses_before_it_is_confirmed),
-    "producer-turn": Mutant("a batch is judged before those that wait in front of it", _judges_before_its_turn),
     "votes-for-less": Mutant("a vote is given again to a log that has lost its end", _votes_for_less),
 }
