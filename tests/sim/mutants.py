@@ -14,7 +14,6 @@ from fastquorum.kernels.lane import LeaderTerms, Output
 from fastquorum.kernels.producers import ProducedBatch, Stamp
 from fastquorum.kernels.pure.lane import Lane
 from fastquorum.kernels.pure.lane_follower import FollowerLane
-from fastquorum.node.appends import Queued
 from fastquorum.node.lane_callers import LaneCallers
 from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.replica import Replica
@@ -258,13 +257,6 @@ def _fences_are_ignored(patcher: Patcher) -> None:
     patcher.setattr(ProducerStates, "judge", as_of_the_epoch_of_now)
 
 
-def _refuses_before_it_is_confirmed(patcher: Patcher) -> None:
-    def refuse_now(shell: LaneCallers, queued: Queued, now_us: Micros) -> None:
-        shell._judge_again([(queued, now_us)])
-
-    patcher.setattr(LaneCallers, "_refuse_unless_deposed", refuse_now)
-
-
 BEYOND_THE_FAULTS = ("K11", "K31")
 """Of raft's mutants, those that only a lost disk, or a follower that fails on every answer, would show."""
 
@@ -342,6 +334,5 @@ MUTANTS: dict[str, Mutant] = {
     "lane-unflushed-leader": Mutant("a leader counts what it has not synced", _lane(lane.CountsItsUnflushedEnd)),
     "producer-repeats": Mutant("a repeated batch is appended again", _repeats_are_appended),
     "producer-fences": Mutant("a fenced instance appends on", _fences_are_ignored),
-    "producer-final": Mutant("a deposed leader refuses for good", _refuses_before_it_is_confirmed),
     "votes-for-less": Mutant("a vote is given again to a log that has lost its end", _votes_for_less),
 }
