@@ -8,14 +8,12 @@ raft's and the lane's own mutants are reused; those here need the storage and no
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from fastquorum.errors import OutOfOrderSequence
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import Lane as AnyLane
 from fastquorum.kernels.lane import LeaderTerms, Output
 from fastquorum.kernels.producers import ProducedBatch, Stamp
 from fastquorum.kernels.pure.lane import Lane
 from fastquorum.kernels.pure.lane_follower import FollowerLane
-from fastquorum.node.appends import Queued
 from fastquorum.node.lane_callers import LaneCallers
 from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.replica import Replica
@@ -260,29 +258,6 @@ def _fences_are_ignored(patcher: Patcher) -> None:
     patcher.setattr(ProducerStates, "judge", as_of_the_epoch_of_now)
 
 
-def _refuses_before_it_is_confirmed(patcher: Patcher) -> None:
-    def refuse_now(shell: LaneCallers, queued: Queued, now_us: Micros) -> None:
-        shell._judge_again([(queued, now_us)])
-
-    patcher.setattr(LaneCallers, "_refuse_unless_deposed", refuse_now)
-
-
-def _judges_before_its_turn(patcher: Patcher) -> None:
-    append_or_queue = LaneCallers._append_or_queue
-
-    def look_at_once(shell: LaneCallers, queued: Queued, now_us: Micros) -> bool:
-        terms, batch = shell.terms, queued.encoded
-        if queued.stamp is not None and batch is not None and isinstance(terms, LeaderTerms) and shell._appends.queued:
-            try:
-                shell._producer_states.judge(queued.stamp, batch, terms.epoch, now_us)
-            except OutOfOrderSequence as error:
-                shell._appends.fail(queued, error)
-                return True
-        return append_or_queue(shell, queued, now_us)
-
-    patcher.setattr(LaneCallers, "_append_or_queue", look_at_once)
-
-
 BEYOND_THE_FAULTS = ("K11", "K31")
 """Of raft's mutants, those that only a lost disk, or a follower that fails on every answer, would show."""
 
@@ -383,8 +358,6 @@ MUTANTS: dict[str, Mutant] = {
     "lane-unflushed-leader": Mutant("a leader counts what it has not synced", _lane(lane.CountsItsUnflushedEnd)),
     "producer-repeats": Mutant("a repeated batch is appended again", _repeats_are_appended),
     "producer-fences": Mutant("a fenced instance appends on", _fences_are_ignored),
-    "producer-final": Mutant("a deposed leader refuses for good", _refuses_before_it_is_confirmed),
-    "producer-turn": Mutant("a batch is judged before those that wait in front of it", _judges_before_its_turn),
     "gone-after-one-refusal": Mutant("a follower stands after one attempt that failed", _one_refusal),
     "gone-with-its-connection": Mutant("a follower stands when its connection ends", _lost_connection),
     "believes-strangers": Mutant("an epoch is believed of everybody", _believes_strangers),

@@ -41,6 +41,8 @@ PRODUCER_ID: Final = NAMED | 1
 class Said:
     """One append, with its place among the producer's records."""
 
+    number: int
+    """Appends of the producer that came before."""
     operation: Operation
     sequence: int
     sent_us: Micros = -1
@@ -113,7 +115,7 @@ class SimProducer:
         self._fence_sent_us: Micros = 0
         self._sequence = 0
         self._unsettled: deque[Said] = deque()
-        self._written = 0
+        self._written = self._said = 0
         self._may_interrupt = False
 
     def begin(self) -> None:
@@ -156,7 +158,7 @@ class SimProducer:
                 return
             if self._former_epoch >= 0 and self._prng.randrange(10) == 0:
                 self._append_as_former(process)
-            while len(self._unsettled) < BATCHES_KEPT and self._prng.randrange(3):
+            while self._has_room and self._prng.randrange(3):
                 self._unsettled.append(self._new())
         self._send(process)
 
@@ -211,9 +213,15 @@ class SimProducer:
     def _now_us(self) -> Micros:
         return self._world.scheduler.now_us
 
+    @property
+    def _has_room(self) -> bool:
+        """As many as are remembered may follow the oldest that is not acknowledged."""
+        return not self._unsettled or self._said - self._unsettled[0].number < BATCHES_KEPT
+
     def _new(self) -> Said:
         values = self._values()
-        said = Said(self._ledger.begin(NO_NODE, values), self._sequence)
+        said = Said(self._said, self._ledger.begin(NO_NODE, values), self._sequence)
+        self._said += 1
         self._sequence = sequence_after(self._sequence, len(values))
         return said
 
