@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum log export n1 --to parquet --out n1.tables",
         "fastquorum log export '/backup/*' --table batches --to arrow --out batches --option mode=quarantine",
     )
-    parser.add_argument("paths", metavar="IN", nargs="+")
+    parser.add_argument("inputs", metavar="IN", nargs="+")
     parser.add_argument("--out", metavar="DIR", required=True, help="a new directory for the files")
     parser.add_argument("--to", choices=_FORMS, default=_FORMS[0], help="of which form (default: parquet)")
     parser.add_argument("--table", default="records", metavar="NAME", help="which table (default: records)")

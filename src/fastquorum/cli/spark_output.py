@@ -45,7 +45,7 @@ def configure(
         f"and whatever else fsspec reads. {needs}",
         *(each if is_spark else in_process(each) for each in examples),
     )
-    parser.add_argument("paths", metavar="IN", nargs="+")
+    parser.add_argument("inputs", metavar="IN", nargs="+")
     add_out(parser, "local[*]" if is_spark else None)
     add_format(parser)
 
@@ -59,7 +59,7 @@ def in_process(example: str) -> str:
 
 def path_of(arguments: argparse.Namespace) -> str:
     """All the paths of the command line as one. UsageError: one of several has a comma in it."""
-    paths: list[str] = arguments.paths
+    paths: list[str] = arguments.inputs
     for each in paths:
         if len(paths) > 1 and "," in each and os.path.lexists(each):
             raise UsageError(f"{each!r} has a comma in it, which stands between paths", "name it by itself, by a glob")

@@ -49,9 +49,16 @@ def session(
 def register(spark: "SparkSession") -> None:
     """Make the data source known to a session, as `spark.read.format("fastquorum")`. Its executors need fastquorum
     installed as well."""
+    from pyspark.errors import AnalysisException
+
     from fastquorum.spark.source import FastQuorumSource
 
-    spark.dataSource.register(FastQuorumSource)
+    try:
+        spark.dataSource.register(FastQuorumSource)
+    except AnalysisException as error:
+        # Spark 4.0 refuses what it has found by itself.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
 
 
 def open_session(app_name: str, master: str, config: Mapping[str, object] | None = None) -> "SparkSession":
