@@ -173,8 +173,9 @@ class SocketTransport:
         ]
 
     def oldest_silent(self, now: Micros, silent_us_min: Micros) -> Connection | None:
-        """The accepted connection that has been silent longest, if for long enough: it makes room for another."""
-        silent = [each for each in self.channels() if each.accepted and now - each.heard_us >= silent_us_min]
+        """The accepted connection that has been silent longest, if for long enough: it makes room for another. No
+        voter's."""
+        silent = [each for each in self.channels() if each.yields and now - each.heard_us >= silent_us_min]
         return min(silent, key=lambda channel: channel.heard_us).number if silent else None
 
     def accept(self, sock: socket.socket) -> Connection:
