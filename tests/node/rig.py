@@ -86,6 +86,9 @@ class FakeTransport:
     def needs_drain(self, connection: int) -> bool:
         return connection in self.unread
 
+    def is_crowded(self) -> bool:
+        return False
+
     def close(self, connection: int) -> None:
         self.open.pop(connection, None)
 

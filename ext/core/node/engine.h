@@ -542,6 +542,8 @@ class Engine final : private lane::Outputs {
         return channel != nullptr && channel->is_drain_wanted;
     }
 
+    bool is_crowded() const noexcept { return crowd_.owed_bytes > crowd_bytes; }
+
     // A voter's: it is read from and sent to whatever is kept for others.
     void favour(Connection connection) noexcept {
         if (Channel *channel = find(connection)) channel->is_favoured = true;

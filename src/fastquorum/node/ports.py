@@ -41,6 +41,10 @@ class Transport(Protocol):
         ends."""
         ...
 
+    def is_crowded(self) -> bool:
+        """Much is kept for all of them together: answers are to be short."""
+        ...
+
     def close(self, connection: Connection) -> None:
         """Close; no report follows."""
         ...

@@ -402,8 +402,7 @@ class Log:
             self._segments.remove_behind(segment)
             segment.file.zero_fill(position, segment.size_bytes)
             segment.file.sync()
-        segment.size_bytes = position
-        segment.index.truncate_to(position)
+        segment.truncate_to(position)
         self._end_offset = new_end
         self._epochs.cache.truncate_to(new_end)
         self.producers.truncated(new_end)

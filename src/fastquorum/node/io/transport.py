@@ -138,6 +138,10 @@ class SocketTransport:
             channel.drain_wanted = self._owes_enough(channel)
         return channel is not None and channel.drain_wanted
 
+    def is_crowded(self) -> bool:
+        """See `node.ports.Transport`."""
+        return self._owed_bytes > CROWD_BYTES
+
     def wake(self) -> None:
         """Have the replica's thread look around soon. From any thread."""
         with self._wake_guard:  # lest the number be written to after it was closed, and perhaps reused
