@@ -7,6 +7,7 @@ of it. Where bytes move is a subclass's business: `socket_reactor` (here, for th
 A wake-up does as little as it can: one wait, no timer objects. Source: epoll(7).
 """
 
+import errno
 import os
 import select
 import socket
