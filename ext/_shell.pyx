@@ -708,6 +708,13 @@ cdef class Shell:
             needs = self._shell.needs_drain(connection)
         return needs
 
+    def is_crowded(self):
+        """Is much owed to all connections together?"""
+        cdef bint crowded
+        with nogil:
+            crowded = self._shell.is_crowded()
+        return crowded
+
     def favour(self, int64_t connection):
         """It is a voter's: it is read from and sent to whatever is kept for others."""
         with nogil:

@@ -429,6 +429,11 @@ class StorageFailed(FatalError, OSError):
         """The file system is full, or a quota is: what was to be written is not there, and all else is as it was."""
         return self.errno_code in FULL
 
+    @property
+    def can_wait(self) -> bool:
+        """Nothing has changed, and it may go well later: when there is room, or a descriptor."""
+        return self.lacks_room or self.lacks_descriptor
+
 
 @dataclass(eq=False)
 class FsyncFailed(StorageFailed):

@@ -3,6 +3,7 @@
     python -m tests.interop.campaign exactly-once --records 100000 --report FILE
     python -m tests.interop.campaign producers --records 20000 --kills 3 --report FILE
     python -m tests.interop.campaign fuzz --frames 1000000 --seed 7 --report FILE
+    python -m tests.interop.campaign hostile --connections 1000 --report FILE
     python -m tests.interop.campaign messages --messages 100000 --report FILE
     python -m tests.interop.campaign mixed --commits 1000 --report FILE
     python -m tests.interop.campaign reference
@@ -20,6 +21,9 @@ producers: six idempotent producers of librdkafka, five requests under way each,
 fuzz: so many mutants of golden and well-formed frames are sent to three real nodes of whichever build is installed,
 while a client appends and reads. Exit code 0 if no node died, complained, hung or grew, the leader and its epoch are
 the same, and the log holds what was acknowledged.
+
+hostile: so many connections of each hostile kind at once to the leader of three real nodes of whichever build is
+installed. Exit code 0 if it leads on in its epoch, takes appends, keeps to its memory and complains of nothing.
 
 messages: so many random messages in each direction between Kafka's generated classes and our codecs. Exit code 0 if
 all are the same bytes both ways.
@@ -51,7 +55,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import brokers_campaign, fuzz, messages_campaign, producers_campaign
+from . import brokers_campaign, fuzz, hostile, messages_campaign, producers_campaign
 from .clients import ClientFailed, Read, read_all
 from .exactly_once import as_json, problems, write_while_leaders_die
 from .fuzz import campaign as fuzz_campaign
@@ -111,6 +115,8 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     fuzz_campaign.configure(fuzzed)
+    crowds = scenarios.add_parser("hostile", help="crowds of hostile connections")
+    hostile.configure(crowds)
     messages = scenarios.add_parser("messages", help="random messages through Kafka's classes and back")
     messages.add_argument("--messages", type=int, default=100_000, metavar="N", help="in each direction (100000)")
     messages.add_argument("--seed", type=int, default=7, metavar="N", help="another one gives other messages (7)")
@@ -129,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     others.add_argument("--only", action="append", default=[], choices=[each.name for each in SUITES], help="one suite")
     others.add_argument("--test", action="append", default=[], metavar="NAME", help="one test of theirs")
     others.add_argument("--directory", type=Path, help="keep their sources and what they print here")
-    for each in (once, produced, fuzzed, messages, mixing, sized, turns, tooled, others):
+    for each in (once, produced, fuzzed, crowds, messages, mixing, sized, turns, tooled, others):
         each.add_argument("--report", type=Path, metavar="FILE", help="where the JSON report goes, besides stdout")
     return parser
 
@@ -147,6 +153,8 @@ def _run(options: argparse.Namespace) -> int:
     try:
         if options.scenario == "fuzz":
             report = fuzz_campaign.campaign(options, _say)
+        elif options.scenario == "hostile":
+            report = hostile.campaign(options, _say)
         elif options.scenario == "messages":
             report = messages_campaign.campaign(options.messages, options.seed, _say)
         elif options.scenario == "producers":

@@ -19,7 +19,7 @@ from fastquorum.kernels.lane import (
     Send,
 )
 from fastquorum.kernels.pure import batch_headers, encode_records, encode_values, slice_batches
-from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Endpoint, ReplicaKey, Uuid
+from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, ZERO_UUID, Endpoint, ReplicaKey, Uuid
 from fastquorum.wire import (
     decode_request,
     decode_response,
@@ -309,7 +309,9 @@ class Leading:
         flushed: bool = True,
         batch_bytes_max: int = 1 << 20,
         fetch_wait_us_max: int = 500_000,
+        have_directories: bool = True,
     ) -> None:
+        """`have_directories`: False for static voters, which are known by their ids alone."""
         self.log = MemoryLog() if log is None else log
         self.epoch_start = self.log.end_offset
         self.log.control(5)
@@ -319,7 +321,7 @@ class Leading:
         self.lane = make(LaneIdentity(key(1), CLUSTER, METADATA_TOPIC_ID), self.log, batch_bytes_max)
         self.terms = LeaderTerms(
             epoch=5,
-            voters=tuple(key(voter) for voter in voters),
+            voters=tuple(key(voter) if have_directories else ReplicaKey(voter, ZERO_UUID) for voter in voters),
             epoch_start=self.epoch_start,
             high_watermark=-1,
             timeouts=LaneTimeouts(fetch_wait_us_max),

@@ -29,6 +29,22 @@ OTHER_CLUSTER = "QQQQQQQQQQQQQQQQQQQQQQ"
 # --- appends and group commit -----------------------------------------------------------------------------------------
 
 
+def test_a_static_voter_under_ever_new_directories_is_not_remembered_without_end(make: Make) -> None:
+    leader = Leading(make, have_directories=False)
+    for number in range(1, 2 * PEERS_MAX):
+        for node_id in (2, 3):
+            directory = ReplicaKey(node_id, Uuid(number.to_bytes(16, "big")))
+            connection = 10 * number + node_id
+            leader.now_us += 1
+            leader.lane.admit(FetchAdmission(connection, 1, 18, directory, True, 1, 1, 0, 1), leader.now_us)
+            leader.lane.detach(connection, leader.now_us)
+    peers = leader.lane.freeze(leader.now_us).peers
+    assert len(peers) <= PEERS_MAX
+    for node_id in (2, 3):
+        latest = max(peer.last_contact_us for peer in peers if peer.key.id == node_id)
+        assert latest >= leader.now_us - 1, "the last that was heard of a voter is never forgotten"
+
+
 def test_appends_that_gather_leave_as_one_batch_when_they_are_pushed(make: Make) -> None:
     leader = Leading(make)
     leader.admit(2)

@@ -86,6 +86,9 @@ class FakeTransport:
     def needs_drain(self, connection: int) -> bool:
         return connection in self.unread
 
+    def is_crowded(self) -> bool:
+        return False
+
     def close(self, connection: int) -> None:
         self.open.pop(connection, None)
 
@@ -140,8 +143,8 @@ class FakeListener:
         self.leaderships.append((epoch, leader_id, is_self))
         self.reasons.append(reason)
 
-    def on_disk_full(self, is_full: bool) -> None:
-        self.full.append(is_full)
+    def on_disk_full(self, hindrance: str) -> None:
+        self.full.append(bool(hindrance))
 
     def on_other_cluster(self, node_id: int, endpoint: Endpoint | None) -> None:
         self.foreign.append((node_id, endpoint))

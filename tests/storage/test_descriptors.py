@@ -49,3 +49,19 @@ def test_a_file_is_replaced_wholly_or_not_at_all_where_descriptors_are_short(
     with descriptors_left(2):
         disk.replace_file("mark", b"new")
     assert disk.read_file("mark") == b"new"
+
+
+def test_what_is_opened_for_a_moment_has_descriptors_in_reserve(tmp_path: Path, kernels: Kernels) -> None:
+    disk = RealDisk(str(tmp_path), kernels)
+    disk.open("segment", "create").close()
+    reserve = disk.keep_descriptors()
+    with descriptors_left(0):
+        for _ in range(3):
+            disk.open("segment", "open").close()
+            disk.replace_file("mark", b"new")
+            disk.sync_directory()
+        with pytest.raises(StorageFailed) as failed:
+            disk.open("another segment", "create")
+        assert failed.value.can_wait
+    reserve.close()
+    assert disk.read_file("mark") == b"new"

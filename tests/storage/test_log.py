@@ -1,5 +1,8 @@
 """The log of one replica: appending, syncing, truncating, rolling, reading back."""
 
+from collections.abc import Callable
+from types import SimpleNamespace
+
 import pytest
 
 from fastquorum.config import QuorumConfig
@@ -7,6 +10,7 @@ from fastquorum.errors import FsyncFailed, OffsetOutOfRange, StorageFailed
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import LaneLog
 from fastquorum.raft.ports import LogView
+from fastquorum.storage import reading
 from fastquorum.storage.flushing import FlushResult
 from fastquorum.storage.names import DURABLE_MARK, EPOCH_CHECKPOINT, LOG_DIRECTORY
 from fastquorum.storage.preparing import AHEAD_LEAST_BYTES, AHEAD_STEP_BYTES
@@ -234,6 +238,49 @@ def test_the_index_forgets_what_was_truncated(kernels: Kernels) -> None:
     assert rig.values() == expected
     for offset in range(60):
         assert kernels.decode_values(rig.log.read(offset, 1)) == [expected[offset][2]]
+
+
+@pytest.mark.parametrize("value_bytes", [100, 3_000])
+def test_a_log_is_looked_through_once_however_often_it_is_asked_for_timestamps(
+    kernels: Kernels, monkeypatch: pytest.MonkeyPatch, value_bytes: int
+) -> None:
+    monkeypatch.setattr(reading, "WINDOW_BYTES", 2_000)
+    rig = Rig(kernels, config=QuorumConfig(segment_bytes=100_000, preallocate_bytes=4096))
+    times: list[int] = []
+
+    def append(count: int) -> None:
+        for _ in range(count):
+            times.append(1_000 + 7 * (len(times) * 37 % 101))
+            rig.append(1, bytes(value_bytes), timestamp_ms=times[-1])
+
+    def check() -> None:
+        for wanted in range(990, 1_720, 13):
+            first = next((at for at, time_ms in enumerate(times) if time_ms >= wanted), None)
+            found = rig.log.offset_for_timestamp(wanted)
+            assert (None if found is None else found.offset) == first
+        for end in range(0, len(times) + 1, 3):
+            assert rig.log.max_timestamp_below(end) == max(times[:end], default=-1)
+
+    append(30)
+    check()
+    append(60)
+    rig.log.truncate_to(45)
+    del times[45:]
+    append(40)
+    check()
+    reads: list[int] = []
+    for segment in rig.log._segments:
+        read = segment.file.read
+
+        def counted(position: int, size: int, read: Callable[[int, int], bytes] = read) -> bytes:
+            reads.append(size)
+            return read(position, size)
+
+        monkeypatch.setattr(segment, "file", SimpleNamespace(read=counted, path=""))
+    for wanted in range(1_000, 1_700, 7):
+        reads.clear()
+        rig.log.offset_for_timestamp(wanted)
+        assert sum(reads) <= 2_000 + 2 * (value_bytes + 100)
 
 
 def test_records_are_found_by_timestamp(kernels: Kernels) -> None:

@@ -24,7 +24,7 @@ namespace fastquorum::lane {
 
 inline constexpr int endpoints_version_min = 17;  // Kafka's leader names its endpoint from here on, though 16 could
 inline constexpr std::int64_t answer_bytes_max = 8 * 1024 * 1024;  // whatever the peer would take: everybody else waits
-inline constexpr std::size_t peers_max = 256;  // remembered before observers that are gone are forgotten
+inline constexpr std::size_t peers_max = 256;  // remembered before those that are gone are forgotten
 inline constexpr std::uint32_t correlation_ahead_max = static_cast<std::uint32_t>(correlation_first) + 1;
 inline constexpr Micros high_watermark_delay_us = 3000;  // how long a voter may be left behind it with nothing else to tell
 
@@ -249,10 +249,23 @@ class LeaderLane {
     Peer &known(const ReplicaKey &key) {
         const auto found = peers_.find(key);
         if (found != peers_.end()) return *found->second;
-        if (peers_.size() >= peers_max)
-            // Observers come and go, and may call themselves anything: those without a connection are let go of.
-            std::erase_if(peers_, [](const auto &each) { return each.second->voter_index < 0 && each.second->connection < 0; });
+        if (peers_.size() >= peers_max) forget_gone();
         return *peers_.emplace(key, std::make_unique<Peer>(key)).first->second;
+    }
+
+    // Whoever comes may call itself anything, a static voter by ever new directories: those without a connection are let go
+    // of, but for the last that was heard of each voter.
+    void forget_gone() {
+        std::vector<const Peer *> last(terms_.voters.size(), nullptr);
+        for (const auto &[key, peer] : peers_) {
+            if (peer->voter_index < 0) continue;
+            const Peer *&before = last[static_cast<std::size_t>(peer->voter_index)];
+            if (before == nullptr || peer->last_contact_us >= before->last_contact_us) before = peer.get();
+        }
+        std::erase_if(peers_, [&last](const auto &each) {
+            const Peer &peer = *each.second;
+            return peer.connection < 0 && (peer.voter_index < 0 || last[static_cast<std::size_t>(peer.voter_index)] != &peer);
+        });
     }
 
     // Write what gathered, move the high watermark, answer whom that concerns and whoever does not want to wait.

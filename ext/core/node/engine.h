@@ -542,6 +542,8 @@ class Engine final : private lane::Outputs {
         return channel != nullptr && channel->is_drain_wanted;
     }
 
+    bool is_crowded() const noexcept { return crowd_.owed_bytes > crowd_bytes; }
+
     // A voter's: it is read from and sent to whatever is kept for others.
     void favour(Connection connection) noexcept {
         if (Channel *channel = find(connection)) channel->is_favoured = true;
@@ -582,12 +584,12 @@ class Engine final : private lane::Outputs {
         return found;
     }
 
-    // The accepted connection that has been silent longest, if for so long at least; no_connection if none has.
+    // The accepted connection that has been silent longest, if for so long at least, but for voters'; no_connection if none has.
     Connection oldest_silent(Micros at_us, Micros silent_us_min) const {
         const Channel *oldest = nullptr;
         for (const auto &[number, channel] : channels_) {
             const Micros heard = channel->heard_us.load(std::memory_order_relaxed);
-            if (channel->accepted && at_us - heard >= silent_us_min &&
+            if (channel->yields() && at_us - heard >= silent_us_min &&
                 (oldest == nullptr || heard < oldest->heard_us.load(std::memory_order_relaxed)))
                 oldest = channel.get();
         }

@@ -403,6 +403,11 @@ class Shell {
         return engine_.needs_drain(connection);
     }
 
+    bool is_crowded() {
+        Engine::Section section(engine_);
+        return engine_.is_crowded();
+    }
+
     void favour(Connection connection) {
         Engine::Section section(engine_);
         engine_.favour(connection);

@@ -166,7 +166,7 @@ class Watch(handles.Guarded):
     def on_ready(self) -> None:
         self._notify()
 
-    def on_disk_full(self, is_full: bool) -> None:
+    def on_disk_full(self, hindrance: str) -> None:
         pass  # who appends is told why this node does not lead
 
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:

@@ -81,7 +81,7 @@ class Bridge(Guarded):
     def on_ready(self) -> None:
         self._changed()
 
-    def on_disk_full(self, is_full: bool) -> None:
+    def on_disk_full(self, hindrance: str) -> None:
         pass  # who appends is told why this node does not lead
 
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:

@@ -110,14 +110,14 @@ class NodeLog:
             alone = unreachable_text(self._unreachable.values(), now)
             self._say_always(level, event, f"no leader is known: {alone}")
 
-    def disk_full(self, is_full: bool) -> None:
-        """Always said: somebody has to act."""
+    def disk_full(self, hindrance: str) -> None:
+        """Always said: somebody has to act. `hindrance`: why nothing can be appended; empty: it can again."""
         path = self._data
-        if is_full:
-            sentence = f"no space is left on the file system of {path}: this node does not lead until there is"
-            self._say(sys.stderr, "error", "disk_full", f"fastquorum: {sentence}; make room there", data=path)
+        if hindrance:
+            sentence = f"{hindrance}; this node does not lead until then"
+            self._say(sys.stderr, "error", "disk_full", f"fastquorum: {sentence}", data=path)
         else:
-            sentence = f"the file system of {path} has room again"
+            sentence = f"there is room in {path} again"
             self._say(sys.stderr, "info", "disk_has_room", f"fastquorum: {sentence}", data=path)
 
     def other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:

@@ -146,8 +146,8 @@ class _Watcher:
         if self._node is not None and not self._node.is_stopping:
             self._node.describe(lambda now, _: self._later(lambda: self._log.place(now)))
 
-    def on_disk_full(self, is_full: bool) -> None:
-        self._later(lambda: self._log.disk_full(is_full))
+    def on_disk_full(self, hindrance: str) -> None:
+        self._later(lambda: self._log.disk_full(hindrance))
 
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         self._later(lambda: self._log.other_cluster(node_id, endpoint))

@@ -189,6 +189,11 @@ class Connections:
             return True
         return False
 
+    def is_crowded(self) -> bool:
+        """Is much kept for all of them? Then answers are short."""
+        with self._lock:
+            return self._transport.is_crowded()
+
     def set_aside(self, item: Waiting) -> bool:
         """A frame that came: True if it has to wait, for this or behind others of its connection."""
         waiting = self._set_aside.get(item.connection)

@@ -25,6 +25,8 @@ ENDPOINT_VERSION_MIN: Final = 16
 """The first versions whose answers can name the leader, and where it listens (KIP-951)."""
 ANSWER_BYTES_MAX: Final = 8 * 1024 * 1024
 """Records read for one answer, but for a batch that alone is larger: the quorum waits while they are read."""
+CROWDED_ANSWER_BYTES: Final = 64 * 1024
+"""While much is kept for all clients."""
 SLICE_FETCHES: Final = 64
 SLICE_BYTES: Final = 1024 * 1024
 """Parked Fetches answered together, and records read for them: whatever the quorum has to do comes in between."""
@@ -175,11 +177,13 @@ class Fetches:
         """With what there is; how many bytes of records."""
         response = FetchResponse()
         size_bytes = 0
+        is_crowded = self._door.replica.connections.is_crowded()
+        bytes_max = min(fetch.bytes_max, CROWDED_ANSWER_BYTES) if is_crowded else fetch.bytes_max
         for asked, partitions in fetch.asked:
             topic = Topic(topic=asked.topic, topic_id=asked.topic_id)
             response.responses.append(topic)
             for wanted in partitions:
-                answer = self._partition(fetch, asked, wanted, fetch.bytes_max - size_bytes, response)
+                answer = self._partition(fetch, asked, wanted, bytes_max - size_bytes, response)
                 topic.partitions.append(answer)
                 size_bytes += len(answer.records or b"")
         self._door.answer(fetch.request, response)

@@ -41,6 +41,10 @@ class Transport(Protocol):
         ends."""
         ...
 
+    def is_crowded(self) -> bool:
+        """Much is kept for all of them together: answers are to be short."""
+        ...
+
     def close(self, connection: Connection) -> None:
         """Close; no report follows."""
         ...
@@ -124,8 +128,8 @@ class Listener(Protocol):
     ) -> None:
         """Who leads has changed, and why: what this replica saw, in words."""
 
-    def on_disk_full(self, is_full: bool) -> None:
-        """The log's file system has no room for more, or has again."""
+    def on_disk_full(self, hindrance: str) -> None:
+        """The log takes no more: why, and what to do. Empty: it does again."""
 
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         """A voter says that it is of another cluster. Told once for each, however often it says so."""

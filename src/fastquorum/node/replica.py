@@ -135,7 +135,7 @@ class Replica:
             leader = NO_NODE
         hindrance = ""
         if self._is_full:
-            hindrance = f"no space is left at {self.log.path}: make room there"
+            hindrance = self.log.hindrance
         elif leader == NO_NODE:
             hindrance = self.reachability.text()
         return NotLeader(leader, self.raft.epoch, self.raft.endpoint_of(leader), maybe_committed, hindrance)
@@ -263,7 +263,7 @@ class Replica:
         self._room_at_us = now_us + ROOM_LOOK_US if self._is_full else -1
         with self._lock:
             self.shell.refuse_appends(self._is_full)
-        self._listener.on_disk_full(self._is_full)
+        self._listener.on_disk_full(self.log.hindrance)
 
     def _is_renewed(self, now_us: Micros) -> bool:
         """Has raft/ only set its next deadline? Then the lane need not stop for it, nor for this thread, which may be

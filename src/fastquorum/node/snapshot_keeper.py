@@ -156,8 +156,8 @@ class SnapshotKeeper:
             self._tell(SnapshotReport(snapshot, self.taken.size_bytes, took_us, log.start_offset))
             return
         assert result is not None
-        lacks_room = isinstance(result, StorageFailed) and result.lacks_room
-        if not lacks_room and not isinstance(result, ImageFailed | WireError):
+        can_wait = isinstance(result, StorageFailed) and result.can_wait
+        if not can_wait and not isinstance(result, ImageFailed | WireError):
             raise result
         # Nothing is left of it, and nothing is lost: the log still holds what it would have covered.
         self._not_before_us = now_us + AGAIN_US

@@ -45,7 +45,7 @@ def readiness(node: RunningNode | None, metrics: NodeMetrics | None, silent_us: 
     if metrics is None:
         return Verdict(False, "the replica's thread does not answer at the moment")
     if metrics.is_disk_full:
-        return Verdict(False, f"no space is left at {node.log.path}: make room there")
+        return Verdict(False, node.log.hindrance)
     leadership, limits = node.leadership, node.config
     if leadership.leader_id == NO_NODE:
         alone = unreachable_text(metrics.unreachable, metrics.at_us)

@@ -9,9 +9,10 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from fastquorum.node.io.listening import stop_listening
+from fastquorum.node.io.accepting import Acceptor
+from fastquorum.node.io.repeating import Repeating
 from fastquorum.node.metrics import NodeMetrics
 from fastquorum.observe.exposition import CONTENT_TYPE, page
 from fastquorum.observe.families import View
@@ -48,6 +49,7 @@ class MetricsServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over: asyncio.Event
         self._runs = threading.Event()
+        self._faults = Repeating()
         self._open: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
         """By age, the oldest first."""
         self._thread = threading.Thread(target=self._run, name="fastquorum-metrics", daemon=True)
@@ -92,17 +94,23 @@ class MetricsServer:
 
     async def _serve(self) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-        server = await asyncio.start_server(self._on_connected, sock=self._listening, limit=REQUEST_BYTES_MAX)
+        self._loop.set_exception_handler(self._on_fault)
+        acceptor = Acceptor(self._listening, self._on_connected, REQUEST_BYTES_MAX)
         looking = asyncio.create_task(self._look_now_and_then())
         self._runs.set()
         await self._over.wait()
         looking.cancel()
-        await stop_listening(server)
+        await acceptor.stop()
         served = dict(self._open)
         for writer in served:
             writer.transport.abort()
         if served:
             await asyncio.wait(served.values())  # each has REQUEST_S at most
+
+    def _on_fault(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A request that failed by a fault of ours, or the like."""
+        error = context.get("exception")
+        self._faults.say(f"metrics: {context.get('message')}: {error!r}", error)
 
     async def _look_now_and_then(self) -> None:
         """For the rates of the last half minute, whether or not anybody scrapes."""

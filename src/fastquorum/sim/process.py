@@ -460,9 +460,9 @@ class Process:
         if is_self and self._world.herd is not None:
             self._world.herd.metadata.leads(epoch)
 
-    def on_disk_full(self, is_full: bool) -> None:
-        self.is_disk_full = is_full
-        self.note("its disk is full" if is_full else "its disk has room again")
+    def on_disk_full(self, hindrance: str) -> None:
+        self.is_disk_full = bool(hindrance)
+        self.note("its disk is full" if hindrance else "its disk has room again")
 
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         self.note(f"node {node_id} is of another cluster")

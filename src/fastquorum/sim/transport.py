@@ -66,6 +66,9 @@ class SimTransport:
         """Whoever is simulated reads."""
         return False
 
+    def is_crowded(self) -> bool:
+        return False
+
     def close(self, connection: int) -> None:
         self._world.network.close(self._process, connection)
 

@@ -13,6 +13,7 @@ from typing import Self
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import DirectoryError, FsyncFailed, StorageFailed
 from fastquorum.kernels import Kernels, SegmentFile
+from fastquorum.storage.io_reserve import DescriptorReserve
 from fastquorum.storage.names import TEMPORARY_SUFFIX
 from fastquorum.storage.ports import FileMode
 
@@ -25,6 +26,12 @@ class RealDisk:
         self._root = os.path.abspath(root)
         self._kernels = kernels
         self._is_read_only = is_read_only
+        self._reserve = DescriptorReserve(0)
+
+    def keep_descriptors(self) -> DescriptorReserve:
+        """From now on keep some in reserve, for what is opened but new files: those can wait. To be closed."""
+        self._reserve = DescriptorReserve()
+        return self._reserve
 
     @classmethod
     def open_directory(cls, root: str, kernels: Kernels, *, create: bool = False, writable: bool = True) -> Self:
@@ -54,8 +61,11 @@ class RealDisk:
         return self._root
 
     def open(self, name: str, mode: FileMode = "open") -> SegmentFile:
+        path = self._path(name)
         with refusals_named() if self._is_read_only else nullcontext():
-            return self._kernels.SegmentFile(self._path(name), mode)
+            if mode == "create":
+                return self._kernels.SegmentFile(path, mode)
+            return self._reserve.run(lambda: self._kernels.SegmentFile(path, mode))
 
     def exists(self, name: str) -> bool:
         """StorageFailed where that cannot be told: what is there must not be taken for missing."""
@@ -83,14 +93,24 @@ class RealDisk:
             os.unlink(self._path(name))
 
     def sync_directory(self, directory: str = "") -> None:
-        with self._mapped("sync_directory", directory, FsyncFailed):
-            sync_directory(self._path(directory))
+        self._reserve.run(lambda: self._sync_directory(directory))
+
+    def _sync_directory(self, directory: str) -> None:
+        with (
+            self._mapped("open", directory),
+            _opened_directory(self._path(directory)) as fd,
+            self._mapped("sync_directory", directory, FsyncFailed),
+        ):
+            os.fsync(fd)
 
     def read_file(self, name: str) -> bytes:
         with self._mapped("read", name), open(self._path(name), "rb") as file:
             return file.read()
 
     def replace_file(self, name: str, data: bytes) -> None:
+        self._reserve.run(lambda: self._replace_file(name, data))
+
+    def _replace_file(self, name: str, data: bytes) -> None:
         path = self._path(name)
         temporary = path + TEMPORARY_SUFFIX
         # The directory is opened first: once the new file has its name, nothing may fail for want of a descriptor.

@@ -177,6 +177,11 @@ class Log:
         return self._segments.is_full
 
     @property
+    def hindrance(self) -> str:
+        """Why appends are refused, and what to do; empty unless `is_full`."""
+        return self._segments.hindrance if self.is_full else ""
+
+    @property
     def takes_nothing(self) -> bool:
         """Full, and there are no zeros even for a control batch."""
         return self.is_full and not self._segments.has_zeros(self._control_bytes)
@@ -397,8 +402,7 @@ class Log:
             self._segments.remove_behind(segment)
             segment.file.zero_fill(position, segment.size_bytes)
             segment.file.sync()
-        segment.size_bytes = position
-        segment.index.truncate_to(position)
+        segment.truncate_to(position)
         self._end_offset = new_end
         self._epochs.cache.truncate_to(new_end)
         self.producers.truncated(new_end)
@@ -525,16 +529,12 @@ class Log:
         """Prepare zeros ahead, renew the durable mark when it is due. To be called between commits.
 
         All of it can wait while the process has no descriptor left: a file is opened before anything is changed. Where
-        the file system has no room `is_full` says so.
+        the file system has no room, or a segment that is needed cannot be made, `is_full` says so.
         """
         self._refuse_failed()
         self._refresh()
         with self._latched():
-            try:
-                self._segments.maintain(now_us)
-            except StorageFailed as failed:
-                if not failed.lacks_descriptor:
-                    raise
+            self._segments.maintain(now_us)
             self._marking.save_when_due(self._flushed, now_us)
 
     def abandon(self) -> None:

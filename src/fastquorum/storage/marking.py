@@ -21,7 +21,7 @@ def if_possible() -> Iterator[None]:
     try:
         yield
     except StorageFailed as failed:
-        if not (failed.lacks_descriptor or failed.lacks_room):
+        if not failed.can_wait:
             raise
 
 

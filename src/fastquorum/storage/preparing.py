@@ -51,6 +51,8 @@ class Preparation:
         """Zeros in front of the writer that there was no room for; 0: there was."""
         self._lacks_next = False
         """There was none for the next segment."""
+        self.lacks_descriptor = False
+        """The next segment could not be made because this process may open no more files."""
         self._look_at_us: Micros = 0
         """When to look for room again."""
 
@@ -71,7 +73,8 @@ class Preparation:
         if segment.prepared_bytes - segment.size_bytes < self._ahead_bytes // 2:
             self._extend(segment, min(max(AHEAD_LEAST_BYTES, 2 * appended), self.zeros.step_bytes))
         if segment.size_bytes > self._segment_bytes // 2:
-            self._lacks_next = not self._grow_spare(SPARE_STEP_BYTES)
+            has_grown = self._grow_spare(SPARE_STEP_BYTES)
+            self._lacks_next = not (has_grown or self.lacks_descriptor)  # a descriptor may be there when it is needed
 
     def make_room(self, segment: Segment, size_bytes: int) -> bool:
         """Are there zeros for so many more bytes, or can they be made? False: the file system is full."""
@@ -81,7 +84,7 @@ class Preparation:
         return False
 
     def make_next(self) -> bool:
-        """Have the next segment ready, whole. False: the file system is full."""
+        """Have the next segment ready, whole. False: the file system is full, or no file can be made."""
         self._lacks_next = not self._grow_spare(self._ahead_bytes)
         return not self._lacks_next
 
@@ -138,15 +141,17 @@ class Preparation:
         return self._spare is not None and self._spare.prepared_bytes >= self._ahead_bytes
 
     def _grow_spare(self, step_bytes: int) -> bool:
-        """False: the file system is full, and the spare is as it was, or not there."""
+        """False: the file system is full, or no file can be made; the spare is as it was, or not there."""
         if self._spare is None:
             name = names.join(self._directory, names.SPARE_SEGMENT)
             try:
                 self._spare = Segment(self._kernels, -1, self._disk.open(name, "create"))
             except StorageFailed as failed:
-                if not failed.lacks_room:
+                if not failed.can_wait:
                     raise
+                self.lacks_descriptor = failed.lacks_descriptor
                 return False
+            self.lacks_descriptor = False
         elif self._has_spare:
             return True
         if not self._spare.prepare(min(self._spare.prepared_bytes + step_bytes, self._ahead_bytes)):

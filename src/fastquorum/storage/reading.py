@@ -1,14 +1,15 @@
 """Reading batches back from segments: by offset, by timestamp, one after another."""
 
 import struct
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from fastquorum.errors import CorruptionError
 from fastquorum.kernels import BATCH_HEADER_BYTES, INDEX_INTERVAL_BYTES, BatchInfo, Kernels, SegmentFile
 from fastquorum.storage.mark import LogPosition
 from fastquorum.storage.scanning import BATCH_SCAN_BYTES_MAX, WINDOW_BYTES, bytes_needed
-from fastquorum.storage.segment import Segment
+from fastquorum.storage.segment import Passed, Segment
 from fastquorum.types import Epoch, Offset
 
 _WALK_BYTES = 256 * 1024
@@ -141,16 +142,32 @@ def batch_position(segment: Segment, offset: Offset) -> int:
     return segment.size_bytes
 
 
+def _look_through(kernels: Kernels, segment: Segment, is_enough: Callable[[Passed], bool]) -> None:
+    """Note what lies in the segment, a window after another, up to one that is enough. Each window is read once,
+    however often somebody asks: the quorum waits meanwhile."""
+    passed = segment.passed
+    while not passed or not is_enough(passed[-1]):
+        position, largest = (passed[-1].position, passed[-1].max_timestamp_ms) if passed else (0, -1)
+        if segment.size_bytes - position < WINDOW_BYTES:
+            return
+        data = segment.file.read(position, WINDOW_BYTES)
+        needed = bytes_needed(data)
+        if len(data) < needed <= min(segment.size_bytes - position, BATCH_SCAN_BYTES_MAX):
+            data = segment.file.read(position, needed)
+        seen = kernels.scan(data, verify_crc=False)
+        if not seen.batch_count:
+            return
+        largest = max(largest, seen.max_timestamp_ms)
+        passed.append(Passed(position + seen.valid_bytes, seen.next_offset, largest))
+
+
 def max_timestamp_below(kernels: Kernels, segment: Segment, end_offset: Offset) -> int:
     """Largest timestamp of the segment's batches below `end_offset`; -1 if there are none."""
+    _look_through(kernels, segment, lambda passed: passed.next_offset >= end_offset)
+    count = bisect_right(segment.passed, end_offset, key=lambda passed: passed.next_offset)
     position, found = 0, -1
-    while position < segment.size_bytes:
-        data = segment.file.read(position, min(_WALK_BYTES, segment.size_bytes - position))
-        seen = kernels.scan(data, verify_crc=False)
-        if not seen.batch_count or seen.next_offset > end_offset:
-            break
-        found = max(found, seen.max_timestamp_ms)
-        position += seen.valid_bytes
+    if count:
+        position, _, found = segment.passed[count - 1]
     for window in walk(kernels, segment.file, position, segment.size_bytes, window_bytes=_WALK_BYTES):
         for info in window.batches:
             if info.last_offset >= end_offset:
@@ -161,7 +178,11 @@ def max_timestamp_below(kernels: Kernels, segment: Segment, end_offset: Offset) 
 
 def first_at_or_after(kernels: Kernels, segment: Segment, timestamp_ms: int) -> TimestampOffset | None:
     """The segment's first record whose timestamp is at least `timestamp_ms`."""
-    for window in walk(kernels, segment.file, 0, segment.size_bytes, timestamp_ms_min=timestamp_ms):
+    _look_through(kernels, segment, lambda passed: passed.max_timestamp_ms >= timestamp_ms)
+    count = bisect_left(segment.passed, timestamp_ms, key=lambda passed: passed.max_timestamp_ms)
+    start = segment.passed[count - 1].position if count else 0
+    end = segment.size_bytes
+    for window in walk(kernels, segment.file, start, end, window_bytes=WINDOW_BYTES, timestamp_ms_min=timestamp_ms):
         for info in window.batches:
             if info.max_timestamp_ms < timestamp_ms:
                 continue

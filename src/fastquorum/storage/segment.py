@@ -1,12 +1,22 @@
 """One open segment of the log: its file, how much of it is written and how much is prepared with zeros, its index."""
 
 from dataclasses import InitVar, dataclass, field
+from typing import NamedTuple
 
 from fastquorum.errors import StorageFailed
 from fastquorum.kernels import Kernels, OffsetIndex, SegmentFile
 from fastquorum.storage.names import index_name, join, segment_name
 from fastquorum.storage.ports import Borrower, Disk
 from fastquorum.types import Offset
+
+
+class Passed(NamedTuple):
+    """Where a part of a segment ends that somebody has looked through, and what lies before that."""
+
+    position: int
+    next_offset: Offset
+    max_timestamp_ms: int
+    """Of all batches up to there."""
 
 
 @dataclass(slots=True)
@@ -21,6 +31,8 @@ class Segment:
     prepared_bytes: int = 0
     max_timestamp_ms: int = -1
     index: OffsetIndex = field(init=False)
+    passed: list[Passed] = field(init=False, default_factory=list)
+    """Whoever looks for a timestamp needs to look through no part a second time. Ascending."""
     borrower: Borrower | None = field(default=None, init=False)
     """Who appends to it in place of the log, if somebody does."""
 
@@ -58,6 +70,13 @@ class Segment:
             self.file.truncate(start)  # the little that was left is for what cannot wait: a vote, the mark
             return start
         return end
+
+    def truncate_to(self, position: int) -> None:
+        """Its bytes end there."""
+        self.size_bytes = position
+        self.index.truncate_to(position)
+        while self.passed and self.passed[-1].position > position:
+            self.passed.pop()
 
     def trim(self) -> None:
         """Cut the zero tail off and sync: what remains is a file as Kafka writes it."""

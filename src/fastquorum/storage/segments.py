@@ -119,6 +119,15 @@ class Segments(list[Segment]):
         """The file system had no room for zeros, and has not yet for all that are wanted."""
         return self._preparation.is_full
 
+    @property
+    def hindrance(self) -> str:
+        """Why it is full, and what to do; for messages."""
+        root = self._disk.root
+        if self._preparation.lacks_descriptor:
+            limit = "raise its limit (`ulimit -n`, or LimitNOFILE= of its service)"
+            return f"no segment can be made in {root}, since this process may open no more files: {limit}"
+        return f"no space is left on the file system of {root}: make room there"
+
     def write(self, span: bytes) -> tuple[Segment, int]:
         """Put bytes at the end of the active segment: that one, and where they begin in it."""
         segment = self[-1]

@@ -110,8 +110,8 @@ def write_snapshot(
     what the next start sweeps away.
 
     Raises:
-        StorageFailed: it could not be written; `lacks_room` if the disk is full, and then nothing is left of it. Any
-            other failure is final for the replica, as of every file.
+        StorageFailed: it could not be written; `can_wait` if the disk is full, or no file can be opened, and then
+            nothing is left of it. Any other is final.
         CorruptionError: what was written is not what comes back: final, too.
         Whatever `batches` raises; nothing is left then, either.
     """
@@ -126,7 +126,7 @@ def write_snapshot(
         state = check_checkpoint(kernels, file, snapshot.epoch)
     except BaseException as error:
         file.close()
-        is_final = isinstance(error, CorruptionError) or (isinstance(error, StorageFailed) and not error.lacks_room)
+        is_final = isinstance(error, CorruptionError) or (isinstance(error, StorageFailed) and not error.can_wait)
         if not is_final:
             disk.remove(draft)
         raise

@@ -336,6 +336,49 @@ with sync.open(sys.argv[1], node_id=1, **quick) as node:
 """
 
 
+NO_SEGMENT = """
+import contextlib, os, resource, sys
+from fastquorum import sync, errors
+quick = dict(election_timeout_us=150_000, fetch_timeout_us=400_000, mark_interval_us=20_000)
+with sync.open(sys.argv[1], node_id=1, segment_bytes=1 << 20, preallocate_bytes=1 << 18, **quick) as node:
+    node.wait_ready(20)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 5, hard))
+    held = []
+    with contextlib.suppress(OSError):
+        while True:
+            held.append(os.dup(0))
+    try:
+        for _ in range(300):
+            node.append(bytes(10_000), timeout=20)
+    except errors.NotLeader as refused:
+        assert "raise its limit" in str(refused), refused
+    else:
+        raise SystemExit("there were descriptors left")
+    for fd in held:
+        os.close(fd)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    while True:
+        with contextlib.suppress(errors.NotLeader):
+            node.wait_ready(20)
+            node.append(b"again", timeout=20)
+            break
+    print("goes on")
+"""
+
+
+def test_without_a_descriptor_for_a_segment_it_gives_up_the_lead_and_goes_on_when_there_is_one(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", NO_SEGMENT, str(tmp_path / "data")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ,
+        check=False,
+    )
+    assert done.stdout == "goes on\n", done.stderr
+
+
 def test_without_descriptors_it_pauses_accepting_and_goes_on_committing(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", EMFILE, str(tmp_path / "data"), api_versions_frame().hex()],

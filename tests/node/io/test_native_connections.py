@@ -354,6 +354,14 @@ def test_overdue_are_those_that_have_not_done_in_time_what_they_began(rig: Rig) 
     assert rig.shell.oldest_silent(now + 2 * S, S) == mute.number
 
 
+def test_a_voters_connection_makes_no_room_however_long_it_is_silent(rig: Rig) -> None:
+    voter, client = rig.connect(), rig.connect()
+    rig.shell.favour(voter.number)
+    assert rig.shell.oldest_silent(now_us() + S, 0) == client.number
+    rig.shell.close_connection(client.number)
+    assert rig.shell.oldest_silent(now_us() + S, 0) == -1
+
+
 def test_a_connection_that_does_not_come_about_is_overdue(rig: Rig) -> None:
     with contextlib.ExitStack() as open_sockets:
         server = open_sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))

@@ -176,6 +176,44 @@ def test_who_is_overdue(transport: SocketTransport) -> None:
         assert transport.oldest_silent(now_us() + 20_000_000, 10_000_000) == number
 
 
+def test_a_voters_connection_makes_no_room_however_long_it_is_silent(transport: SocketTransport) -> None:
+    voter, its_end = accepted(transport)
+    client, other_end = accepted(transport)
+    with its_end, other_end:
+        transport.favour(voter)
+        assert transport.oldest_silent(now_us() + 1_000_000, 0) == client
+        transport.close(client)
+        assert transport.oldest_silent(now_us() + 1_000_000, 0) is None
+
+
+def test_what_is_kept_for_all_is_bounded_and_voters_go_first(
+    transport: SocketTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody reads: the twin of the native shell's test."""
+    monkeypatch.setattr(transports, "KEPT_BYTES_MAX", 20_000_000)
+    monkeypatch.setattr(transports, "CROWD_BYTES", 10_000_000)
+    ends = [accepted(transport) for _ in range(12)]
+    voter, its_end = ends.pop()
+    transport.favour(voter)
+    for number, _ in ends:
+        transport.send(number, bytes(8_000_000))
+    assert transport.needs_drain(ends[0][0])
+    assert ends[-1][0] in transport.lost, "it would be owed more than may be kept"
+    transport.send(voter, bytes(8_000_000))
+    assert voter not in transport.lost
+    for number, end in ends:
+        end.close()
+        transport.close(number)
+    channel = transport.channel(voter)
+    assert channel is not None
+    while channel.outbox:
+        its_end.recv(1 << 20)
+        transport.flush(channel)
+    its_end.close()
+    assert not transport.needs_drain(voter)
+    assert (transport._owed_bytes, transport._is_crowded) == (0, False)
+
+
 @pytest.mark.parametrize(
     ("endpoint", "word"),
     [

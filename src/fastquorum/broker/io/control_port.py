@@ -1,6 +1,5 @@
 """The socket at which a member listens for its controller. Belongs to the member's thread. Source: accept(2)."""
 
-import errno
 import select
 import socket
 from dataclasses import replace
@@ -9,7 +8,9 @@ from typing import Final
 from fastquorum.broker.settings import MemberSettings
 from fastquorum.config import MS
 from fastquorum.kernels.lane import Connection
+from fastquorum.node.io.accepting import OUT_OF_DESCRIPTORS, shortage
 from fastquorum.node.io.listening import bound_endpoint, listen
+from fastquorum.node.io.repeating import Repeating
 from fastquorum.node.io.transport import SocketTransport
 from fastquorum.types import Endpoint, Micros
 
@@ -18,7 +19,6 @@ CONNECTIONS_MAX: Final = 16
 PAUSE_US: Final = 100 * MS
 """Without descriptors it looks again after so long, instead of spinning."""
 NEVER: Final = -1
-_OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 def listening(settings: MemberSettings) -> tuple[MemberSettings, socket.socket]:
@@ -40,6 +40,7 @@ class ControlPort:
         self._transport = transport
         self.deadline_us: Micros = NEVER
         """When `on_tick` is due."""
+        self._shortage = Repeating()
         transport.epoll.register(self.fd, select.EPOLLIN)
 
     def accept(self, now_us: Micros) -> Connection | None:
@@ -47,7 +48,8 @@ class ControlPort:
         try:
             sock, _ = self._sock.accept()
         except OSError as error:
-            if error.errno in _OUT_OF_DESCRIPTORS:
+            if error.errno in OUT_OF_DESCRIPTORS:
+                self._shortage.say(shortage(str(self._sock.getsockname()), error))
                 self._transport.epoll.modify(self.fd, 0)
                 self.deadline_us = now_us + PAUSE_US
             return None  # or whoever came has gone already

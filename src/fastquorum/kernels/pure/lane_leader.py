@@ -204,8 +204,15 @@ class LeaderLane:
         self._count(peer)
 
     def _forget_gone(self) -> None:
-        """Observers come and go, and may call themselves anything: those without a connection are let go of."""
-        for key in [key for key, peer in self._peers.items() if peer.voter_index < 0 and peer.connection < 0]:
+        """Whoever comes may call itself anything, a static voter by ever new directories: those without a connection
+        are let go of, but for the last that was heard of each voter."""
+        last: dict[int, Peer] = {}
+        for peer in self._peers.values():
+            before = last.get(peer.voter_index)
+            if peer.voter_index >= 0 and (before is None or peer.last_contact_us >= before.last_contact_us):
+                last[peer.voter_index] = peer
+        kept = {peer.key for peer in last.values()}
+        for key in [key for key, peer in self._peers.items() if peer.connection < 0 and key not in kept]:
             del self._peers[key]
 
     def detach(self, connection: Connection, keep: Peer | None = None) -> None:

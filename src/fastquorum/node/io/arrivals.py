@@ -2,8 +2,8 @@
 
 | rank | what comes | looked at |
 |---|---|---|
-| quorum | answers to this node, voters' frames, connections that come and go, syncs | before anything else |
-| urgent | raft's requests from others, a connection's first Fetch, brokers' heartbeats | some slices a turn |
+| quorum | answers to this node, voters' frames, their connections' ends, syncs | before anything else |
+| urgent | raft's requests from others, first Fetches, brokers' heartbeats, others' ends | some slices a turn |
 | other | what clients and brokers ask, consumers' Fetches and DescribeQuorum too | one slice a turn |
 
 Within a rank connections take turns, a frame at a time: who asks much waits for itself. Nothing overtakes what came
@@ -28,8 +28,8 @@ SLICE_FRAMES: Final = 32
 """Looked at together: about a millisecond's."""
 SLICE_BYTES: Final = 16 * 1024
 """Of what may wait, looked at together: a request for many things takes longer than one for a single thing."""
-URGENT_SLICES: Final = 8
-"""Looked at in one turn: timers come between turns."""
+URGENT_SLICES: Final = 2
+"""Looked at in one turn: timers, and what may wait, come in between, however many strangers hurry."""
 _FETCH: Final = ApiKey.FETCH.to_bytes(2, "big")
 _URGENT: Final = frozenset(
     key.to_bytes(2, "big")
@@ -108,8 +108,10 @@ class Arrivals:
 
     def _rank(self, arrival: Arrival) -> Rank:
         kind, connection, frame, _, _ = arrival
-        if kind != native.EVENT_FRAME or self._is_voters(connection):
+        if kind == native.EVENT_SYNCED or self._is_voters(connection):
             return Rank.QUORUM
+        if kind != native.EVENT_FRAME:
+            return Rank.URGENT
         key = frame[:2]
         if key in _URGENT or (key == _FETCH and not self._is_consumers(connection)):
             return Rank.URGENT

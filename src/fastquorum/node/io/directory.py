@@ -199,6 +199,7 @@ def is_unformatted(disk: Disk) -> bool:
 def lock_directory(path: str, kernels: Kernels, resources: ExitStack) -> tuple[RealDisk, DirectoryLock]:
     """The locked directory, made if it is missing. A foreign one is refused. DirectoryError."""
     disk = RealDisk.open_directory(path, kernels, create=True)
+    resources.callback(disk.keep_descriptors().close)
     is_unformatted(disk)
     lock = DirectoryLock.acquire(path)
     resources.callback(lock.release)

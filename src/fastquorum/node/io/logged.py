@@ -117,12 +117,12 @@ class Logged:
         self._log(logging.DEBUG, "ready", "what is committed is known")
         self._observer.on_ready()
 
-    def on_disk_full(self, is_full: bool) -> None:
-        if is_full:
-            self._log(logging.ERROR, "disk_full", "no space is left on its disk: it does not lead until there is")
+    def on_disk_full(self, hindrance: str) -> None:
+        if hindrance:
+            self._log(logging.ERROR, "disk_full", f"{hindrance}; it does not lead until then")
         else:
             self._log(logging.INFO, "disk_has_room", "its disk has room again")
-        self._observer.on_disk_full(is_full)
+        self._observer.on_disk_full(hindrance)
 
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         at = f" at {endpoint.address}" if endpoint is not None else ""

@@ -80,6 +80,10 @@ class NativeTransport:
         """See `node.ports.Transport`."""
         return self._shell.needs_drain(connection)
 
+    def is_crowded(self) -> bool:
+        """See `node.ports.Transport`."""
+        return self._shell.is_crowded()
+
     def close(self, connection: Connection) -> None:
         """Close; no report follows."""
         self.errors.forget(connection)

@@ -40,8 +40,8 @@ class Observer(Protocol):
     def on_ready(self) -> None:
         """`is_ready` became true."""
 
-    def on_disk_full(self, is_full: bool) -> None:
-        """There is no room for what is appended: this node does not lead meanwhile. Or there is again."""
+    def on_disk_full(self, hindrance: str) -> None:
+        """Nothing can be appended, for this reason: this node does not lead meanwhile. Empty: it can again."""
 
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         """A voter says that it is of another cluster; once for each."""
@@ -107,8 +107,8 @@ class Telling:
         self.observer.on_leadership(self.leadership)
         self._look_ready()
 
-    def on_disk_full(self, is_full: bool) -> None:
-        self.observer.on_disk_full(is_full)
+    def on_disk_full(self, hindrance: str) -> None:
+        self.observer.on_disk_full(hindrance)
 
     def on_other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         self.observer.on_other_cluster(node_id, endpoint)

@@ -19,9 +19,11 @@ from typing import Final, Protocol
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError
 from fastquorum.kernels.lane import Connection
+from fastquorum.node.io.accepting import OUT_OF_DESCRIPTORS, shortage
 from fastquorum.node.io.channel import NEVER
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.outgoing import LastErrors
+from fastquorum.node.io.repeating import Repeating
 from fastquorum.node.io.resolving import Address
 from fastquorum.node.ports import LaneLock, Transport
 from fastquorum.node.replica import Replica
@@ -39,7 +41,6 @@ ACCEPT_PAUSE_US: Final = 100 * MS
 """After running out of descriptors, or at the limit of connections: look again then, instead of spinning."""
 MAKE_ROOM_SILENT_US: Final = 1_000 * MS
 """At the limit, a connection silent for this long makes room: idle clients must not keep voters out."""
-_OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 Command = Callable[[Replica, Micros], None]
 
@@ -98,6 +99,7 @@ class Reactor:
         self._over = False
         self._accepting = False
         self._accept_at_us: Micros = NEVER
+        self._shortage = Repeating()
         self.accepted = 0
         """Connections taken in."""
         self._upkeep_at_us: Micros = NEVER
@@ -277,8 +279,9 @@ class Reactor:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
-                if error.errno in _OUT_OF_DESCRIPTORS:
+                if error.errno in OUT_OF_DESCRIPTORS:
                     self._pause_accepting(now)
+                    self._shortage.say(shortage(str(self._listening.getsockname()), error))
                 # Anything else befell the connection that was to be accepted, not this socket.
                 return
             self._transport.accept(sock)

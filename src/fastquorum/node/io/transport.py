@@ -138,6 +138,10 @@ class SocketTransport:
             channel.drain_wanted = self._owes_enough(channel)
         return channel is not None and channel.drain_wanted
 
+    def is_crowded(self) -> bool:
+        """See `node.ports.Transport`."""
+        return self._owed_bytes > CROWD_BYTES
+
     def wake(self) -> None:
         """Have the replica's thread look around soon. From any thread."""
         with self._wake_guard:  # lest the number be written to after it was closed, and perhaps reused
@@ -173,8 +177,9 @@ class SocketTransport:
         ]
 
     def oldest_silent(self, now: Micros, silent_us_min: Micros) -> Connection | None:
-        """The accepted connection that has been silent longest, if for long enough: it makes room for another."""
-        silent = [each for each in self.channels() if each.accepted and now - each.heard_us >= silent_us_min]
+        """The accepted connection that has been silent longest, if for long enough: it makes room for another. No
+        voter's."""
+        silent = [each for each in self.channels() if each.yields and now - each.heard_us >= silent_us_min]
         return min(silent, key=lambda channel: channel.heard_us).number if silent else None
 
     def accept(self, sock: socket.socket) -> Connection:
