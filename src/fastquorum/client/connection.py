@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastquorum.errors import FrameError, PeerProtocolError, RetriableError
+from fastquorum.node.io.dialing import dial
 from fastquorum.types import Endpoint
 from fastquorum.wire import Message, decode_response, encode_request, request_header
 
@@ -28,7 +29,7 @@ class NotSent(RetriableError):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.endpoint.host}:{self.endpoint.port} cannot be reached: {self.reason}"
+        return f"{self.endpoint.address} cannot be reached: {self.reason}"
 
 
 @dataclass(eq=False)
@@ -41,7 +42,7 @@ class NoAnswer(RetriableError):
     """The node closed the connection, or died: if it has not acted on the request yet, it never will."""
 
     def __str__(self) -> str:
-        return f"{self.endpoint.host}:{self.endpoint.port} did not answer: {self.reason}"
+        return f"{self.endpoint.address} did not answer: {self.reason}"
 
 
 class Deadline:
@@ -69,6 +70,16 @@ class Deadline:
         return Deadline(min(timeout_s, self.left_s))
 
 
+def connect(endpoint: Endpoint, deadline: Deadline) -> socket.socket:
+    """Return a connected, blocking socket, its name looked up and its addresses tried before the deadline. NotSent."""
+    try:
+        sock = dial(endpoint, deadline.left_s)
+    except OSError as error:
+        raise NotSent(endpoint, error.strerror or str(error)) from error
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
 class Connection:
     """Made for one thread, one request at a time. After an error it is closed and cannot be used again."""
 
@@ -76,11 +87,7 @@ class Connection:
         """NotSent if nobody listens there."""
         self.endpoint = endpoint
         self._correlation_id = 0
-        try:
-            self._socket = socket.create_connection((endpoint.host, endpoint.port), max(deadline.left_s, 0.001))
-        except OSError as error:
-            raise NotSent(endpoint, error.strerror or str(error)) from error
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = connect(endpoint, deadline)
 
     def request(self, message: Message, version: int, deadline: Deadline, silence_s: float = math.inf) -> Message:
         """The answer to `message`; `silence_s` bounds each wait in it. NotSent, NoAnswer, PeerProtocolError."""

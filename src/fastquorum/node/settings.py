@@ -95,7 +95,7 @@ SETTINGS: Final = (
     Setting("voters", ("controller.quorum.voters", "quorum.voters"), reading.voters),
     Setting("cluster_id", ("cluster.id",), reading.plain_text),
     Setting("listen", ("listeners",), reading.listener),
-    Setting("advertise", ("advertised.listeners",), reading.listener),
+    Setting("advertise", ("advertised.listeners",), reading.advertised),
     Setting("bootstrap", ("controller.quorum.bootstrap.servers", "quorum.bootstrap.servers"), reading.endpoints),
     Setting("log", ("log.kind",), reading.log_kind),
     Setting("topic", ("topic.name",), reading.plain_text),
