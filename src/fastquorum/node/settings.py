@@ -152,7 +152,7 @@ MEANINGS: Final = {
     "voters": "ID@HOST:PORT[:DIRID],...; static ones may move to other addresses",
     "cluster_id": "checked against the directory",
     "listen": "where to bind; an empty host means every address",
-    "advertise": "where others reach it",
+    "advertise": "where others reach it (default: as the voter set says, or where it listens)",
     "bootstrap": "whom to ask who leads (default: the voters)",
     "log": "user or metadata; checked against the directory",
     "topic": "how Kafka's clients see a user log",
