@@ -340,6 +340,23 @@ def test_a_node_that_cannot_be_reached_is_named_with_the_reason_until_it_can() -
     assert [each.reason for each in outside.peers.unreachable()] == ["the connection ended"]
 
 
+def test_whoever_accepts_and_does_not_shake_hands_is_looked_for_elsewhere() -> None:
+    outside = Outside()
+    outside.request(1)
+    outside.peers.on_disconnected(outside.transport.begun.pop(), outside.now_us)
+    assert outside.transport.doubted == []  # the connection was not made, at any address
+    outside.now_us += RECONNECT_BACKOFF_US
+    outside.request(2)
+    outside.peers.on_disconnected(outside.come_up(), outside.now_us)
+    assert outside.transport.doubted == [endpoint(2)]
+    outside.now_us += RECONNECT_BACKOFF_US_MAX
+    outside.request(3)
+    connection = outside.come_up()
+    outside.shake(connection)
+    outside.peers.on_disconnected(connection, outside.now_us)
+    assert outside.transport.doubted == [endpoint(2)]
+
+
 def test_a_node_with_one_link_up_is_reachable() -> None:
     outside = Outside()
     outside.fetch_link()

@@ -13,6 +13,7 @@ from typing import Final
 
 from fastquorum.errors import FrameError, PeerProtocolError, RetriableError
 from fastquorum.node.io.dialing import dial
+from fastquorum.node.io.resolving import try_elsewhere
 from fastquorum.types import Endpoint
 from fastquorum.wire import Message, decode_response, encode_request, request_header
 
@@ -87,6 +88,7 @@ class Connection:
         """NotSent if nobody listens there."""
         self.endpoint = endpoint
         self._correlation_id = 0
+        self._has_answered = False
         self._socket = connect(endpoint, deadline)
 
     def request(self, message: Message, version: int, deadline: Deadline, silence_s: float = math.inf) -> Message:
@@ -118,9 +120,13 @@ class Connection:
             (length,) = struct.unpack(">i", self._exactly(4, deadline, silence_s))
             if not 0 <= length <= ANSWER_BYTES_MAX:
                 raise FrameError(length=length, limit=ANSWER_BYTES_MAX)
-            return self._exactly(length, deadline, silence_s)
+            frame = self._exactly(length, deadline, silence_s)
+            self._has_answered = True
+            return frame
         except BaseException:
             self.close()
+            if not self._has_answered:  # whoever listens at this address may be no node
+                try_elsewhere(self.endpoint.host)
             raise
 
     def close(self) -> None:

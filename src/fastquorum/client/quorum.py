@@ -24,6 +24,7 @@ from fastquorum.errors import (
     UsageError,
 )
 from fastquorum.kernels import BATCH_BYTES_MAX, Kernels, Record
+from fastquorum.node.io.resolving import try_elsewhere
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, NodeId, Offset
 from fastquorum.wire import ApiKey, ErrorCode, Message
 from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -159,6 +160,8 @@ class QuorumClient:
                     self.ask(endpoint, describe_request(), DESCRIBE_QUORUM_VERSION, DescribeQuorumResponse, soon)
                 )
             self._explained[endpoint] = said, now_s
+        if try_elsewhere(endpoint.host) and endpoint in self._connections:  # one name may be several nodes
+            self._connections.pop(endpoint).close()
         return f"{endpoint.address} knows no leader" + (f" ({said})" if said else "")
 
     def forget_leader(self) -> None:

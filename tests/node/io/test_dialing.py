@@ -12,6 +12,7 @@ import pytest
 
 from fastquorum.client.connection import Connection, Deadline, NotSent
 from fastquorum.node.io.dialing import Dialed, Dialer, DialError, dial
+from fastquorum.node.io.resolving import try_elsewhere
 from fastquorum.types import Endpoint
 from tests.api.nodes import WAIT_S
 from tests.node.io.name_service import Names, name_service
@@ -111,6 +112,19 @@ def test_a_name_that_has_moved_is_found_where_it_is_now(names: Names, server: so
         dial(Endpoint("", "h.test", port(server)), WAIT_S)
     names.addresses["h.test"] = ["127.0.0.1"]
     dial(Endpoint("", "h.test", port(server)), WAIT_S).close()
+
+
+def test_an_address_whose_listener_was_of_no_use_is_left_for_the_next(names: Names, server: socket.socket) -> None:
+    endpoint = Endpoint("", "h.test", port(server))
+    names.addresses["h.test"] = ["127.0.0.8", "127.0.0.1"]
+    with socket.create_server(("127.0.0.8", port(server))):
+        reached = []
+        for _ in range(4):
+            with dial(endpoint, WAIT_S) as sock:
+                reached.append(sock.getpeername()[0])
+            assert try_elsewhere("h.test")
+    assert reached == ["127.0.0.8", "127.0.0.1", "127.0.0.8", "127.0.0.1"]
+    assert not try_elsewhere("unknown.test")
 
 
 @pytest.mark.parametrize("host", ["q2..svc", "", "a" * 64, "ü.test", "b\0c"])

@@ -16,7 +16,7 @@ from fastquorum.errors import NotReady
 from fastquorum.kernels import load
 from fastquorum.types import LISTENER_NAME, Endpoint
 from tests.process.names.name_server import FAILING, SILENT, UNKNOWN, Entry
-from tests.process.names.rig import DEAF, PORT, Rig, add_address, bind_file, rig
+from tests.process.names.rig import CLOSING, DEAF, PORT, Rig, add_address, bind_file, rig
 
 Steps = dict[str, float]
 Case = Callable[[Rig], Steps]
@@ -145,6 +145,28 @@ def deaf_address_first(rig: Rig) -> Steps:
     return _survives(rig)
 
 
+def closing_address_first(rig: Rig) -> Steps:
+    """Each name has two addresses, and the first one accepts connections only to close them."""
+    for node_id in (1, 2):
+        rig.closing(PORT + node_id)
+        rig.zone[VOTERS[node_id]] = Entry((CLOSING, _at(node_id)))
+    return _survives(rig)
+
+
+def one_name_for_all(rig: Rig) -> Steps:
+    """The bootstrap server's name is all the voters, the first of which is no node."""
+    _known(rig, 1)
+    rig.closing(PORT + 1)
+    rig.format({1: "q1.test"}, 1)
+    rig.start(1, _at(1))
+    rig.commit()
+    rig.zone["all.test"] = Entry((CLOSING, _at(1)))
+    began = time.monotonic()
+    with QuorumClient([Endpoint(LISTENER_NAME, "all.test", PORT + 1)], load("native")) as client:
+        client.append([b"x"], Deadline(TIMEOUT_S))
+    return {"commit": time.monotonic() - began}
+
+
 def other_family_first(rig: Rig) -> Steps:
     """Each name is ::1 and an IPv4 address, and the nodes listen on IPv4 only."""
     for node_id in (1, 2):
@@ -262,6 +284,8 @@ CASES: Final[dict[str, Case]] = {
         changing,
         dead_address_first,
         deaf_address_first,
+        closing_address_first,
+        one_name_for_all,
         other_family_first,
         ipv6_only,
         trailing_dot,

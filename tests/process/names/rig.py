@@ -26,6 +26,8 @@ COMMIT_S: Final = 30.0
 PORT: Final = 19090
 DEAF: Final = "127.0.0.66"
 """An address where connections are begun and never made, once `deaf` was called for the port."""
+CLOSING: Final = "127.0.0.77"
+"""An address where connections are accepted and closed, once `closing` was called for the port."""
 _COMMAND: Final = (sys.executable, "-m", "fastquorum.cli")
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCSIFADDR, _IFF_UP = 0x8913, 0x8914, 0x8916, 1
 
@@ -149,6 +151,16 @@ class Rig:
             filling.setblocking(False)
             filling.connect_ex(server.getsockname())
             self._deaf.append(filling)
+
+    def closing(self, port: int) -> None:
+        """Have connections to CLOSING:port accepted and closed, as a port mapping does for which nobody listens."""
+        server = socket.create_server((CLOSING, port))
+
+        def serve() -> None:
+            while True:
+                server.accept()[0].close()
+
+        threading.Thread(target=serve, daemon=True).start()
 
     def pass_on(self, here: tuple[str, int], there: tuple[str, int]) -> None:
         """A proxy, as a sidecar is one."""

@@ -43,7 +43,7 @@ def where_to_listen(wanted: Endpoint | None, node_id: NodeId, voters: VoterSet) 
     if not found.addresses:
         return everywhere, f"{own.host}, where the voters expect this node, is unknown here ({found.reason}): {choice}"
     addresses = [each.address[0] for each in found.addresses]
-    if not all(map(is_loopback, addresses)) or not _others_elsewhere(node_id, voters):
+    if not all(map(is_loopback, addresses)) or not _others_elsewhere(node_id, voters, if_unknown=True):
         return own, ""
     return everywhere, (
         f"{own.host} is {addresses[0]} on this machine (see /etc/hosts), a loopback address that no other host "
@@ -75,7 +75,7 @@ def _endpoint_of(node_id: NodeId, voters: VoterSet) -> Endpoint | None:
 
 def _deafness(listening: Endpoint, node_id: NodeId, voters: VoterSet) -> str:
     """What to say of a node that listens on loopback only, while other voters are on other machines."""
-    if not is_loopback(listening.host) or not _others_elsewhere(node_id, voters):
+    if not is_loopback(listening.host) or not _others_elsewhere(node_id, voters, if_unknown=False):
         return ""
     return (
         f"it listens on the loopback address {listening.host} only, and other voters are on other hosts: they reach it "
@@ -83,14 +83,14 @@ def _deafness(listening: Endpoint, node_id: NodeId, voters: VoterSet) -> str:
     )
 
 
-def _others_elsewhere(node_id: NodeId, voters: VoterSet) -> bool:
-    """Is another voter on another machine? One whose name nobody knows counts as that."""
+def _others_elsewhere(node_id: NodeId, voters: VoterSet, *, if_unknown: bool) -> bool:
+    """Is another voter on another machine? `if_unknown` is the answer for one whose name nobody knows."""
     hosts = {each.host for voter in voters if voter.key.id != node_id for each in voter.endpoints[:1]}
     if any(numeric(host) is not None and not is_loopback(host) for host in hosts):
         return True
     names = [host for host in hosts if numeric(host) is None and not is_loopback(host) and _is_usable(host)]
     return any(
-        not found.addresses or not all(is_loopback(each.address[0]) for each in found.addresses)
+        not all(is_loopback(each.address[0]) for each in found.addresses) if found.addresses else if_unknown
         for found in look_up(names, OTHERS_S).values()
     )
 

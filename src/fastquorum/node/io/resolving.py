@@ -117,6 +117,15 @@ def look_up(hosts: Iterable[str], timeout_s: float) -> dict[str, Found]:
     return result
 
 
+def try_elsewhere(host: str) -> bool:
+    """Try another address of a name first next time: somebody listens at this one, and is of no use. False if there is
+    no other."""
+    kept = _lookups.kept.get(host, ())
+    if len(kept) > 1:
+        _lookups.kept[host] = (*kept[1:], kept[0])
+    return len(kept) > 1
+
+
 class _Waiter(NamedTuple):
     resolver: Resolver
     token: Token

@@ -22,7 +22,7 @@ from fastquorum.node.io.channel import NEVER, Channel
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.dialing import Dialed, Dialer, is_connected
 from fastquorum.node.io.outgoing import LastErrors, close_dialed, dial_timeout_s, numeric_address
-from fastquorum.node.io.resolving import Address
+from fastquorum.node.io.resolving import Address, try_elsewhere
 from fastquorum.types import Endpoint, Micros
 
 READ: Final = select.EPOLLIN
@@ -92,6 +92,10 @@ class SocketTransport:
     def last_error(self, endpoint: Endpoint) -> str:
         """Why the last attempt to connect there came to nothing; empty if it did not."""
         return self.errors.of(endpoint)
+
+    def try_elsewhere(self, endpoint: Endpoint) -> None:
+        """Try another address of this name next time."""
+        try_elsewhere(endpoint.host)
 
     def send(self, connection: Connection, frame: Buffer) -> None:
         """Send one frame, or what the socket takes of it; the rest follows when it takes more."""
