@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
+from fastquorum.errnos import reason
 from fastquorum.errors import FrameError, PeerProtocolError, RetriableError
 from fastquorum.node.io.dialing import dial
 from fastquorum.node.io.resolving import try_elsewhere
@@ -76,7 +77,7 @@ def connect(endpoint: Endpoint, deadline: Deadline) -> socket.socket:
     try:
         sock = dial(endpoint, deadline.left_s)
     except OSError as error:
-        raise NotSent(endpoint, error.strerror or str(error)) from error
+        raise NotSent(endpoint, reason(error)) from error
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 
@@ -144,7 +145,7 @@ class Connection:
             # An incomplete frame is never acted on, and this connection will not complete it.
             raise NotSent(self.endpoint, f"it takes no requests within {deadline.timeout_s:g} s") from error
         except OSError as error:
-            raise NotSent(self.endpoint, error.strerror or str(error)) from error
+            raise NotSent(self.endpoint, reason(error)) from error
 
     def _exactly(self, size: int, deadline: Deadline, silence_s: float) -> bytes:
         parts: list[bytes] = []
@@ -157,7 +158,7 @@ class Connection:
                 silent_s = min(deadline.timeout_s, silence_s)
                 raise NoAnswer(self.endpoint, f"nothing within {silent_s:g} s", is_sealed=False) from error
             except OSError as error:
-                raise NoAnswer(self.endpoint, error.strerror or str(error), is_sealed=True) from error
+                raise NoAnswer(self.endpoint, reason(error), is_sealed=True) from error
             if not part:
                 raise NoAnswer(self.endpoint, "it closed the connection", is_sealed=True)
             parts.append(part)

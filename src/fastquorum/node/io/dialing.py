@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from fastquorum.addresses import AddressError
+from fastquorum.errnos import reason
 from fastquorum.node.io.resolving import Address, Found, Resolver, last_known, literal, prefer
 from fastquorum.types import Endpoint, address_text
 
@@ -123,7 +124,7 @@ class _Dial:
         try:
             sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         except OSError as error:  # no descriptors left, or a family that this machine does not have
-            self._failed(address, error.strerror or str(error))
+            self._failed(address, reason(error))
             return
         try:
             code = sock.connect_ex(address.address)
@@ -376,5 +377,5 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
         raise DialError(f"no answer within {timeout_s:g} s") from error
     except OSError as error:
         sock.close()
-        raise DialError(error.strerror or str(error)) from error
+        raise DialError(reason(error)) from error
     return sock

@@ -60,8 +60,8 @@ class OpenDirectory:
     ) -> None:
         """Lock, check, recover. Raises DirectoryError, UsageError, CorruptionError, StorageFailed.
 
-        `before` is told whose directory it is, the voters, and whether this node's port was drawn when the directory was
-        formatted, once all is checked and nothing in the directory has been touched; what it raises leaves the
+        `before` is told whose directory it is, the voters, and whether this node's port was drawn when the directory
+        was formatted, once all is checked and nothing in the directory has been touched; what it raises leaves the
         directory as it was. With `native_flusher` the native shell syncs, once that is bound.
         """
         self.voters = VoterSet()

@@ -6,7 +6,6 @@ port; the native lock keeps sockets whole.
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 import socket
@@ -16,11 +15,12 @@ from typing import TYPE_CHECKING
 
 from fastquorum.addresses import AddressError
 from fastquorum.config import QuorumConfig
+from fastquorum.errnos import reason
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import NO_CONNECTION, Connection
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.dialing import Dialed, Dialer
-from fastquorum.node.io.outgoing import LastErrors, close_dialed, dial_timeout_s, numeric_address
+from fastquorum.node.io.outgoing import LastErrors, begin_connect, close_dialed, dial_timeout_s, numeric_address
 from fastquorum.node.io.resolving import Address, try_elsewhere
 from fastquorum.types import Endpoint, Micros
 
@@ -213,17 +213,9 @@ class NativeTransport:
 
     def _begin_connect(self, connection: Connection, address: Address) -> None:
         try:
-            sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-        except OSError as error:  # no descriptors left; the link tries again later
-            self._fail(connection, error.strerror or str(error))
-            return
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        code = sock.connect_ex(address.address)
-        if code in (0, errno.EINPROGRESS):
-            self._add(connection, sock, now_us())
-        else:
-            sock.close()
-            self._fail(connection, os.strerror(code))
+            self._add(connection, begin_connect(address), now_us())
+        except OSError as error:  # or no descriptors are left; the link tries again later
+            self._fail(connection, reason(error))
 
     def _add(self, connection: Connection, sock: socket.socket, began_us: Micros) -> None:
         """The native side finds it connected, or sees how that ends."""

@@ -1,5 +1,8 @@
 """What both transports keep of the connections that they make: where to, and why one came to nothing."""
 
+import errno
+import os
+import socket
 import threading
 from collections import deque
 from typing import Final
@@ -20,6 +23,20 @@ def numeric_address(endpoint: Endpoint) -> Address | None:
     log says where the voters are, so that anything may be in there."""
     check_reachable(endpoint.host)
     return literal(endpoint.host, endpoint.port)
+
+
+def begin_connect(address: Address) -> socket.socket:
+    """Return a socket whose connection to `address` is under way, or made. Raises OSError."""
+    sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        code = sock.connect_ex(address.address)
+        if code not in (0, errno.EINPROGRESS):
+            raise OSError(code, os.strerror(code))
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def dial_timeout_s(config: QuorumConfig) -> float:

@@ -56,8 +56,8 @@ def where_it_is_reached(
 ) -> Endpoint:
     """Return what others are told: what was said, else what the voter set says, else where it listens.
 
-    The only voter's address may have been drawn for it, port or host (`is_drawn`, or a loopback one): nobody else relies
-    on it, and there it is where it listens.
+    The only voter's address may have been drawn for it, port or host (`is_drawn`, or a loopback one): nobody else
+    relies on it, and there it is where it listens.
     """
     if advertised is not None:
         return advertised

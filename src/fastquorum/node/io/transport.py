@@ -16,12 +16,13 @@ from typing import Final
 
 from fastquorum.addresses import AddressError
 from fastquorum.config import QuorumConfig
+from fastquorum.errnos import reason
 from fastquorum.kernels import Buffer, Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.channel import NEVER, Channel
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.dialing import Dialed, Dialer, is_connected
-from fastquorum.node.io.outgoing import LastErrors, close_dialed, dial_timeout_s, numeric_address
+from fastquorum.node.io.outgoing import LastErrors, begin_connect, close_dialed, dial_timeout_s, numeric_address
 from fastquorum.node.io.resolving import Address, try_elsewhere
 from fastquorum.types import Endpoint, Micros
 
@@ -375,16 +376,11 @@ class SocketTransport:
 
     def _begin_connect(self, channel: Channel, address: Address) -> None:
         try:
-            sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-        except OSError as error:  # no descriptors left; the link tries again later
-            self._fail(channel, error.strerror or str(error))
+            sock = begin_connect(address)
+        except OSError as error:  # or no descriptors are left; the link tries again later
+            self._fail(channel, reason(error))
             return
         channel.sock, channel.fd = sock, sock.fileno()
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        code = sock.connect_ex(address.address)
-        if code not in (0, errno.EINPROGRESS):
-            self._fail(channel, os.strerror(code))
-            return
         self.by_fd[channel.fd] = channel
         self.epoll.register(channel.fd, WRITE)
 
