@@ -17,6 +17,8 @@ from fastquorum.types import LISTENER_NAME, Endpoint, NodeId, VoterSet
 LOOPBACK: Final = Endpoint(LISTENER_NAME, "127.0.0.1", 0)
 OTHERS_S: Final = 2.0
 """How long name servers may think about the other voters' names, before those count as other machines."""
+WARNING_S: Final = 0.5
+"""As long, where only a warning depends on it: a start does not wait for that."""
 OWN_NAME_S: Final = 1.0
 _SOMEWHERE_ELSE: Final = ("192.0.2.1", 9)
 """An address that nobody has (RFC 5737). Nothing is sent there."""
@@ -91,7 +93,7 @@ def _others_elsewhere(node_id: NodeId, voters: VoterSet, *, if_unknown: bool) ->
     names = [host for host in hosts if numeric(host) is None and not is_loopback(host) and _is_usable(host)]
     return any(
         not all(is_loopback(each.address[0]) for each in found.addresses) if found.addresses else if_unknown
-        for found in look_up(names, OTHERS_S).values()
+        for found in look_up(names, OTHERS_S if if_unknown else WARNING_S).values()
     )
 
 
