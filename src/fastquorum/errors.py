@@ -238,7 +238,7 @@ class NotLeader(RetriableError):
             text += f" ({self.hindrance})"
         if self.leader_id < 0:
             return f"{text}, and no leader is known: retry after the election"
-        at = f" at {self.endpoint.host}:{self.endpoint.port}" if self.endpoint else ""
+        at = f" at {self.endpoint.address}" if self.endpoint else ""
         return f"{text}: ask node {self.leader_id}{at}"
 
 

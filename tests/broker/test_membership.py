@@ -208,7 +208,7 @@ def test_a_directory_that_another_broker_has_is_refused(tmp_path: Path) -> None:
 
 def test_without_anybody_to_ask_it_says_whom_it_asked() -> None:
     with join("127.0.0.1:1") as membership:
-        with pytest.raises(NotAdmitted, match=r"127\.0\.0\.1:1: the connection failed"):
+        with pytest.raises(NotAdmitted, match=r"127\.0\.0\.1:1: Connection refused"):
             membership.wait_active(0.3)
         assert isinstance(NotAdmitted("x"), TimeoutError)
 
@@ -237,11 +237,14 @@ def test_a_forked_child_is_no_member(tmp_path: Path) -> None:
         ({"broker_id": -1}, "broker_id"),
         ({"broker_id": "7"}, "broker_id"),
         ({"bootstrap": "h1"}, "bootstrap"),
+        ({"bootstrap": "q2..svc:9093"}, "bootstrap"),
         ({"bootstrap": None}, "bootstrap"),
         ({"cluster_id": " "}, "cluster_id"),
         ({"host": "h"}, "port"),
         ({"host": "h", "port": 0}, "port"),
         ({"host": "h", "port": 1, "listeners": [fq.broker.Listener("A", "h", 1, 0)]}, "listeners"),
+        ({"host": "q2..svc", "port": 1}, "host"),
+        ({"listeners": [fq.broker.Listener("A", "0.0.0.0", 1, 0)]}, "host"),
         ({"log_dirs": ["short"]}, "log_dirs"),
         ({"log_dirs": []}, "log_dirs"),
         ({"kernels": "fast"}, "kernels"),

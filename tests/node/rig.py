@@ -55,6 +55,7 @@ class FakeTransport:
         self.open: dict[int, Endpoint | None] = {}
         self.sent: dict[int, list[bytes]] = {}
         self.errors: dict[Endpoint, str] = {}
+        self.doubted: list[Endpoint] = []
         self.begun: list[int] = []
         """Outgoing connections whose fate the test has yet to decide."""
         self.wakes = 0
@@ -94,6 +95,9 @@ class FakeTransport:
 
     def last_error(self, endpoint: Endpoint) -> str:
         return self.errors.get(endpoint, "")
+
+    def try_elsewhere(self, endpoint: Endpoint) -> None:
+        self.doubted.append(endpoint)
 
     def wake(self) -> None:
         self.wakes += 1

@@ -332,3 +332,50 @@ def test_what_a_broker_is_told_goes_by_a_link_of_its_own_whatever_its_id() -> No
     assert list(outside.transport.open.values()) == [endpoint(2), broker]
     outside.peers.hang_up(Purpose.CONTROL)
     assert list(outside.transport.open.values()) == [endpoint(2)]
+
+
+def test_a_node_that_cannot_be_reached_is_named_with_the_reason_until_it_can() -> None:
+    outside = Outside()
+    outside.transport.errors[endpoint(2)] = "host2 cannot be resolved: Name or service not known"
+    outside.request(1)
+    assert outside.peers.unreachable() == []  # nothing is known yet
+    outside.peers.on_disconnected(outside.transport.begun.pop(), outside.now_us)
+    (found,) = outside.peers.unreachable()
+    assert (found.node_id, found.endpoint) == (2, endpoint(2))
+    assert "Name or service not known" in found.reason
+    assert outside.peers.last_error(2) == found.reason
+    outside.transport.errors.clear()
+    outside.now_us += RECONNECT_BACKOFF_US
+    outside.request(2)
+    connection = outside.come_up()
+    outside.shake(connection)
+    assert outside.peers.unreachable() == []
+    outside.peers.on_disconnected(connection, outside.now_us)
+    assert [each.reason for each in outside.peers.unreachable()] == ["the connection ended"]
+
+
+def test_whoever_accepts_and_does_not_shake_hands_is_looked_for_elsewhere() -> None:
+    outside = Outside()
+    outside.request(1)
+    outside.peers.on_disconnected(outside.transport.begun.pop(), outside.now_us)
+    assert outside.transport.doubted == []  # the connection was not made, at any address
+    outside.now_us += RECONNECT_BACKOFF_US
+    outside.request(2)
+    outside.peers.on_disconnected(outside.come_up(), outside.now_us)
+    assert outside.transport.doubted == [endpoint(2)]
+    outside.now_us += RECONNECT_BACKOFF_US_MAX
+    outside.request(3)
+    connection = outside.come_up()
+    outside.shake(connection)
+    outside.peers.on_disconnected(connection, outside.now_us)
+    assert outside.transport.doubted == [endpoint(2)]
+
+
+def test_a_node_with_one_link_up_is_reachable() -> None:
+    outside = Outside()
+    outside.fetch_link()
+    outside.shake(outside.come_up())
+    outside.request(1)
+    outside.peers.on_disconnected(outside.transport.begun.pop(), outside.now_us)
+    assert outside.peers.last_error(2) == "the connection ended"
+    assert outside.peers.unreachable() == []

@@ -55,7 +55,7 @@ class OpenOptions(QuorumOptions, total=False):
     listen: str | Endpoint | None
     """HOST:PORT to bind. Not given: this node's address among the voters; for a quorum of one, a free loopback port."""
     advertise: str | Endpoint | None
-    """HOST:PORT that others are told. Not given: where it listens."""
+    """HOST:PORT that others are told. Not given: what the voters say of it, or where it listens if they do not."""
     bootstrap: str | Endpoint | Sequence[str | Endpoint] | None
     """HOST:PORT,... of nodes to ask who leads, for a node that knows no voters."""
     log: Literal["user", "metadata"] | None

@@ -326,7 +326,7 @@ class Follower:
 
     def _lose_leader(self, reason: str, now_us: Micros) -> None:
         """Ask somebody else, and not at once if nobody knew."""
-        self.reason = f"{self._server.host}:{self._server.port}: {reason}"
+        self.reason = f"{self._server.address}: {reason}"
         self.leader = None
         self._snapshot = None
         self._turn += 1

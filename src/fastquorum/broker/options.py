@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final, Literal, NamedTuple, NotRequired, Required, TypedDict
 
+from fastquorum.addresses import AddressError, check_reachable
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.controller.image.registrations import Listener
 from fastquorum.errors import ConfigError
@@ -95,6 +96,16 @@ def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid
 
 
 def _listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
+    listeners = _said_listeners(options)
+    for each in listeners:
+        try:
+            check_reachable(each.host)
+        except AddressError as error:
+            raise ConfigError(str(error), "give an address that clients and controllers reach", "host") from error
+    return listeners
+
+
+def _said_listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:
     host, port = options.get("host"), options.get("port")
     if (host is None) != (port is None):
         raise ConfigError("is needed with the other of host and port", "give both, or neither", "port")

@@ -14,7 +14,6 @@ from typing import ClassVar, Final, TypeVar
 
 from fastquorum.cli.output import tell, working
 from fastquorum.client.connection import Deadline, NoAnswer, NotSent
-from fastquorum.client.endpoints import endpoint_text
 from fastquorum.client.quorum import LOOK_AGAIN_S, QuorumClient
 from fastquorum.errors import NotReady, PeerProtocolError, RetriableError, UsageError
 from fastquorum.types import Endpoint
@@ -99,10 +98,10 @@ class ControllerClient:
             else:
                 code = code_of(answer)
                 if code == ErrorCode.REQUEST_TIMED_OUT:
-                    raise self._unknown(f"{endpoint_text(endpoint)} answered {error_name(code)}")
+                    raise self._unknown(f"{endpoint.address} answered {error_name(code)}")
                 if code != ErrorCode.NOT_CONTROLLER:
                     return answer
-                reason = self._lost_by = f"{endpoint_text(endpoint)} answered {error_name(code)}"
+                reason = self._lost_by = f"{endpoint.address} answered {error_name(code)}"
             self._client.forget_leader()
             if self._deadline.left_s <= LOOK_AGAIN_S:
                 raise self._unlucky(reason)
@@ -126,7 +125,7 @@ class ControllerClient:
         if not self._client.serves(endpoint, type(request), version, self._deadline):
             name = API[ApiKey(type(request).__wire__.api_key)].name
             raise UsageError(
-                f"{endpoint_text(endpoint)} leads, and does not serve {name}: it is no controller",
+                f"{endpoint.address} leads, and does not serve {name}: it is no controller",
                 "run every node of the quorum with --controller",
             )
 

@@ -5,7 +5,7 @@ from typing import Final
 from fastquorum.controller.image.partition import Partition
 from fastquorum.controller.image.registrations import Broker, Listener
 from fastquorum.controller.image.topics import Topic
-from fastquorum.types import NO_NODE
+from fastquorum.types import NO_NODE, address_text
 
 BROKER_HEADER: Final = ("BROKER", "STATE", "EPOCH", "RACK", "LISTENERS")
 TOPIC_HEADER: Final = ("TOPIC", "ID", "PARTITIONS", "LEADERLESS", "UNDER_REPLICATED")
@@ -26,8 +26,7 @@ def broker_state(broker: Broker) -> str:
 
 def listeners_text(listeners: tuple[Listener, ...]) -> str:
     """As `advertised.listeners` says them."""
-    hosts = ((each, f"[{each.host}]" if ":" in each.host else each.host) for each in listeners)
-    return ", ".join(f"{each.name}://{host}:{each.port}" for each, host in hosts) or "-"
+    return ", ".join(f"{each.name}://{address_text(each.host, each.port)}" for each in listeners) or "-"
 
 
 def topic_row(topic: Topic) -> tuple[object, ...]:

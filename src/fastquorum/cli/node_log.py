@@ -18,7 +18,7 @@ from fastquorum.node.kafka_file import ignored_text
 from fastquorum.node.ports import SnapshotReport, Unreachable
 from fastquorum.node.reachability import unreachable_text
 from fastquorum.raft.raft import Description
-from fastquorum.types import NO_NODE, ZERO_UUID, Endpoint, Epoch, NodeId
+from fastquorum.types import NO_NODE, ZERO_UUID, Endpoint, Epoch, NodeId, address_text
 
 FORMATS: Final = ("text", "json")
 
@@ -50,8 +50,8 @@ class NodeLog:
         identity, endpoint, metrics = node.identity, node.advertised, node.metrics_endpoint
         self._node_id, self._data, self._cluster = identity.node_id, data, identity.cluster_id
         self._directory_id = identity.directory_id
-        url = f"http://{_host(metrics)}/metrics" if metrics is not None else ""
-        reached = f"{endpoint.name}://{endpoint.host}:{endpoint.port}"
+        url = f"http://{address_text(metrics.host or 'localhost', metrics.port)}/metrics" if metrics is not None else ""
+        reached = f"{endpoint.name}://{endpoint.address}"
         self._say(
             sys.stdout,
             "info",
@@ -67,6 +67,9 @@ class NodeLog:
             kernels=node.kernels.NAME,
             metrics=url or None,
         )
+        note = node.listening_note
+        if note:
+            self._say(sys.stderr, "warning", "listening", f"fastquorum: {note}", note=note)
         torn = node.log.torn_tail
         if torn is not None:
             self._detail(
@@ -89,7 +92,7 @@ class NodeLog:
             leadership_text(now),
             reason=now.reason,
             leader=None if nobody else now.leader_id,
-            endpoint=f"{now.endpoint.host}:{now.endpoint.port}" if now.endpoint is not None else None,
+            endpoint=now.endpoint.address if now.endpoint is not None else None,
             is_self=now.is_self,
         )
 
@@ -122,7 +125,7 @@ class NodeLog:
 
     def other_cluster(self, node_id: NodeId, endpoint: Endpoint | None) -> None:
         """Always said: neither side comes to take part by itself."""
-        at = _host(endpoint) if endpoint is not None else None
+        at = endpoint.address if endpoint is not None else None
         sentence = (
             f"node {node_id}{f' at {at}' if at else ''} is of another cluster than {self._cluster} "
             "(INCONSISTENT_CLUSTER_ID): nothing comes of it until the right data directory runs there, or here"
@@ -199,8 +202,3 @@ class NodeLog:
             return f"{now} {sentence}"
         said = {"time": now, "level": level, "node": self._node_id, "epoch": self._epoch, "event": event, **fields}
         return json.dumps(said)
-
-
-def _host(endpoint: Endpoint) -> str:
-    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host or "localhost"
-    return f"{host}:{endpoint.port}"

@@ -22,7 +22,7 @@ from fastquorum.cli.output import print_json, tell
 from fastquorum.client.connection import Deadline
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import NotReady, UsageError
-from fastquorum.types import ZERO_UUID, NodeId
+from fastquorum.types import ZERO_UUID, NodeId, address_text
 from fastquorum.wire.quorum_admin import DescribeQuorumResponse
 
 Partition = DescribeQuorumResponse.TopicData.PartitionData
@@ -168,7 +168,7 @@ def _worst_lag(partition: Partition) -> tuple[int, int]:
 
 def _endpoints(response: DescribeQuorumResponse) -> Callable[[NodeId], list[str]]:
     known = {
-        node.node_id: [f"{each.name}://{_bracketed(each.host)}:{each.port}" for each in node.listeners]
+        node.node_id: [f"{each.name}://{address_text(each.host, each.port)}" for each in node.listeners]
         for node in response.nodes
     }
     return lambda node_id: known.get(node_id, [])
@@ -204,7 +204,3 @@ def _time(timestamp_ms: int, now_ms: int | None) -> str:
     if timestamp_ms < 0 or now_ms is None:
         return str(timestamp_ms)
     return f"{max(now_ms - timestamp_ms, 0)} ms ago"
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

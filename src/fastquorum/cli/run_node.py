@@ -51,8 +51,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="settings, as a properties or .toml file; one of Kafka's own with process.roles=controller does as it is",
     )
-    parser.add_argument("--listen", metavar="HOST:PORT", help="where to bind (default: this node's voter endpoint)")
-    parser.add_argument("--advertise", metavar="HOST:PORT", help="where others reach it (default: where it listens)")
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", help="where to bind; :PORT is every address (default: where voters expect it)"
+    )
+    parser.add_argument(
+        "--advertise",
+        metavar="HOST:PORT",
+        help="where others reach it (default: as the voters say, or where it listens)",
+    )
     parser.add_argument("--kernels", choices=("native", "pure"), help="which kernels to use (default: native)")
     parser.add_argument(
         "--controller",

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
-from fastquorum.client.endpoints import endpoint_text
 from fastquorum.errors import UsageError
+from fastquorum.node.io.dialing import STAGGER_S
 from fastquorum.node.io.listening import stop_listening
-from fastquorum.types import Endpoint, Micros
+from fastquorum.types import Endpoint, Micros, address_text
 
 CONNECT_S: Final = 10.0
 CHUNK_BYTES: Final = 1 << 16
@@ -73,7 +73,7 @@ class Proxy:
                 serve, host, port, limit=CHUNK_BYTES, backlog=_BACKLOG, start_serving=False
             )
         except OSError as error:
-            where = endpoint_text(route.listen)
+            where = route.listen.address
             raise UsageError(f"cannot listen on {where}: {_reason(error)}", "choose another address") from error
         self._servers.append(server)
         return route.listen._replace(port=server.sockets[0].getsockname()[1])
@@ -99,7 +99,7 @@ class Proxy:
                 return
             writers.append(target[1])
             client = writer.get_extra_info("peername")
-            tap = self._new_tap(route, endpoint_text(Endpoint("", *client[:2])) if client else "?")
+            tap = self._new_tap(route, address_text(*client[:2]) if client else "?")
             ended: list[str] = []
             try:
                 await _pass_on((reader, writer), target, tap, ended)
@@ -115,9 +115,11 @@ class Proxy:
                 each.transport.abort()
 
     async def _connect(self, target: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        where = endpoint_text(target)
+        where = target.address
         try:
-            opening = asyncio.open_connection(target.host, target.port, limit=CHUNK_BYTES)
+            opening = asyncio.open_connection(
+                target.host, target.port, limit=CHUNK_BYTES, happy_eyeballs_delay=STAGGER_S
+            )
             opened = await asyncio.wait_for(opening, CONNECT_S)
         except OSError as error:  # TimeoutError is one
             reason = _reason(error)

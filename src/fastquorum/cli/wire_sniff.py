@@ -16,7 +16,7 @@ from fastquorum.cli.output import tell
 from fastquorum.cli.wire_exchanges import Exchange, Exchanges
 from fastquorum.cli.wire_proxy import Proxy, Route, now_us
 from fastquorum.cli.wire_recording import Origin, exchange_line, table_header, table_row
-from fastquorum.client.endpoints import endpoint_text, parse_endpoint
+from fastquorum.client.endpoints import parse_endpoint
 from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
 
@@ -112,7 +112,7 @@ async def _sniff(arguments: argparse.Namespace, routes: list[Route]) -> int:
             recorder.begin()
             await proxy.start()
             for listen, target in bound:
-                tell(f"fastquorum wire sniff: {endpoint_text(listen)} is passed on to {endpoint_text(target)}")
+                tell(f"fastquorum wire sniff: {listen.address} is passed on to {target.address}")
             await over.wait()
         finally:
             await proxy.close()
@@ -166,7 +166,7 @@ class _Recorder:
 
     def new_tap(self, route: Route, client: str) -> Exchanges:
         self._connections += 1
-        origin = Origin(endpoint_text(route.target), self._connections, client)
+        origin = Origin(route.target.address, self._connections, client)
         return Exchanges(lambda exchange: self._record(exchange, origin), self._frame_bytes_max)
 
     def _record(self, exchange: Exchange, origin: Origin) -> None:

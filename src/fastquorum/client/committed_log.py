@@ -230,7 +230,7 @@ class CommittedLog:
                 endpoint, cluster_id = self._client.controller(self._deadline)
                 if self._cluster_id not in (None, cluster_id):
                     raise UsageError(
-                        f"{endpoint.host}:{endpoint.port} is of cluster {cluster_id}, and cluster {self._cluster_id} "
+                        f"{endpoint.address} is of cluster {cluster_id}, and cluster {self._cluster_id} "
                         "was read before",
                         "name nodes of that cluster",
                     )
@@ -341,4 +341,4 @@ def _snapshot(answer: Partition) -> OffsetAndEpoch | None:
 
 
 def _refusal(endpoint: Endpoint, code: int) -> str:
-    return f"{endpoint.host}:{endpoint.port} answered {error_name(code)}"
+    return f"{endpoint.address} answered {error_name(code)}"

@@ -11,7 +11,10 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
+from fastquorum.errnos import reason
 from fastquorum.errors import FrameError, PeerProtocolError, RetriableError
+from fastquorum.node.io.dialing import dial
+from fastquorum.node.io.resolving import try_elsewhere
 from fastquorum.types import Endpoint
 from fastquorum.wire import Message, decode_response, encode_request, request_header
 
@@ -28,7 +31,7 @@ class NotSent(RetriableError):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.endpoint.host}:{self.endpoint.port} cannot be reached: {self.reason}"
+        return f"{self.endpoint.address} cannot be reached: {self.reason}"
 
 
 @dataclass(eq=False)
@@ -41,7 +44,7 @@ class NoAnswer(RetriableError):
     """The node closed the connection, or died: if it has not acted on the request yet, it never will."""
 
     def __str__(self) -> str:
-        return f"{self.endpoint.host}:{self.endpoint.port} did not answer: {self.reason}"
+        return f"{self.endpoint.address} did not answer: {self.reason}"
 
 
 class Deadline:
@@ -69,6 +72,16 @@ class Deadline:
         return Deadline(min(timeout_s, self.left_s))
 
 
+def connect(endpoint: Endpoint, deadline: Deadline) -> socket.socket:
+    """Return a connected, blocking socket, its name looked up and its addresses tried before the deadline. NotSent."""
+    try:
+        sock = dial(endpoint, deadline.left_s)
+    except OSError as error:
+        raise NotSent(endpoint, reason(error)) from error
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
 class Connection:
     """Made for one thread, one request at a time. After an error it is closed and cannot be used again."""
 
@@ -76,11 +89,8 @@ class Connection:
         """NotSent if nobody listens there."""
         self.endpoint = endpoint
         self._correlation_id = 0
-        try:
-            self._socket = socket.create_connection((endpoint.host, endpoint.port), max(deadline.left_s, 0.001))
-        except OSError as error:
-            raise NotSent(endpoint, error.strerror or str(error)) from error
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._has_answered = False
+        self._socket = connect(endpoint, deadline)
 
     def request(self, message: Message, version: int, deadline: Deadline, silence_s: float = math.inf) -> Message:
         """The answer to `message`; `silence_s` bounds each wait in it. NotSent, NoAnswer, PeerProtocolError."""
@@ -111,9 +121,13 @@ class Connection:
             (length,) = struct.unpack(">i", self._exactly(4, deadline, silence_s))
             if not 0 <= length <= ANSWER_BYTES_MAX:
                 raise FrameError(length=length, limit=ANSWER_BYTES_MAX)
-            return self._exactly(length, deadline, silence_s)
+            frame = self._exactly(length, deadline, silence_s)
+            self._has_answered = True
+            return frame
         except BaseException:
             self.close()
+            if not self._has_answered:  # whoever listens at this address may be no node
+                try_elsewhere(self.endpoint.host)
             raise
 
     def close(self) -> None:
@@ -131,7 +145,7 @@ class Connection:
             # An incomplete frame is never acted on, and this connection will not complete it.
             raise NotSent(self.endpoint, f"it takes no requests within {deadline.timeout_s:g} s") from error
         except OSError as error:
-            raise NotSent(self.endpoint, error.strerror or str(error)) from error
+            raise NotSent(self.endpoint, reason(error)) from error
 
     def _exactly(self, size: int, deadline: Deadline, silence_s: float) -> bytes:
         parts: list[bytes] = []
@@ -144,7 +158,7 @@ class Connection:
                 silent_s = min(deadline.timeout_s, silence_s)
                 raise NoAnswer(self.endpoint, f"nothing within {silent_s:g} s", is_sealed=False) from error
             except OSError as error:
-                raise NoAnswer(self.endpoint, error.strerror or str(error), is_sealed=True) from error
+                raise NoAnswer(self.endpoint, reason(error), is_sealed=True) from error
             if not part:
                 raise NoAnswer(self.endpoint, "it closed the connection", is_sealed=True)
             parts.append(part)

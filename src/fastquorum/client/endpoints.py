@@ -1,7 +1,8 @@
 """Where nodes are reached, as people write it."""
 
+from fastquorum.addresses import AddressError, parse_address
 from fastquorum.errors import UsageError
-from fastquorum.types import LISTENER_NAME, Endpoint, is_whole
+from fastquorum.types import LISTENER_NAME, Endpoint
 
 
 def parse_endpoints(option: str, text: str) -> tuple[Endpoint, ...]:
@@ -11,13 +12,8 @@ def parse_endpoints(option: str, text: str) -> tuple[Endpoint, ...]:
 
 def parse_endpoint(option: str, text: str, *, port_min: int = 1) -> Endpoint:
     """`HOST:PORT`; an IPv6 host stands in brackets. UsageError naming the option."""
-    host, colon, port = text.strip().rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and is_whole(port) and port_min <= int(port) < 65536):
-        raise UsageError(f"{option}: {text.strip()!r} is not HOST:PORT")
-    return Endpoint(LISTENER_NAME, host, int(port))
-
-
-def endpoint_text(endpoint: Endpoint) -> str:
-    """As `parse_endpoint` reads it."""
-    return f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
+    try:
+        host, port = parse_address(text, port_min=port_min)
+    except AddressError as error:
+        raise UsageError(f"{option}: {text.strip()!r} is not HOST:PORT: {error}") from error
+    return Endpoint(LISTENER_NAME, host, port)

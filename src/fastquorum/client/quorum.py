@@ -24,6 +24,7 @@ from fastquorum.errors import (
     UsageError,
 )
 from fastquorum.kernels import BATCH_BYTES_MAX, Kernels, Record
+from fastquorum.node.io.resolving import try_elsewhere
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, NodeId, Offset
 from fastquorum.wire import ApiKey, ErrorCode, Message
 from fastquorum.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -129,10 +130,11 @@ class QuorumClient:
         began_s = time.monotonic()
         reasons: dict[Endpoint, str] = {}
         while True:
-            for _ in self._bootstrap:
+            for left in range(len(self._bootstrap), 0, -1):
                 endpoint = self._bootstrap[self._turn % len(self._bootstrap)]
                 try:
-                    found = ask(endpoint, deadline.sooner(CONNECT_S))
+                    # However long one keeps silent, all are asked in time.
+                    found = ask(endpoint, deadline.sooner(min(CONNECT_S, deadline.left_s / left)))
                     if found is not None:
                         return found
                     reasons[endpoint] = self._without_leader(endpoint, deadline)
@@ -158,7 +160,9 @@ class QuorumClient:
                     self.ask(endpoint, describe_request(), DESCRIBE_QUORUM_VERSION, DescribeQuorumResponse, soon)
                 )
             self._explained[endpoint] = said, now_s
-        return f"{endpoint.host}:{endpoint.port} knows no leader" + (f" ({said})" if said else "")
+        if try_elsewhere(endpoint.host) and endpoint in self._connections:  # one name may be several nodes
+            self._connections.pop(endpoint).close()
+        return f"{endpoint.address} knows no leader" + (f" ({said})" if said else "")
 
     def forget_leader(self) -> None:
         """Look for it again: it failed us."""
@@ -186,7 +190,7 @@ class QuorumClient:
         request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
         response = self.ask(endpoint, request, DESCRIBE_CLUSTER_VERSION, DescribeClusterResponse, deadline)
         if response.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
-            raise UsageError(f"{endpoint.host}:{endpoint.port} is a broker", "name controllers: they decide")
+            raise UsageError(f"{endpoint.address} is a broker", "name controllers: they decide")
         for node in response.brokers:
             if node.broker_id == response.controller_id:
                 return Controller(Endpoint(LISTENER_NAME, node.host, node.port), response.cluster_id)

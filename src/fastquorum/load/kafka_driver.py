@@ -43,7 +43,7 @@ class KafkaDriver:
         self._came = threading.Event()
         self._producer = self._kafka.Producer(
             {
-                "bootstrap.servers": ",".join(f"{each.host}:{each.port}" for each in bootstrap),
+                "bootstrap.servers": ",".join(each.address for each in bootstrap),
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 0,

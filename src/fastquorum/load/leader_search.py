@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Self
 
+from fastquorum.client.connection import Deadline, NotSent, connect
 from fastquorum.errnos import reason
 from fastquorum.errors import NotReady, PeerProtocolError, UsageError
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, NodeId
@@ -39,9 +40,12 @@ def find_leader(bootstrap: Sequence[Endpoint], topic: str, timeout_s: float) -> 
     while True:
         reasons = []
         for endpoint in bootstrap:
-            where = f"{endpoint.host}:{endpoint.port}"
+            where = endpoint.address
             try:
                 found = _ask(endpoint, topic)
+            except NotSent as error:
+                reasons.append(str(error))
+                continue
             except OSError as error:
                 reasons.append(f"{where}: {reason(error)}")
                 continue
@@ -91,16 +95,17 @@ def _ask(endpoint: Endpoint, topic: str) -> Found | None:
     wanted = MetadataRequest.MetadataRequestTopic(name=topic)
     request = MetadataRequest(topics=[wanted], allow_auto_topic_creation=False)
     frame = encode_request(request_header(request, METADATA_VERSION, 1, CLIENT_ID), request)
-    with socket.create_connection((endpoint.host, endpoint.port), ANSWER_S) as connection:
+    with connect(endpoint, Deadline(ANSWER_S)) as connection:
+        connection.settimeout(ANSWER_S)
         connection.sendall(struct.pack(">i", len(frame)) + frame)
         (length,) = struct.unpack(">i", _exactly(connection, 4))
         if not 0 <= length <= ANSWER_BYTES_MAX:
-            raise PeerProtocolError(f"{endpoint.host}:{endpoint.port} answers with {length} bytes: no Kafka protocol")
+            raise PeerProtocolError(f"{endpoint.address} answers with {length} bytes: no Kafka protocol")
         _, response = decode_response(_exactly(connection, length), type(request).__wire__.api_key, METADATA_VERSION)
     assert isinstance(response, MetadataResponse)
     for told in response.topics:
         if told.error_code in _NO_TOPIC:
-            where = f"{endpoint.host}:{endpoint.port}"
+            where = endpoint.address
             raise UsageError(f"{where} has no topic {topic!r}", "--topic NAME is the log to load")
         for partition in told.partitions:
             for node in response.brokers:

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from fastquorum.client.connection import Deadline, NotSent, connect
 from fastquorum.errors import NotReady, PeerProtocolError, UsageError
 from fastquorum.kernels import Kernels, Record
 from fastquorum.load.leader_search import CLIENT_ID, Found, find_leader
@@ -30,6 +31,7 @@ REQUESTS_MAX: Final = 16
 """Unanswered on the connection."""
 REQUEST_BYTES: Final = 1 << 20
 """About as much goes together."""
+CONNECT_S: Final = 2.0
 _RECEIVE_BYTES: Final = 1 << 18
 _LOOK_AGAIN_NS: Final = 20_000_000
 _GRACE_NS: Final = 1_000_000_000
@@ -222,8 +224,7 @@ class WireDriver:
     # --- leaders, and the lack of one ---------------------------------------------------------------------------------
 
     def _connect(self, found: Found) -> None:
-        connection = socket.create_connection((found.endpoint.host, found.endpoint.port), 2.0)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = connect(found.endpoint, Deadline(CONNECT_S))
         connection.setblocking(False)
         self._socket = connection
         if found.epoch != self._epoch:
@@ -245,7 +246,9 @@ class WireDriver:
         if now < self._look_at_ns:
             return
         self._look_at_ns = now + _LOOK_AGAIN_NS
-        with contextlib.suppress(NotReady, OSError, UsageError):  # a node that has just started may know no topic yet
+        with contextlib.suppress(
+            NotReady, NotSent, OSError, UsageError
+        ):  # a node that has just started may know no topic yet
             self._connect(find_leader(self._bootstrap, self._topic, 0.0))
 
     def _give_up(self, now_ns: int) -> None:

@@ -322,6 +322,8 @@ class Peers:
             link.failed_us = now_us
             if link.failing_since_us < 0:
                 link.failing_since_us = now_us
+        if link.state is LinkState.HANDSHAKE:  # it has connected, and come no further
+            self._transport.try_elsewhere(link.endpoint)
         self._by_connection.pop(link.connection, None)
         link.backoff_us = min(max(link.backoff_us * 2, RECONNECT_BACKOFF_US), RECONNECT_BACKOFF_US_MAX)
         link.retry_at_us = now_us + link.backoff_us

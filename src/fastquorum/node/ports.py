@@ -53,6 +53,10 @@ class Transport(Protocol):
         """Why the last attempt to connect there came to nothing, for people; empty if it did not."""
         ...
 
+    def try_elsewhere(self, endpoint: Endpoint) -> None:
+        """Whoever listens there does not answer as a node does: try another address of the name next time."""
+        ...
+
     def wake(self) -> None:
         """Have the replica's thread call `work` soon. From any thread."""
         ...

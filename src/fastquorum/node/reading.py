@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from fastquorum.addresses import AddressError, parse_address
 from fastquorum.config import MS
 from fastquorum.storage.identity import LogKind, parse_voters
 from fastquorum.types import LISTENER_NAME, Endpoint, VoterSet, is_whole
@@ -104,33 +105,48 @@ def voters(value: object) -> VoterSet:
 
 
 def endpoint(value: object) -> Endpoint:
-    """HOST:PORT or NAME://HOST:PORT; the host may be empty or in brackets."""
-    if isinstance(value, Endpoint):
-        return value
-    text = plain_text(value)
+    """HOST:PORT or NAME://HOST:PORT to listen on; the host may be empty, for every address, and the port 0."""
+    return _endpoint(value, port_min=0)
+
+
+def _endpoint(value: object, *, port_min: int) -> Endpoint:
+    text = value.address if isinstance(value, Endpoint) else plain_text(value)
     name, scheme, address = text.rpartition("://")
-    host, colon, port = address.rpartition(":")
-    if not colon or not is_whole(port) or not int(port) < 65536:
-        raise ValueError("expected HOST:PORT")
-    return Endpoint(name if scheme else LISTENER_NAME, host.strip("[]"), int(port))
+    try:
+        host, port = parse_address(address, port_min=port_min)
+    except AddressError as error:
+        raise ValueError(f"expected HOST:PORT; {error}") from error
+    return value if isinstance(value, Endpoint) else Endpoint(name if scheme else LISTENER_NAME, host, port)
 
 
 def listener(value: object) -> Endpoint:
     """The CONTROLLER listener of Kafka's list, or the only one."""
+    return _listener(value, endpoint)
+
+
+def advertised(value: object) -> Endpoint:
+    """As `listener`, at an address that others are told."""
+    return _listener(value, lambda part: _endpoint(part, port_min=1))
+
+
+def _listener(value: object, parse: Callable[[object], Endpoint]) -> Endpoint:
+    """Of the others, which are not ours, only the names matter."""
     if isinstance(value, Endpoint):
-        return value
-    listed = [endpoint(part) for part in plain_text(value).split(",")]
-    for each in listed:
-        if each.name == LISTENER_NAME or len(listed) == 1:
-            return each
+        return parse(value)
+    listed = plain_text(value).split(",")
+    for part in listed:
+        name, scheme, _ = part.strip().rpartition("://")
+        if len(listed) == 1 or (name if scheme else LISTENER_NAME) == LISTENER_NAME:
+            return parse(part)
     raise ValueError(f"expected one listener named {LISTENER_NAME}")
 
 
 def endpoints(value: object) -> tuple[Endpoint, ...]:
+    """HOST:PORT of other nodes, to be asked."""
     if isinstance(value, Endpoint):
         return (value,)
     parts = list(value) if isinstance(value, list | tuple) else plain_text(value).split(",")
-    return tuple(endpoint(part) for part in parts)
+    return tuple(_endpoint(part, port_min=1) for part in parts)
 
 
 def directory(value: object) -> str:

@@ -76,6 +76,9 @@ class SimTransport:
         """The simulated network gives no reasons."""
         return ""
 
+    def try_elsewhere(self, endpoint: Endpoint) -> None:
+        """A simulated node has one address."""
+
     def wake(self) -> None:
         if self._is_wake_planned:
             return

@@ -7,6 +7,7 @@ formatted again. Source: KIP-853 (initial controllers); Kafka `Formatter`.
 
 from typing import Final, NamedTuple
 
+from fastquorum.addresses import AddressError, check_reachable, place
 from fastquorum.errors import DirectoryError, UsageError, VoterCountError
 from fastquorum.kernels import Kernels
 from fastquorum.storage import names
@@ -216,14 +217,18 @@ def check_options(options: FormatOptions) -> None:
 
 
 def _check_apart(voters: VoterSet) -> None:
-    """Each voter is somewhere else, and is its own directory."""
+    """Each voter can be somewhere, is somewhere else than the others, and is its own directory."""
     places: dict[tuple[str, int], int] = {}
     directories: dict[Uuid, int] = {}
     for voter in voters:
         for endpoint in voter.endpoints:
-            other = places.setdefault((endpoint.host.lower(), endpoint.port), voter.key.id)
+            try:
+                check_reachable(endpoint.host)
+            except AddressError as error:
+                raise UsageError(f"voter {voter.key.id}: {error}", "give an address that the others reach") from error
+            other = places.setdefault(place(endpoint), voter.key.id)
             if other != voter.key.id:
-                raise UsageError(f"voters {other} and {voter.key.id} are both at {endpoint.host}:{endpoint.port}")
+                raise UsageError(f"voters {other} and {voter.key.id} are both at {endpoint.address}")
         if voter.key.directory_id == ZERO_UUID:
             continue
         other = directories.setdefault(voter.key.directory_id, voter.key.id)

@@ -8,6 +8,7 @@ nature. Source: KIP-631 (meta.properties), KIP-853 (directory ids).
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from fastquorum.addresses import AddressError, parse_address
 from fastquorum.errors import DirectoryError
 from fastquorum.storage.names import META_PROPERTIES, OWN_PROPERTIES, ZERO_CHECKPOINT
 from fastquorum.storage.ports import Disk
@@ -18,6 +19,7 @@ from fastquorum.types import LISTENER_NAME, TOPIC_NAME, Endpoint, NodeId, Replic
 FORMAT_VERSION: Final = 1
 """Of everything in the directory that is not Kafka's. A newer one is refused."""
 META_VERSION: Final = 1
+_VOTER: Final = "ID@HOST:PORT or ID@HOST:PORT:DIRECTORY_ID"
 
 
 class LogKind(StrEnum):
@@ -105,7 +107,7 @@ def _parse(disk: Disk, meta: dict[str, str], own: dict[str, str]) -> Identity:
         directory_id=Uuid.parse(meta["directory.id"]),
         log_kind=LogKind(own.get("log.kind", LogKind.METADATA)),
         topic_name=own.get("topic.name", TOPIC_NAME),
-        voters=parse_voters(own.get("voters", ""), listener_name),
+        voters=_stored_voters(own.get("voters", ""), listener_name),
         kraft_version=int(own.get("kraft.version", "1" if disk.exists(ZERO_CHECKPOINT) else "0")),
         listener_name=listener_name,
         format_version=format_version,
@@ -125,26 +127,54 @@ def format_voters(voters: VoterSet) -> str:
     """`ID@HOST:PORT[:DIRID],...`, the first endpoint of each."""
     parts = []
     for voter in voters:
-        endpoint = voter.endpoints[0]
-        host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
         directory = f":{voter.key.directory_id}" if any(voter.key.directory_id) else ""
-        parts.append(f"{voter.key.id}@{host}:{endpoint.port}{directory}")
+        parts.append(f"{voter.key.id}@{voter.endpoints[0].address}{directory}")
     return ",".join(parts)
 
 
 def parse_voters(text: str, listener_name: str = LISTENER_NAME) -> VoterSet:
     """Read `ID@HOST:PORT[:DIRID],...`; an IPv6 host stands in brackets. ValueError naming the part."""
-    return VoterSet([_parse_voter(part.strip(), listener_name) for part in text.split(",") if part.strip()])
+    return VoterSet([_parse_voter(part, listener_name, *_address(part)) for part in _parts(text)])
 
 
-def _parse_voter(text: str, listener_name: str) -> Voter:
-    node, at, address = text.partition("@")
-    if address.startswith("["):
-        host, bracket, rest = address[1:].partition("]:")
-    else:
-        host, bracket, rest = address.partition(":")
-    port, _, directory = rest.partition(":")
-    if not (at and bracket and host and is_whole(node) and is_whole(port) and 0 < int(port) < 65536):
-        raise ValueError(f"{text!r} is not a voter: expected ID@HOST:PORT or ID@HOST:PORT:DIRECTORY_ID")
+def _stored_voters(text: str, listener_name: str) -> VoterSet:
+    """Read back what `format_voters` made. A host that no name server knows, or that an older version let in, must not
+    keep a directory from being opened."""
+    return VoterSet([_parse_voter(part, listener_name, *_stored_address(part)) for part in _parts(text)])
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _parse_voter(text: str, listener_name: str, host: str, port: int) -> Voter:
+    node, at, _ = text.partition("@")
+    if not (at and is_whole(node)):
+        raise ValueError(f"{text!r} is not a voter: expected {_VOTER}")
+    directory = _split(text)[2]
     key = ReplicaKey(int(node), Uuid.parse(directory)) if directory else ReplicaKey(int(node))
-    return Voter(key, (Endpoint(listener_name, host, int(port)),))
+    return Voter(key, (Endpoint(listener_name, host, port),))
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, port, _ = _split(text)
+    try:
+        return parse_address(f"{host}:{port}", may_be_everywhere=False)
+    except AddressError as error:
+        raise ValueError(f"{text!r} is not a voter: expected {_VOTER}; {error}") from error
+
+
+def _stored_address(text: str) -> tuple[str, int]:
+    host, port, _ = _split(text)
+    if not is_whole(port):
+        raise ValueError(f"{text!r} is not a voter: expected {_VOTER}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """Host, an IPv6 one in its brackets, port and directory id, as text."""
+    address = text.partition("@")[2]
+    bracket = address.rfind("]") + 1
+    host, _, rest = address[bracket:].partition(":")
+    port, _, directory = rest.partition(":")
+    return address[:bracket] + host, port, directory

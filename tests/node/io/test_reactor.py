@@ -63,7 +63,7 @@ class Loop:
             by_fd={},
             wake_fd=wake_fd,
             drained=[],
-            resolved=[],
+            dialed=[],
             lost=[],
             note_request=None,
             wake=lambda: None,

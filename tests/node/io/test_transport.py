@@ -15,6 +15,7 @@ from fastquorum.errors import ConfigError
 from fastquorum.kernels import pure
 from fastquorum.node.io import transport as transports
 from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.dialing import Dialed
 from fastquorum.node.io.listening import bound_endpoint, listen
 from fastquorum.node.io.transport import SocketTransport
 from fastquorum.types import Endpoint
@@ -138,20 +139,21 @@ def test_a_name_is_resolved_elsewhere_and_one_that_is_unknown_is_reported(transp
     with socket.create_server(("127.0.0.1", 0)) as server:
         number = transport.connect(Endpoint("", "localhost", server.getsockname()[1]))
         unknown = transport.connect(Endpoint("", "no-such-host.invalid", 1))
-        while len(transport.resolved) < 2:
+        while len(transport.dialed) < 2:
             assert transport.epoll.poll(WAIT_S)
-        found = dict(transport.resolved)
-        assert found[unknown] is None
-        transport.begin_connect(unknown, None)
+        found = dict(transport.dialed)
+        assert found[unknown].sock is None
+        transport.take_over(unknown, found[unknown])
         assert list(transport.lost) == [unknown]
-        transport.begin_connect(number, found[number])
+        assert "no-such-host.invalid" in transport.last_error(Endpoint("", "no-such-host.invalid", 1))
+        transport.take_over(number, found[number])
         channel = transport.channel(number)
         assert channel is not None
         while not channel.connected:
             for fd, _ in transport.epoll.poll(WAIT_S):
                 if fd == channel.fd:
                     assert transport.finish_connect(channel)
-        transport.begin_connect(99, None)  # closed meanwhile: nothing to do
+        transport.take_over(99, Dialed(None, "too late"))  # closed meanwhile: nothing to do
 
 
 def test_who_is_overdue(transport: SocketTransport) -> None:

@@ -195,8 +195,8 @@ class RunningMember(handles.Guarded):
         transport = self._transport
         while self._commands:
             self._carry_out(self._commands.popleft()(now_us()))
-        while transport.resolved:
-            transport.begin_connect(*transport.resolved.popleft())
+        while transport.dialed:
+            transport.take_over(*transport.dialed.popleft())
         while transport.lost:
             self._lose(transport.lost.popleft())
 
@@ -244,7 +244,8 @@ class RunningMember(handles.Guarded):
                 self._carry_out(self._agent.on_answer(link, event.correlation_id, event.message, now))
             elif isinstance(event, NoAnswer):
                 link = Link(event.destination)
-                reason = _NO_CONTROLLER if event.unsupported else "the connection failed"
+                failed = self._peers.last_error(event.destination) or "the connection failed"
+                reason = _NO_CONTROLLER if event.unsupported else failed
                 self._carry_out(self._agent.on_unanswered(link, event.correlation_id, reason, now))
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:

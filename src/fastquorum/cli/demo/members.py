@@ -10,7 +10,6 @@ from fastquorum.broker.states import State
 from fastquorum.cli.demo.nodes import STOP_S, Nodes
 from fastquorum.cli.demo.processes import Program, ProgramEnded
 from fastquorum.client.connection import Deadline
-from fastquorum.client.endpoints import endpoint_text
 from fastquorum.errors import FatalError
 from fastquorum.kernels import Kernels
 from fastquorum.types import NodeId
@@ -78,7 +77,7 @@ def members_of(root: str, count: int, nodes: Nodes, kernels: Kernels) -> dict[No
     members = {}
     for broker_id in range(FIRST_ID, FIRST_ID + count):
         options = {
-            "bootstrap": [endpoint_text(each) for each in nodes.endpoints],
+            "bootstrap": [each.address for each in nodes.endpoints],
             "broker_id": broker_id,
             "cluster_id": nodes.cluster_id,
             "kernels": kernels.NAME,

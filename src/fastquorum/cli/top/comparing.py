@@ -5,7 +5,6 @@ from typing import Any, Final, NamedTuple
 
 from fastquorum.cli.top.looking import Look, Page
 from fastquorum.client.contacts import Voters
-from fastquorum.client.endpoints import endpoint_text
 from fastquorum.observe.exposition import Samples
 from fastquorum.observe.kafka import STATES
 from fastquorum.observe.stages import COMMIT, SYNC
@@ -108,7 +107,7 @@ def _node_row(node_id: NodeId, now: Look, page: Page | None, old: Page | None, e
     is_down = answer is not None and answer.cluster is None and samples is None
     return NodeRow(
         id=node_id,
-        endpoint=endpoint_text(endpoint) if endpoint is not None else "",
+        endpoint=endpoint.address if endpoint is not None else "",
         is_up=not is_down,
         reason=answer.reason if answer is not None and is_down else "",
         role="down" if is_down else _role(node_id, samples, now.quorum),
@@ -134,7 +133,7 @@ def _node_row(node_id: NodeId, now: Look, page: Page | None, old: Page | None, e
 
 def _unknown(endpoint: Endpoint, reason: str) -> NodeRow:
     nothing: dict[str, Any] = dict.fromkeys(NodeRow._fields)
-    return NodeRow(**{**nothing, "endpoint": endpoint_text(endpoint), "is_up": False, "reason": reason, "role": "down"})
+    return NodeRow(**{**nothing, "endpoint": endpoint.address, "is_up": False, "reason": reason, "role": "down"})
 
 
 def _role(node_id: NodeId, samples: Samples | None, quorum: Voters | None) -> str:

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, Self
 
-from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
+from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent, connect
 from fastquorum.client.contacts import Voters
-from fastquorum.client.endpoints import endpoint_text
 from fastquorum.client.quorum import CONTROLLERS, DESCRIBE_CLUSTER_VERSION, DESCRIBE_QUORUM_VERSION
 from fastquorum.errors import PeerProtocolError
 from fastquorum.observe.exposition import Samples, parse
@@ -167,16 +166,21 @@ class Looker:
         return response
 
     def _page(self, endpoint: Endpoint) -> Page:
-        connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=self._timeout_s)
+        connection = http.client.HTTPConnection(endpoint.host, endpoint.port)
+        deadline = Deadline(self._timeout_s)
         try:
+            connection.sock = connect(endpoint, deadline)
+            connection.sock.settimeout(max(deadline.left_s, 0.001))
             connection.request("GET", "/metrics")
             response = connection.getresponse()
             text = response.read(PAGE_BYTES_MAX).decode("utf-8")
             if response.status != http.client.OK:
-                return Page(endpoint, None, f"{endpoint_text(endpoint)}: HTTP {response.status}")
+                return Page(endpoint, None, f"{endpoint.address}: HTTP {response.status}")
             return Page(endpoint, parse(text), "")
+        except NotSent as error:
+            return Page(endpoint, None, str(error))
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or repr(error)
-            return Page(endpoint, None, f"{endpoint_text(endpoint)}: {reason}")
+            return Page(endpoint, None, f"{endpoint.address}: {reason}")
         finally:
             connection.close()

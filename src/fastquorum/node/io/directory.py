@@ -27,7 +27,7 @@ from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_disk import RealDisk, exists, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
 from fastquorum.storage.ports import Disk, StateStore
-from fastquorum.types import LISTENER_NAME, TOPIC_NAME, ZERO_UUID, Endpoint, ReplicaKey, Uuid, Voter, VoterSet
+from fastquorum.types import LISTENER_NAME, TOPIC_NAME, ZERO_UUID, Endpoint, NodeId, ReplicaKey, Uuid, Voter, VoterSet
 
 FINISH_WAITS: Final = 20
 FINISH_WAIT_S: Final = 0.05
@@ -55,23 +55,20 @@ class OpenDirectory:
         kernels: Kernels,
         config: QuorumConfig,
         settings: NodeSettings,
-        before: Callable[[Identity, Endpoint | None, bool], None],
+        before: Callable[[Identity, VoterSet, bool], None],
         native_flusher: NativeFlusher | None = None,
     ) -> None:
         """Lock, check, recover. Raises DirectoryError, UsageError, CorruptionError, StorageFailed.
 
-        `before` is told whose directory it is, the endpoint under which the voters know this node (None: an observer),
-        and whether its port was drawn when the directory was formatted, once all is checked and nothing in the
-        directory has been touched; what it raises leaves the directory as it was. With `native_flusher` the native
-        shell syncs, once that is bound.
+        `before` is told whose directory it is, the voters, and whether this node's port was drawn when the directory
+        was formatted, once all is checked and nothing in the directory has been touched; what it raises leaves the
+        directory as it was. With `native_flusher` the native shell syncs, once that is bound.
         """
         self.voters = VoterSet()
 
         def accept(identity: Identity, voters: VoterSet, kraft_version: int) -> None:
             self.voters = _voters(path, settings, identity, voters, kraft_version)
-            own = self.voters.get(identity.node_id)
-            endpoint = own.endpoints[0] if own is not None else None
-            before(identity, endpoint, identity.is_port_drawn and settings.voters is None)
+            before(identity, self.voters, identity.is_port_drawn and settings.voters is None)
 
         injected = _InjectedDisks()
         self.flusher: WatchedFlusher | NativeFlusher = native_flusher or _python_flusher(kernels)
@@ -207,21 +204,21 @@ def lock_directory(path: str, kernels: Kernels, resources: ExitStack) -> tuple[R
     return disk, lock
 
 
-def check_format(settings: NodeSettings) -> Endpoint | None:
-    """Return where the voters know this node (None: it is the only one, wherever it listens), once an empty directory
-    may be formatted by these settings. Touches nothing. Raises UsageError, ConfigError."""
+def check_format(settings: NodeSettings) -> NodeId:
+    """Return the id of the node that an empty directory may be formatted for by these settings. Touches nothing. Raises
+    UsageError, ConfigError."""
     options = _format_options(settings, _ANYWHERE)
     check_options(options)
     check_log_kind(settings, options.log_kind, is_controller=options.is_controller)
     if options.log_kind is LogKind.METADATA and settings.topic not in (None, TOPIC_NAME):
         raise ConfigError(f"the topic of a metadata log is {TOPIC_NAME}", "leave it out", "topic")
-    own = settings.voters.get(options.node_id) if settings.voters is not None else None
-    return own.endpoints[0] if own is not None else None
+    return options.node_id
 
 
-def format_for(path: str, kernels: Kernels, settings: NodeSettings, listening: Endpoint) -> None:
-    """Format an empty directory under its lock, after `check_format`. Raises DirectoryError."""
-    options = _format_options(settings, listening)
+def format_for(path: str, kernels: Kernels, settings: NodeSettings, reached: Endpoint) -> None:
+    """Format an empty directory under its lock, after `check_format`; its only voter is `reached` there if no voters
+    were said. Raises DirectoryError."""
+    options = _format_options(settings, reached)
     with ExitStack() as resources:
         disk, _ = lock_directory(path, kernels, resources)
         format_directory(disk, kernels, options, now_ms=wall_clock_ms())
@@ -232,13 +229,13 @@ def needs_format(path: str, kernels: Kernels) -> bool:
     return not exists(path) or is_unformatted(RealDisk.open_directory(path, kernels))
 
 
-def _format_options(settings: NodeSettings, listening: Endpoint) -> FormatOptions:
+def _format_options(settings: NodeSettings, reached: Endpoint) -> FormatOptions:
     if settings.node_id is None:
         raise ConfigError("an empty directory needs one", "give every node an id of its own, from 0", "node_id")
     voters = settings.voters
     if voters is None:
         # A quorum of one, where it listens now.
-        voters = VoterSet([Voter(ReplicaKey(settings.node_id), (listening,))])
+        voters = VoterSet([Voter(ReplicaKey(settings.node_id), (reached,))])
     cluster_id = settings.cluster_id
     if cluster_id is None:
         if len(voters) > 1:

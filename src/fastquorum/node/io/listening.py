@@ -1,4 +1,4 @@
-"""The listening socket. Source: socket(7), ip(7)."""
+"""The listening socket. Source: socket(7), ip(7), ipv6(7)."""
 
 import asyncio
 import errno
@@ -6,35 +6,35 @@ import os
 import socket
 from typing import Final
 
+from fastquorum.addresses import AddressError, is_loopback
 from fastquorum.errors import ConfigError
+from fastquorum.node.io.resolving import Address, literal, look_up
 from fastquorum.types import LISTENER_NAME, Endpoint
 
 BACKLOG: Final = 512
+NAME_SERVER_S: Final = 5.0
+"""How long a name server may think about the name that is to be listened on."""
 _TURNS_TO_TAKE_IN: Final = 3
 """An asyncio server that has accepted a connection calls back within so many turns of its loop."""
+_NOT_HERE: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EINVAL)
+"""What bind(2) says of an address that this machine does not have, or of its family."""
 
 
 def listen(bind: Endpoint, key: str = "listeners") -> socket.socket:
-    """A non-blocking listening socket. ConfigError, naming the address and the setting, if it cannot be had."""
-    where = f"{bind.host}:{bind.port}"
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            bind.host or None, bind.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except OSError as error:
-        raise ConfigError(
-            f"{where} cannot be resolved: {error.strerror}", "listen on an address of this machine", key
-        ) from error
-    sock = socket.socket(family, kind, protocol)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-        sock.listen(BACKLOG)
-        sock.setblocking(False)
-    except OSError as error:
-        sock.close()
-        raise ConfigError(*_refusal(where, error), key) from error
-    return sock
+    """A non-blocking listening socket. An empty host means every address, IPv4 and IPv6; of a name's addresses it is
+    the first that this machine has, one that others reach before a loopback one. ConfigError, naming the address and
+    the setting, if it cannot be had.
+    """
+    addresses = (
+        [Address(family, (host, bind.port)) for family, host in _EVERYWHERE] if not bind.host else _of(bind, key)
+    )
+    for address in addresses:
+        try:
+            return _listen_at(address, is_for_both=not bind.host)
+        except OSError as error:
+            if error.errno not in _NOT_HERE or address == addresses[-1]:
+                raise ConfigError(*_refusal(bind.address, error), key) from error
+    raise AssertionError("there is an address at least")
 
 
 def bound_endpoint(sock: socket.socket, bind: Endpoint) -> Endpoint:
@@ -53,6 +53,41 @@ async def stop_listening(server: asyncio.Server) -> None:
     for _ in range(_TURNS_TO_TAKE_IN):
         await asyncio.sleep(0)
     server.close()
+
+
+_EVERYWHERE: Final = ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0"))
+
+
+def _of(bind: Endpoint, key: str) -> list[Address]:
+    """The addresses of a host, in the order in which they are tried."""
+    try:
+        address = literal(bind.host, bind.port)
+    except AddressError as error:
+        raise ConfigError(f"{bind.address}: {error}", "listen on an address of this machine", key) from error
+    if address is not None:
+        return [address]
+    found = look_up([bind.host], NAME_SERVER_S)[bind.host]
+    if not found.addresses:
+        raise ConfigError(
+            f"{bind.address} cannot be resolved: {found.reason}", "listen on an address of this machine", key
+        )
+    ordered = sorted(found.addresses, key=lambda each: is_loopback(each.address[0]))
+    return [Address(each.family, (each.address[0], bind.port, *each.address[2:])) for each in ordered]
+
+
+def _listen_at(address: Address, *, is_for_both: bool) -> socket.socket:
+    sock = socket.socket(address.family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_for_both and address.family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        sock.bind(address.address)
+        sock.listen(BACKLOG)
+        sock.setblocking(False)
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def _refusal(where: str, error: OSError) -> tuple[str, str]:

@@ -6,7 +6,6 @@ port; the native lock keeps sockets whole.
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 import socket
@@ -14,12 +13,15 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
+from fastquorum.addresses import AddressError
 from fastquorum.config import QuorumConfig
+from fastquorum.errnos import reason
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import NO_CONNECTION, Connection
 from fastquorum.node.io.clock import now_us
-from fastquorum.node.io.outgoing import LastErrors
-from fastquorum.node.io.resolving import Address, Resolver, literal
+from fastquorum.node.io.dialing import Dialed, Dialer
+from fastquorum.node.io.outgoing import LastErrors, begin_connect, close_dialed, dial_timeout_s, numeric_address
+from fastquorum.node.io.resolving import Address, try_elsewhere
 from fastquorum.types import Endpoint, Micros
 
 if TYPE_CHECKING:
@@ -37,15 +39,16 @@ class NativeTransport:
         self.lost: deque[Connection] = deque()
         self.drained: deque[Connection] = deque()
         """Empty: the native thread's news have them."""
-        self.resolved: deque[tuple[Connection, Address | None]] = deque()
+        self.dialed: deque[tuple[Connection, Dialed]] = deque()
+        """Connections to names that the replica's thread has yet to take over."""
         self.errors = LastErrors()
         self._config = config
         self._shell = shell
         self._next_number: Connection = 1
         self._number_guard = threading.Lock()
-        self._resolving: dict[Connection, Micros] = {}
+        self._dialing: dict[Connection, Micros] = {}
         """Connections without a socket yet, and when they were begun."""
-        self._resolver = Resolver(self._on_resolved)
+        self._dialer = Dialer(self._on_dialed)
         self._wake_guard = threading.Lock()
         self._closed = False
         self._is_held = False
@@ -56,17 +59,25 @@ class NativeTransport:
         """Begin to connect; `Replica.on_connected` or `on_disconnected` follows."""
         number = self._number()
         self.errors.begin(number, endpoint)
-        self._resolving[number] = now_us()
-        address = literal(endpoint.host, endpoint.port)
+        try:
+            address = numeric_address(endpoint)
+        except AddressError as error:
+            self._fail(number, str(error))
+            return number
         if address is None:
-            self._resolver.submit(number, endpoint.host, endpoint.port)
+            self._dialing[number] = now_us()
+            self._dialer.dial(number, endpoint, dial_timeout_s(self._config))
         else:
-            self.begin_connect(number, address)
+            self._begin_connect(number, address)
         return number
 
     def last_error(self, endpoint: Endpoint) -> str:
         """Why the last attempt to connect there came to nothing; empty if it did not."""
         return self.errors.of(endpoint)
+
+    def try_elsewhere(self, endpoint: Endpoint) -> None:
+        """Try another address of this name next time."""
+        try_elsewhere(endpoint.host)
 
     def send(self, connection: Connection, frame: Buffer) -> None:
         """Send one frame, or what the socket takes of it; the rest follows when it takes more."""
@@ -87,7 +98,8 @@ class NativeTransport:
     def close(self, connection: Connection) -> None:
         """Close; no report follows."""
         self.errors.forget(connection)
-        self._resolving.pop(connection, None)
+        if self._dialing.pop(connection, None) is not None:
+            self._dialer.cancel(connection)
         self._shell.close_connection(connection)
 
     def wake(self) -> None:
@@ -99,10 +111,10 @@ class NativeTransport:
     # --- for the reactor, on the replica's thread ---------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return self._shell.connection_count() + len(self._resolving)
+        return self._shell.connection_count() + len(self._dialing)
 
     def knows(self, connection: Connection) -> bool:
-        return connection in self._resolving or self._shell.knows(connection)
+        return connection in self._dialing or self._shell.knows(connection)
 
     def is_broken(self, connection: Connection) -> bool:
         """Nothing can be sent on it any more, though its end has not been told yet."""
@@ -122,31 +134,17 @@ class NativeTransport:
             sock.close()
         return number
 
-    def begin_connect(self, connection: Connection, address: Address | None) -> None:
-        """The address is known (None: there is none)."""
-        began_us = self._resolving.pop(connection, None)
-        if began_us is None:
-            return
-        if address is None:
-            self._fail(connection, "the name is not known")
-            return
-        try:
-            sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-        except OSError as error:  # no descriptors left; the link tries again later
-            self._fail(connection, error.strerror or str(error))
-            return
-        try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            code = sock.connect_ex(address.address)
-        except OSError as error:  # an address that does not fit its family
-            code = error.errno or errno.EINVAL
-        if code in (0, errno.EINPROGRESS):
-            code = self._shell.add(connection, sock.fileno(), is_accepted=False, now_us=began_us)
-        if code == 0:
-            sock.detach()
+    def take_over(self, connection: Connection, dialed: Dialed) -> None:
+        """A connection to a name was made, or came to nothing."""
+        began_us = self._dialing.pop(connection, None)
+        if began_us is None:  # closed meanwhile
+            if dialed.sock is not None:
+                dialed.sock.close()
+        elif dialed.sock is None:
+            self._fail(connection, dialed.reason)
         else:
-            sock.close()
-            self._fail(connection, os.strerror(code))
+            dialed.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._add(connection, dialed.sock, began_us)
 
     def ended(self, connection: Connection, error: int) -> None:
         """The native side has lost it, with this errno if it was never connected."""
@@ -156,7 +154,7 @@ class NativeTransport:
     def overdue(self, now: Micros) -> list[Connection]:
         """Those that have not done in time what they began."""
         config = self._config
-        late = [each for each, began_us in self._resolving.items() if now - began_us > config.request_timeout_us]
+        late = [each for each, began_us in self._dialing.items() if now - began_us > config.request_timeout_us]
         return late + self._shell.overdue(
             now,
             partial_us_max=config.partial_frame_us_max,
@@ -180,9 +178,10 @@ class NativeTransport:
                 return
             self._closed = True
             os.close(self.wake_fd)
-        self._resolving.clear()
+        self._dialing.clear()
         self._shell.close_all(now_us())
-        self._resolver.close()
+        self._dialer.close()
+        close_dialed(self.dialed)
         self.epoll.close()
 
     def before_fork(self) -> None:
@@ -203,6 +202,8 @@ class NativeTransport:
             return  # its numbers may be somebody else's by now
         self._closed = True
         self._shell.abandon_in_child()
+        self._dialer.abandon_in_child()
+        close_dialed(self.dialed)
         self.epoll.close()
         os.close(self.wake_fd)
 
@@ -214,12 +215,27 @@ class NativeTransport:
             self._next_number += 1
         return number
 
+    def _begin_connect(self, connection: Connection, address: Address) -> None:
+        try:
+            self._add(connection, begin_connect(address), now_us())
+        except OSError as error:  # or no descriptors are left; the link tries again later
+            self._fail(connection, reason(error))
+
+    def _add(self, connection: Connection, sock: socket.socket, began_us: Micros) -> None:
+        """The native side finds it connected, or sees how that ends."""
+        code = self._shell.add(connection, sock.fileno(), is_accepted=False, now_us=began_us)
+        if code == 0:
+            sock.detach()
+        else:
+            sock.close()
+            self._fail(connection, os.strerror(code))
+
     def _fail(self, connection: Connection, reason: str) -> None:
         """A connection that was to be made came to nothing."""
         self.errors.failed(connection, reason)
         self.lost.append(connection)
         self.wake()
 
-    def _on_resolved(self, connection: Connection, address: Address | None) -> None:
-        self.resolved.append((connection, address))
+    def _on_dialed(self, connection: Connection, dialed: Dialed) -> None:
+        self.dialed.append((connection, dialed))
         self.wake()

@@ -1,13 +1,55 @@
 """What both transports keep of the connections that they make: where to, and why one came to nothing."""
 
+import errno
+import os
+import socket
 import threading
+from collections import deque
 from typing import Final
 
+from fastquorum.addresses import check_reachable
+from fastquorum.config import QuorumConfig
 from fastquorum.kernels.lane import Connection
+from fastquorum.node.io.dialing import Dialed
+from fastquorum.node.io.resolving import Address, literal
 from fastquorum.types import Endpoint
 
 ERRORS_MAX: Final = 256
 """Most endpoints of which the last error is kept."""
+
+
+def numeric_address(endpoint: Endpoint) -> Address | None:
+    """Return the address of a peer; None if it is a name. Raises AddressError if no peer can be there: another node's
+    log says where the voters are, so that anything may be in there."""
+    check_reachable(endpoint.host)
+    return literal(endpoint.host, endpoint.port)
+
+
+def begin_connect(address: Address) -> socket.socket:
+    """Return a socket whose connection to `address` is under way, or made. Raises OSError."""
+    sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        code = sock.connect_ex(address.address)
+        if code not in (0, errno.EINPROGRESS):
+            raise OSError(code, os.strerror(code))
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def dial_timeout_s(config: QuorumConfig) -> float:
+    """How long a name may take to be connected to: less than a request may, so that the reason is there first."""
+    return config.request_timeout_us * 0.9 / 1e6
+
+
+def close_dialed(dialed: deque[tuple[Connection, Dialed]]) -> None:
+    """Close what was connected and is wanted by nobody any more."""
+    while dialed:
+        sock = dialed.popleft()[1].sock
+        if sock is not None:
+            sock.close()
 
 
 class LastErrors:

@@ -22,9 +22,9 @@ from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.accepting import OUT_OF_DESCRIPTORS, shortage
 from fastquorum.node.io.channel import NEVER
 from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.dialing import Dialed
 from fastquorum.node.io.outgoing import LastErrors
 from fastquorum.node.io.repeating import Repeating
-from fastquorum.node.io.resolving import Address
 from fastquorum.node.ports import LaneLock, Transport
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
@@ -51,14 +51,14 @@ class ReactorTransport(Transport, Protocol):
     epoll: select.epoll
     wake_fd: int
     lost: deque[Connection]
-    resolved: deque[tuple[Connection, Address | None]]
     drained: deque[Connection]
+    dialed: deque[tuple[Connection, Dialed]]
     errors: LastErrors
 
     def __len__(self) -> int: ...
     def knows(self, connection: Connection) -> bool: ...
     def accept(self, sock: socket.socket) -> Connection: ...
-    def begin_connect(self, connection: Connection, address: Address | None) -> None: ...
+    def take_over(self, connection: Connection, dialed: Dialed) -> None: ...
     def overdue(self, now: Micros) -> list[Connection]: ...
     def oldest_silent(self, now: Micros, silent_us_min: Micros) -> Connection | None: ...
     def close_all(self) -> None: ...
@@ -242,10 +242,10 @@ class Reactor:
         os.eventfd_read(transport.wake_fd)
         while self._commands and not self._over:
             self._commands.popleft()(replica, now)
-        while transport.resolved:
-            connection, address = transport.resolved.popleft()
+        while transport.dialed:
+            connection, dialed = transport.dialed.popleft()
             with self._lock:
-                transport.begin_connect(connection, address)
+                transport.take_over(connection, dialed)
         while transport.drained:
             replica.on_drained(transport.drained.popleft(), now)
         while transport.lost:

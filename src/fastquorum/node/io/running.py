@@ -77,6 +77,7 @@ class RunningNode(handles.Guarded):
         machine: Machine,
         listening: socket.socket,
         advertised: Endpoint,
+        listening_note: str,
         member: Member,
     ) -> None:
         super().__init__()
@@ -85,6 +86,8 @@ class RunningNode(handles.Guarded):
         self.kernels = kernels
         self.identity: Identity = identity
         self.advertised = advertised
+        self.listening_note = listening_note
+        """What people have to be told of where it listens; empty if nothing."""
         self.metrics_endpoint: Endpoint | None = None
         """Where its metrics are served, if they are."""
         self._companion: Companion | None = None

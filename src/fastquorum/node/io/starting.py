@@ -3,8 +3,8 @@
 import socket
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Final
 
+from fastquorum.addresses import AddressError, check_reachable
 from fastquorum.controller.state import ControllerSettings
 from fastquorum.errors import ConfigError
 from fastquorum.kernels import load
@@ -14,13 +14,11 @@ from fastquorum.node.io.failpoints import failpoint
 from fastquorum.node.io.listening import bound_endpoint, listen
 from fastquorum.node.io.machines import machine_for
 from fastquorum.node.io.observing import Observer
+from fastquorum.node.io.own_address import LOOPBACK, where_it_is_reached, where_to_listen
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.settings import NodeSettings, check_log_kind
 from fastquorum.storage.identity import Identity
-from fastquorum.types import LISTENER_NAME, Endpoint, Voter, VoterSet
-
-LOOPBACK: Final = Endpoint(LISTENER_NAME, "127.0.0.1", 0)
-_EVERYWHERE: Final = ("", "0.0.0.0", "::")
+from fastquorum.types import Endpoint, NodeId, Voter, VoterSet
 
 
 def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
@@ -30,41 +28,41 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
     failpoint.check()
     if settings.path is None:
         raise ConfigError("a node needs a data directory", "give it", "path")
-    if settings.advertise is not None and settings.advertise.host in _EVERYWHERE:
-        raise ConfigError(
-            f"nobody can reach {settings.advertise.host or 'an empty host'}: it means every address of this machine",
-            "advertise one that others can reach",
-            "advertise",
-        )
+    if settings.advertise is not None:
+        try:
+            check_reachable(settings.advertise.host)
+        except AddressError as error:
+            raise ConfigError(str(error), "advertise one that others can reach", "advertise") from error
     kernels = load("pure" if settings.kernels == "pure" else "native")
     with ExitStack() as resources:
         listening: socket.socket | None = None
-        bound, own_endpoint = LOOPBACK, None
+        bound, advertised, note = LOOPBACK, LOOPBACK, ""
 
-        def listen_first(own: Endpoint | None, *, may_move: bool = False) -> None:
+        def listen_first(node_id: NodeId, voters: VoterSet, *, is_port_drawn: bool = False) -> None:
             # Before the directory is touched: a port that is taken, or an address that nobody can reach, changes
             # nothing.
-            nonlocal listening, bound, own_endpoint
-            own_endpoint = own
+            nonlocal listening, bound, advertised, note
             if listening is None:
-                listening, bound = _listen(resources, settings.listen or own or LOOPBACK, may_move=may_move)
-            _advertised(settings, bound, own)
+                wanted, note = where_to_listen(settings.listen, node_id, voters)
+                may_move = is_port_drawn and settings.listen is None
+                listening, bound = _listen(resources, wanted, may_move=may_move)
+            advertised = where_it_is_reached(settings.advertise, bound, node_id, voters, is_drawn=is_port_drawn)
 
-        def accept(identity: Identity, own: Endpoint | None, is_port_drawn: bool) -> None:
+        def accept(identity: Identity, voters: VoterSet, is_port_drawn: bool) -> None:
             check_log_kind(settings, identity.log_kind, is_controller=_is_controller(settings, identity))
-            listen_first(own, may_move=is_port_drawn and settings.listen is None)
+            listen_first(identity.node_id, voters, is_port_drawn=is_port_drawn)
 
         if directories.needs_format(settings.path, kernels):
-            # Whatever refuses it refuses it now: no directory is left behind.
-            listen_first(directories.check_format(settings))
-            directories.format_for(settings.path, kernels, settings, bound)
+            # Whatever refuses it refuses it now: no directory is left behind. Its only voter is to be reached where it
+            # listens, so it must listen first.
+            listen_first(directories.check_format(settings), settings.voters or VoterSet())
+            directories.format_for(settings.path, kernels, settings, advertised)
         machine = machine_for(kernels)
         opened = directories.OpenDirectory(
             settings.path, kernels, settings.quorum, settings, accept, machine.native_flusher
         )
         resources.callback(opened.close, None)
         assert listening is not None
-        advertised = _advertised(settings, bound, own_endpoint)
         member = _member(opened, advertised, settings)
         machine.equip(member, settings.quorum, kernels, opened)
         resources.callback(machine.transport.close_all)
@@ -76,6 +74,7 @@ def start_node(settings: NodeSettings, observer: Observer) -> RunningNode:
             listening=listening,
             advertised=advertised,
             member=member,
+            listening_note=note,
         )
         node.start(observer)
         resources.pop_all()  # from here on the node closes them
@@ -140,14 +139,3 @@ def _listen(resources: ExitStack, wanted: Endpoint, *, may_move: bool) -> tuple[
         sock = listen(wanted._replace(port=0))
     resources.callback(sock.close)
     return sock, bound_endpoint(sock, wanted)
-
-
-def _advertised(settings: NodeSettings, bound: Endpoint, own: Endpoint | None) -> Endpoint:
-    """What others are told; if nothing was said, where it listens, or where the voters are told to find it."""
-    if settings.advertise is not None:
-        return settings.advertise
-    if bound.host not in _EVERYWHERE:
-        return bound
-    if own is not None:
-        return own._replace(name=bound.name)
-    raise ConfigError("an address that others can reach is not known", "advertise one", "advertise")

@@ -14,13 +14,16 @@ import threading
 from collections import deque
 from typing import Final
 
+from fastquorum.addresses import AddressError
 from fastquorum.config import QuorumConfig
+from fastquorum.errnos import reason
 from fastquorum.kernels import Buffer, Kernels
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.channel import NEVER, Channel
 from fastquorum.node.io.clock import now_us
-from fastquorum.node.io.outgoing import LastErrors
-from fastquorum.node.io.resolving import Address, Resolver, literal
+from fastquorum.node.io.dialing import Dialed, Dialer, is_connected
+from fastquorum.node.io.outgoing import LastErrors, begin_connect, close_dialed, dial_timeout_s, numeric_address
+from fastquorum.node.io.resolving import Address, try_elsewhere
 from fastquorum.types import Endpoint, Micros
 
 READ: Final = select.EPOLLIN
@@ -51,7 +54,8 @@ class SocketTransport:
         self.by_fd: dict[int, Channel] = {}
         self.lost: deque[Connection] = deque()
         """Connections whose end the replica's thread has yet to report."""
-        self.resolved: deque[tuple[Connection, Address | None]] = deque()
+        self.dialed: deque[tuple[Connection, Dialed]] = deque()
+        """Connections to names that the replica's thread has yet to take over."""
         self.errors = LastErrors()
         self._config = config
         self._kernels = kernels
@@ -65,7 +69,7 @@ class SocketTransport:
         self._is_crowded = False
         """They were more than KEPT_BYTES_MAX, and are not much fewer yet."""
         self._next_number: Connection = 1
-        self._resolver = Resolver(self._on_resolved)
+        self._dialer = Dialer(self._on_dialed)
         self._wake_guard = threading.Lock()
         self._closed = False
 
@@ -75,16 +79,24 @@ class SocketTransport:
         """Begin to connect; `Replica.on_connected` or `on_disconnected` follows."""
         channel = self._new_channel(None, accepted=False)
         self.errors.begin(channel.number, endpoint)
-        address = literal(endpoint.host, endpoint.port)
+        try:
+            address = numeric_address(endpoint)
+        except AddressError as error:
+            self._fail(channel, str(error))
+            return channel.number
         if address is None:
-            self._resolver.submit(channel.number, endpoint.host, endpoint.port)
+            self._dialer.dial(channel.number, endpoint, dial_timeout_s(self._config))
         else:
-            self.begin_connect(channel.number, address)
+            self._begin_connect(channel, address)
         return channel.number
 
     def last_error(self, endpoint: Endpoint) -> str:
         """Why the last attempt to connect there came to nothing; empty if it did not."""
         return self.errors.of(endpoint)
+
+    def try_elsewhere(self, endpoint: Endpoint) -> None:
+        """Try another address of this name next time."""
+        try_elsewhere(endpoint.host)
 
     def send(self, connection: Connection, frame: Buffer) -> None:
         """Send one frame, or what the socket takes of it; the rest follows when it takes more."""
@@ -120,7 +132,9 @@ class SocketTransport:
             self._owed_bytes -= channel.outbox_bytes
             self._partial_bytes -= channel.partial_bytes
             self.errors.forget(connection)
-            if channel.sock is not None:
+            if channel.sock is None:
+                self._dialer.cancel(connection)
+            else:
                 self.by_fd.pop(channel.fd, None)
                 channel.sock.close()  # which takes it out of the epoll set, too
             self._regard_crowd()
@@ -210,28 +224,18 @@ class SocketTransport:
             if not channel.broken:
                 self._set_interest(channel)
 
-    def begin_connect(self, connection: Connection, address: Address | None) -> None:
-        """Lock held. The address is known (None: there is none)."""
+    def take_over(self, connection: Connection, dialed: Dialed) -> None:
+        """Lock held. A connection to a name was made, or came to nothing."""
         channel = self._channels.get(connection)
-        if channel is None:
+        if channel is None:  # closed meanwhile
+            if dialed.sock is not None:
+                dialed.sock.close()
             return
-        if address is None:
-            self._fail(channel, "the name is not known")
+        if dialed.sock is None:
+            self._fail(channel, dialed.reason)
             return
-        try:
-            sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-        except OSError as error:  # no descriptors left; the link tries again later
-            self._fail(channel, error.strerror or str(error))
-            return
-        channel.sock, channel.fd = sock, sock.fileno()
-        try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            code = sock.connect_ex(address.address)
-        except OSError as error:  # an address that does not fit its family
-            code = error.errno or errno.EINVAL
-        if code not in (0, errno.EINPROGRESS):
-            self._fail(channel, os.strerror(code))
-            return
+        channel.sock, channel.fd = dialed.sock, dialed.sock.fileno()
+        dialed.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.by_fd[channel.fd] = channel
         self.epoll.register(channel.fd, WRITE)
 
@@ -240,14 +244,8 @@ class SocketTransport:
         sock = channel.sock
         assert sock is not None
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        try:
-            if not code and sock.getsockname() == sock.getpeername():
-                # The same name at both ends: TCP connected the socket to itself, as it may on a free ephemeral port.
-                code = errno.ECONNREFUSED
-        except OSError as error:
-            code = error.errno or errno.ENOTCONN
-        if code:
-            self.errors.failed(channel.number, os.strerror(code))
+        if code or not is_connected(sock):
+            self.errors.failed(channel.number, os.strerror(code or errno.ECONNREFUSED))
             return False
         self.errors.connected(channel.number)
         channel.connected = True
@@ -300,7 +298,8 @@ class SocketTransport:
         for channel in self.channels():
             self.flush(channel)
             self.close(channel.number)
-        self._resolver.close()
+        self._dialer.close()
+        close_dialed(self.dialed)
         self.epoll.close()
 
     def before_fork(self) -> None:
@@ -320,6 +319,8 @@ class SocketTransport:
             channel.broken = True
             if channel.sock is not None:
                 channel.sock.close()
+        self._dialer.abandon_in_child()
+        close_dialed(self.dialed)
         self.epoll.close()
         os.close(self.wake_fd)
 
@@ -376,15 +377,27 @@ class SocketTransport:
         channel.outbox_bytes = 0
         channel.unsent_since_us = NEVER
         self._regard_crowd()
-        self._fail(channel)
+        self._report_lost(channel)
 
-    def _fail(self, channel: Channel, reason: str = "") -> None:
-        """Its end is to be reported; `reason`: of one that was never connected."""
-        if reason:
-            self.errors.failed(channel.number, reason)
+    def _begin_connect(self, channel: Channel, address: Address) -> None:
+        try:
+            sock = begin_connect(address)
+        except OSError as error:  # or no descriptors are left; the link tries again later
+            self._fail(channel, reason(error))
+            return
+        channel.sock, channel.fd = sock, sock.fileno()
+        self.by_fd[channel.fd] = channel
+        self.epoll.register(channel.fd, WRITE)
+
+    def _fail(self, channel: Channel, reason: str) -> None:
+        """A connection that was to be made came to nothing."""
+        self.errors.failed(channel.number, reason)
+        self._report_lost(channel)
+
+    def _report_lost(self, channel: Channel) -> None:
         self.lost.append(channel.number)
         self.wake()
 
-    def _on_resolved(self, connection: Connection, address: Address | None) -> None:
-        self.resolved.append((connection, address))
+    def _on_dialed(self, connection: Connection, dialed: Dialed) -> None:
+        self.dialed.append((connection, dialed))
         self.wake()

@@ -1,0 +1,1 @@
+"""Names and addresses as real networks have them, in a network and mount namespace of their own."""
