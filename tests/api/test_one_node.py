@@ -48,18 +48,19 @@ def test_a_port_that_was_drawn_is_kept_while_it_is_free_and_another_is_drawn_whe
 ) -> None:
     with open_one(tmp_path, **options) as quorum:
         drawn = quorum.endpoint
-    host, port = drawn.rsplit(":", 1)
     with open_one(tmp_path) as quorum:
         assert quorum.endpoint == drawn
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as other:
-        other.bind((host, int(port)))
+        other.bind((drawn.host, drawn.port))
         other.connect(server.getsockname())  # another program's connection, which nothing that lists listeners shows
         with open_one(tmp_path) as quorum:
             assert quorum.endpoint != drawn
             # Whoever asks there is led there, too, and not to where it was formatted.
-            ran = fastquorum("quorum", "describe", "--status", "--bootstrap", quorum.endpoint, "--timeout", WAIT_S)
+            ran = fastquorum(
+                "quorum", "describe", "--status", "--bootstrap", quorum.endpoint.address, "--timeout", WAIT_S
+            )
             assert ran.code == 0, ran.err
-            assert drawn not in ran.out
+            assert drawn.address not in ran.out
         with pytest.raises(ConfigError, match="outgoing connection"):
             sync.open(tmp_path, listen=drawn)
     with open_one(tmp_path) as quorum:

@@ -7,7 +7,6 @@ from typing import Literal
 import pytest
 
 from fastquorum import sync
-from fastquorum.types import LISTENER_NAME, Endpoint
 from tests.api.nodes import QUICK, WAIT_S, values_of
 from tests.node.io.pipelining_client import Answer, PipeliningClient, stamped
 
@@ -24,8 +23,7 @@ def test_requests_under_way_at_a_segments_end_are_taken_in_their_order(
     answers: dict[int, list[Answer]] = {}
     with sync.open(str(tmp_path), **{**QUICK, "segment_bytes": 65_536}, node_id=1, kernels=kernels) as quorum:
         quorum.wait_ready(WAIT_S)
-        host, _, port = quorum.endpoint.rpartition(":")
-        endpoint = Endpoint(LISTENER_NAME, host, int(port))
+        endpoint = quorum.endpoint
 
         def run(number: int) -> None:
             with PipeliningClient(endpoint) as client:

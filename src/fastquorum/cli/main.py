@@ -187,7 +187,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _attempt(arguments: argparse.Namespace) -> int:
     try:
-        for name in arguments.paths:
+        for name in arguments.path_arguments:
             value = getattr(arguments, name)
             setattr(arguments, name, [*map(expanded, value)] if isinstance(value, list) else value and expanded(value))
         code: int = arguments.run(arguments)
@@ -252,7 +252,7 @@ def parser_of(configured: Collection[Command]) -> tuple[CommandParser, dict[str,
             added.set_defaults(output=_plain_output)
             module.configure(added)
             _add_debug(added)
-            added.set_defaults(run=module.run, command=" ".join(command.words), paths=_path_arguments(added))
+            added.set_defaults(run=module.run, command=" ".join(command.words), path_arguments=_path_arguments(added))
     return parser, parsers
 
 

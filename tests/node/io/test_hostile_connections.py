@@ -270,11 +270,11 @@ from fastquorum import sync
 quick = dict(election_timeout_us=150_000, fetch_timeout_us=400_000, preallocate_bytes=65_536, kernels=sys.argv[2])
 with sync.open(sys.argv[1], node_id=1, **quick) as node:
     node.wait_ready(20)
-    host, _, port = node.endpoint.rpartition(":")
+    host, port = node.endpoint.host, node.endpoint.port
     used = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + 48 * 2**20, resource.RLIM_INFINITY))
     for length in (40, 90):
-        with socket.create_connection((host, int(port)), timeout=20) as sock:
+        with socket.create_connection((host, port), timeout=20) as sock:
             part = bytes(2**20)
             try:
                 sock.sendall((length * 2**20).to_bytes(4, "big"))
