@@ -187,7 +187,8 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         int64_t watch_commit() noexcept
         void waiting(int64_t *records, int64_t *bytes) noexcept
         void serve_produce(ProduceService service) except +
-        void serve_beats(SteadyBeatsRef beats) except +
+        void serve_beats(SteadyBeatsRef beats, int64_t confirmed_us_max) except +
+        cbool is_confirmed(int64_t within_us) noexcept
         void settled(int64_t connection, int64_t frames) noexcept
         vector[Histogram] stage_histograms() except +
         void trace_start(size_t capacity) except +

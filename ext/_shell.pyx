@@ -639,10 +639,17 @@ cdef class Shell:
         with nogil:
             self._shell.serve_produce(door.service)
 
-    def serve_beats(self, SteadyBeats beats not None):
-        """Have the heartbeats that are kept there answered without Python, while this node leads."""
+    def serve_beats(self, SteadyBeats beats not None, int64_t confirmed_us_max):
+        """Have the heartbeats that are kept there answered without Python, while this node leads and is confirmed."""
         with nogil:
-            self._shell.serve_beats(beats.beats)
+            self._shell.serve_beats(beats.beats, confirmed_us_max)
+
+    def is_confirmed(self, int64_t within_us):
+        """A majority surely followed this lead at some time in the last `within_us`, by the clock of now."""
+        cdef cbool confirmed
+        with nogil:
+            confirmed = self._shell.is_confirmed(within_us)
+        return bool(confirmed)
 
     def settled(self, int64_t connection, int64_t frames):
         """So many frames of this connection have come as events, and no answer to any is owed any more."""

@@ -301,7 +301,7 @@ class Engine final : private lane::Outputs {
     void refuse_appends(bool refuse) noexcept { refuses_appends_ = refuse; }
 
     // Write and send what gathered.
-    void push() noexcept { check(lane_.push()); }
+    void push() noexcept { check(lane_.push(now_us())); }
 
     // Have the sockets' thread do so, soon.
     void push_soon() noexcept {
@@ -315,7 +315,7 @@ class Engine final : private lane::Outputs {
         const Offset refused = admit_append(count, size_bytes, batch_bytes(size_bytes, count), has_waited);
         if (refused != 0) return refused;
         log_.trace().begin(at_us * ns_per_us);
-        return appended(lane_.append(values, count, timestamp_ms, is_pushed_later), count, size_bytes, at_us, waiter);
+        return appended(lane_.append(values, count, timestamp_ms, at_us, is_pushed_later), count, size_bytes, at_us, waiter);
     }
 
     // A client's batch, stamped here. One that its producer has in the log already is not appended again: its waiter shares the
@@ -366,7 +366,7 @@ class Engine final : private lane::Outputs {
         if (is_stopped_) return verdict_stopped;
         // Known before it begins: it may be over at once.
         barriers_.push_back(std::move(waiter));
-        const std::int64_t number = lane_.begin_barrier();
+        const std::int64_t number = lane_.begin_barrier(now_us());
         if (number == lane::verdict_cut_off) {
             check(false);
             return 0;  // begun: it fails when the lane is closed
@@ -489,7 +489,16 @@ class Engine final : private lane::Outputs {
 
     void serve_produce(ProduceService service) { produce_ = std::move(service); }
 
-    void serve_beats(std::shared_ptr<SteadyBeats> beats) noexcept { beats_ = std::move(beats); }
+    void serve_beats(std::shared_ptr<SteadyBeats> beats, Micros confirmed_us_max) noexcept {
+        beats_ = std::move(beats);
+        beats_confirmed_us_max_ = confirmed_us_max;
+    }
+
+    // A majority surely followed this lead at some time in the last `within_us`; it led until then.
+    bool is_confirmed(Micros within_us, Micros at_us) noexcept {
+        const Micros confirmed_us = lane_.confirmed_us();
+        return confirmed_us >= 0 && at_us - confirmed_us < within_us;
+    }
 
     // Python has dealt with so many frames of this connection, and owes it nothing.
     void settled(Connection connection, std::int64_t frames) noexcept {
@@ -682,7 +691,7 @@ class Engine final : private lane::Outputs {
         const Offset refused = admit_append(count, size, size, has_waited);
         if (refused != 0) return refused;
         log_.trace().begin(at_us * ns_per_us);
-        return appended(lane_.append_encoded(batch, size, count, timestamp_ms), count, size, at_us, waiter);
+        return appended(lane_.append_encoded(batch, size, count, timestamp_ms, at_us), count, size, at_us, waiter);
     }
 
     Offset appended(Offset offset, std::int64_t count, std::int64_t size_bytes, Micros at_us, Waiter &waiter) {
@@ -1027,10 +1036,12 @@ class Engine final : private lane::Outputs {
         return true;
     }
 
-    // A heartbeat that needs no Python, unless something that came before it on its connection is to be answered first.
+    // A heartbeat that needs no Python, unless something that came before it on its connection is to be answered first, or somebody
+    // else may have been elected.
     bool answer_beat(Channel &channel, Span frame, Micros at_us) {
         if (!beats_ || !may_answer(channel) || channel.unanswered > 0 || !may_send()) return false;
         BeatAnswer answer;
+        if (!is_confirmed(beats_confirmed_us_max_, at_us)) return false;
         if (!beats_->answer(frame, lane_.epoch(), at_us, &answer)) return false;
         transmit(channel.number, Frame{{Span{answer.bytes, answer.size}, {}, {}}});
         return true;
@@ -1188,6 +1199,7 @@ class Engine final : private lane::Outputs {
     std::int64_t barrier_failure_ = lane::verdict_not_leader;
     ProduceService produce_;
     std::shared_ptr<SteadyBeats> beats_;  // null: no controller is here
+    Micros beats_confirmed_us_max_ = 0;
     Micros produce_deadline_us_ = never;  // the earliest of those that wait, or earlier
     std::int64_t records_ = 0;
     std::int64_t bytes_ = 0;

@@ -321,9 +321,14 @@ class Shell {
         engine_.serve_produce(std::move(service));
     }
 
-    void serve_beats(std::shared_ptr<SteadyBeats> beats) {
+    void serve_beats(std::shared_ptr<SteadyBeats> beats, Micros confirmed_us_max) {
         Engine::Section section(engine_);
-        engine_.serve_beats(std::move(beats));
+        engine_.serve_beats(std::move(beats), confirmed_us_max);
+    }
+
+    bool is_confirmed(Micros within_us) {
+        Engine::Section section(engine_);
+        return engine_.is_confirmed(within_us, now_us());
     }
 
     void settled(Connection connection, std::int64_t frames) {

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import ConfigError
+from fastquorum.lease import check_session
 from fastquorum.node import reading
 from fastquorum.node.reading import Parse, Value
 from fastquorum.storage.identity import LogKind
@@ -297,7 +298,10 @@ def combine(*layers: Mapping[str, Value]) -> NodeSettings:
     if "fetch_wait_us_max" not in quorum:
         config = replace(config, fetch_wait_us_max=min(config.fetch_wait_us_max, config.fetch_timeout_us // 4))
     _check(config)
-    return NodeSettings(**merged, quorum=config, given=given)  # type: ignore[arg-type]
+    settings = NodeSettings(**merged, quorum=config, given=given)  # type: ignore[arg-type]
+    if settings.session_timeout_us is not None:
+        check_session(settings.session_timeout_us)
+    return settings
 
 
 def collect(source: Source, known: Mapping[str, Setting], ignored: frozenset[str]) -> dict[str, Value]:

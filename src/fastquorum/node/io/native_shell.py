@@ -290,8 +290,12 @@ class NativeShell(NativeProducers):
         )
         self._shell.serve_produce(door)
 
-    def serve_beats(self, beats: SteadyBeats) -> None:
-        self._shell.serve_beats(cast("NativeBeats", beats))
+    def serve_beats(self, beats: SteadyBeats, confirmed_us_max: Micros) -> None:
+        self._shell.serve_beats(cast("NativeBeats", beats), confirmed_us_max)
+
+    def is_confirmed(self, within_us: Micros, now_us: Micros) -> bool:
+        """By the clock as it is now: what is decided may have come long after its turn began."""
+        return self._shell.is_confirmed(within_us)
 
     def answer_beat(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
         """The sockets' thread has seen to it already."""
