@@ -18,7 +18,8 @@ How soon a successor is elected (`raft/follower.py` stands early where the leade
 leader without a majority gives up (check-quorum) are in no term: the bound is on what a deposed controller
 acknowledges, not on how long it takes itself for the leader. Kafka's controllers keep a like bound: a heartbeat waits
 for the no-op that is appended every half second. The terms are parts of the session timeout, so that one number is set
-in one place. Source: KIP-631 (sessions), Raft section 6.4.1 (leases)."""
+in one place. Source: KIP-631 (sessions), Raft section 6.4.1 (leases).
+"""
 
 from dataclasses import dataclass
 from typing import Final, Self
@@ -81,7 +82,8 @@ def check_session(session_us: Micros, where: str = "session_timeout_us") -> Leas
 
 def check_lease(lease_us: Micros, session_us: Micros) -> None:
     """ConfigError if the inequality does not hold for a member that may act so long after a heartbeat, where
-    controllers fence it after `session_us`. A lease longer than the whole session promises nothing, and is meant so (KIP-343)."""
+    controllers fence it after `session_us`. A lease longer than the whole session promises nothing, and is meant so
+    (KIP-343)."""
     longest_us = LeasePromise.of(session_us).lease_us
     if longest_us < lease_us <= session_us:
         raise ConfigError(

@@ -51,6 +51,7 @@ using ChannelRef = std::shared_ptr<Channel>;
 inline constexpr std::int64_t waiting_max = 64;  // frames of one connection kept for Python, beyond which it is not read from
 inline constexpr std::int64_t waiting_bytes_max = 4 * 1024 * 1024;
 inline constexpr std::int64_t receive_bytes = 1024 * 1024;
+inline constexpr int alone_looks = 4;  // at a Python that takes no news, before a leader is given up: lost time is not taken for silence
 
 // Further verdicts on an append, beside those of the lane.
 inline constexpr Offset verdict_records_overloaded = -6;
@@ -107,6 +108,7 @@ struct Limits {
     std::int64_t records_max = 0;
     std::int64_t bytes_max = 0;
     Micros busy_poll_us = 0;
+    Micros alone_us_max = 0;  // how long a leader may go on while Python takes no news; 0: for ever
 };
 
 inline Micros now_us() noexcept {
@@ -293,8 +295,19 @@ class Engine final : private lane::Outputs {
 
     // Would an append now only gather in memory, without a system call?
     bool gathers(std::int64_t size_bytes, std::int64_t count, bool is_pushed_later) noexcept {
-        return !is_stopped_ && !holds_appends_ && !refuses_appends_ && lane_.gathers(size_bytes, count, is_pushed_later) &&
+        return !is_stopped_ && !holds_appends_ && !refuses_appends_ && !is_given_up_ && lane_.gathers(size_bytes, count, is_pushed_later) &&
                log_.has_zeros(lane_.gathered_bytes() + batch_bytes(size_bytes, count));
+    }
+
+    // Python took no news for so long that the lead was given up; true once. From any thread.
+    bool take_given_up() noexcept { return is_giving_up_.load(std::memory_order_relaxed) && is_giving_up_.exchange(false); }
+
+    // A lead begins, or ends: Python's silence counts from now on.
+    void watch_python_anew() noexcept {
+        looks_ = 0;
+        look_at_us_ = never;
+        is_given_up_ = false;
+        sockets_wanted_ = true;
     }
 
     // Appends are refused as by one who does not lead, though this one may, and Fetches are served.
@@ -414,6 +427,7 @@ class Engine final : private lane::Outputs {
     // is given up.
     void close_lane(lane::State *state) {
         check(lane_.close(state));
+        watch_python_anew();
         for (auto &[number, channel] : channels_)
             if (channel->is_lanes_half_sent) break_off(*channel);
     }
@@ -422,6 +436,7 @@ class Engine final : private lane::Outputs {
     void rouse_python() noexcept { has_news_ = true; }
 
     News take_news() {
+        ++news_taken_;
         News taken;
         std::uint64_t count;
         (void)!::read(news_, &count, sizeof count);
@@ -650,7 +665,7 @@ class Engine final : private lane::Outputs {
     Offset admit_append(std::int64_t count, std::int64_t size_bytes, std::int64_t most_bytes, bool has_waited) noexcept {
         if (is_stopped_) return verdict_stopped;
         if (has_failed()) return lane::verdict_failed;
-        if (refuses_appends_) return lane::verdict_not_leader;
+        if (refuses_appends_ || is_given_up_) return lane::verdict_not_leader;
         const Offset refused = reserve(count, size_bytes);
         if (refused != 0) return refused;
         if ((holds_appends_ && !has_waited) || !make_room_for_batch(size_bytes, most_bytes)) {
@@ -874,8 +889,30 @@ class Engine final : private lane::Outputs {
         sockets_deadline_us_ = deadline;
         expire_produces(now_us());
         if (produce_deadline_us_ != never && (deadline == never || produce_deadline_us_ < deadline)) deadline = produce_deadline_us_;
+        watch_python(now_us());
+        if (look_at_us_ != never && (deadline == never || look_at_us_ < deadline)) deadline = look_at_us_;
         *deadline_us = deadline;
         return true;
+    }
+
+    // What Python alone can decide waits for it: elections, clients, whoever is to be fenced. A leader whose Python hangs, be it in a call
+    // that holds the interpreter or at a disk, would keep its followers content for ever. It is asked to take its news now and
+    // then; if it does not, time and again, nothing is taken or sent any more, so that others elect.
+    void watch_python(Micros at_us) noexcept {
+        if (limits_.alone_us_max == 0 || lane_.mode() != lane::Mode::leader || is_given_up_) {
+            look_at_us_ = never;
+            return;
+        }
+        if (look_at_us_ != never && at_us < look_at_us_) return;
+        looks_ = look_at_us_ != never && news_taken_ == news_taken_seen_ ? looks_ + 1 : 0;
+        news_taken_seen_ = news_taken_;
+        look_at_us_ = at_us + limits_.alone_us_max / alone_looks;
+        has_news_ = true;
+        if (looks_ < alone_looks) return;
+        is_given_up_ = true;
+        is_giving_up_ = true;
+        look_at_us_ = never;
+        check(lane_.freeze());
     }
 
     // Until a socket has something, or the deadline. A thread that has gone to sleep takes a while to wake up: one that is
@@ -1216,6 +1253,12 @@ class Engine final : private lane::Outputs {
     std::int64_t room_wanted_ = 0;
     bool refuses_appends_ = false;
     bool ending_ = false;
+    std::uint64_t news_taken_ = 0;  // how often Python took its news
+    std::uint64_t news_taken_seen_ = 0;
+    int looks_ = 0;  // in a row that found it had not
+    Micros look_at_us_ = never;
+    bool is_given_up_ = false;  // until the terms end
+    std::atomic<bool> is_giving_up_{false};  // and Python does not know
     bool is_flusher_wanted_ = false;
     bool has_job_ = false;  // of storage.Log's
     std::int64_t job_token_ = 0;

@@ -121,6 +121,8 @@ class Shell {
         engine_.room_sought();
     }
 
+    bool take_given_up() noexcept { return engine_.take_given_up(); }
+
     bool was_cut_off() {
         Engine::Section section(engine_);
         return engine_.was_cut_off();
@@ -137,6 +139,7 @@ class Shell {
         Engine::Section section(engine_);
         engine_.set_appended_us(at_us);
         engine_.log().trace().opened(true);
+        engine_.watch_python_anew();
         engine_.check(engine_.lane().open_leader(terms, at_us));
     }
 

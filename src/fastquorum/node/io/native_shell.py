@@ -221,7 +221,6 @@ class NativeShell(NativeProducers):
             return
         led = self.is_leader
         self.terms = None
-        self.is_given_up = False
         state = self._shell.close()
         if state.fetch_sent_us >= 0:
             self._fetch_link = None
@@ -255,12 +254,6 @@ class NativeShell(NativeProducers):
         self.terms = None
         self._fail_pending(error or self.not_leader(maybe_committed=True))
         self._fail_queued(error or self.not_leader())
-
-    def give_up(self) -> None:
-        """From any thread, without the lock, which whoever hangs may have: the lane of a leader that cannot decide
-        takes and sends nothing more, so that others elect. Until the terms end appends are refused at once."""
-        self.is_given_up = True
-        self._shell.freeze()
 
     def cut_off(self, error: BaseException) -> None:
         """See `LaneShell.cut_off`."""

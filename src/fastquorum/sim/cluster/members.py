@@ -1,5 +1,5 @@
-"""Processes that share one broker id, as several replicas of a program would that may not act twice; what happens to them
-and to the controllers beneath them, and the promise that is theirs: C17, at most one of them acts at a time.
+"""Processes that share one broker id, as replicas of a program would that may not act twice; what happens to them and
+to the controllers beneath them, and the promise that is theirs: C17, at most one of them acts at a time.
 
 Nobody else is in such a cluster: whatever is registered there is registered to act.
 """
