@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastquorum import sim
-from fastquorum.sim.runs import MEMBERS_EVERY
-from tests.sim import controller_mutants, lease_mutants, mutants
+from tests.sim import controller_mutants, mutants
 from tests.sim.mutants import Mutant, Patches
 
 KNOWN_SEEDS = Path(__file__).with_name("known_seeds.json")
-MUTANTS: dict[str, Mutant] = {**mutants.MUTANTS, **controller_mutants.MUTANTS, **lease_mutants.MUTANTS}
+MUTANTS: dict[str, Mutant] = {**mutants.MUTANTS, **controller_mutants.MUTANTS}
 SEEDS_MAX = 500
 """Within so many seeds every mutant has to be caught."""
 
@@ -49,7 +48,7 @@ def run_mutant(name: str, seed: int) -> sim.Report:
     with Patches() as patches:
         MUTANTS[name].apply(patches)
         # The mutants are of Python.
-        return sim.run(seed, kernels="pure", controller=name not in mutants.MUTANTS)
+        return sim.run(seed, kernels="pure", controller=name in controller_mutants.MUTANTS)
 
 
 def is_caught(name: str, report: sim.Report) -> bool:
@@ -58,20 +57,14 @@ def is_caught(name: str, report: sim.Report) -> bool:
     return not report.ok and (report.invariant != UNEXPECTED or name in ENDS_IN_AN_ERROR)
 
 
-def seeds_of(name: str, seeds_max: int) -> range:
-    """Those that can catch it: of members, if it is theirs."""
-    every = MEMBERS_EVERY if name in lease_mutants.MUTANTS else 1
-    return range(every, seeds_max + 1, every)
-
-
 def search(name: str, seeds_max: int = SEEDS_MAX) -> Caught | None:
     """The first catching seed; None if there is none among the first `seeds_max`."""
-    return _first_caught(name, map(partial(run_mutant, name), seeds_of(name, seeds_max)))
+    return _first_caught(name, map(partial(run_mutant, name), range(1, seeds_max + 1)))
 
 
 def search_in(pool: Pool, name: str) -> Caught | None:
     """The same, by many processes."""
-    return _first_caught(name, pool.imap(partial(run_mutant, name), seeds_of(name, SEEDS_MAX)))
+    return _first_caught(name, pool.imap(partial(run_mutant, name), range(1, SEEDS_MAX + 1)))
 
 
 def _first_caught(name: str, reports: Iterable[sim.Report]) -> Caught | None:

@@ -3,7 +3,6 @@ left out, and each of the rules that its terms rest on."""
 
 from typing import Any
 
-from fastquorum.broker.lifecycle import Lifecycle
 from fastquorum.controller.heartbeats import Heartbeats
 from fastquorum.controller.image.registrations import Brokers
 from fastquorum.lease import LeasePromise
@@ -61,16 +60,6 @@ def _session_of_the_fenced(patcher: Patcher) -> None:
     patcher.setattr(Heartbeats, "__init__", none_presumed)
 
 
-def _from_the_answer(patcher: Patcher) -> None:
-    on_heartbeat = Lifecycle._on_heartbeat
-
-    def as_if_sent_now(life: Lifecycle, asked: Any, message: Any) -> None:
-        asked.sent_us = life._now_us
-        on_heartbeat(life, asked, message)
-
-    patcher.setattr(Lifecycle, "_on_heartbeat", as_if_sent_now)
-
-
 MUTANTS: dict[str, Mutant] = {
     "C17-native": Mutant("a heartbeat is answered natively by a controller that was replaced", _confirmed_natively),
     "C17-python": Mutant("a heartbeat is answered by a controller that was replaced", _confirmed_in_python),
@@ -78,5 +67,4 @@ MUTANTS: dict[str, Mutant] = {
     "C17-slack": Mutant("the clocks are taken to run equally fast", _slack),
     "C17-session": Mutant("a new controller gives half a session", _session),
     "C17-fenced": Mutant("a new controller lets in a successor of whoever was fenced at once", _session_of_the_fenced),
-    "C17-sent": Mutant("a lease counts from the answer", _from_the_answer),
 }

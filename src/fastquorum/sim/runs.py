@@ -15,7 +15,7 @@ from fastquorum.sim.world import Twin, World
 
 KernelChoice = Literal["mixed", "pure", "native"]
 NODES_MAX: Final = 5
-MEMBERS_EVERY: Final = 4
+MEMBERS_EVERY: Final = 8
 """Of clusters: one in so many seeds has members that share a broker id in place of brokers."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fastquorum.errors import FatalError
 from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.arrivals import URGENT_SLICES, Arrival, Arrivals
