@@ -154,8 +154,19 @@ class SimMember:
         self._world.trace.add_frame(self._world.now_us, self.node_id, connection, data)
         self._world.network.send(self, connection, Packet(data, None, self._members.heartbeat_in(data)))
 
+    def favour(self, connection: int) -> None:
+        """Nothing: no connection is put behind another."""
+
+    def needs_drain(self, connection: int) -> bool:
+        """Whoever is simulated reads."""
+        return False
+
     def close(self, connection: int) -> None:
         self._world.network.close(self, connection)
+
+    def last_error(self, endpoint: Endpoint) -> str:
+        """The simulated network gives no reasons."""
+        return ""
 
     def wake(self) -> None:
         """Nothing: it has one thread."""
