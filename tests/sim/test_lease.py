@@ -194,7 +194,7 @@ def test_a_controller_that_is_followed_answers_without_a_record_for_each(scene: 
     [
         ("C17-native", lambda: hand_over(Scene(), resets=True)),
         ("C17-python", lambda: hand_over(Scene(has_no_ops=False), resets=True)),
-        ("C17-lease", lambda: hand_over(Scene())),
+        ("C17-lease", lambda: hand_over(Scene(), resets=True)),
         ("C17-slack", lambda: hand_over(Scene(is_skewed=True), resets=True)),
         ("C17-session", lambda: hand_over(Scene(), resets=True)),
         ("C17-fenced", lambda: lose_the_answer("leaves")),
