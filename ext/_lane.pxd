@@ -131,6 +131,7 @@ cdef extern from "lane/lane.h" namespace "fastquorum::lane" nogil:
         cbool has_failed() noexcept
         int64_t high_watermark() noexcept
         int64_t deadline_us() noexcept
+        int64_t confirmed_us() noexcept
         int64_t gathered_bytes() noexcept
         cbool serves(int64_t connection) noexcept
         cbool may_lead(const LeaderTerms &terms) noexcept
@@ -148,10 +149,10 @@ cdef extern from "lane/lane.h" namespace "fastquorum::lane" nogil:
         cbool on_flushed(int64_t generation, int64_t end, int64_t now_us) except +
         void on_flush_failed() noexcept
         cbool on_tick(int64_t now_us) noexcept
-        int64_t append(const Slice *values, int64_t count, int64_t timestamp_ms, cbool gathers) noexcept
-        cbool push() noexcept
-        int64_t append_encoded(uint8_t *batch, int64_t size, int64_t record_count, int64_t timestamp_ms) noexcept
-        int64_t begin_barrier() except +
+        int64_t append(const Slice *values, int64_t count, int64_t timestamp_ms, int64_t now_us, cbool gathers) noexcept
+        cbool push(int64_t now_us) noexcept
+        int64_t append_encoded(uint8_t *batch, int64_t size, int64_t record_count, int64_t timestamp_ms, int64_t now_us) noexcept
+        int64_t begin_barrier(int64_t now_us) except +
 
 
 cdef Identity to_identity(object identity) except *

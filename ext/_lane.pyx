@@ -218,6 +218,10 @@ cdef class Lane:
         return self._lane.get().deadline_us()
 
     @property
+    def confirmed_us(self):
+        return self._lane.get().confirmed_us()
+
+    @property
     def gathered_bytes(self):
         return self._lane.get().gathered_bytes()
 
@@ -312,7 +316,7 @@ cdef class Lane:
         cdef int64_t offset
         if found.count == 0:
             raise UsageError("there is no value to append")
-        offset = self._lane.get().append(found.slices, found.count, timestamp_ms, gathers)
+        offset = self._lane.get().append(found.slices, found.count, timestamp_ms, now_us, gathers)
         if offset == verdict_too_large:
             raise RecordTooLarge(
                 size_bytes=core.header_bytes + core.values_size(found.slices, found.count, 0),
@@ -321,7 +325,7 @@ cdef class Lane:
         return self._verdict(offset)
 
     def push(self, int64_t now_us):
-        self._lane.get().push()
+        self._lane.get().push(now_us)
         return self._done()
 
     def append_encoded(self, batch, int64_t record_count, int64_t timestamp_ms, int64_t now_us):
@@ -335,7 +339,7 @@ cdef class Lane:
                 fault = Fault.length
             if fault != Fault.none:
                 raise_fault(core.status_at(fault, <const uint8_t *>view.buf, size, 0))
-            offset = self._lane.get().append_encoded(<uint8_t *>view.buf, size, record_count, timestamp_ms)
+            offset = self._lane.get().append_encoded(<uint8_t *>view.buf, size, record_count, timestamp_ms, now_us)
         finally:
             PyBuffer_Release(&view)
         if offset == verdict_too_large:
@@ -343,7 +347,7 @@ cdef class Lane:
         return self._verdict(offset)
 
     def begin_barrier(self, int64_t now_us):
-        return self._verdict(self._lane.get().begin_barrier())
+        return self._verdict(self._lane.get().begin_barrier(now_us))
 
     cdef tuple _verdict(self, int64_t offset):
         out = self._done()

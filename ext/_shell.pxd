@@ -109,6 +109,7 @@ cdef extern from "node/engine.h" namespace "fastquorum::node" nogil:
         int64_t records_max
         int64_t bytes_max
         int64_t busy_poll_us
+        int64_t alone_us_max
 
     const int64_t verdict_records_overloaded
     const int64_t verdict_bytes_overloaded
@@ -150,6 +151,7 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         void refuse_appends(cbool refuse) noexcept
         int64_t room_wanted() noexcept
         void room_sought() noexcept
+        cbool take_given_up() noexcept
         cbool was_cut_off() noexcept
         cbool may_lead(const LeaderTerms &terms) noexcept
         void open_leader(const LeaderTerms &terms, int64_t at_us) except +
@@ -187,7 +189,8 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         int64_t watch_commit() noexcept
         void waiting(int64_t *records, int64_t *bytes) noexcept
         void serve_produce(ProduceService service) except +
-        void serve_beats(SteadyBeatsRef beats) except +
+        void serve_beats(SteadyBeatsRef beats, int64_t confirmed_us_max) except +
+        cbool is_confirmed(int64_t within_us) noexcept
         void settled(int64_t connection, int64_t frames) noexcept
         vector[Histogram] stage_histograms() except +
         void trace_start(size_t capacity) except +

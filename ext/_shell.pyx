@@ -85,7 +85,7 @@ cdef class Shell:
     cdef CppShell *_shell
 
     def __cinit__(self, identity, int64_t batch_bytes_max, *, int64_t frame_bytes_max, int64_t records_max, int64_t bytes_max,
-                  int64_t busy_poll_us=0):
+                  int64_t busy_poll_us=0, int64_t alone_us_max=0):
         cdef Limits limits
         cdef int error
         if not core.header_bytes < batch_bytes_max <= core.batch_size_max:
@@ -96,6 +96,7 @@ cdef class Shell:
         limits.records_max = records_max
         limits.bytes_max = bytes_max
         limits.busy_poll_us = busy_poll_us
+        limits.alone_us_max = alone_us_max
         self._shell = new CppShell(to_identity(identity), batch_bytes_max, limits)
         error = self._shell.start()
         if error:
@@ -285,6 +286,10 @@ cdef class Shell:
     def room_sought(self):
         with nogil:
             self._shell.room_sought()
+
+    def take_given_up(self):
+        """Python took no news for so long that this lead was given up: True once, and then it is to resign."""
+        return bool(self._shell.take_given_up())
 
     @property
     def was_cut_off(self):
@@ -639,10 +644,17 @@ cdef class Shell:
         with nogil:
             self._shell.serve_produce(door.service)
 
-    def serve_beats(self, SteadyBeats beats not None):
-        """Have the heartbeats that are kept there answered without Python, while this node leads."""
+    def serve_beats(self, SteadyBeats beats not None, int64_t confirmed_us_max):
+        """Have the heartbeats that are kept there answered without Python, while this node leads and is confirmed."""
         with nogil:
-            self._shell.serve_beats(beats.beats)
+            self._shell.serve_beats(beats.beats, confirmed_us_max)
+
+    def is_confirmed(self, int64_t within_us):
+        """A majority surely followed this lead at some time in the last `within_us`, by the clock of now."""
+        cdef cbool confirmed
+        with nogil:
+            confirmed = self._shell.is_confirmed(within_us)
+        return bool(confirmed)
 
     def settled(self, int64_t connection, int64_t frames):
         """So many frames of this connection have come as events, and no answer to any is owed any more."""

@@ -54,7 +54,8 @@ class QuorumConfig:
     retention_us: Micros = 7 * 24 * 3_600 * SECOND
     """What is older and covered by a later snapshot is removed; 0: never."""
     disk_stall_us_max: Micros = 10 * SECOND
-    """A sync that takes longer than this makes a leader resign."""
+    """A sync that takes longer than this makes a leader resign, and so does a Python that takes nothing from the native
+    threads for as long."""
 
     busy_poll_us: Micros = 0
     """The thread of the native sockets looks for events for so long before it sleeps; 0: it sleeps at once."""

@@ -4,6 +4,7 @@ import pytest
 
 from fastquorum.broker.states import TABLE, Cause, State, mermaid, next_state
 from fastquorum.errors import ClosedError, ConfigError, ImageFailed, RegistrationRefused
+from fastquorum.lease import LeasePromise
 from fastquorum.types import Uuid
 from fastquorum.wire import ErrorCode
 from tests.broker.rig import BEAT, CLUSTER_ID, LEASE, MS, SECOND, Life, MemberConfig, online
@@ -130,9 +131,12 @@ def test_out_of_contact_it_fences_itself_and_goes_on_asking() -> None:
     assert life.asked is not None
 
 
-def test_it_has_given_up_before_the_controller_fences_it() -> None:
+def test_it_has_given_up_before_any_controller_lets_somebody_else_in() -> None:
     config = MemberConfig()
-    assert config.lease_us < config.session_timeout_us
+    promise = LeasePromise.of(config.session_timeout_us)
+    assert promise.holds
+    assert config.lease_us == promise.lease_us
+    assert config.lease_us + promise.confirmed_us < config.session_timeout_us
 
 
 def test_a_program_that_was_stopped_knows_before_anything_else_is_done() -> None:
@@ -180,6 +184,17 @@ def test_the_brokers_timeout_may_be_the_longer_one_as_kip_343_has_it() -> None:
     life = online(MemberConfig(session_timeout_us=8 * SECOND, heartbeat_timeout_us=12 * SECOND))
     assert life.core.is_active(life.now + 12 * SECOND - 1)
     assert not life.core.is_active(life.now + 12 * SECOND)
+
+
+@pytest.mark.parametrize("lease_us", [6 * SECOND + 1, 7 * SECOND, 8 * SECOND])
+def test_a_lease_that_the_session_does_not_cover_is_refused(lease_us: int) -> None:
+    with pytest.raises(ConfigError, match=r"could meet its successor.* give at most 6000000 us"):
+        MemberConfig(session_timeout_us=8 * SECOND, heartbeat_timeout_us=lease_us)
+
+
+@pytest.mark.parametrize("lease_us", [3 * SECOND, 6 * SECOND, 8 * SECOND + 1])
+def test_a_shorter_one_keeps_the_promise_and_one_above_the_session_makes_none(lease_us: int) -> None:
+    assert MemberConfig(session_timeout_us=8 * SECOND, heartbeat_timeout_us=lease_us).lease_us == lease_us
 
 
 def test_it_cannot_beat_more_rarely_than_it_must() -> None:

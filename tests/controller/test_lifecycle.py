@@ -99,6 +99,43 @@ def test_after_a_fail_over_whoever_was_alive_has_a_whole_session() -> None:
     assert controller.fence_expired() == [1, 2]
 
 
+@pytest.mark.parametrize("wish", ["want_fence", "want_shut_down"])
+def test_after_a_fail_over_who_was_fenced_at_its_wish_keeps_its_id_for_a_session(wish: str) -> None:
+    """It may not have heard that it is fenced, and acts as long as its lease lasts."""
+    controller = Controller()
+    controller.start(1)
+    assert controller.beat(1, **{wish: True}).is_fenced
+    controller.fail_over()
+    controller.wait(SESSION_S - 1)
+    assert refusal(lambda: controller.register(1, incarnation=2)) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert controller.fence_expired() == []
+    controller.wait(1.001)
+    assert controller.register(1, incarnation=2) > 0
+
+
+def test_a_successor_that_knows_of_a_clean_end_need_not_wait_for_it() -> None:
+    """Kafka's brokers say under which epoch they shut down, and in good order."""
+    controller = Controller()
+    controller.start(1)
+    epoch = controller.broker(1).epoch
+    controller.beat(1, want_shut_down=True)
+    controller.fail_over()
+    unclean = refusal(lambda: controller.register(1, incarnation=2, previous_broker_epoch=epoch - 1))
+    assert unclean is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert controller.register(1, incarnation=2, previous_broker_epoch=epoch) > epoch
+
+
+def test_a_pause_of_the_controller_is_no_part_of_that_session_either() -> None:
+    controller = Controller()
+    controller.start(1)
+    controller.beat(1, want_fence=True)
+    controller.fail_over()
+    controller.wait(SESSION_S - 1)
+    controller.state.heartbeats.paused((SESSION_S - 1) * 1_000_000, controller.now_us)
+    controller.wait(SESSION_S - 1)
+    assert refusal(lambda: controller.register(1, incarnation=2)) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
 def test_a_heartbeat_counts_from_when_it_arrived() -> None:
     """K53: KAFKA-15019. The controller is behind: the heartbeat waits in its queue, and the session goes on."""
     controller = Controller()

@@ -92,6 +92,12 @@ def test_a_controllers_patience_with_brokers_has_kafkas_name_and_kip_343s(tmp_pa
         settings(file=file)
 
 
+def test_a_session_within_which_no_controller_can_be_sure_of_its_lead_is_refused() -> None:
+    with pytest.raises(ConfigError, match="give at least 320000 us"):
+        settings({"session_timeout_us": 319_999})
+    assert settings({"session_timeout_us": 320_000}).session_timeout_us == 320_000
+
+
 def test_older_brokers_are_heard_where_a_file_says_so(tmp_path: Path) -> None:
     file = tmp_path / "controller.properties"
     assert not settings().older_brokers

@@ -52,6 +52,16 @@ def test_then_every_half_fetch_timeout_those_that_have_not_fetched_within_it() -
     assert begun(leader) == []
 
 
+def test_a_voter_whose_fetch_is_parked_for_longer_than_that_is_not_silent() -> None:
+    patient = QuorumConfig(fetch_timeout_us=2_000 * MS, fetch_wait_us_max=1_800 * MS)
+    leader = replica(1).configured(patient).leader(epoch=5)
+    leader.answers(2, begin_response(5, leader=1))
+    leader.answers(3, begin_response(5, leader=1))
+    leader.fetched_by(2, 3)
+    leader.elapse(1_000)
+    assert begun(leader) == []
+
+
 def test_a_voter_that_does_not_answer_is_not_flooded() -> None:
     leader = replica(1).leader(epoch=5)
     leader.fetched_by(3)

@@ -28,6 +28,8 @@ class Lane {
         return leader_ ? leader_->high_watermark : follower_ ? follower_->high_watermark : high_watermark_;
     }
     Micros deadline_us() const noexcept { return leader_ ? leader_->deadline_us() : -1; }
+    // Leader: nobody else was elected before this time; -1 unknown, or not a leader.
+    Micros confirmed_us() const noexcept { return leader_ ? leader_->confirmed_us() : -1; }
     // Are this connection's frames the lane's business?
     bool serves(Connection connection) const noexcept {
         return leader_ ? leader_->serves(connection) : follower_ && follower_->serves(connection);
@@ -156,22 +158,22 @@ class Lane {
 
     // --- the callers' side ------------------------------------------------------------------------------------------------
 
-    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms, bool gathers = false) noexcept {
+    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms, Micros now_us, bool gathers = false) noexcept {
         const Offset refused = refusal();
-        return refused != 0 ? refused : leader_->append(values, count, timestamp_ms, gathers);
+        return refused != 0 ? refused : leader_->append(values, count, timestamp_ms, now_us, gathers);
     }
 
     // What was appended to be gathered is written and sent now, unless it is to wait for a sync's end or raft/'s decision.
-    bool push() noexcept { return refusal() != 0 || leader_->push(); }
+    bool push(Micros now_us) noexcept { return refusal() != 0 || leader_->push(now_us); }
 
-    Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t record_count, std::int64_t timestamp_ms) noexcept {
+    Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t record_count, std::int64_t timestamp_ms, Micros now_us) noexcept {
         const Offset refused = refusal();
-        return refused != 0 ? refused : leader_->append_encoded(batch, size, record_count, timestamp_ms);
+        return refused != 0 ? refused : leader_->append_encoded(batch, size, record_count, timestamp_ms, now_us);
     }
 
-    std::int64_t begin_barrier() {
+    std::int64_t begin_barrier(Micros now_us) {
         const Offset refused = refusal();
-        return refused != 0 ? refused : leader_->begin_barrier();
+        return refused != 0 ? refused : leader_->begin_barrier(now_us);
     }
 
     // Everything below it has been given to some socket; on a follower: has been asked for, and so acknowledged, last.

@@ -39,6 +39,7 @@ class LeaderLane {
           own_index_(voter_index(context.identity.key)) {
         ends_.assign(terms_.voters.size(), -1);
         sorted_.reserve(ends_.size());
+        confirmed_us_.assign(terms_.voters.size(), -1);
         context_.barriers.open(terms_.voters.size(), own_index_);
         fixed_.topic_id = context_.identity.topic_id.bytes;
         fixed_.leader_id = context_.identity.key.id;
@@ -51,7 +52,7 @@ class LeaderLane {
     // --- appends ----------------------------------------------------------------------------------------------------------
 
     // The first value's offset, or a verdict. What `gathers` waits for `push`, or for whatever else has a batch written.
-    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms, bool gathers) noexcept {
+    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms, Micros now_us, bool gathers) noexcept {
         if (batch_.record_count() == 0) batch_.open(log_.end_offset(), terms_.epoch, timestamp_ms);
         if (!batch_.append(values, count)) {
             if (OpenBatch::size_alone(values, count) > context_.batch_bytes_max) return verdict_too_large;
@@ -60,24 +61,24 @@ class LeaderLane {
             batch_.append(values, count);
         }
         const Offset offset = batch_.next_offset() - count;
-        return gathers || push() ? offset : verdict_cut_off;
+        return gathers || push(now_us) ? offset : verdict_cut_off;
     }
 
     // Write what gathered if nobody gains by its waiting, and answer whoever waits for records.
-    bool push() noexcept {
+    bool push(Micros now_us) noexcept {
         if ((parked_voters_ > 0 || !log_.is_flushing()) && !seal()) return false;
-        return parked_ == 0 || answer_parked();
+        return parked_ == 0 || answer_parked(now_us);
     }
 
     // The first record's offset, or a verdict; the batch is stamped in place.
-    Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t record_count, std::int64_t timestamp_ms) noexcept {
+    Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t record_count, std::int64_t timestamp_ms, Micros now_us) noexcept {
         if (size > context_.batch_bytes_max) return verdict_too_large;
         if (!seal()) return verdict_cut_off;
         const Offset offset = log_.end_offset();
         store_big_endian(batch, offset);
         store_big_endian(batch + framing_bytes, terms_.epoch);
         if (!context_.write(Span{batch, size}, offset, offset + record_count, terms_.epoch, timestamp_ms)) return verdict_cut_off;
-        return parked_ == 0 || answer_parked() ? offset : verdict_cut_off;
+        return parked_ == 0 || answer_parked(now_us) ? offset : verdict_cut_off;
     }
 
     // Would so many bytes in so many records go into the open batch, and a push do nothing?
@@ -128,8 +129,10 @@ class LeaderLane {
             served_.push_back({fetch.connection, &peer});
             peer.connection = fetch.connection;
             peer.answered = 0;  // nothing was sent on this connection yet
+            peer.answered_us = -1;
         } else if (peer.is_parked) {
             peer.answered = 0;  // sent before the parked one was answered: it confirms no barrier (rule 7)
+            peer.answered_us = -1;
         }
         unpark(peer);
         peer.voter_index = fetch.is_voter ? voter_index(fetch.peer) : -1;
@@ -158,7 +161,7 @@ class LeaderLane {
     bool on_tick(Micros now_us) noexcept {
         for (const Served &each : served_)
             if (each.peer->is_parked && each.peer->deadline_us <= now_us)
-                if (!answer(*each.peer)) return false;
+                if (!answer(*each.peer, now_us)) return false;
         return true;
     }
 
@@ -182,14 +185,14 @@ class LeaderLane {
     // --- barriers and state -----------------------------------------------------------------------------------------------
 
     // Its number, or a verdict.
-    std::int64_t begin_barrier() {
+    std::int64_t begin_barrier(Micros now_us) {
         const std::int64_t barrier = context_.barriers.begin();
         if (mutated(Mutation::counts_fetches_under_way))
             for (const Served &each : served_) each.peer->answered = barrier;
         if (mutated(Mutation::counts_observers))
             for (auto &[key, peer] : peers_)
                 if (peer->voter_index < 0) peer->voter_index = static_cast<int>(terms_.voters.size()) - 1;
-        if (parked_voters_ > 0 && !mutated(Mutation::leaves_parked_fetches_alone) && !answer_parked()) return verdict_cut_off;
+        if (parked_voters_ > 0 && !mutated(Mutation::leaves_parked_fetches_alone) && !answer_parked(now_us)) return verdict_cut_off;
         complete_barriers();
         return barrier;
     }
@@ -211,12 +214,15 @@ class LeaderLane {
 
     // How far so many other voters have the log on their disks that with this one they are a majority.
     Offset acked_end() const noexcept {
-        const std::size_t needed = ends_.size() / 2 + (own_index_ < 0 ? 1 : 0);
-        if (needed == 0) return unknown_offset;  // nobody is asked
-        sorted_ = ends_;
-        if (own_index_ >= 0) sorted_.erase(sorted_.begin() + own_index_);
-        std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
-        return sorted_[needed - 1];
+        const Offset reached = reached_by_others(ends_);
+        return reached == nobody_asked ? unknown_offset : reached;
+    }
+
+    // A majority followed this lead at this time, or later, whatever was under way since: so nobody else was elected before it.
+    // A voter's Fetch says so of when the response was sent that it answers (as rule 7 has it), not of when it came.
+    Micros confirmed_us() const noexcept {
+        const Micros reached = reached_by_others(confirmed_us_);
+        return reached == nobody_asked ? always_confirmed_us : reached;
     }
 
     Offset high_watermark;
@@ -226,6 +232,18 @@ class LeaderLane {
         Connection connection;
         Peer *peer;
     };
+
+    static constexpr std::int64_t nobody_asked = -2;
+
+    // What so many other voters have reached that with this one they are a majority; `of`: each voter's, in the order of the terms.
+    std::int64_t reached_by_others(const std::vector<std::int64_t> &of) const noexcept {
+        const std::size_t needed = of.size() / 2 + (own_index_ < 0 ? 1 : 0);
+        if (needed == 0) return nobody_asked;
+        sorted_ = of;
+        if (own_index_ >= 0) sorted_.erase(sorted_.begin() + own_index_);
+        std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
+        return sorted_[needed - 1];
+    }
 
     Peer *find(Connection connection) const noexcept {
         for (const Served &each : served_)
@@ -272,7 +290,7 @@ class LeaderLane {
     bool settle_after(bool may_write, Micros now_us) noexcept {
         if (may_write && !seal()) return false;
         advance();
-        if (!answer_parked()) return false;
+        if (!answer_parked(now_us)) return false;
         if (parked_ > 0) {
             hasten(now_us);
             if (!on_tick(now_us)) return false;
@@ -285,6 +303,8 @@ class LeaderLane {
         if (peer.voter_index < 0) return;
         ends_[static_cast<std::size_t>(peer.voter_index)] = peer.end_offset;
         context_.barriers.confirm(peer.voter_index, peer.answered);
+        Micros &confirmed = confirmed_us_[static_cast<std::size_t>(peer.voter_index)];
+        confirmed = std::max(confirmed, peer.answered_us);
     }
 
     // Recompute the high watermark, from flushed ends alone: the leader's own too, and only if it is a voter.
@@ -318,14 +338,14 @@ class LeaderLane {
     }
 
     // Answer every parked Fetch that has records to get; for a pending barrier every voter's, empty or not.
-    bool answer_parked() noexcept {
+    bool answer_parked(Micros now_us) noexcept {
         const Offset end = log_.end_offset();
         const Barriers &barriers = context_.barriers;
         const std::int64_t provoking = barriers.is_pending() ? barriers.begun() : 0;
         for (const Served &each : served_) {
             Peer &peer = *each.peer;
             if (peer.is_parked && (peer.sent_end < end || (peer.answered < provoking && peer.voter_index >= 0)))
-                if (!answer(peer)) return false;
+                if (!answer(peer, now_us)) return false;
         }
         return true;
     }
@@ -344,7 +364,7 @@ class LeaderLane {
     }
 
     // Claim the peer's parked Fetch and answer it from the log as it is now.
-    bool answer(Peer &peer) noexcept {
+    bool answer(Peer &peer, Micros now_us) noexcept {
         Span records{zero_uuid, 0};
         if (peer.sent_end < log_.end_offset()) {
             if (!log_.read(peer.sent_end, peer.bytes_max, &records)) return false;
@@ -352,6 +372,7 @@ class LeaderLane {
         }
         unpark(peer);
         peer.answered = context_.barriers.begun();
+        peer.answered_us = now_us;
         fixed_.host = terms_.has_endpoint && peer.api_version >= endpoints_version_min ? context_.text(terms_.host) : Span{};
         const ResponseVarying varying{peer.correlation_id, high_watermark, log_.start_offset(), records.size};
         FrameWriter head, tail;
@@ -397,6 +418,7 @@ class LeaderLane {
     const int own_index_;
     std::vector<Offset> ends_;  // flushed end of each voter, in the order of the terms
     mutable std::vector<Offset> sorted_;  // scratch of as many, so that nothing is allocated on the way
+    std::vector<Micros> confirmed_us_;  // when each voter surely followed still, in the same order; -1 unknown
     ResponseFixed fixed_;
 };
 

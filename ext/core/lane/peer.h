@@ -41,6 +41,7 @@ struct Peer {
     Offset sent_end = -1;  // where the last answer ended, and the epoch of its last batch: what the next Fetch continues
     std::int32_t sent_epoch = -1;
     std::int64_t answered = 0;  // the latest barrier when the last response was sent on this connection (rule 7)
+    Micros answered_us = -1;    // when that was sent, or earlier; -1: none that its next Fetch answers
     bool is_parked = false;
     std::int32_t correlation_id = -1;
     Offset request_high_watermark = -1;

@@ -16,6 +16,7 @@ using Connection = std::int64_t;
 
 inline constexpr Connection no_connection = -1;
 inline constexpr Offset unknown_offset = -1;
+inline constexpr Micros always_confirmed_us = std::int64_t{1} << 62;  // a sole voter is nobody's to replace
 
 struct Uuid {
     std::uint8_t bytes[uuid_bytes] = {};

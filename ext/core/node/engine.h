@@ -51,6 +51,7 @@ using ChannelRef = std::shared_ptr<Channel>;
 inline constexpr std::int64_t waiting_max = 64;  // frames of one connection kept for Python, beyond which it is not read from
 inline constexpr std::int64_t waiting_bytes_max = 4 * 1024 * 1024;
 inline constexpr std::int64_t receive_bytes = 1024 * 1024;
+inline constexpr int alone_looks = 4;  // at a Python that takes no news, before a leader is given up: lost time is not taken for silence
 
 // Further verdicts on an append, beside those of the lane.
 inline constexpr Offset verdict_records_overloaded = -6;
@@ -107,6 +108,7 @@ struct Limits {
     std::int64_t records_max = 0;
     std::int64_t bytes_max = 0;
     Micros busy_poll_us = 0;
+    Micros alone_us_max = 0;  // how long a leader may go on while Python takes no news; 0: for ever
 };
 
 inline Micros now_us() noexcept {
@@ -293,15 +295,26 @@ class Engine final : private lane::Outputs {
 
     // Would an append now only gather in memory, without a system call?
     bool gathers(std::int64_t size_bytes, std::int64_t count, bool is_pushed_later) noexcept {
-        return !is_stopped_ && !holds_appends_ && !refuses_appends_ && lane_.gathers(size_bytes, count, is_pushed_later) &&
+        return !is_stopped_ && !holds_appends_ && !refuses_appends_ && !is_given_up_ && lane_.gathers(size_bytes, count, is_pushed_later) &&
                log_.has_zeros(lane_.gathered_bytes() + batch_bytes(size_bytes, count));
+    }
+
+    // Python took no news for so long that the lead was given up; true once. From any thread.
+    bool take_given_up() noexcept { return is_giving_up_.load(std::memory_order_relaxed) && is_giving_up_.exchange(false); }
+
+    // A lead begins, or ends: Python's silence counts from now on.
+    void watch_python_anew() noexcept {
+        looks_ = 0;
+        look_at_us_ = never;
+        is_given_up_ = false;
+        sockets_wanted_ = true;
     }
 
     // Appends are refused as by one who does not lead, though this one may, and Fetches are served.
     void refuse_appends(bool refuse) noexcept { refuses_appends_ = refuse; }
 
     // Write and send what gathered.
-    void push() noexcept { check(lane_.push()); }
+    void push() noexcept { check(lane_.push(now_us())); }
 
     // Have the sockets' thread do so, soon.
     void push_soon() noexcept {
@@ -315,7 +328,7 @@ class Engine final : private lane::Outputs {
         const Offset refused = admit_append(count, size_bytes, batch_bytes(size_bytes, count), has_waited);
         if (refused != 0) return refused;
         log_.trace().begin(at_us * ns_per_us);
-        return appended(lane_.append(values, count, timestamp_ms, is_pushed_later), count, size_bytes, at_us, waiter);
+        return appended(lane_.append(values, count, timestamp_ms, at_us, is_pushed_later), count, size_bytes, at_us, waiter);
     }
 
     // A client's batch, stamped here. One that its producer has in the log already is not appended again: its waiter shares the
@@ -366,7 +379,7 @@ class Engine final : private lane::Outputs {
         if (is_stopped_) return verdict_stopped;
         // Known before it begins: it may be over at once.
         barriers_.push_back(std::move(waiter));
-        const std::int64_t number = lane_.begin_barrier();
+        const std::int64_t number = lane_.begin_barrier(now_us());
         if (number == lane::verdict_cut_off) {
             check(false);
             return 0;  // begun: it fails when the lane is closed
@@ -414,6 +427,7 @@ class Engine final : private lane::Outputs {
     // is given up.
     void close_lane(lane::State *state) {
         check(lane_.close(state));
+        watch_python_anew();
         for (auto &[number, channel] : channels_)
             if (channel->is_lanes_half_sent) break_off(*channel);
     }
@@ -422,6 +436,7 @@ class Engine final : private lane::Outputs {
     void rouse_python() noexcept { has_news_ = true; }
 
     News take_news() {
+        ++news_taken_;
         News taken;
         std::uint64_t count;
         (void)!::read(news_, &count, sizeof count);
@@ -489,7 +504,16 @@ class Engine final : private lane::Outputs {
 
     void serve_produce(ProduceService service) { produce_ = std::move(service); }
 
-    void serve_beats(std::shared_ptr<SteadyBeats> beats) noexcept { beats_ = std::move(beats); }
+    void serve_beats(std::shared_ptr<SteadyBeats> beats, Micros confirmed_us_max) noexcept {
+        beats_ = std::move(beats);
+        beats_confirmed_us_max_ = confirmed_us_max;
+    }
+
+    // A majority surely followed this lead at some time in the last `within_us`; it led until then.
+    bool is_confirmed(Micros within_us, Micros at_us) noexcept {
+        const Micros confirmed_us = lane_.confirmed_us();
+        return confirmed_us >= 0 && at_us - confirmed_us < within_us;
+    }
 
     // Python has dealt with so many frames of this connection, and owes it nothing.
     void settled(Connection connection, std::int64_t frames) noexcept {
@@ -641,7 +665,7 @@ class Engine final : private lane::Outputs {
     Offset admit_append(std::int64_t count, std::int64_t size_bytes, std::int64_t most_bytes, bool has_waited) noexcept {
         if (is_stopped_) return verdict_stopped;
         if (has_failed()) return lane::verdict_failed;
-        if (refuses_appends_) return lane::verdict_not_leader;
+        if (refuses_appends_ || is_given_up_) return lane::verdict_not_leader;
         const Offset refused = reserve(count, size_bytes);
         if (refused != 0) return refused;
         if ((holds_appends_ && !has_waited) || !make_room_for_batch(size_bytes, most_bytes)) {
@@ -682,7 +706,7 @@ class Engine final : private lane::Outputs {
         const Offset refused = admit_append(count, size, size, has_waited);
         if (refused != 0) return refused;
         log_.trace().begin(at_us * ns_per_us);
-        return appended(lane_.append_encoded(batch, size, count, timestamp_ms), count, size, at_us, waiter);
+        return appended(lane_.append_encoded(batch, size, count, timestamp_ms, at_us), count, size, at_us, waiter);
     }
 
     Offset appended(Offset offset, std::int64_t count, std::int64_t size_bytes, Micros at_us, Waiter &waiter) {
@@ -865,8 +889,30 @@ class Engine final : private lane::Outputs {
         sockets_deadline_us_ = deadline;
         expire_produces(now_us());
         if (produce_deadline_us_ != never && (deadline == never || produce_deadline_us_ < deadline)) deadline = produce_deadline_us_;
+        watch_python(now_us());
+        if (look_at_us_ != never && (deadline == never || look_at_us_ < deadline)) deadline = look_at_us_;
         *deadline_us = deadline;
         return true;
+    }
+
+    // What Python alone can decide waits for it: elections, clients, whoever is to be fenced. A leader whose Python hangs, be it in a call
+    // that holds the interpreter or at a disk, would keep its followers content for ever. It is asked to take its news now and
+    // then; if it does not, time and again, nothing is taken or sent any more, so that others elect.
+    void watch_python(Micros at_us) noexcept {
+        if (limits_.alone_us_max == 0 || lane_.mode() != lane::Mode::leader || is_given_up_) {
+            look_at_us_ = never;
+            return;
+        }
+        if (look_at_us_ != never && at_us < look_at_us_) return;
+        looks_ = look_at_us_ != never && news_taken_ == news_taken_seen_ ? looks_ + 1 : 0;
+        news_taken_seen_ = news_taken_;
+        look_at_us_ = at_us + limits_.alone_us_max / alone_looks;
+        has_news_ = true;
+        if (looks_ < alone_looks) return;
+        is_given_up_ = true;
+        is_giving_up_ = true;
+        look_at_us_ = never;
+        check(lane_.freeze());
     }
 
     // Until a socket has something, or the deadline. A thread that has gone to sleep takes a while to wake up: one that is
@@ -1027,10 +1073,12 @@ class Engine final : private lane::Outputs {
         return true;
     }
 
-    // A heartbeat that needs no Python, unless something that came before it on its connection is to be answered first.
+    // A heartbeat that needs no Python, unless something that came before it on its connection is to be answered first, or somebody
+    // else may have been elected.
     bool answer_beat(Channel &channel, Span frame, Micros at_us) {
         if (!beats_ || !may_answer(channel) || channel.unanswered > 0 || !may_send()) return false;
         BeatAnswer answer;
+        if (!is_confirmed(beats_confirmed_us_max_, at_us)) return false;
         if (!beats_->answer(frame, lane_.epoch(), at_us, &answer)) return false;
         transmit(channel.number, Frame{{Span{answer.bytes, answer.size}, {}, {}}});
         return true;
@@ -1188,6 +1236,7 @@ class Engine final : private lane::Outputs {
     std::int64_t barrier_failure_ = lane::verdict_not_leader;
     ProduceService produce_;
     std::shared_ptr<SteadyBeats> beats_;  // null: no controller is here
+    Micros beats_confirmed_us_max_ = 0;
     Micros produce_deadline_us_ = never;  // the earliest of those that wait, or earlier
     std::int64_t records_ = 0;
     std::int64_t bytes_ = 0;
@@ -1204,6 +1253,12 @@ class Engine final : private lane::Outputs {
     std::int64_t room_wanted_ = 0;
     bool refuses_appends_ = false;
     bool ending_ = false;
+    std::uint64_t news_taken_ = 0;  // how often Python took its news
+    std::uint64_t news_taken_seen_ = 0;
+    int looks_ = 0;  // in a row that found it had not
+    Micros look_at_us_ = never;
+    bool is_given_up_ = false;  // until the terms end
+    std::atomic<bool> is_giving_up_{false};  // and Python does not know
     bool is_flusher_wanted_ = false;
     bool has_job_ = false;  // of storage.Log's
     std::int64_t job_token_ = 0;

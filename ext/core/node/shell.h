@@ -121,6 +121,8 @@ class Shell {
         engine_.room_sought();
     }
 
+    bool take_given_up() noexcept { return engine_.take_given_up(); }
+
     bool was_cut_off() {
         Engine::Section section(engine_);
         return engine_.was_cut_off();
@@ -137,6 +139,7 @@ class Shell {
         Engine::Section section(engine_);
         engine_.set_appended_us(at_us);
         engine_.log().trace().opened(true);
+        engine_.watch_python_anew();
         engine_.check(engine_.lane().open_leader(terms, at_us));
     }
 
@@ -321,9 +324,14 @@ class Shell {
         engine_.serve_produce(std::move(service));
     }
 
-    void serve_beats(std::shared_ptr<SteadyBeats> beats) {
+    void serve_beats(std::shared_ptr<SteadyBeats> beats, Micros confirmed_us_max) {
         Engine::Section section(engine_);
-        engine_.serve_beats(std::move(beats));
+        engine_.serve_beats(std::move(beats), confirmed_us_max);
+    }
+
+    bool is_confirmed(Micros within_us) {
+        Engine::Section section(engine_);
+        return engine_.is_confirmed(within_us, now_us());
     }
 
     void settled(Connection connection, std::int64_t frames) {

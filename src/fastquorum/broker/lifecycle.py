@@ -9,14 +9,17 @@ still. Nothing else is safe against everything.
 
 *The lease* makes that rare. An acknowledged heartbeat lets the member act for `lease_us`, counted from when it was
 SENT, on a clock that goes on while the process is stopped and the machine sleeps. The controllers count
-`session_timeout_us` from when they RECEIVED it, which was later. With the default, three quarters of the session, the
-member has given up before the controller fences it, so that no two act at a time, as long as
+`session_timeout_us` from when they RECEIVED it, which was later; and a controller acknowledges a heartbeat only if
+nobody can have replaced it long before. That comes to one inequality (`fastquorum.lease`): the member has given up
+before any controller lets somebody else in, so that no two act at a time, as long as
 
-* the two clocks run equally fast within a third,
-* what the program does after `check()` is over before the rest of the session is,
-* nobody who was deposed acknowledges a heartbeat for longer than that rest after the next controller was elected
-  (an active controller gives up the lead 1.5 fetch timeouts after it last heard from a majority; the next one gives
-  every broker a whole session).
+* clocks run a tenth too fast or too slow at most, and none stands still (against a virtual machine that is paused, and
+  all its clocks with it, only the token helps),
+* what the program does after `check()` is over before the slack of the session is,
+* the member and all controllers are told the same session timeout,
+* nobody unregisters a broker that may still act (`fastquorum broker unregister`): that lets in whoever comes at once.
+
+Kafka's controllers keep the same bound by another means: see there.
 
 KIP-343 has it the other way round: there the broker's timeout (`broker.heartbeat.timeout.ms`) is the longer one, so
 that a broker does not fall silent while its partitions have no other leader yet. That keeps availability, and leaves a

@@ -11,6 +11,7 @@ from fastquorum.config import MS, SECOND
 from fastquorum.controller.image.features import METADATA_VERSION, METADATA_VERSION_MAX, METADATA_VERSION_MIN
 from fastquorum.controller.image.registrations import Feature, Listener
 from fastquorum.errors import ConfigError
+from fastquorum.lease import LeasePromise, check_lease
 from fastquorum.types import Endpoint, Micros, NodeId, Uuid
 
 FEATURES: Final = (
@@ -52,7 +53,8 @@ class MemberConfig:
     """`broker.session.timeout.ms`, as the controllers have it: after so long a silence they fence the broker."""
     heartbeat_timeout_us: Micros | None = None
     """`broker.heartbeat.timeout.ms` of KIP-343: how long an acknowledged heartbeat lets the member act, from its
-    sending. Default: three quarters of the session timeout. See `lifecycle` for what a longer one gives up."""
+    sending. Default, and most that the lease promise allows: three quarters of the session timeout. Longer than that
+    timeout: see `lifecycle` for what is given up."""
     request_timeout_us: Micros = 2 * SECOND
     """An answer that is not there by then never comes."""
     retry_backoff_us: Micros = 50 * MS
@@ -80,10 +82,11 @@ class MemberConfig:
                 "beat at least three times in a session",
                 "heartbeat_interval_us",
             )
+        check_lease(self.lease_us, self.session_timeout_us)
 
     @property
     def lease_us(self) -> Micros:
         """How long an acknowledged heartbeat lets the member act, from its sending."""
         if self.heartbeat_timeout_us is not None:
             return self.heartbeat_timeout_us
-        return self.session_timeout_us * 3 // 4
+        return LeasePromise.of(self.session_timeout_us).lease_us

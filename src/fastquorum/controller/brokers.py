@@ -67,7 +67,10 @@ def register(state: ControllerState, request: BrokerRegistrationRequest, version
         raise Refused(ErrorCode.INVALID_REGISTRATION, f"{broker_id} is no broker's id")
     existing = state.image.brokers.get(broker_id)
     is_same = existing is not None and existing.incarnation_id == request.incarnation_id
-    if existing is not None and not is_same and state.heartbeats.has_session(broker_id, now_us):
+    former_epoch = _NEVER if existing is None else existing.epoch
+    is_clean = version >= 3 and request.previous_broker_epoch == former_epoch
+    is_taken = existing is not None and not is_same
+    if is_taken and state.heartbeats.has_session(broker_id, now_us, is_clean=is_clean):
         text = f"another broker {broker_id} is alive; if it was restarted, its session will end soon"
         raise Refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION, text)
     if request.is_migrating_zk_broker:
@@ -83,8 +86,6 @@ def register(state: ControllerState, request: BrokerRegistrationRequest, version
         record.broker_epoch = existing.epoch
         record.fenced, record.in_controlled_shutdown = existing.fenced, existing.in_controlled_shutdown
         return Decision(BrokerRegistrationResponse(broker_epoch=existing.epoch), [record])
-    former_epoch = _NEVER if existing is None else existing.epoch
-    is_clean = version >= 3 and request.previous_broker_epoch == former_epoch
     record.broker_epoch = state.next_offset
     records = [*fencing.clean_up(state, broker_id, is_clean=is_clean), record]
     return Decision(BrokerRegistrationResponse(broker_epoch=state.next_offset), records, is_atomic=False)

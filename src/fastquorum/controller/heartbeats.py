@@ -3,10 +3,11 @@
 A broker that wants nothing new is answered where its heartbeat arrives (`kernels.beats`), without a turn of this; who
 was heard so is asked for before anything is decided by it.
 
-Soft state: nothing of it is in the log. It begins with the lead, when every unfenced broker is given a whole session,
-and ends with it. A broker is heard when its request arrives, not when its turn comes: a controller that is behind must
-not fence who is alive (KAFKA-15019). Source: KIP-631; Kafka `BrokerHeartbeatManager`, `BrokerHeartbeatTracker`.
-"""
+Soft state: nothing of it is in the log. It begins with the lead, when every broker is given a whole session, and ends
+with it: a fenced one, too, since its last acknowledged heartbeat may have come just before it asked to be fenced, and
+its answer been lost (`lease`). That session keeps nobody unfenced, but another incarnation out. A broker is heard when
+its request arrives, not when its turn comes: a controller that is behind must not fence who is alive (KAFKA-15019).
+Source: KIP-631; Kafka `BrokerHeartbeatManager`, `BrokerHeartbeatTracker`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,6 +51,8 @@ class _Heard:
     """Behind the records that began its controlled shutdown."""
     contact_us: Micros | None = None
     """When it was last heard; None: it has no session."""
+    presumed_us: Micros | None = None
+    """Of a fenced one that the former leader may have heard: when this lead began; None: nobody has to wait for it."""
     is_exempt: bool = False
     """It need not beat, and never has a session (KIP-343: a legacy registration)."""
     changed_at: Offset = NO_OFFSET
@@ -78,6 +81,7 @@ class Heartbeats:
         for broker_id, broker in sorted(brokers.items()):
             heard = _Heard(broker.epoch, broker.fenced, last_offset if broker.fenced else broker.epoch)
             heard.contact_us = None if broker.fenced else now_us
+            heard.presumed_us = now_us if broker.fenced else None
             self._brokers[broker_id] = heard
 
     # --- what the log says --------------------------------------------------------------------------------------------
@@ -105,7 +109,7 @@ class Heartbeats:
     def exempt(self, broker_id: NodeId) -> None:
         """This incarnation need not beat."""
         heard = self._brokers[broker_id]
-        heard.is_exempt, heard.contact_us = True, None
+        heard.is_exempt, heard.contact_us, heard.presumed_us = True, None, None
 
     # --- answered where they arrive -----------------------------------------------------------------------------------
 
@@ -162,8 +166,13 @@ class Heartbeats:
         if heard is not None and heard.epoch == epoch and not heard.is_exempt:
             heard.contact_us = now_us if heard.contact_us is None else max(heard.contact_us, now_us)
 
-    def has_session(self, broker_id: NodeId, now_us: Micros) -> bool:
-        """It was heard within the session timeout."""
+    def has_session(self, broker_id: NodeId, now_us: Micros, *, is_clean: bool = False) -> bool:
+        """It was heard within the session timeout, or may have been, by whoever led before: that counts from this
+        lead's begin. `is_clean`: whoever asks knows that the broker ended in good order; it is taken at its word where
+        nothing is known."""
+        presumed_us = self._brokers[broker_id].presumed_us
+        if presumed_us is not None and not is_clean and not self._is_over(presumed_us, now_us):
+            return True
         return self._is_heard(broker_id, now_us) or self._is_heard_yet(broker_id, now_us)
 
     def next_expired(self, now_us: Micros) -> NodeId | None:
@@ -209,6 +218,8 @@ class Heartbeats:
         for heard in self._brokers.values():
             if heard.contact_us is not None:
                 heard.contact_us = min(heard.contact_us + lost_us, now_us)
+            if heard.presumed_us is not None:
+                heard.presumed_us = min(heard.presumed_us + lost_us, now_us)
 
     # --- wishes -------------------------------------------------------------------------------------------------------
 

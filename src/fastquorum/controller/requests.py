@@ -105,6 +105,15 @@ def decide(
     raise AssertionError(f"{type(message).__name__} is not the controller's")
 
 
+LEASES: Final = (
+    broker_messages.BrokerHeartbeatRequest,
+    older_messages.MetadataHeartbeatRequest,
+    inter_broker_messages.ControlledShutdownRequest,
+)
+"""Requests that a member counts as acknowledged heartbeats, if nothing is wrong with them: it may act on by the answer,
+which therefore has to keep the lease promise."""
+
+
 def heard(state: ControllerState, message: Message, now_us: Micros) -> None:
     """A request arrived, before it is decided."""
     if isinstance(message, broker_messages.BrokerHeartbeatRequest | inter_broker_messages.ControlledShutdownRequest):

@@ -2,8 +2,8 @@
 
 The controller decides about a broker first, and then keeps here what its next heartbeat says if it wants nothing new,
 and the answer to that. Before it decides anything else about the broker, that is forgotten. Any other heartbeat, and
-every one while somebody else leads, is the controller's. Must not know what a heartbeat's wishes mean. Source: KIP-631.
-"""
+every one while somebody else leads, or may lead, is the controller's. Must not know what a heartbeat's wishes mean.
+Source: KIP-631."""
 
 from typing import Final, NamedTuple, Protocol
 

@@ -37,6 +37,8 @@ from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset, ReplicaKey
 Connection = int
 """A connection's number, never reused within a process; -1 = none."""
 NO_CONNECTION = -1
+ALWAYS_CONFIRMED_US: Micros = 1 << 62
+"""`Lane.confirmed_us` of a sole voter, which nobody can replace."""
 
 
 class LaneMode(enum.StrEnum):
@@ -244,6 +246,15 @@ class Lane(Protocol):
     @property
     def deadline_us(self) -> Micros:
         """When `on_tick` is next due (a parked Fetch's end); -1 never."""
+
+    @property
+    def confirmed_us(self) -> Micros:
+        """Leader: a majority followed this lead at this time or later, so nobody else was elected before it.
+
+        A voter's Fetch confirms the time at which the response was sent that it answers, on the same connection (as in
+        rule 7): when the Fetch itself came says nothing, since it may have been under way for long. -1: unknown, or
+        this is not a leader; ALWAYS_CONFIRMED_US for a sole voter.
+        """
 
     @property
     def gathered_bytes(self) -> int:

@@ -1,13 +1,14 @@
 """Builds a replica out of its parts: the one wiring that real nodes and the simulator share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fastquorum.config import QuorumConfig
 from fastquorum.controller.ids import random_id
 from fastquorum.controller.state import ControllerSettings
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.lane import Lane, LaneIdentity
+from fastquorum.lease import LeasePromise
 from fastquorum.node import control
 from fastquorum.node.answer_order import UNANSWERED_MAX
 from fastquorum.node.controller_role import ControllerRole
@@ -97,6 +98,10 @@ def assemble(member: Member, config: QuorumConfig, kernels: Kernels, shell: Shel
 
     Raises CorruptionError if the log's control records, or the quorum state, cannot be read.
     """
+    if member.controller is not None:
+        # A voter that waits for records says meanwhile, and often enough, that it follows.
+        promise = LeasePromise.of(member.controller.session_timeout_us)
+        config = replace(config, fetch_wait_us_max=min(config.fetch_wait_us_max, promise.fetch_wait_us_max))
     voter_sets, kraft_versions = control.recovered(kernels, log)
     snapshot = log.snapshot_state
     voters = snapshot.voters if snapshot is not None and snapshot.voters is not None else member.voters

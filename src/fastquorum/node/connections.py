@@ -94,6 +94,10 @@ class Connections:
         """Whom an outgoing one leads to."""
         return self._peers.node_of(connection)
 
+    def owes(self, connection: Connection) -> bool:
+        """A request that came on it has no answer yet."""
+        return self._owed.owes(connection)
+
     def is_gone(self, item: Waiting) -> bool:
         """The connection of a frame that waited was given up meanwhile: nobody would hear an answer."""
         outgoing = self._peers.owns(item.connection)

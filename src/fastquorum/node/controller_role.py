@@ -16,10 +16,11 @@ from fastquorum.controller import brokers
 from fastquorum.controller.decisions import Refused, brief, record_version
 from fastquorum.controller.disabled import answered_anywhere
 from fastquorum.controller.placement import Random
-from fastquorum.controller.requests import decide, done, heard
+from fastquorum.controller.requests import LEASES, decide, done, heard
 from fastquorum.controller.state import ControllerSettings, ControllerState
 from fastquorum.errors import FastQuorumError, ImageFailed, NotLeader, Overloaded, RecordTooLarge, WireError
 from fastquorum.kernels import BATCH_HEADER_BYTES, RECORD_OVERHEAD_MAX, Kernels
+from fastquorum.lease import LeasePromise, check_session
 from fastquorum.node.collector import spare_images
 from fastquorum.node.control_channels import ControlChannels
 from fastquorum.node.controller_door import CONTROLLER_APIS, OLDER_APIS, Asked, read
@@ -112,7 +113,8 @@ class ControllerRole:
         self._codec = codec_of(kernels)
         self._make = kernels.untracked
         self._beats = kernels.SteadyBeats()
-        shell.serve_beats(self._beats)
+        self._promise: LeasePromise = check_session(settings.session_timeout_us)
+        shell.serve_beats(self._beats, self._promise.confirmed_us)
         self.replay = replay
         self.keeper = keeper
         self._registration = registration
@@ -279,6 +281,7 @@ class ControllerRole:
     def _begin(self, now_us: Micros) -> None:
         raft = self._replica.raft
         kraft_version = raft.describe().kraft_version
+        self._promise = check_session(self._settings.session_timeout_us)
         self._epoch = raft.epoch
         self._beats.begin(self._epoch)
         self._state = ControllerState(
@@ -347,6 +350,8 @@ class ControllerRole:
             return
         if decision.kraft_version is not None and not self._raise(state, decision.kraft_version, asked, now_us):
             return
+        if isinstance(message, LEASES) and not decision.records and not self._confirm(state, asked, now_us):
+            return
         done(state, message)
         if isinstance(message, BrokerHeartbeatRequest) and not decision.records:
             self._keep_steady(state, message, asked.version, decision.answer)
@@ -354,6 +359,12 @@ class ControllerRole:
         self._answer_committed()
         if isinstance(message, BrokerRegistrationRequest):
             self._unfence_exempt(state, now_us)
+
+    def _confirm(self, state: ControllerState, asked: Asked, now_us: Micros) -> bool:
+        """Have the answer that lets a broker act on wait until it is sure that nobody else was elected before the
+        request came: a record that is appended now and committed shows that. False: nothing can be appended."""
+        is_confirmed = self._shell.is_confirmed(self._promise.confirmed_us, now_us)
+        return is_confirmed or self._append(state, [NoOpRecord()], now_us, asked)
 
     def _keep_steady(
         self, state: ControllerState, request: BrokerHeartbeatRequest, version: int, answer: Message

@@ -80,6 +80,7 @@ class LaneCallers(Tallied):
         self._appends = Appends(config.append_queue_records_max, config.append_queue_bytes_max, self.refusals)
         self._barriers = Barriers()
         self._beats: SteadyBeats | None = None
+        self._beats_confirmed_us_max: Micros = 0
         self._producer_states = ProducerStates(log, kernels)
         self._confirming = Confirming[tuple[Queued, Micros]](
             lock, self._begin_confirming, self._judge_again, self._fail_refused, lambda: self.not_leader()

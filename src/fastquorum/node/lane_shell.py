@@ -138,12 +138,22 @@ class LaneShell(LaneCallers):
     def serve_produce(self, topic_name: str, topic_id: Uuid, unanswered_max: int) -> None:
         """Nothing: it cannot."""
 
-    def serve_beats(self, beats: SteadyBeats) -> None:
-        self._beats = beats
+    def serve_beats(self, beats: SteadyBeats, confirmed_us_max: Micros) -> None:
+        self._beats, self._beats_confirmed_us_max = beats, confirmed_us_max
+
+    def is_confirmed(self, within_us: Micros, now_us: Micros) -> bool:
+        with self.lock:
+            return self._is_confirmed(within_us, now_us)
+
+    def _is_confirmed(self, within_us: Micros, now_us: Micros) -> bool:
+        confirmed_us = self._lane.confirmed_us
+        return confirmed_us >= 0 and now_us - confirmed_us < within_us
 
     def answer_beat(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
         terms = self.terms
         if self._beats is None or not isinstance(terms, LeaderTerms) or self._lane.is_frozen or not self.may_send():
+            return False
+        if not self._is_confirmed(self._beats_confirmed_us_max, now_us):
             return False
         answer = self._beats.answer(frame, terms.epoch, now_us)
         if answer is not None:

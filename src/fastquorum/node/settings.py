@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import ConfigError
+from fastquorum.lease import check_session
 from fastquorum.node import reading
 from fastquorum.node.reading import Parse, Value
 from fastquorum.storage.identity import LogKind
@@ -196,7 +197,7 @@ MEANINGS: Final = {
     "snapshot_interval_us": "or after so long, if anything was committed; 0: never",
     "retention_bytes": "log and snapshots beyond it go, if a later snapshot covers them; 0 or -1: never",
     "retention_us": "what is older goes, if a later snapshot covers it; 0 or -1: never",
-    "disk_stall_us_max": "a sync longer than this makes a leader resign",
+    "disk_stall_us_max": "a sync, or a Python that hangs, for longer than this makes a leader resign",
     "busy_poll_us": "the native sockets look for events this long before they sleep: where processors are to spare",
 }
 """For people, by name."""
@@ -297,7 +298,10 @@ def combine(*layers: Mapping[str, Value]) -> NodeSettings:
     if "fetch_wait_us_max" not in quorum:
         config = replace(config, fetch_wait_us_max=min(config.fetch_wait_us_max, config.fetch_timeout_us // 4))
     _check(config)
-    return NodeSettings(**merged, quorum=config, given=given)  # type: ignore[arg-type]
+    settings = NodeSettings(**merged, quorum=config, given=given)  # type: ignore[arg-type]
+    if settings.session_timeout_us is not None:
+        check_session(settings.session_timeout_us)
+    return settings
 
 
 def collect(source: Source, known: Mapping[str, Setting], ignored: frozenset[str]) -> dict[str, Value]:

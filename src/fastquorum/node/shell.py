@@ -93,9 +93,14 @@ class Shell(Protocol):
         """A user log: whoever can append a client's plain batch and answer for it without the door may do so, as long
         as no more than unanswered_max wait on one connection. Once, before anything comes."""
 
-    def serve_beats(self, beats: SteadyBeats) -> None:
-        """Heartbeats that are kept there may be answered where they arrive, while this node leads. Once, before
-        anything comes."""
+    def serve_beats(self, beats: SteadyBeats, confirmed_us_max: Micros) -> None:
+        """Heartbeats that are kept there may be answered where they arrive, while this node leads, and is confirmed
+        within confirmed_us_max. Once, before anything comes."""
+
+    def is_confirmed(self, within_us: Micros, now_us: Micros) -> bool:
+        """A majority surely followed this lead at some time in the last `within_us`: until then nobody else was
+        elected. False where it is not known. now_us: if there is no better clock at hand."""
+        ...
 
     def answer_beat(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
         """Lock held. A frame of an accepted connection that is owed nothing: True if it was such a heartbeat, and is

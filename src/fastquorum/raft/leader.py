@@ -145,10 +145,13 @@ class Leader(Role):
 
     def _silent_voters(self, core: Core) -> list[NodeId]:
         period = core.config.fetch_timeout_us // 2
+        # One whose Fetch is parked here waits for this leader, however long that lasts.
+        parked = max(period, core.config.fetch_wait_us_max + period // 2)
         heard = [
             each.key.id
             for each in voters_among(core)
-            if each.last_contact_us >= 0 and core.now_us - each.last_contact_us < period
+            if 0 <= core.now_us - each.last_contact_us < (parked if each.connection >= 0 else period)
+            and each.last_contact_us >= 0
         ]
         heard += [node_id for node_id, copying in self._copying.items() if core.now_us - copying.at_us < period]
         return [node_id for node_id in core.other_voters if node_id not in heard]

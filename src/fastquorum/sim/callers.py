@@ -99,7 +99,7 @@ class Callers:
         """One call from a thread of its own."""
         if not self.is_active or not process.takes_calls:
             return
-        if self._world.herd is None and self._prng.randrange(4):
+        if self._world.population is None and self._prng.randrange(4):
             process.as_caller(lambda: self.append(process))
         else:
             process.as_caller(lambda: self._begin_barrier(process))

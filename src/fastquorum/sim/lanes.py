@@ -109,6 +109,10 @@ class WatchedLane:
         return self._lane.deadline_us
 
     @property
+    def confirmed_us(self) -> Micros:
+        return self._lane.confirmed_us
+
+    @property
     def gathered_bytes(self) -> int:
         return self._lane.gathered_bytes
 

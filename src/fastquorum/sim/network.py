@@ -105,6 +105,8 @@ class Network:
         self._blocked: dict[tuple[NodeId, NodeId], None] = {}
         self._closed: dict[NodeId, tuple[Micros, bool]] = {}
         """Hosts that live and take no connections: until when, and whether they accept them first."""
+        self._resetting: dict[tuple[NodeId, NodeId], None] = {}
+        """Of the blocked: who tries to connect is refused at once, as by a proxy or a firewall that says so."""
 
     def add_host(self, endpoint: Endpoint, host: Host) -> None:
         self._hosts[endpoint.host, endpoint.port] = host
@@ -119,6 +121,18 @@ class Network:
     def block(self, source: NodeId, target: NodeId) -> None:
         self._blocked[source, target] = None
 
+    def reset(self, a: NodeId, b: NodeId) -> None:
+        """Both ways, and with a word: their connections end, and new ones are refused."""
+        for source, target in ((a, b), (b, a)):
+            self._blocked[source, target] = self._resetting[source, target] = None
+        for socket in list(self._sockets.values()):
+            if (
+                socket.is_client
+                and socket.peer is not None
+                and {socket.host.node_id, socket.peer.host.node_id} == {a, b}
+            ):
+                self._break(socket)
+
     def is_blocked(self, source: NodeId, target: NodeId) -> bool:
         return (source, target) in self._blocked
 
@@ -126,6 +140,7 @@ class Network:
         """All links work again. Of what was held back, each connection delivers it with chance `keep`, else it
         breaks."""
         self._blocked.clear()
+        self._resetting.clear()
         for socket in list(self._sockets.values()):
             if socket.held:
                 held, socket.held = socket.held, []
@@ -244,7 +259,9 @@ class Network:
             unreachable = (
                 unreachable or self.is_blocked(source, target.node_id) or self.is_blocked(target.node_id, source)
             )
-        if unreachable:
+        if target is not None and (source, target.node_id) in self._resetting:
+            self._drop(socket)
+        elif unreachable:
             self._scheduler.after(
                 self._prng.between(CONNECT_TIMEOUT_US // 4, CONNECT_TIMEOUT_US), lambda: self._drop(socket)
             )

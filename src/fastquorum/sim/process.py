@@ -96,6 +96,8 @@ class Process:
         self.shell: LaneShell
         self.flusher: SimFlusher
         self._log: WatchedLog | None = None
+        self._waiting: dict[int, int] = {}
+        """Frames that came on a connection, and that the replica has not seen."""
         self._shown: Image = EMPTY
         """The image that was checked last."""
 
@@ -128,6 +130,7 @@ class Process:
         self.is_running = self.is_powered = True
         self.may_resign = self.has_failed = self.is_assembled = self.is_disk_full = False
         self._stopped = self._log = None
+        self._waiting = {}
         self.thread.begin()
         self.transport.begin()
         self.heard.begin()
@@ -314,11 +317,13 @@ class Process:
         """A frame. The lane's own thread takes what is the lane's while the replica's is busy."""
         self.transport.arrived(number, packet)
         timers.heard(self, number, packet)
-        if self._world.herd is not None and isinstance(packet.message, BrokerHeartbeatRequest):
-            self._world.herd.metadata.heard(self.node_id, packet.message)
+        if self._world.population is not None and isinstance(packet.message, BrokerHeartbeatRequest):
+            self._world.population.metadata.heard(self.node_id, packet.message)
         in_lane = self.lane_thread.is_alone or (early and self.lane_thread.is_there)
-        if in_lane and number in self.lane.served and self.lane_thread.is_going:
+        if in_lane and self.lane_thread.is_going and number in self.lane.served:
             self.lane_thread.run(lambda: self._to_lane(number, packet, early=early))
+        elif in_lane and self.lane_thread.is_going and isinstance(packet.message, BrokerHeartbeatRequest):
+            self.lane_thread.run(lambda: self._answer_beat(number, packet))
         else:
             self._to_replica(number, packet, early=early)
 
@@ -329,11 +334,23 @@ class Process:
         else:
             self._to_replica(number, packet, early=early)
 
+    def _answer_beat(self, number: int, packet: Packet) -> None:
+        """On the lane's own thread, lock held. It is the replica's if something before it is to be answered first."""
+        is_pythons = self._waiting.get(number, 0) > 0 or self.replica.connections.owes(number)
+        if is_pythons or not self.shell.answer_beat(number, packet.frame, self.now_us):
+            self._to_replica(number, packet, early=False)
+
     def _to_replica(self, number: int, packet: Packet, *, early: bool) -> None:
+        self._waiting[number] = self._waiting.get(number, 0) + 1
+
+        def take() -> None:
+            self._waiting[number] -= 1
+            self.replica.on_frame(number, packet.frame, self.now_us)
+
         if early:
-            self.thread.post_later(lambda: self.replica.on_frame(number, packet.frame, self.now_us))
+            self.thread.post_later(take)
         else:
-            self.thread.post(lambda: self.replica.on_frame(number, packet.frame, self.now_us))
+            self.thread.post(take)
 
     def _flushed(self, incarnation: int, token: int, code: int) -> None:
         if incarnation != self.incarnation or not self.is_running:
@@ -457,8 +474,8 @@ class Process:
         self, epoch: Epoch, leader_id: NodeId, endpoint: Endpoint | None, is_self: bool, reason: str
     ) -> None:
         self.note(f"epoch {epoch} leader {leader_id}{' (self)' if is_self else ''}")
-        if is_self and self._world.herd is not None:
-            self._world.herd.metadata.leads(epoch)
+        if is_self and self._world.population is not None:
+            self._world.population.metadata.leads(epoch)
 
     def on_disk_full(self, hindrance: str) -> None:
         self.is_disk_full = bool(hindrance)
@@ -476,10 +493,10 @@ class Process:
         pass  # says nothing of what the quorum does
 
     def on_snapshot(self, report: SnapshotReport) -> None:
-        if report.error is None and self._world.herd is not None:
+        if report.error is None and self._world.population is not None:
             name = join(LOG_DIRECTORY, checkpoint_name(report.snapshot))
             values = data_values(self.disk, self.build.kernels, name)
-            metadata, offset = self._world.herd.metadata, report.snapshot.offset
+            metadata, offset = self._world.population.metadata, report.snapshot.offset
             metadata.check_snapshot(self.node_id, offset, values)
             state = read_checkpoint(self.disk, self.build.kernels, name)
             metadata.quorum.check_snapshot(self.node_id, offset, state)

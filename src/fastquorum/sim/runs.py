@@ -9,12 +9,14 @@ from fastquorum.kernels import load
 from fastquorum.kernels.lane import load_lane
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Report, Violation
-from fastquorum.sim.swarm import HARDSHIPS, draw, draw_cluster, spared
+from fastquorum.sim.swarm import HARDSHIPS, ClusterSwarm, draw, draw_cluster, draw_members, spared
 from fastquorum.sim.trace import Trace
 from fastquorum.sim.world import Twin, World
 
 KernelChoice = Literal["mixed", "pure", "native"]
 NODES_MAX: Final = 5
+MEMBERS_EVERY: Final = 8
+"""Of clusters: one in so many seeds has members that share a broker id in place of brokers."""
 
 
 def run(
@@ -33,8 +35,8 @@ def run(
         nodes: the number of voters, 1 to 5; None: the seed's choice.
         kernels: "mixed" gives some nodes the pure set and lane and some the native ones. The trace does not depend on
             it.
-        controller: the nodes are a cluster's controllers, brokers and an administrator use them, and what they
-            commit is checked as well.
+        controller: the nodes are a cluster's controllers, brokers and an administrator use them, or members that
+            share one broker id, and what they commit is checked as well.
         without: faults that the seed is spared, of `swarm.HARDSHIPS`: all else stays as it was drawn.
         echo: gets every line of the trace at once.
 
@@ -52,7 +54,7 @@ def run(
             raise UsageError(f"without {each!r}", f"the faults are {', '.join(HARDSHIPS)}")
     prng = Prng(seed)
     swarm = spared(draw(prng, nodes), without)
-    cluster = draw_cluster(prng) if controller else None
+    cluster = _cluster(seed, prng) if controller else None
     trace = Trace(echo)
     world = World(prng, swarm if cluster is None else cluster.applied(swarm), _twins(kernels), trace, cluster)
     violation: Violation | None = None
@@ -98,6 +100,10 @@ def replay(
     return run(seed, nodes, kernels=kernels, controller=controller, without=without, echo=echo)
 
 
+def _cluster(seed: int, prng: Prng) -> ClusterSwarm:
+    return draw_members(prng) if seed % MEMBERS_EVERY == 0 else draw_cluster(prng)
+
+
 def _twins(choice: KernelChoice) -> tuple[Twin, ...]:
     names: tuple[Literal["pure", "native"], ...] = ("pure", "native") if choice == "mixed" else (choice,)
     return tuple(Twin(load(name), load_lane(name)) for name in names)
@@ -122,11 +128,11 @@ def _report(seed: int, nodes: int | None, without: Sequence[str], world: World, 
     ):
         if count:
             faults[kind] = count
-    if world.herd is not None:
-        faults |= world.herd.counts
+    if world.population is not None:
+        faults |= world.population.counts
     return Report(
         seed=seed,
-        brokers=0 if world.herd is None else len(world.herd.brokers),
+        brokers=0 if world.population is None else world.population.size,
         ok=violation is None,
         nodes=nodes,
         without=tuple(without),

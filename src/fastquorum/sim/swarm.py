@@ -118,6 +118,15 @@ class ClusterSwarm(NamedTuple):
     snapshot_log_bytes: int
     retention_bytes: int
     has_elr: bool
+    members: int = 0
+    """Processes that share one broker id, in place of brokers; 0: there are brokers."""
+    metadata_heartbeats: bool = False
+    """Members beat as KIP-343 has it."""
+    calm_fetch_us: Micros = 0
+    """Above 0: only members and whoever leads are struck, all native threads go on where Python hangs, and this is the
+    fetch timeout, so that a session sees several leaders come and go."""
+    idle_us_max: Micros = 0
+    """Then: as in QuorumConfig."""
 
     @property
     def first_records(self) -> tuple[bytes, ...]:
@@ -135,6 +144,7 @@ class ClusterSwarm(NamedTuple):
             session_timeout_us=self.session_us,
             leader_imbalance_check_us=3 * self.session_us,
             unclean_election_check_us=2 * self.session_us,
+            older_brokers=self.metadata_heartbeats,
         )
 
     def applied(self, swarm: Swarm) -> Swarm:
@@ -146,7 +156,21 @@ class ClusterSwarm(NamedTuple):
             snapshot_log_bytes=self.snapshot_log_bytes,
             retention_bytes=self.retention_bytes,
         )
-        return replace(swarm, config=config, faults_us=max(swarm.faults_us, 6 * self.session_us))
+        faults_us = max(swarm.faults_us, 6 * self.session_us)
+        if self.calm_fetch_us:
+            faults_us = 12 * self.session_us
+            fetch_us = self.calm_fetch_us
+            config = replace(
+                config,
+                election_timeout_us=fetch_us // 2,
+                fetch_timeout_us=fetch_us,
+                election_backoff_us_max=fetch_us // 2,
+                request_timeout_us=fetch_us,
+                fetch_wait_us_max=fetch_us // 4,
+                idle_us_max=self.idle_us_max,
+            )
+            swarm = replace(swarm, weights=(0,) * len(FAULT_KINDS), lane_threads=(True,) * len(swarm.lane_threads))
+        return replace(swarm, config=config, faults_us=faults_us)
 
 
 def draw_cluster(prng: Prng) -> ClusterSwarm:
@@ -157,6 +181,19 @@ def draw_cluster(prng: Prng) -> ClusterSwarm:
         snapshot_log_bytes=prng.pick((2_000, 20_000, 1_000_000)),
         retention_bytes=prng.pick((0, 8_000, 60_000)),
         has_elr=prng.randrange(2) == 0,
+    )
+
+
+def draw_members(prng: Prng) -> ClusterSwarm:
+    """The same for a cluster of members."""
+    session_us = prng.between(1_000, 4_000) * MS
+    return draw_cluster(prng)._replace(
+        brokers=0,
+        members=prng.between(2, 3),
+        session_us=session_us,
+        metadata_heartbeats=prng.randrange(4) == 0,
+        calm_fetch_us=session_us * prng.between(1, 5) // 8 if prng.randrange(4) else 0,
+        idle_us_max=500 * MS if prng.randrange(2) else 0,
     )
 
 

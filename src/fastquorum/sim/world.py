@@ -16,6 +16,8 @@ from fastquorum.node.assembly import Member
 from fastquorum.sim.callers import Callers
 from fastquorum.sim.clock import LocalClock, Scheduler
 from fastquorum.sim.cluster.herd import SETTLE_SESSIONS, Herd
+from fastquorum.sim.cluster.members import Members
+from fastquorum.sim.cluster.population import Population
 from fastquorum.sim.disk import SimDisk
 from fastquorum.sim.ghost import Ghost, GhostBatch, GhostNode
 from fastquorum.sim.invariants.clients import Ledger, Operation
@@ -86,26 +88,31 @@ class World:
         self.stranger = Stranger(self, seed_prng.fork())
         self.network.add_host(endpoint_of(self.stranger.node_id), self.stranger)
         self.callers = Callers(self, self.ledger, seed_prng.fork(), swarm.append_interval_us, swarm.big_values)
-        self.herd: Herd | None = None
+        self.population: Population | None = None
         if cluster is not None:
-            self._add_herd(cluster, seed_prng.fork())
+            self._add_population(cluster, seed_prng.fork())
         self._producer = self._with_producer(seed_prng.fork())
         self._keeps_restarting = True
         self._core: list[Process] = self.processes
 
     def _with_producer(self, prng: Prng) -> SimProducer | None:
         """Half of the quorums have a named producer; what else a seed decides does not depend on it."""
-        if self.herd is not None or prng.randrange(2):
+        if self.population is not None or prng.randrange(2):
             return None
         patience_us = prng.between(1, 4) * self.swarm.config.election_timeout_us
         return SimProducer(self, self.ledger, prng, self.swarm.append_interval_us, patience_us)
 
-    def _add_herd(self, cluster: ClusterSwarm, prng: Prng) -> None:
+    def _add_population(self, cluster: ClusterSwarm, prng: Prng) -> None:
         kernels = self._twins[0].kernels
-        self.herd = Herd(self, kernels, prng, CLUSTER_ID, cluster.brokers, cluster.session_us)
-        for broker in self.herd.hosts:
-            self.network.add_host(endpoint_of(broker.node_id), broker)
-        self.ghost.on_written = self.herd.metadata.written
+        population: Population
+        if cluster.members:
+            population = Members(self, kernels, prng, CLUSTER_ID, cluster)
+        else:
+            population = Herd(self, kernels, prng, CLUSTER_ID, cluster.brokers, cluster.session_us)
+        for host in population.hosts:
+            self.network.add_host(endpoint_of(host.node_id), host)
+        self.ghost.on_written = population.metadata.written
+        self.population = population
 
     @property
     def now_us(self) -> Micros:
@@ -157,16 +164,16 @@ class World:
 
     def committed(self, new: list[GhostBatch], process: Process) -> None:
         """A leader was seen to have committed these."""
-        if self.herd is None:
+        if self.population is None:
             self.ledger.committed(new, process.build.kernels, process.node_id)
         else:
-            self.herd.metadata.committed(new)
+            self.population.metadata.committed(new)
 
     def shows(self, process: Process) -> None:
         """C16: what a replica shows of the metadata now is what was committed, and so is what it has counted of it."""
-        assert self.herd is not None, "nobody shows an image"
+        assert self.population is not None, "nobody shows an image"
         replay = process.replay
-        if replay.image != self.herd.metadata.image_at(replay.place.end_offset):
+        if replay.image != self.population.metadata.image_at(replay.place.end_offset):
             raise Violation("C16", f"its image at {replay.place.end_offset} is another", process.node_id)
         if replay.counts != PartitionCounts.of(replay.image.topics):
             raise Violation("C16", f"it counts {replay.counts} of another image", process.node_id)
@@ -202,14 +209,14 @@ class World:
         self.callers.begin()
         if self._producer is not None:
             self._producer.begin()
-        if self.herd is not None:
-            self.herd.begin()
+        if self.population is not None:
+            self.population.begin()
         self._run_for(self._prng.between(2, 6) * rhythm)
         self.faults.interleaving = self.swarm.interleaving
         self.faults.recovery_crash = self.faults.truncation_crash = self.swarm.recovery_crash
         self.nemesis.begin()
-        if self.herd is not None:
-            self.herd.begin_faults()
+        if self.population is not None:
+            self.population.begin_faults()
         self.note(-1, "phase: faults")
         self._run_for(self.swarm.faults_us)
         self._mend()
@@ -236,8 +243,8 @@ class World:
         self.callers.is_active = False
         self._core = core
         self.nemesis.end(core)
-        if self.herd is not None:
-            self.herd.end_faults()
+        if self.population is not None:
+            self.population.end_faults()
         for process in core:
             if not process.is_running:
                 self.process_ended(process)
@@ -246,8 +253,8 @@ class World:
         """L1 a leader, L2 every append settled, L3 all mended nodes equal - and all that soon."""
         config = self.swarm.config
         limit_us = self.scheduler.now_us + 30 * (config.election_timeout_us + config.fetch_timeout_us) + 10 * SECOND
-        if self.herd is not None:
-            limit_us += SETTLE_SESSIONS * self.herd.session_us
+        if self.population is not None:
+            limit_us += SETTLE_SESSIONS * self.population.session_us
         probe: Operation | None = None
         missing = "L1"
         while self.scheduler.now_us < limit_us:
@@ -256,9 +263,9 @@ class World:
             missing = "L1"
             if not leaders or not all(process.is_running for process in self._core):
                 continue
-            if self.herd is not None:
+            if self.population is not None:
                 missing = "L8"
-                if not self._missing(self.herd) and self._is_equal(self.herd.metadata.end_offset):
+                if not self._missing(self.population) and self._is_equal(self.population.metadata.end_offset):
                     self.note(-1, "phase: converged")
                     return
                 continue
@@ -278,17 +285,17 @@ class World:
             "L1": "no leader, or a node does not come back",
             "L2": "appends are not settled",
             "L3": "the mended nodes' logs are not equal",
-            "L8": self._missing(self.herd) if self.herd is not None else "",
+            "L8": self._missing(self.population) if self.population is not None else "",
         }[missing]
         state = ", ".join(process.describe() for process in self._core)
         raise Violation(missing, f"{what}: {state}")
 
-    def _missing(self, herd: Herd) -> str:
+    def _missing(self, population: Population) -> str:
         """What is not well yet; empty: nothing."""
         for process in self._core:
             if not process.is_registered:
                 return f"L8: controller {process.node_id} is not registered"
-        return herd.missing()
+        return population.missing()
 
     def _is_equal(self, end: Offset) -> bool:
         nodes = [process.ghost for process in self._core]
@@ -307,8 +314,8 @@ class World:
         if self.ghost.leaders != leaders:
             raise Violation("L4", f"a new leader without a reason: {sorted(set(self.ghost.leaders) - set(leaders))}")
         self.ledger.check_whole()
-        if self.herd is not None:
-            self._check_versions(self.herd)
+        if self.population is not None:
+            self._check_versions(self.population)
         self._until_equal()
         chains = {process.ghost.chain_at(self.ghost.committed_end) for process in self._core}
         if chains != {self.ghost.committed_chains[self.ghost.committed_end]}:
@@ -326,11 +333,11 @@ class World:
                 raise Violation("L3", "the mended nodes' logs are equal no more")
             self._step()
 
-    def _check_versions(self, herd: Herd) -> None:
+    def _check_versions(self, population: Population) -> None:
         """What a replica holds its voters for, and of which kraft.version, is what was committed."""
         for process in self._core:
             quorum = process.replica.raft.describe()
-            herd.metadata.quorum.check_node(process.node_id, quorum.kraft_version, quorum.voters)
+            population.metadata.quorum.check_node(process.node_id, quorum.kraft_version, quorum.voters)
 
     def _recover(self, process: Process) -> None:
         """What is on the disk, seen by the real recovery."""

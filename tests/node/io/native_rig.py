@@ -145,6 +145,7 @@ class Rig:
         records_max: int = 100_000,
         bytes_max: int = 1 << 26,
         busy_poll_us: int = 0,
+        alone_us_max: int = 0,
     ) -> None:
         self.directory = directory
         self.shell = native.Shell(
@@ -154,6 +155,7 @@ class Rig:
             records_max=records_max,
             bytes_max=bytes_max,
             busy_poll_us=busy_poll_us,
+            alone_us_max=alone_us_max,
         )
         self.segment_bytes = segment_bytes
         self.zeros = Zeros(AHEAD_LEAST_BYTES, AHEAD_STEP_BYTES)

@@ -26,11 +26,11 @@ def heard(peer: Peer) -> tuple[int, Any]:
     return decode_response(peer.frame(), ApiKey.BROKER_HEARTBEAT, 1)
 
 
-def served(rig: Rig, leader_epoch: int = LEAD) -> Any:
+def served(rig: Rig, leader_epoch: int = LEAD, confirmed_us_max: int = 1_000_000) -> Any:
     beats = kernels.SteadyBeats()
     beats.begin(leader_epoch)
     beats.keep(steady_beat(Codec(), WISH, 1, 30, ANSWER))
-    rig.shell.serve_beats(beats)
+    rig.shell.serve_beats(beats, confirmed_us_max)
     return beats
 
 
@@ -106,3 +106,35 @@ def test_after_the_disk_has_failed_nobody_is_answered(rig: Rig) -> None:
     peer.send(sent(1))
     rig.await_news(lambda: rig.events)
     assert peer.is_silent()
+
+
+def confirmed(rig: Rig, peer: Peer) -> None:
+    """A voter's Fetch answers what was sent just now."""
+    rig.append()
+    offset = peer.answer().offsets[-1] + 1
+    peer.fetch(offset)
+    until(lambda: rig.shell.is_confirmed(1 << 60), "a majority follows")
+
+
+def test_while_no_majority_is_known_to_follow_it_is_pythons(rig: Rig) -> None:
+    served(rig, confirmed_us_max=3_600_000_000)
+    rig.lead()
+    follower = rig.voter(2)
+    peers = rig.connect(), rig.connect()
+    peers[0].send(sent(1))
+    rig.await_news(lambda: rig.events)
+    assert not rig.shell.is_confirmed(1 << 60)
+    confirmed(rig, follower)
+    peers[1].send(sent(1))
+    assert heard(peers[1]) == (1, ANSWER)
+
+
+def test_once_that_is_long_ago_somebody_else_may_lead_and_it_is_pythons(rig: Rig) -> None:
+    served(rig, confirmed_us_max=1)
+    rig.lead()
+    confirmed(rig, rig.voter(2))
+    peer = rig.connect()
+    peer.send(sent(1))
+    rig.await_news(lambda: rig.events)
+    assert rig.events[0].frame == sent(1)
+    assert not rig.shell.is_confirmed(1)

@@ -240,35 +240,3 @@ def test_who_waits_for_raft_when_the_term_ends_is_refused_by_the_next_decision(d
     assert who == "c"
     assert isinstance(error, NotLeader)
     assert driver.waiting() == (0, 0)
-
-
-def test_a_leader_that_is_given_up_refuses_appends_at_once_whoever_has_the_lock(
-    driver: NativeShell, lock: OvertakenLock
-) -> None:
-    """As while the replica's thread, which has it, waits for a disk that does not answer."""
-    box, is_over = native.Mailbox(), threading.Event()
-    has_lock = threading.Event()
-
-    def hang() -> None:
-        with lock:
-            has_lock.set()
-            is_over.wait()
-
-    hanging = threading.Thread(target=hang)
-    hanging.start()
-    try:
-        assert has_lock.wait(20)
-        driver.give_up()
-        with pytest.raises(NotLeader, match="does not lead epoch 5"):
-            driver.append_mail(b"refused", box, "refused", lambda *_: None)
-    finally:
-        is_over.set()
-        hanging.join()
-    # It is back, and leads again one day.
-    driver.close(now_us())
-    driver.settle(TERMS, now_us())
-    driver.drain(now_us())
-    driver.append_mail(b"taken", box, "taken", lambda *_: None)
-    driver.push()
-    assert is_readable(box, 20)
-    assert box.collect() == [("taken", 1)]

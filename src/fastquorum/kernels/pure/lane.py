@@ -72,6 +72,10 @@ class Lane:
         return self._leader.deadline_us if self._leader is not None else -1
 
     @property
+    def confirmed_us(self) -> Micros:
+        return self._leader.confirmed_us if self._leader is not None else -1
+
+    @property
     def gathered_bytes(self) -> int:
         return self._leader.gathered_bytes if self._leader is not None else 0
 
@@ -203,13 +207,13 @@ class Lane:
             return self._refusal(), out
         offset = self._leader.append(values, timestamp_ms)
         if not gathers:
-            self._leader.push(out)
+            self._leader.push(now_us, out)
         return offset, out
 
     def push(self, now_us: Micros) -> list[Output]:
         out: list[Output] = []
         if not (self._is_frozen or self._leader is None or self._context.has_failed):
-            self._leader.push(out)
+            self._leader.push(now_us, out)
         return out
 
     def append_encoded(
@@ -218,13 +222,13 @@ class Lane:
         out: list[Output] = []
         if self._is_frozen or self._leader is None or self._context.has_failed:
             return self._refusal(), out
-        return self._leader.append_encoded(batch, record_count, timestamp_ms, out), out
+        return self._leader.append_encoded(batch, record_count, timestamp_ms, now_us, out), out
 
     def begin_barrier(self, now_us: Micros) -> tuple[int, list[Output]]:
         out: list[Output] = []
         if self._is_frozen or self._leader is None or self._context.has_failed:
             return self._refusal(), out
-        return self._leader.begin_barrier(out), out
+        return self._leader.begin_barrier(now_us, out), out
 
     def _refusal(self) -> AppendVerdict:
         if self._context.has_failed:

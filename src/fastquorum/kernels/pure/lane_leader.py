@@ -11,6 +11,7 @@ from typing import Final
 from fastquorum.errors import RecordTooLarge
 from fastquorum.kernels import Accumulator, Buffer
 from fastquorum.kernels.lane import (
+    ALWAYS_CONFIRMED_US,
     NO_CONNECTION,
     Advanced,
     Connection,
@@ -72,6 +73,8 @@ class LeaderLane:
         self._own_index = self._voter_index(context.identity.key)
         self._ends = [-1] * len(terms.voters)
         """Flushed end of each voter, in the order of the terms."""
+        self._confirmed_us: list[Micros] = [-1] * len(terms.voters)
+        """When each voter surely followed still, in the same order; -1: unknown."""
         self._encoders: dict[int, ResponseEncoder] = {}
         context.barriers.open(len(terms.voters), self._own_index)
         context.flush_rest()
@@ -94,14 +97,16 @@ class LeaderLane:
                 batch.discard()
         return offset
 
-    def push(self, out: list[Output]) -> None:
+    def push(self, now_us: Micros, out: list[Output]) -> None:
         """Write what gathered if nobody gains by its waiting, and answer whoever waits for records."""
         if self._parked_voters or not self._log.is_flushing:
             self.seal()
         if self._parked:
-            self._answer_parked(out)
+            self._answer_parked(now_us, out)
 
-    def append_encoded(self, batch: bytearray, record_count: int, timestamp_ms: int, out: list[Output]) -> Offset:
+    def append_encoded(
+        self, batch: bytearray, record_count: int, timestamp_ms: int, now_us: Micros, out: list[Output]
+    ) -> Offset:
         """The first record's offset; see `Lane.append_encoded`."""
         limit = self._context.batch_bytes_max
         if len(batch) > limit:
@@ -111,7 +116,7 @@ class LeaderLane:
         self._context.kernels.stamp_batch(batch, offset, self.epoch)
         self._write(bytes(batch), offset, offset + record_count, timestamp_ms)
         if self._parked:
-            self._answer_parked(out)
+            self._answer_parked(now_us, out)
         return offset
 
     @property
@@ -188,10 +193,11 @@ class LeaderLane:
                 out.append(_unparked(peer))
             self.detach(peer.connection)
             peer.connection = fetch.connection
-            peer.answered = 0  # nothing was sent on this connection yet
+            peer.answered, peer.answered_us = 0, -1  # nothing was sent on this connection yet
             self._served[fetch.connection] = peer
         elif peer.is_parked:
-            peer.answered = 0  # sent before the parked one was answered: it confirms no barrier (rule 7)
+            # Sent before the parked one was answered: it confirms no barrier (rule 7).
+            peer.answered, peer.answered_us = 0, -1
         self._unpark(peer)
         peer.voter_index = self._voter_index(fetch.peer) if fetch.is_voter else -1
         peer.head = FETCH_KEY.to_bytes(2, "big") + fetch.api_version.to_bytes(2, "big")
@@ -233,7 +239,7 @@ class LeaderLane:
         if may_write and self._batch.record_count:
             self._write_open_batch()
         self._advance(out)
-        self._answer_parked(out)
+        self._answer_parked(now_us, out)
         if self._parked:
             self._hasten(now_us)
             self.on_tick(now_us, out)
@@ -243,6 +249,7 @@ class LeaderLane:
         if peer.voter_index >= 0:
             self._ends[peer.voter_index] = peer.end_offset
             self._context.barriers.confirm(peer.voter_index, peer.answered)
+            self._confirmed_us[peer.voter_index] = max(self._confirmed_us[peer.voter_index], peer.answered_us)
 
     def _advance(self, out: list[Output]) -> None:
         """Recompute the high watermark, from flushed ends alone: the leader's own too, and only if it is a voter."""
@@ -272,14 +279,14 @@ class LeaderLane:
             self._parked -= 1
             self._parked_voters -= peer.voter_index >= 0
 
-    def _answer_parked(self, out: list[Output]) -> None:
+    def _answer_parked(self, now_us: Micros, out: list[Output]) -> None:
         """Answer every parked Fetch that has records to get; for a pending barrier every voter's, empty or not."""
         end_offset = self._log.end_offset
         barriers = self._context.barriers
         provoking = barriers.begun if barriers.is_pending else 0
         for peer in self._served.values():
             if peer.is_parked and (peer.sent_end < end_offset or (peer.answered < provoking and peer.voter_index >= 0)):
-                self._answer(peer, out)
+                self._answer(peer, now_us, out)
 
     def _hasten(self, now_us: Micros) -> None:
         """Tell peers that do not know the high watermark yet: observers at once, voters soon.
@@ -293,7 +300,7 @@ class LeaderLane:
             if peer.is_parked and self.high_watermark > peer.request_high_watermark:
                 peer.deadline_us = min(peer.deadline_us, soon if peer.voter_index >= 0 else now_us)
 
-    def _answer(self, peer: Peer, out: list[Output]) -> None:
+    def _answer(self, peer: Peer, now_us: Micros, out: list[Output]) -> None:
         """Claim the peer's parked Fetch and answer it from the log as it is now."""
         log = self._log
         offset = peer.sent_end
@@ -306,7 +313,7 @@ class LeaderLane:
             records = log.read(offset, peer.bytes_max)
             peer.sent_end, peer.sent_epoch = end_of(records)
         self._unpark(peer)
-        peer.answered = self._context.barriers.begun
+        peer.answered, peer.answered_us = self._context.barriers.begun, now_us
         out.append(
             Send(peer.connection, peer.encode(peer.correlation_id, self.high_watermark, log.start_offset, records))
         )
@@ -315,7 +322,7 @@ class LeaderLane:
         """Answer whose wait is over."""
         for peer in self._served.values():
             if peer.is_parked and peer.deadline_us <= now_us:
-                self._answer(peer, out)
+                self._answer(peer, now_us, out)
 
     @property
     def deadline_us(self) -> Micros:
@@ -333,10 +340,10 @@ class LeaderLane:
 
     # --- barriers and state -----------------------------------------------------------------------------------------
 
-    def begin_barrier(self, out: list[Output]) -> int:
+    def begin_barrier(self, now_us: Micros, out: list[Output]) -> int:
         barrier = self._context.barriers.begin()
         if self._parked_voters:
-            self._answer_parked(out)
+            self._answer_parked(now_us, out)
         self._complete_barriers(out)
         return barrier
 
@@ -344,6 +351,13 @@ class LeaderLane:
         barriers = self._context.barriers
         if barriers.is_pending and self.high_watermark > self._epoch_start:
             barriers.complete(self.high_watermark, out)
+
+    @property
+    def confirmed_us(self) -> Micros:
+        """See `Lane.confirmed_us`."""
+        others = [each for index, each in enumerate(self._confirmed_us) if index != self._own_index]
+        needed = len(self._confirmed_us) // 2 + (self._own_index < 0)
+        return sorted(others, reverse=True)[needed - 1] if needed else ALWAYS_CONFIRMED_US
 
     def peer_states(self) -> tuple[PeerState, ...]:
         return tuple(self._peers[key].state() for key in sorted(self._peers))

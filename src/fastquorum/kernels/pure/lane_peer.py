@@ -13,6 +13,7 @@ class Peer:
 
     __slots__ = (
         "answered",
+        "answered_us",
         "bytes_max",
         "connection",
         "correlation_id",
@@ -53,6 +54,8 @@ class Peer:
         self.sent_epoch = -1
         self.answered = 0
         """The latest barrier when the last response was sent on this connection (rule 7)."""
+        self.answered_us: Micros = -1
+        """When that was sent, or earlier; -1: none that its next Fetch answers."""
         self.is_parked = False
         self.correlation_id = -1
         self.request_high_watermark: Offset = -1

@@ -100,6 +100,7 @@ class NativeMachine:
                 records_max=config.append_queue_records_max,
                 bytes_max=config.append_queue_bytes_max,
                 busy_poll_us=config.busy_poll_us,
+                alone_us_max=config.disk_stall_us_max,
             )
         except OSError as error:
             raise too_few_threads("the node's native threads", reason(error)) from error

@@ -51,8 +51,6 @@ class NativeCallers(Tallied):
         self.terms: Terms | None = None
         self.stopped = False
         self.error: FastQuorumError | None = None
-        self.is_given_up = False
-        """Of the present terms: they end as soon as the replica's thread is back from where it hangs."""
         self.not_leader: Callable[..., NotLeader] = NotLeader
         self._refusals_guard = threading.Lock()
         self._config = config
@@ -202,10 +200,6 @@ class NativeCallers(Tallied):
 
     def _wait_for_raft(self, appends: Appends, frozen: list[int], refused: list[Refused]) -> None:
         """Unless it has decided meanwhile, or there is no room; `refused` is added to."""
-        if self.is_given_up:
-            terms = self.terms
-            refused += [(at, NotLeader(epoch=terms.epoch if terms is not None else -1)) for at in frozen]
-            return
         with self.lock:
             if not self._queue:
                 frozen = self._tried_again(appends, frozen, refused)

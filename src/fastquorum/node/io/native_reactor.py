@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fastquorum.errors import FatalError
 from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.arrivals import URGENT_SLICES, Arrival, Arrivals
@@ -14,7 +13,6 @@ from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.native_shell import NativeShell
 from fastquorum.node.io.native_transport import NativeTransport
 from fastquorum.node.io.reactor import READ, Reactor
-from fastquorum.node.io.watchdog import Watchdog
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.types import Micros
@@ -38,12 +36,6 @@ class NativeReactor(Reactor):
         self._mail_fd = mailbox.fileno()
         self._news_fd = shell.fileno()
         self._note = self._transport.note_request if isinstance(self._transport, InjectedNativeTransport) else None
-        self._watchdog = Watchdog(
-            stall_us_max=self._config.disk_stall_us_max,
-            turn=lambda: self.turn,
-            on_hung=self._on_hung,
-            name=f"{self._thread.name}-watchdog",
-        )
 
     def start(self, replica: Replica) -> None:
         self._arrivals = Arrivals(replica.connections.is_voters, replica.connections.is_consumers)
@@ -51,21 +43,7 @@ class NativeReactor(Reactor):
         """Frames that were dealt with since the shell was told so, and their sizes in bytes."""
         self._left: list[Arrival] = []
         """What the replica's end has kept from being looked at."""
-        self._watchdog.start()  # first: a replica's thread that runs already could not be taken back
-        try:
-            super().start(replica)
-        except FatalError:
-            self._watchdog.stop()
-            raise
-
-    def _on_hung(self) -> None:
-        """In the watchdog's thread: the replica's does not come back from the disk. The native threads, which do not
-        need it, would lead on for ever."""
-        assert self._replica is not None
-        driver = _driver(self._replica)
-        if driver.is_leader:
-            driver.give_up()
-            self.post(_come_back)
+        super().start(replica)
 
     def _watch_sources(self) -> None:
         self._transport.epoll.register(self._news_fd, READ)
@@ -83,6 +61,8 @@ class NativeReactor(Reactor):
         return bool(_driver(replica).events or self._arrivals)
 
     def _catch_up(self, replica: Replica) -> None:
+        if self._shell.take_given_up():
+            _come_back(replica, now_us())
         # Any call of the driver may have collected news, timers' included.
         driver = _driver(replica)
         for _ in range(URGENT_SLICES):
@@ -140,7 +120,6 @@ class NativeReactor(Reactor):
 
     def _close(self) -> None:
         assert self._replica is not None
-        self._watchdog.stop()
         left = [*self._left, *self._arrivals.take_all(), *_driver(self._replica).events]
         self._flusher.uncounted += [each[3:] for each in left if each[0] == native.EVENT_SYNCED]
         super()._close()
@@ -169,7 +148,8 @@ class NativeReactor(Reactor):
 
 
 def _come_back(replica: Replica, now: Micros) -> None:
-    """The first thing that a thread which hung decides about: it is no leader any more."""
+    """The first thing that a thread decides about which took no news for so long that the native threads, which do not
+    need it and would have led on for ever, gave up the lead."""
     replica.request(ev.DiskStalled(), now)
     replica.request(ev.DiskRecovered(), now)
 

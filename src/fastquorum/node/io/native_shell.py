@@ -221,7 +221,6 @@ class NativeShell(NativeProducers):
             return
         led = self.is_leader
         self.terms = None
-        self.is_given_up = False
         state = self._shell.close()
         if state.fetch_sent_us >= 0:
             self._fetch_link = None
@@ -256,12 +255,6 @@ class NativeShell(NativeProducers):
         self._fail_pending(error or self.not_leader(maybe_committed=True))
         self._fail_queued(error or self.not_leader())
 
-    def give_up(self) -> None:
-        """From any thread, without the lock, which whoever hangs may have: the lane of a leader that cannot decide
-        takes and sends nothing more, so that others elect. Until the terms end appends are refused at once."""
-        self.is_given_up = True
-        self._shell.freeze()
-
     def cut_off(self, error: BaseException) -> None:
         """See `LaneShell.cut_off`."""
         self._shell.latch()
@@ -290,8 +283,12 @@ class NativeShell(NativeProducers):
         )
         self._shell.serve_produce(door)
 
-    def serve_beats(self, beats: SteadyBeats) -> None:
-        self._shell.serve_beats(cast("NativeBeats", beats))
+    def serve_beats(self, beats: SteadyBeats, confirmed_us_max: Micros) -> None:
+        self._shell.serve_beats(cast("NativeBeats", beats), confirmed_us_max)
+
+    def is_confirmed(self, within_us: Micros, now_us: Micros) -> bool:
+        """By the clock as it is now: what is decided may have come long after its turn began."""
+        return self._shell.is_confirmed(within_us)
 
     def answer_beat(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
         """The sockets' thread has seen to it already."""

@@ -104,8 +104,6 @@ class Reactor:
         """Connections taken in."""
         self._upkeep_at_us: Micros = NEVER
         self._sweep_at_us: Micros = 0
-        self.turn = 1
-        """Odd while the thread works, even while it waits: for a watchdog."""
         limits = (config.partial_frame_us_max, config.request_timeout_us, config.disk_stall_us_max)
         self._sweep_every_us = max(SWEEP_US_MIN, min(limits) // 4)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -176,10 +174,7 @@ class Reactor:
                 deadline = replica.deadline_us
 
     def _poll(self, wait_s: float) -> list[tuple[int, int]]:
-        self.turn += 1
-        ready = self._transport.epoll.poll(wait_s)
-        self.turn += 1
-        return ready
+        return self._transport.epoll.poll(wait_s)
 
     def _is_due(self, deadline: Micros, now: Micros) -> bool:
         return 0 <= deadline <= now or 0 <= self._upkeep_at_us <= now or self._sweep_at_us <= now

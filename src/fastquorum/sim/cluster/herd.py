@@ -51,6 +51,10 @@ class Herd:
         self.is_active = False
 
     @property
+    def size(self) -> int:
+        return len(self.brokers)
+
+    @property
     def hosts(self) -> tuple[SimBroker, ...]:
         """On the network."""
         return (*self.brokers.values(), self._double)

@@ -2,6 +2,7 @@
 every committed batch, when a leader first writes one, and when somebody is told that something was done."""
 
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fastquorum.controller.image import Image
@@ -65,6 +66,8 @@ class Metadata:
         """Partitions that somebody has asked an unclean election for."""
         self._names: dict[Uuid, str] = {}
         self.quorum = Quorum(world, kernels)
+        self.on_committed: Callable[[Image, Image], None] = _nothing
+        """Told of the image before and after each committed batch."""
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -205,6 +208,7 @@ class Metadata:
             after = self._fold.image
             if after is not before:
                 self._check(batch, records, before, after)
+                self.on_committed(before, after)
             self._stands.append(_Stand(batch.end, self._world.now_us, after))
 
     def _take(self, batch: GhostBatch, records: list[Message]) -> None:
@@ -334,6 +338,10 @@ class Metadata:
                 if not is_lost and (not partition.has_leader or set(replicas) - set(partition.isr)):
                     return f"L9: {topic.name}-{number} is {partition}"
         return ""
+
+
+def _nothing(before: Image, after: Image) -> None:
+    pass
 
 
 def _check_partition(partition: Partition, image: Image, where: str) -> None:

@@ -49,6 +49,8 @@ Of a cluster (`sim.cluster.metadata`), on the committed metadata:
 - C10: a replica goes only when those that are to take its place are in sync.
 - C15: a user creates no internal topic, and topic ids are unique.
 - C16: every replica's image is what was committed.
+- C17: of the processes that join as one broker at most one acts at a time (`sim.cluster.members`, with `broker/` as it
+  ships), and none is let in while another may act.
 
 The lane's seven rules (`kernels/lane.py` has them in full). R1, R3 and R6 are checked by name; a breach of another
 shows in the promise that it serves:

@@ -1,0 +1,226 @@
+"""A simulated process that joins as a member: `broker/` as it ships, from its life to its connections, over the network
+and the clocks of the simulator. What it is for is not simulated: it acts as long as its lease lasts.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from fastquorum.broker.agent import Agent, Effect, Link, Send
+from fastquorum.broker.events import StateChanged
+from fastquorum.broker.settings import MemberConfig, MemberSettings
+from fastquorum.broker.states import State
+from fastquorum.config import QuorumConfig
+from fastquorum.controller.ids import random_id
+from fastquorum.kernels import Buffer, Kernels
+from fastquorum.node.peers import Answer, NoAnswer, PeerEvent, Peers
+from fastquorum.sim.clock import LocalClock
+from fastquorum.sim.network import Packet, endpoint_of
+from fastquorum.sim.prng import Prng
+from fastquorum.types import Endpoint, Micros, NodeId
+from fastquorum.version import __version__
+from fastquorum.wire import frames_of
+
+if TYPE_CHECKING:
+    from fastquorum.sim.cluster.members import Members
+    from fastquorum.sim.world import World
+
+
+class SimMember:
+    """Implements `network.Host`, and `node.ports.Transport` for its connections; through all its lives."""
+
+    def __init__(
+        self,
+        world: "World",
+        members: "Members",
+        node_id: NodeId,
+        broker_id: NodeId,
+        config: MemberConfig,
+        kernels: Kernels,
+        clock: LocalClock,
+        prng: Prng,
+    ) -> None:
+        self.node_id = node_id
+        self.broker_id = broker_id
+        self.clock = clock
+        self.incarnation = 0
+        self.is_running = False
+        self.is_powered = True
+        self.is_frozen = False
+        """SIGSTOP: it does nothing, and its clock goes on."""
+        self.agent: Agent
+        self._world = world
+        self._members = members
+        self._config = config
+        self._kernels = kernels
+        self._prng = prng
+        self._peers: Peers
+        self._backlog: deque[Callable[[], None]] = deque()
+        self._tick_at_us: Micros = -1
+
+    @property
+    def epoch(self) -> int:
+        """The token: of its latest registration; -1 if it has none."""
+        return self.agent.view.epoch if self.is_running else -1
+
+    @property
+    def is_acting(self) -> bool:
+        """It holds the id now: the program would pass a check of its token."""
+        return self.is_running and self.clock.now_us < self.agent.view.lease_until_us
+
+    def note(self, text: str) -> None:
+        self._world.note(self.node_id, text)
+
+    # --- life and death -----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A new life: another incarnation of the same broker id."""
+        assert not self.is_running
+        self.incarnation += 1
+        self.is_running = self.is_powered = True
+        self.is_frozen = False
+        self._backlog.clear()
+        self._tick_at_us = -1
+        settings = MemberSettings(
+            broker_id=self.broker_id,
+            cluster_id=self._members.cluster_id,
+            bootstrap=tuple(endpoint_of(voter) for voter in self._world.ghost.voters),
+            incarnation_id=random_id(self._prng),
+            log_dirs=(random_id(self._prng),),
+        )
+        limits = QuorumConfig(request_timeout_us=self._config.request_timeout_us)
+        self.agent = Agent(settings, self._config, self._kernels, self._prng)
+        self._peers = Peers(self, self.send, frames_of(self._kernels), limits, f"member-{self.node_id}", __version__)
+        self.note(f"member of broker {self.broker_id} starts life {self.incarnation}")
+        self._do(lambda: self._carry_out(self.agent.start(self.clock.now_us)))
+
+    def die(self, *, power: bool = False) -> None:
+        """Killed, or without power."""
+        if not self.is_running:
+            return
+        self.is_running, self.is_powered = False, not power
+        self.note("dies")
+        self._world.network.process_ended(self, silently=power)
+
+    def freeze(self) -> None:
+        """Stop the process; its lease runs on."""
+        self.is_frozen = True
+        self.note("is frozen")
+
+    def thaw(self) -> None:
+        """Have it go on: what came meanwhile first, as it does."""
+        self.is_frozen = False
+        self.note("is thawed")
+        backlog, self._backlog = self._backlog, deque()
+        for action in backlog:
+            self._do(action)
+        self._tick()
+
+    def set_ready(self, is_ready: bool) -> None:
+        """What the program says of itself."""
+        self._do(lambda: self._carry_out(self.agent.set_ready(is_ready, self.clock.now_us)))
+
+    def stop(self, wait_us: Micros) -> None:
+        """Go in good order, within this time."""
+        self._do(lambda: self._carry_out(self.agent.stop(self.clock.now_us + wait_us, self.clock.now_us)))
+
+    def later(self, wait_us: Micros, action: Callable[[], None]) -> None:
+        """In this life, if it lasts so long."""
+        scheduler = self._world.scheduler
+        scheduler.in_life(self, scheduler.now_us + wait_us, action)
+
+    # --- network.Host -------------------------------------------------------------------------------------------------
+
+    def connected(self, number: int) -> None:
+        self._do(lambda: self._peers.on_connected(number, self.clock.now_us))
+
+    def disconnected(self, number: int) -> None:
+        self._do(lambda: self._tell(self._peers.on_disconnected(number, self.clock.now_us)))
+
+    def arrived(self, number: int, packet: Packet) -> None:
+        self._do(lambda: self._on_frame(number, packet.frame))
+
+    def _on_frame(self, number: int, frame: bytes) -> None:
+        if self._peers.owns(number):
+            self._tell(self._peers.on_frame(number, frame, self.clock.now_us))
+
+    # --- node.ports.Transport -----------------------------------------------------------------------------------------
+
+    def connect(self, endpoint: Endpoint) -> int:
+        return self._world.network.connect(self, endpoint)
+
+    def send(self, connection: int, frame: Buffer) -> None:
+        data = bytes(frame)
+        self._world.trace.add_frame(self._world.now_us, self.node_id, connection, data)
+        self._world.network.send(self, connection, Packet(data, None, self._members.heartbeat_in(data)))
+
+    def favour(self, connection: int) -> None:
+        """Nothing: no connection is put behind another."""
+
+    def needs_drain(self, connection: int) -> bool:
+        """Whoever is simulated reads."""
+        return False
+
+    def close(self, connection: int) -> None:
+        self._world.network.close(self, connection)
+
+    def last_error(self, endpoint: Endpoint) -> str:
+        """The simulated network gives no reasons."""
+        return ""
+
+    def wake(self) -> None:
+        """Nothing: it has one thread."""
+
+    # --- turns --------------------------------------------------------------------------------------------------------
+
+    def _do(self, action: Callable[[], None]) -> None:
+        if not self.is_running:
+            return
+        if self.is_frozen:
+            self._backlog.append(action)
+            return
+        action()
+        if self.is_running:
+            self._plan()
+
+    def _plan(self) -> None:
+        due_us = self.agent.deadline_us
+        if due_us < 0:
+            return
+        at_us = max(self.clock.world_time(due_us), self._world.now_us + 1)
+        if self._tick_at_us < 0 or at_us < self._tick_at_us:
+            self._tick_at_us = at_us
+            self._world.scheduler.in_life(self, at_us, lambda: self._tick_planned(at_us))
+
+    def _tick_planned(self, at_us: Micros) -> None:
+        if at_us == self._tick_at_us:
+            self._tick_at_us = -1
+            if not self.is_frozen:
+                self._tick()
+
+    def _tick(self) -> None:
+        self._do(lambda: self._carry_out(self.agent.on_tick(self.clock.now_us)))
+
+    def _tell(self, events: Iterable[PeerEvent]) -> None:
+        for event in events:
+            now_us = self.clock.now_us
+            if isinstance(event, Answer):
+                link = Link(event.source)
+                self._carry_out(self.agent.on_answer(link, event.correlation_id, event.message, now_us))
+            elif isinstance(event, NoAnswer):
+                link = Link(event.destination)
+                self._carry_out(self.agent.on_unanswered(link, event.correlation_id, "no answer", now_us))
+
+    def _carry_out(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._members.sends(effect.message)
+                now_us = self.clock.now_us
+                self._tell(self._peers.request(effect.link, effect.endpoint, effect.number, effect.message, now_us))
+            elif isinstance(effect, StateChanged):
+                self.note(f"is {effect.state} with epoch {effect.epoch}")
+                self._members.changed(self)
+                if effect.state is State.GONE:
+                    self._members.ended(self)
+                    self.die()
+                    return
