@@ -161,12 +161,18 @@ class SimMember:
         """Whoever is simulated reads."""
         return False
 
+    def is_crowded(self) -> bool:
+        return False
+
     def close(self, connection: int) -> None:
         self._world.network.close(self, connection)
 
     def last_error(self, endpoint: Endpoint) -> str:
         """The simulated network gives no reasons."""
         return ""
+
+    def try_elsewhere(self, endpoint: Endpoint) -> None:
+        """A simulated node has one address."""
 
     def wake(self) -> None:
         """Nothing: it has one thread."""
