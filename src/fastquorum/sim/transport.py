@@ -13,7 +13,28 @@ if TYPE_CHECKING:
     from fastquorum.sim.world import World
 
 
-class SimTransport:
+class PlainTransport:
+    """What real networks add to the port, and the simulated one does not have."""
+
+    def favour(self, connection: int) -> None:
+        """Nothing: no connection is put behind another."""
+
+    def needs_drain(self, connection: int) -> bool:
+        """Whoever is simulated reads."""
+        return False
+
+    def is_crowded(self) -> bool:
+        return False
+
+    def last_error(self, endpoint: Endpoint) -> str:
+        """The simulated network gives no reasons."""
+        return ""
+
+    def try_elsewhere(self, endpoint: Endpoint) -> None:
+        """A simulated node has one address."""
+
+
+class SimTransport(PlainTransport):
     """One life's connections are the network's; here are the requests that came on them and wait for an answer."""
 
     def __init__(self, process: "Process", world: "World", prng: Prng) -> None:
@@ -59,25 +80,8 @@ class SimTransport:
             packet = emissions.response(ghost, durable, data, asked, failed=failed, closed_epoch=closed_epoch)
         self._world.sent(process, connection, packet)
 
-    def favour(self, connection: int) -> None:
-        """Nothing: no connection is put behind another."""
-
-    def needs_drain(self, connection: int) -> bool:
-        """Whoever is simulated reads."""
-        return False
-
-    def is_crowded(self) -> bool:
-        return False
-
     def close(self, connection: int) -> None:
         self._world.network.close(self._process, connection)
-
-    def last_error(self, endpoint: Endpoint) -> str:
-        """The simulated network gives no reasons."""
-        return ""
-
-    def try_elsewhere(self, endpoint: Endpoint) -> None:
-        """A simulated node has one address."""
 
     def wake(self) -> None:
         if self._is_wake_planned:

@@ -17,6 +17,7 @@ from fastquorum.node.peers import Answer, NoAnswer, PeerEvent, Peers
 from fastquorum.sim.clock import LocalClock
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.prng import Prng
+from fastquorum.sim.transport import PlainTransport
 from fastquorum.types import Endpoint, Micros, NodeId
 from fastquorum.version import __version__
 from fastquorum.wire import frames_of
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from fastquorum.sim.world import World
 
 
-class SimMember:
+class SimMember(PlainTransport):
     """Implements `network.Host`, and `node.ports.Transport` for its connections; through all its lives."""
 
     def __init__(
@@ -154,25 +155,8 @@ class SimMember:
         self._world.trace.add_frame(self._world.now_us, self.node_id, connection, data)
         self._world.network.send(self, connection, Packet(data, None, self._members.heartbeat_in(data)))
 
-    def favour(self, connection: int) -> None:
-        """Nothing: no connection is put behind another."""
-
-    def needs_drain(self, connection: int) -> bool:
-        """Whoever is simulated reads."""
-        return False
-
-    def is_crowded(self) -> bool:
-        return False
-
     def close(self, connection: int) -> None:
         self._world.network.close(self, connection)
-
-    def last_error(self, endpoint: Endpoint) -> str:
-        """The simulated network gives no reasons."""
-        return ""
-
-    def try_elsewhere(self, endpoint: Endpoint) -> None:
-        """A simulated node has one address."""
 
     def wake(self) -> None:
         """Nothing: it has one thread."""
