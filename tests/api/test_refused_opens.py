@@ -30,7 +30,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "snapshots by time": {"snapshot_interval_us": 1_000_000},
     "a topic of a metadata log": {"log": "metadata", "topic": "mine"},
     "a bad topic": {"topic": "a/b"},
-    "everywhere is nowhere": {"listen": "0.0.0.0:0"},
+    "everywhere is nowhere": {"advertise": "0.0.0.0:9093"},
     "an address that is taken": {"listen": TAKEN},
     "a voter's address that is taken": {"voters": f"1@{TAKEN}", "cluster_id": CLUSTER_ID},
     "metrics at an address that is taken": {"metrics": TAKEN},
