@@ -351,7 +351,7 @@ def test_a_disk_that_is_full_ends_it_with_the_reason(sniff: Sniff, serve: Serve)
         receive_all(client)
     ended = sniffer.ended()
     assert ended.code == 1
-    assert ended.err.splitlines() == ["fastquorum wire sniff: [Errno 28] No space left on device"]
+    assert ended.err.splitlines() == ["fastquorum wire sniff: No space left on device; make room on its file system"]
 
 
 def test_output_that_cannot_be_printed_ends_it_too(serve: Serve) -> None:
@@ -365,7 +365,7 @@ def test_output_that_cannot_be_printed_ends_it_too(serve: Serve) -> None:
         finally:
             sniffer.kill()
     assert ended.code == 1
-    assert ended.err.splitlines()[0] == "fastquorum wire sniff: [Errno 28] No space left on device"
+    assert ended.err.splitlines()[0] == "fastquorum wire sniff: No space left on device; make room on its file system"
 
 
 def test_a_recording_is_private_and_not_lost_to_the_next_one(sniff: Sniff, serve: Serve, tmp_path: Path) -> None:
