@@ -167,7 +167,7 @@ def test_a_failing_disk_ends_it_with_a_code_of_its_own_and_one_line(tmp_path: Pa
         code, errors = run.ended(20)
     assert code == 5
     assert len(errors.strip().splitlines()) == 1, errors
-    assert "restart the process" in errors
+    assert "start the process again" in errors
     with running(tmp_path / "n1") as run:
         assert run.said
         found = committed({1: endpoint})

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 from fastquorum.errors import UsageError
-from fastquorum.node.io.dialing import STAGGER_S
 from fastquorum.node.io.listening import stop_listening
 from fastquorum.types import Endpoint, Micros, address_text
 
@@ -117,9 +116,8 @@ class Proxy:
     async def _connect(self, target: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
         where = target.address
         try:
-            opening = asyncio.open_connection(
-                target.host, target.port, limit=CHUNK_BYTES, happy_eyeballs_delay=STAGGER_S
-            )
+            # All addresses, one after the other: asyncio's staggered attempts leave sockets open if they are cancelled.
+            opening = asyncio.open_connection(target.host, target.port, limit=CHUNK_BYTES)
             opened = await asyncio.wait_for(opening, CONNECT_S)
         except OSError as error:  # TimeoutError is one
             reason = _reason(error)
