@@ -145,7 +145,7 @@ def test_a_follower_without_room_asks_again_now_and_then_and_goes_on_when_there_
 
 
 def fetches_on(rig: Rig) -> int:
-    """The connection of its next Fetch: another one, where the lane was closed behind an answer that it did not take."""
+    """The connection of its next Fetch: another one, if its lane was closed behind an answer that it did not take."""
     rig.establish()
     link = rig.shell._fetch_link
     assert link is not None
