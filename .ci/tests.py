@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 PYTEST = ".venv/bin/pytest"
-REAL_PROCESSES = ("bench", "broker", "cli", "installed", "interop", "load", "observe", "process", "spark", "trace")
+REAL_PROCESSES = ("bench", "broker", "cli", "installed", "interop", "load", "observe", "process", "profiling", "spark")
 """Directories of tests/ whose tests start processes, or talk to some over sockets."""
 AGAIN_MAX = 3
 TESTS_FAILED = 1

@@ -69,8 +69,11 @@ class LocalCluster(NamedTuple):
         snapshots = snapshots.filter(pc.and_(snapshots["is_good"], pc.greater(snapshots["offset"], 0)))
         begins = self.read("base", auditing.BASE_COLUMNS, types="ABORT_TRANSACTION_RECORD")
         begins = begins.filter(begins["type"].is_null())
+        voters = self.read("voters", auditing.VOTER_COLUMNS)
+        if of_images:
+            voters = voters.filter(pc.is_in(voters["directory"], present["directory"].combine_chunks()))
         tables = [
-            self.read("voters", auditing.VOTER_COLUMNS),
+            voters,
             present.drop_columns("log_kind"),
             snapshots.rename_columns({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop_columns("is_good"),
             begins.rename_columns({"end_offset": "begin_offset"}).drop_columns("type"),

@@ -95,6 +95,7 @@ def told_of(spark: "SparkSession", path: str, *, of_images: bool = False) -> "Da
     present = table(spark, path, "quorum_state", columns, mode="quarantine")
     if of_images:
         present = present.where("log_kind = 'metadata'").drop("log_kind")
+        voters = voters.join(present.select("directory").distinct(), "directory", "left_semi").select(*voters.columns)
     snapshots = table(spark, path, "checkpoints", auditing.SNAPSHOT_COLUMNS, mode="quarantine").where(
         "is_good and offset > 0"
     )

@@ -60,7 +60,7 @@ def choice_of(batches: pa.Table, told: pa.Table, *, of_image: bool = False) -> p
         batches, told: of one cluster, as of `audit_cluster`. `of_image`: a snapshot stands for what is before its end.
     """
     audited = audit(batches, told)
-    if audited.committed is None and audited.is_missing_voters:
+    if audited.is_missing_voters:
         audited = audit(batches, told.filter(told["voter_id"].is_null()))
     both = zip(audited.replicas, audited.reach.tolist(), strict=True)
     found = [_candidate(each, reach, audited.committed or 0, of_image=of_image) for each, reach in both]
