@@ -10,6 +10,10 @@ from fastquorum.kernels.native cimport core
 
 from fastquorum.errors import CorruptionError, VoterCountError
 
+cdef enum:
+    _FEW = 16  # voters, which a stack holds
+
+
 @cython.final
 cdef class EpochCache:
     """Epochs and their start offsets, two ascending columns. Not thread-safe."""
@@ -76,9 +80,18 @@ cdef class EpochCache:
 
 def high_watermark(end_offsets, int64_t epoch_start_offset):
     """Largest offset that a majority of voters has durably reached, -1 while none of this epoch is."""
-    cdef vector[int64_t] ends = end_offsets
+    cdef int64_t few[_FEW]
+    cdef vector[int64_t] many
+    cdef int64_t *reached = few
+    cdef Py_ssize_t count = len(end_offsets)
+    cdef Py_ssize_t i
     cdef int64_t result
-    if ends.empty():
+    if count == 0:
         raise VoterCountError("a quorum without voters has no high watermark", count=0)
-    result = core.majority_reached(ends)
+    if count > _FEW:
+        many.resize(count)
+        reached = many.data()
+    for i in range(count):
+        reached[i] = end_offsets[i]
+    result = core.majority_reached(reached, count)
     return result if result > epoch_start_offset else -1

@@ -147,7 +147,7 @@ cdef extern from "epochs.h" namespace "fastquorum" nogil:
         void truncate_to(int64_t end_offset) noexcept
         void truncate_before(int64_t start_offset) noexcept
 
-    int64_t majority_reached(vector[int64_t] &end_offsets) noexcept
+    int64_t majority_reached(int64_t *end_offsets, int64_t count) noexcept
 
 
 cdef extern from "offset_index.h" namespace "fastquorum" nogil:

@@ -68,11 +68,21 @@ class EpochTable {
     std::vector<std::int64_t> starts_;
 };
 
-// The value that a majority of these values reaches, at least one; their order is changed.
-inline std::int64_t majority_reached(std::vector<std::int64_t> &end_offsets) noexcept {
-    const auto reached = end_offsets.begin() + static_cast<std::ptrdiff_t>(end_offsets.size() / 2);
-    std::nth_element(end_offsets.begin(), reached, end_offsets.end(), std::greater<>());
-    return *reached;
+inline constexpr std::int64_t sorted_by_insertion_max = 16;  // of so few no other way is faster
+
+// The value that a majority of `count` values reaches, at least one; their order is changed.
+inline std::int64_t majority_reached(std::int64_t *end_offsets, std::int64_t count) noexcept {
+    if (count > sorted_by_insertion_max) {
+        std::nth_element(end_offsets, end_offsets + count / 2, end_offsets + count, std::greater<>());
+        return end_offsets[count / 2];
+    }
+    for (std::int64_t i = 1; i < count; ++i) {
+        const std::int64_t value = end_offsets[i];
+        std::int64_t j = i;
+        for (; j > 0 && end_offsets[j - 1] < value; --j) end_offsets[j] = end_offsets[j - 1];
+        end_offsets[j] = value;
+    }
+    return end_offsets[count / 2];
 }
 
 }  // namespace fastquorum

@@ -313,7 +313,7 @@ class LeaderLane {
             ends_[static_cast<std::size_t>(own_index_)] =
                 mutated(Mutation::counts_its_unflushed_end) ? log_.end_offset() : log_.flushed_end();
         sorted_ = ends_;
-        const Offset majority = majority_reached(sorted_);
+        const Offset majority = majority_reached(sorted_.data(), static_cast<std::int64_t>(sorted_.size()));
         if (majority > terms_.epoch_start && majority > high_watermark) {
             high_watermark = majority;
             context_.out.advanced(majority);
