@@ -176,7 +176,7 @@ def _k62(patcher: Patcher) -> None:
 
 
 def _duplicate(patcher: Patcher) -> None:
-    patcher.setattr(Heartbeats, "has_session", lambda *_: False)
+    patcher.setattr(Heartbeats, "has_session", lambda *_, **__: False)
 
 
 def _no_grace(patcher: Patcher) -> None:
