@@ -19,6 +19,7 @@ def test_every_mutant_has_a_known_seed() -> None:
     assert all(1 <= known["seed"] <= SEEDS_MAX for known in KNOWN.values())
 
 
+@pytest.mark.timeout(900)  # a search, where one is needed, is hundreds of seeds
 @pytest.mark.parametrize("name", MUTANTS)
 def test_the_known_seed_catches(name: str) -> None:
     report = run_mutant(name, KNOWN[name]["seed"])
