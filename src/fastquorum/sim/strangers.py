@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
+from fastquorum.raft.core import EPOCH_MAX
 from fastquorum.sim.network import Packet, endpoint_of
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Violation
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from fastquorum.sim.world import World
 
 STRANGER_ID: Final[NodeId] = 900
-EPOCH_MAX: Final = 2**31 - 1
 LEAP: Final = 1_000_000
 """More elections than a simulated quorum ever holds."""
 _DIRECTORY: Final = Uuid(b"of a stranger's ")
