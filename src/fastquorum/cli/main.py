@@ -49,6 +49,31 @@ GROUPS: Final = {
     "report": "what many logs, or runs of load, say. In one process, or on Spark",
     "spark": "questions about many logs, answered by Spark",
 }
+QUESTIONS: Final = {
+    "audit-replicas": "do the replicas of each cluster hold the same bytes?",
+    "audit-invariants": "does each log keep the promises of a quorum?",
+    "anomalies": "storms, flapping brokers, ISR churn: what is unusual, by how much",
+    "timeline": "who led, who was fenced, which partitions lacked replicas, and how long",
+    "image-diff": "what changed in each cluster, or differs between two",
+    "placement": "how replicas and leaders lie, what a loss does, what would repair it",
+    "latency": "percentiles of many runs of load as one, and what became slower",
+}
+"""About many logs, and what each asks: commands of `spark`, and others in one process."""
+IN_ONE_PROCESS: Final = (
+    "audit replicas",
+    "audit invariants",
+    "report timeline",
+    "report placement",
+    "report anomalies",
+    "report latency",
+    "report image-diff",
+)
+
+
+def _module_of(question: str) -> str:
+    return f"spark_{question.replace('-', '_')}"
+
+
 COMMANDS: Final = tuple(
     Command(tuple(words.split()), f"fastquorum.cli.{module}", summary)
     for words, module, summary in (
@@ -91,28 +116,12 @@ COMMANDS: Final = tuple(
         ("sim sweep", "sim_sweep", "simulate many seeds"),
         ("sim replay", "sim_replay", "simulate a seed again, with its trace"),
         ("generate", "generate", "metadata logs of made-up clusters, of real size, with faults on request"),
-        ("audit replicas", "spark_audit_replicas", "do the replicas of each cluster hold the same bytes?"),
-        ("audit invariants", "spark_audit_invariants", "does each log keep the promises of a quorum?"),
-        (
-            "report timeline",
-            "spark_timeline",
-            "who led, who was fenced, which partitions lacked replicas, and how long",
+        *(
+            (words, _module_of(question), QUESTIONS[question])
+            for words in IN_ONE_PROCESS
+            for question in (words.removeprefix("report ").replace(" ", "-"),)
         ),
-        ("report placement", "spark_placement", "how replicas and leaders lie, what a loss does, what would repair it"),
-        ("report anomalies", "spark_anomalies", "storms, flapping brokers, ISR churn: what is unusual, by how much"),
-        ("report latency", "spark_latency", "percentiles of many runs of load as one, and what became slower"),
-        ("report image-diff", "spark_image_diff", "what changed in each cluster, or differs between two"),
-        ("spark audit-replicas", "spark_audit_replicas", "do the replicas of each cluster hold the same bytes?"),
-        ("spark audit-invariants", "spark_audit_invariants", "does each log keep the promises of a quorum?"),
-        (
-            "spark anomalies",
-            "spark_anomalies",
-            "storms, flapping brokers, ISR churn: what is unusual, by how much",
-        ),
-        ("spark timeline", "spark_timeline", "who led, who was fenced, which partitions lacked replicas, and how long"),
-        ("spark image-diff", "spark_image_diff", "what changed in each cluster, or differs between two"),
-        ("spark placement", "spark_placement", "how replicas and leaders lie, what a loss does, what would repair it"),
-        ("spark latency", "spark_latency", "percentiles of many runs of load as one, and what became slower"),
+        *((f"spark {question}", _module_of(question), summary) for question, summary in QUESTIONS.items()),
         ("spark sim-sweep", "spark_sim_sweep", "simulate many seeds on Spark's executors, and shrink those that fail"),
         ("spark demo", "spark_demo", "a real Kafka cluster's directories, audited and told as a story"),
         ("help", "help", "explain a command"),
