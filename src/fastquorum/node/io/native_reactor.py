@@ -67,8 +67,10 @@ class NativeReactor(Reactor):
         driver = _driver(replica)
         for _ in range(URGENT_SLICES):
             self._arrivals.add(driver.take_events())
+            if self._over:  # what has arrived stays where `_close` finds it
+                return
             urgent = self._arrivals.take_urgent()
-            if not urgent or self._over:
+            if not urgent:
                 break
             self._look_at(replica, urgent)
         if not self._over:
