@@ -11,8 +11,21 @@ import sys
 from pathlib import Path
 
 PYTEST = ".venv/bin/pytest"
-REAL_PROCESSES = ("bench", "broker", "cli", "installed", "interop", "load", "observe", "process", "profiling", "spark")
-"""Directories of tests/ whose tests start processes, or talk to some over sockets."""
+REAL_PROCESSES = (
+    "api",
+    "bench",
+    "broker",
+    "cli",
+    "installed",
+    "interop",
+    "load",
+    "node/io",
+    "observe",
+    "process",
+    "profiling",
+    "spark",
+)
+"""Directories of tests/ whose tests start processes, or talk over sockets to nodes that run."""
 AGAIN_MAX = 3
 TESTS_FAILED = 1
 LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")

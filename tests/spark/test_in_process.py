@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow.dataset
 import pytest
 
+from fastquorum.cli import spark_output
 from fastquorum.cli.main import main
 from fastquorum.errors import UsageError
 from fastquorum.spark.history import append_history
@@ -99,6 +100,55 @@ def test_a_history_has_every_run_with_its_time(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="--append"):
         append_history(str(tmp_path / "file"), audits)
+
+
+REPORTS = [
+    ("audit", "replicas"),
+    ("audit", "invariants"),
+    ("report", "timeline"),
+    ("report", "placement"),
+    ("report", "anomalies"),
+    ("report", "image-diff", "--from", "1800", "--to", "1836"),
+]
+
+
+@pytest.mark.parametrize("words", REPORTS, ids=lambda words: words[1])
+@pytest.mark.parametrize("option", ["--out", "--html", "--append"])
+def test_where_nothing_can_be_written_is_told_before_the_logs_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], option: str
+) -> None:
+    (tmp_path / "file").touch()
+    command, *rest = words[1:]
+    assert main([words[0], command, str(tmp_path / "no-such"), *rest, option, str(tmp_path / "file" / "x")]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert str(tmp_path / "file") in said.err
+    assert "no-such" not in said.err
+
+
+@pytest.mark.parametrize("words", REPORTS, ids=lambda words: words[1])
+def test_a_report_is_printed_whatever_happens_to_its_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """The directory of the page goes while the logs are read."""
+    command, *rest = words[1:]
+    assert main([words[0], command, *REPLICAS, *rest]) == 0
+    expected = capsys.readouterr().out
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    find = spark_output.check_in
+
+    def check_in(*paths: str | None) -> None:
+        find(*paths)
+        pages.rmdir()
+
+    monkeypatch.setattr(spark_output, "check_in", check_in)
+    files = ("--html", str(pages / "page.html"), "--append", str(tmp_path / "kept"))
+    assert main([words[0], command, *REPLICAS, *rest, *files]) == 2
+    said = capsys.readouterr()
+    assert said.out == expected
+    assert "--html could not be written: No such file or directory" in said.err
+    assert list((tmp_path / "kept").rglob("*.parquet"))
 
 
 def test_results_of_load_are_told_in_one_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--master", metavar="URL", default="local[2]", help="of the Spark cluster (default: local[2])")
     spark_output.add_html(parser)
     add_format(parser)
-    parser.set_defaults(out=None)
+    parser.set_defaults(out=None, append=None)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,18 +1,19 @@
 """`fastquorum spark image-diff`: what changed in each cluster between two offsets, or differs between two clusters."""
 
 import argparse
+from functools import partial
 from typing import Any, Final
 
 from fastquorum.cli import spark_output
 from fastquorum.cli.arguments import natural
 from fastquorum.cli.output import print_json, print_table
+from fastquorum.cli.outputs import Outputs
 from fastquorum.errors import UsageError
 from fastquorum.pages import write_page
 from fastquorum.spark.pages import image_diff as pages
 
 _SHOWN: Final = 50
 """Changes of a cluster that a person is shown."""
-_JSON: Final = ".json"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("one of --from and --with is needed, not both", "--from 1800, or --with /backup/west")
     if arguments.start is not None and arguments.end is not None and arguments.start > arguments.end:
         raise UsageError(f"--from {arguments.start} lies behind --to {arguments.end}")
-    spark_output.check_out(arguments.out, arguments.html)
+    spark_output.check_out(arguments.out, arguments.html, arguments.append)
     path = spark_output.path_of(arguments)
     spark_output.check_in(arguments.master, path, *([] if arguments.other is None else [arguments.other]))
     with spark_output.engine_of(arguments) as engine:
@@ -50,16 +51,17 @@ def run(arguments: argparse.Namespace) -> int:
             rows = engine.image_diff_between(path, arguments.other, arguments.end, everything=everything)
     from fastquorum.spark.pipelines.image_diff import as_report
 
-    spark_output.append(arguments, rows)
-    if arguments.out:
-        spark_output.write(arguments.out, rows, as_report(rows) if arguments.out.endswith(_JSON) else {})
+    outputs = Outputs()
+    spark_output.hand_out_files(arguments, outputs, lambda: as_report(rows), lambda: rows)
     if arguments.html:
-        write_page(arguments.html, pages.page_of(as_report(rows, changes_max=pages.CHANGES_MAX)))
+        told = partial(as_report, rows, changes_max=pages.CHANGES_MAX)
+        outputs.write("--html", lambda: write_page(arguments.html, pages.page_of(told())))
     report = as_report(rows, changes_max=None if arguments.format == "json" else _SHOWN)
     if arguments.format == "json":
         print_json(report)
     else:
         show(report)
+    outputs.check_complete()
     return 1 if any(cluster["errors"] for cluster in report["clusters"]) else 0
 
 

@@ -45,7 +45,7 @@ def _ratio(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    spark_output.check_out(arguments.out, arguments.html)
+    spark_output.check_out(arguments.out, arguments.html, arguments.append)
     check_arrow()
     path = spark_output.path_of(arguments)
     by = _groups(arguments.by)

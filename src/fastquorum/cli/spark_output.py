@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.cli.arguments import add_format, explain, natural
 from fastquorum.cli.output import print_json, working
+from fastquorum.cli.outputs import Outputs, check_directory_to_be, check_file
 from fastquorum.errors import UsageError
 from fastquorum.pages import Page, write_page
 from fastquorum.pages.new_files import new_directory, new_file
@@ -106,7 +107,7 @@ def add_html(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_out(out: str | None, html: str | None = None, **others: str | None) -> None:
+def check_out(out: str | None, html: str | None = None, append: str | None = None, **others: str | None) -> None:
     """UsageError before anything is computed that could not be written. `others`: by the names of their options, and as
     `out` is: a .json file or a directory."""
     more = ((f"--{name.replace('_', '-')}", path) for name, path in others.items())
@@ -119,8 +120,12 @@ def check_out(out: str | None, html: str | None = None, **others: str | None) ->
         if option != "--html" and suffix != _JSON and suffix.lower() in _SLIPS:
             raise UsageError(f"{option} {path}: nothing of that kind is written", f"a {_JSON} file, or a directory")
         directory = os.path.dirname(path) or "."
-        if (option == "--html" or path.endswith(_JSON)) and not os.path.isdir(directory):
+        is_file = option == "--html" or path.endswith(_JSON)
+        if is_file and not os.path.isdir(directory):
             raise UsageError(f"there is no directory {directory}", f"make it, or name another {option}")
+        (check_file if is_file else check_directory_to_be)(option, path)
+    if append is not None:
+        check_directory_to_be("--append", append)
     if out is not None and html is not None and os.path.realpath(out) == os.path.realpath(html):
         raise UsageError(f"--out and --html are both {out}", "name two")
 
@@ -145,30 +150,38 @@ def hand_out(
 ) -> None:
     """All that is asked for: --out, --append, --html, and JSON or, for people, what `show` prints. `tables`: as of
     `write`."""
-    write(arguments.out, tables, report)
-    append(arguments, tables)
+    outputs = Outputs()
+    hand_out_files(arguments, outputs, lambda: report, lambda: tables)
     if arguments.html is not None:
-        write_page(arguments.html, page_of(report))
+        outputs.write("--html", lambda: write_page(arguments.html, page_of(report)))
     if arguments.format == "json":
         print_json(report)
     else:
         show(report)
+    outputs.check_complete()
 
 
-def append(arguments: argparse.Namespace, tables: Any) -> None:
-    """To the history, if one is asked for. UsageError."""
-    if getattr(arguments, "append", None) is None:
-        return
+def hand_out_files(
+    arguments: argparse.Namespace, outputs: Outputs, report: Callable[[], dict[str, Any]], tables: Callable[[], Any]
+) -> None:
+    """--out and --append, as they are asked for; only what these need is put together."""
+    out = arguments.out
+    if out is not None:
+        is_json = out.endswith(_JSON)
+        outputs.write("--out", lambda: _write(out, {} if is_json else tables(), report() if is_json else {}))
+    if arguments.append is not None:
+        outputs.write("--append", lambda: _append(arguments.append, tables()))
+
+
+def _append(directory: str, tables: Any) -> None:
     from fastquorum.spark.history import append_history
 
-    append_history(arguments.append, tables)
+    append_history(directory, tables)
 
 
-def write(path: str | None, tables: Any, report: dict[str, Any]) -> None:
+def _write(path: str, tables: Any, report: dict[str, Any]) -> None:
     """The report as JSON, or as Parquet, by the name of what is asked for: an Arrow table, or several by their names,
     each in a directory of its own."""
-    if path is None:
-        return
     if path.endswith(_JSON):
         with new_file(path) as file:
             file.write(json.dumps(report, indent=1) + "\n")

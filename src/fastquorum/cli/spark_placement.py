@@ -3,11 +3,13 @@
 import argparse
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.cli import spark_output
 from fastquorum.cli.arguments import natural, number
 from fastquorum.cli.output import print_json, print_table
+from fastquorum.cli.outputs import Outputs
 from fastquorum.errors import UsageError
 from fastquorum.pages import write_page
 from fastquorum.pages.new_files import new_directory, new_file
@@ -58,7 +60,9 @@ def _part(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    spark_output.check_out(arguments.out, arguments.html, reassignment_json=arguments.reassignment_json)
+    spark_output.check_out(
+        arguments.out, arguments.html, arguments.append, reassignment_json=arguments.reassignment_json
+    )
     path = spark_output.path_of(arguments)
     spark_output.check_in(arguments.master, path)
     with spark_output.engine_of(arguments) as engine:
@@ -67,14 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
         limits = Limits(arguments.tolerance, load=not arguments.no_load, leaders=not arguments.no_load)
         packed = engine.placements(path, limits, keep_fenced=arguments.keep_fenced, at=arguments.at)
     found = PACKING.unpacked(packed)
-    if arguments.append:
-        spark_output.append(arguments, PACKING.tables(found))
-    if arguments.out:
-        is_json = arguments.out.endswith(_JSON)
-        spark_output.write(arguments.out, {} if is_json else PACKING.tables(found), as_report(found) if is_json else {})
+    outputs = Outputs()
+    spark_output.hand_out_files(arguments, outputs, lambda: as_report(found), lambda: PACKING.tables(found))
     if arguments.html:
-        told = as_report(found, moves_max=pages.MOVES_MAX, losses_max=pages.LOSSES_MAX)
-        write_page(arguments.html, pages.page_of(told))
+        told = partial(as_report, found, moves_max=pages.MOVES_MAX, losses_max=pages.LOSSES_MAX)
+        outputs.write("--html", lambda: write_page(arguments.html, pages.page_of(told())))
     if arguments.format == "json":
         print_json(as_report(found))
     else:
@@ -82,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.reassignment_json:
         # The last: what is refused here has cost nobody the report.
         _write_moves(arguments.reassignment_json, found)
+    outputs.check_complete()
     return 1 if any(told.summary.get("errors") or "unchecked" in told.summary for _, told in found) else 0
 
 

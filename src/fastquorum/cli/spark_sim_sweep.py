@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.seeds.stop > _SEED_MAX:
         raise UsageError(f"--seeds up to {arguments.seeds.stop}", f"Spark counts to {_SEED_MAX}")
-    spark_output.check_out(arguments.out, arguments.html)
+    spark_output.check_out(arguments.out, arguments.html, arguments.append)
     from fastquorum.spark.running import running
 
     with running(arguments.master) as spark:
