@@ -203,7 +203,7 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         cbool is_accepted(int64_t connection) noexcept
         cbool needs_drain(int64_t connection) noexcept
         cbool is_crowded() noexcept
-        void favour(int64_t connection) noexcept
+        void favour(int64_t connection) except +
         void send_frame(int64_t connection, Span frame) except +
         void close_connection(int64_t connection) except +
         void break_off(int64_t connection) except +

@@ -384,7 +384,8 @@ cdef class Shell:
 
     def take_news(self):
         """(handed up, events, unparked) since the last call: frames are (connection, bytes); events are (kind, connection,
-        frame, token, errno)."""
+        frame, token, errno). Those that the quorum lives by come first, all of them; then some of the others', and if there are
+        more, `fileno` is readable again."""
         cdef News news
         cdef size_t i
         with nogil:
@@ -728,7 +729,7 @@ cdef class Shell:
         return crowded
 
     def favour(self, int64_t connection):
-        """It is a voter's: it is read from and sent to whatever is kept for others."""
+        """It is a voter's: it is read from and sent to whatever is kept for others, and before them."""
         with nogil:
             self._shell.favour(connection)
 

@@ -28,6 +28,7 @@ using lane::Micros;
 inline constexpr Micros never = -1;
 inline constexpr std::int64_t outbox_bytes_max = 8 * 1024 * 1024;  // what it may be owed beyond one frame; more, and it is closed
 inline constexpr std::int64_t pause_bytes = 256 * 1024;  // owed more than this it is not read from: it would only be owed more
+inline constexpr std::int64_t flush_bytes = 256 * 1024;  // sent at once of what it is owed, if others go first
 inline constexpr std::int64_t length_bytes = 4;
 
 // Cuts a byte stream into frames: an int32 length in front of every message.
@@ -37,6 +38,12 @@ class Splitter {
 
     bool is_empty() const noexcept { return pending_.empty(); }
     std::int64_t pending_size() const noexcept { return static_cast<std::int64_t>(pending_.size()); }
+
+    // Of the frame that has begun to come; 0 if there is none, or if its length has not come.
+    std::int64_t missing_size() const noexcept {
+        if (pending_size() < length_bytes) return 0;
+        return length_bytes + load_big_endian<std::int32_t>(pending_.data()) - pending_size();
+    }
 
     // Calls `take` with every frame completed by `data`, until it answers false. False: the length is one that no frame has, or
     // there is no memory for such a frame.
@@ -180,9 +187,11 @@ struct Channel {
         return keep(length, frame, sent < 0 ? 0 : sent, now_us);
     }
 
-    // The socket takes more: give it what waits.
+    // The socket takes more: give it what waits, or some of it, if others go first.
     Sent flush(Micros now_us) {
+        const std::int64_t least_bytes = yields() ? outbox_bytes - flush_bytes : 0;
         while (is_owed()) {
+            if (outbox_bytes <= least_bytes) return Sent::later;
             const std::vector<std::uint8_t> &first = outbox.front();
             const ssize_t sent = ::send(fd, first.data() + sent_of_first, first.size() - sent_of_first, MSG_NOSIGNAL | MSG_DONTWAIT);
             if (sent < 0) {

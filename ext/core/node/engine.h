@@ -8,7 +8,13 @@
 //
 // A `Section` is one critical section: epoch check, offset, write, claim of parked Fetches and sends (rule 3). What it brings
 // about for others - a sync to be done, threads to be woken - is done when the lock is free again. Nobody who holds the
-// lock ever waits for the GIL. While the lane is frozen or closed raft/ decides: frames and syncs' ends are kept for Python,
+// lock ever waits for the GIL.
+//
+// What the quorum lives by goes first. The sockets' thread waits on one epoll set, in which are the connections that voters
+// fetch on and those that this node made; all others, strangers', are in a second set inside of it. It serves at most a slice
+// of the strangers' before it looks at the first set again, and Python is given at most a slice of theirs at once.
+//
+// While the lane is frozen or closed raft/ decides: frames and syncs' ends are kept for Python,
 // and the log is storage.Log's again. A failed sync latches under the lock, before anybody is told (rule 5).
 #pragma once
 
@@ -28,6 +34,7 @@
 #include <cstdint>
 #include <ctime>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -51,6 +58,11 @@ using ChannelRef = std::shared_ptr<Channel>;
 inline constexpr std::int64_t waiting_max = 64;  // frames of one connection kept for Python, beyond which it is not read from
 inline constexpr std::int64_t waiting_bytes_max = 4 * 1024 * 1024;
 inline constexpr std::int64_t receive_bytes = 1024 * 1024;
+inline constexpr std::int64_t slice_bytes = 16 * 1024;  // of strangers' at once, but for the rest of a frame: less than a millisecond's
+inline constexpr int slice_connections = 64;            // of strangers' that are looked at together, at most
+inline constexpr std::size_t slice_events = 256;        // of strangers' that Python is given together
+inline constexpr std::uint64_t control_source = 0;      // in an epoll set, where connections have their numbers
+inline constexpr std::uint64_t strangers_source = ~std::uint64_t{0};
 inline constexpr int alone_looks = 4;  // at a Python that takes no news, before a leader is given up: lost time is not taken for silence
 
 // Further verdicts on an append, beside those of the lane.
@@ -95,6 +107,15 @@ struct News {
     std::vector<Unparked> unparked;
 };
 
+// Strangers' connections that were found to be ready, and how many of them were served. The sockets' thread's.
+struct ReadyStrangers {
+    epoll_event events[slice_connections];
+    int count = 0;
+    int served = 0;
+
+    bool is_empty() const noexcept { return served == count; }
+};
+
 struct Pending {
     Offset end_offset;
     Offset base_offset;
@@ -126,6 +147,7 @@ class Engine final : private lane::Outputs {
 
     ~Engine() {
         if (epoll_ >= 0) ::close(epoll_);
+        if (strangers_ >= 0) ::close(strangers_);
         if (control_ >= 0) ::close(control_);
         if (news_ >= 0) ::close(news_);
         // What came, or was closed, after the threads had ended.
@@ -136,13 +158,12 @@ class Engine final : private lane::Outputs {
     // 0, or the errno of what the system refuses.
     int start() {
         epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+        strangers_ = ::epoll_create1(EPOLL_CLOEXEC);
         control_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         news_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (epoll_ < 0 || control_ < 0 || news_ < 0) return errno;
-        epoll_event event{};
-        event.events = EPOLLIN;
-        event.data.u64 = 0;
-        if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, control_, &event) != 0) return errno;
+        if (epoll_ < 0 || strangers_ < 0 || control_ < 0 || news_ < 0) return errno;
+        if (watch(epoll_, EPOLL_CTL_ADD, control_, EPOLLIN, control_source) != 0) return errno;
+        if (watch(epoll_, EPOLL_CTL_ADD, strangers_, EPOLLIN, strangers_source) != 0) return errno;
         // Signals are for the threads of Python: none may land here.
         sigset_t all, before;
         sigfillset(&all);
@@ -184,9 +205,10 @@ class Engine final : private lane::Outputs {
         for (auto &[number, channel] : channels_) ::close(channel->fd);
         for (const ChannelRef &channel : closing_) ::close(channel->fd);  // the parent's thread closes its own
         ::close(epoll_);
+        ::close(strangers_);
         ::close(control_);
         ::close(news_);
-        epoll_ = control_ = news_ = -1;
+        epoll_ = strangers_ = control_ = news_ = -1;
     }
 
     // One critical section.
@@ -435,6 +457,7 @@ class Engine final : private lane::Outputs {
     // Have Python look.
     void rouse_python() noexcept { has_news_ = true; }
 
+    // All of what the quorum lives by, and then a slice of strangers' events; if there are more, there are news again.
     News take_news() {
         ++news_taken_;
         News taken;
@@ -443,6 +466,11 @@ class Engine final : private lane::Outputs {
         taken.handed_up.swap(handed_up_);
         taken.events.swap(events_);
         taken.unparked.swap(unparked_);
+        for (std::size_t left = slice_events; left > 0 && !strangers_events_.empty(); --left) {
+            taken.events.push_back(std::move(strangers_events_.front()));
+            strangers_events_.pop_front();
+        }
+        has_news_ |= !strangers_events_.empty();
         return taken;
     }
 
@@ -528,10 +556,7 @@ class Engine final : private lane::Outputs {
     int add(Connection number, int descriptor, bool is_accepted, Micros at_us) {
         auto channel = std::make_shared<Channel>(number, descriptor, is_accepted, limits_.frame_bytes_max, at_us, crowd_);
         channel->interest = is_accepted ? EPOLLIN : EPOLLOUT;
-        epoll_event event{};
-        event.events = channel->interest;
-        event.data.u64 = static_cast<std::uint64_t>(number);
-        if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) return errno;
+        if (watch(*channel, EPOLL_CTL_ADD) != 0) return errno;
         channels_.emplace(number, std::move(channel));
         return 0;
     }
@@ -568,9 +593,18 @@ class Engine final : private lane::Outputs {
 
     bool is_crowded() const noexcept { return crowd_.owed_bytes > crowd_bytes; }
 
-    // A voter's: it is read from and sent to whatever is kept for others.
-    void favour(Connection connection) noexcept {
-        if (Channel *channel = find(connection)) channel->is_favoured = true;
+    // A voter's: it is read from and sent to whatever is kept for others, and before them.
+    void favour(Connection connection) {
+        Channel *channel = find(connection);
+        if (channel == nullptr || !channel->yields()) return;
+        if (!channel->has_ended) watch(*channel, EPOLL_CTL_DEL);
+        channel->is_favoured = true;
+        if (!channel->has_ended && watch(*channel, EPOLL_CTL_ADD) != 0) break_off(*channel);
+        // What came on it before goes before what comes.
+        const auto is_others = [connection](const Event &each) { return each.connection != connection; };
+        const auto own = std::stable_partition(strangers_events_.begin(), strangers_events_.end(), is_others);
+        std::move(own, strangers_events_.end(), std::back_inserter(events_));
+        strangers_events_.erase(own, strangers_events_.end());
     }
 
     // Close; no report follows.
@@ -578,7 +612,7 @@ class Engine final : private lane::Outputs {
         const auto found = channels_.find(connection);
         if (found == channels_.end()) return;
         // At once, as the descriptor lives on in a forked child: nothing of it is to be reported any more.
-        if (!found->second->has_ended) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second->fd, nullptr);
+        if (!found->second->has_ended) watch(*found->second, EPOLL_CTL_DEL);
         found->second->broken = found->second->is_closed = true;
         found->second->let_go();
         closing_.push_back(std::move(found->second));
@@ -798,10 +832,20 @@ class Engine final : private lane::Outputs {
         }
         if (wanted == channel.interest) return;
         channel.interest = wanted;
+        watch(channel, EPOLL_CTL_MOD);
+    }
+
+    // 0, or not; see errno.
+    static int watch(int set, int operation, int descriptor, unsigned interest, std::uint64_t source) noexcept {
         epoll_event event{};
-        event.events = wanted;
-        event.data.u64 = static_cast<std::uint64_t>(channel.number);
-        ::epoll_ctl(epoll_, EPOLL_CTL_MOD, channel.fd, &event);
+        event.events = interest;
+        event.data.u64 = source;
+        return ::epoll_ctl(set, operation, descriptor, &event);
+    }
+
+    // In the set that it belongs to, with the interest that it has.
+    int watch(const Channel &channel, int operation) const noexcept {
+        return watch(channel.yields() ? strangers_ : epoll_, operation, channel.fd, channel.interest, static_cast<std::uint64_t>(channel.number));
     }
 
     void break_off(Channel &channel) {
@@ -817,7 +861,7 @@ class Engine final : private lane::Outputs {
         if (channel.has_ended) return;
         channel.has_ended = true;
         // It must not be reported again and again.
-        ::epoll_ctl(epoll_, EPOLL_CTL_DEL, channel.fd, nullptr);
+        watch(channel, EPOLL_CTL_DEL);
         report(EventKind::lost, channel);
     }
 
@@ -825,7 +869,12 @@ class Engine final : private lane::Outputs {
         Event event{kind};
         event.connection = channel.number;
         event.error = channel.connect_error;
-        events_.push_back(std::move(event));
+        tell_python(channel, std::move(event));
+    }
+
+    // Strangers' events wait behind those that the quorum lives by.
+    void tell_python(const Channel &channel, Event event) {
+        (channel.yields() ? strangers_events_ : events_).push_back(std::move(event));
         has_news_ = true;
     }
 
@@ -845,29 +894,52 @@ class Engine final : private lane::Outputs {
         pthread_setname_np(pthread_self(), "fq-sockets");
         const std::unique_ptr<std::uint8_t[]> buffer(new (std::nothrow) std::uint8_t[receive_bytes]);
         if (buffer == nullptr) return run_out_of_memory();
-        epoll_event events[64];
+        ReadyStrangers strangers;
         Micros deadline = never;
         bool goes_on = true;
         while (goes_on) {
             try {
-                goes_on = serve_sockets(events, 64, buffer.get(), &deadline);
+                goes_on = serve_sockets(strangers, buffer.get(), &deadline);
             } catch (const std::bad_alloc &) {
                 run_out_of_memory();
             }
         }
     }
 
-    // One turn. False: it was the last.
-    bool serve_sockets(epoll_event *events, int count, std::uint8_t *buffer, Micros *deadline_us) {
-        const int found = await(events, count, *deadline_us);
+    // One turn: what the quorum lives by, and then a slice of strangers'. False: it was the last.
+    bool serve_sockets(ReadyStrangers &strangers, std::uint8_t *buffer, Micros *deadline_us) {
+        epoll_event events[64];
+        const int found = await(events, 64, strangers.is_empty() ? *deadline_us : 0);
+        bool are_strangers_ready = !strangers.is_empty();
         for (int i = 0; i < found; ++i) {
-            if (events[i].data.u64 == 0) {
-                std::uint64_t signals;
-                (void)!::read(control_, &signals, sizeof signals);
-            } else {
-                on_ready(static_cast<Connection>(events[i].data.u64), events[i].events, buffer);
+            switch (events[i].data.u64) {
+                case control_source:
+                    std::uint64_t signals;
+                    (void)!::read(control_, &signals, sizeof signals);
+                    break;
+                case strangers_source: are_strangers_ready = true; break;
+                default: on_ready(static_cast<Connection>(events[i].data.u64), events[i].events, buffer);
             }
         }
+        if (are_strangers_ready) serve_strangers(strangers, buffer);
+        return end_turn(deadline_us);
+    }
+
+    // A slice of what they sent. Those that were found ready and are not in it have their turn before others are looked for.
+    void serve_strangers(ReadyStrangers &ready, std::uint8_t *buffer) {
+        if (ready.is_empty()) {
+            ready.served = 0;
+            ready.count = std::max(::epoll_wait(strangers_, ready.events, slice_connections, 0), 0);
+        }
+        std::int64_t served_bytes = 0;
+        while (!ready.is_empty() && served_bytes < slice_bytes) {
+            const epoll_event &event = ready.events[ready.served++];
+            served_bytes += on_ready(static_cast<Connection>(event.data.u64), event.events, buffer);
+        }
+    }
+
+    // What is done when all that was to be served in this turn was. False: it was the last turn.
+    bool end_turn(Micros *deadline_us) {
         Section section(*this, true);
         for (const ChannelRef &channel : std::exchange(closing_, {})) {
             channel->set_partial(0);
@@ -935,19 +1007,33 @@ class Engine final : private lane::Outputs {
         return left <= 0 ? 0 : static_cast<int>(std::min<Micros>((left + 999) / 1000, 60000));
     }
 
-    void on_ready(Connection number, unsigned mask, std::uint8_t *buffer) {
+    // The bytes that came, and that left.
+    std::int64_t on_ready(Connection number, unsigned mask, std::uint8_t *buffer) {
         ChannelRef channel;
+        std::int64_t served_bytes = 0;
+        std::int64_t most;
         {
             Section section(*this, true);
             const auto found = channels_.find(number);
-            if (found == channels_.end() || found->second->broken || found->second->has_ended) return;
+            if (found == channels_.end() || found->second->broken || found->second->has_ended) return 0;
             channel = found->second;
-            if (!channel->connected) return finish_connect(*channel);
-            if ((mask & EPOLLOUT) != 0) sent(*channel, channel->flush(now_us()));
-            if (channel->broken || (mask & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+            if (!channel->connected) {
+                finish_connect(*channel);
+                return 0;
+            }
+            if ((mask & EPOLLOUT) != 0) {
+                const std::int64_t owed_bytes = channel->outbox_bytes;
+                sent(*channel, channel->flush(now_us()));
+                served_bytes = owed_bytes - channel->outbox_bytes;
+            }
+            if (channel->broken || (mask & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return served_bytes;
+            // Since it was found to be ready it has come to owe, or to be owed, too much.
+            if (channel->is_paused && (mask & (EPOLLHUP | EPOLLERR)) == 0) return served_bytes;
+            most = receivable_bytes(*channel);
         }
-        receive(channel, buffer);
+        served_bytes += receive(channel, buffer, most);
         run_job_inline();
+        return served_bytes;
     }
 
     void finish_connect(Channel &channel) {
@@ -970,10 +1056,17 @@ class Engine final : private lane::Outputs {
         report(EventKind::connected, channel);
     }
 
-    void receive(const ChannelRef &channel, std::uint8_t *buffer) {
+    // How much may be read of it at once. Strangers' frames may be small, and many: of these a slice.
+    std::int64_t receivable_bytes(const Channel &channel) const noexcept {
+        const std::int64_t most = crowd_.is_full() ? crowded_receive_bytes : receive_bytes;
+        return channel.yields() ? std::min(most, std::max(slice_bytes, channel.splitter.missing_size())) : most;
+    }
+
+    // At most so many bytes; those that came.
+    std::int64_t receive(const ChannelRef &channel, std::uint8_t *buffer, std::int64_t most) {
         hit(Point::before_receive);
-        const ssize_t size = ::recv(channel->fd, buffer, crowd_.is_full() ? crowded_receive_bytes : receive_bytes, MSG_DONTWAIT);
-        if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+        const ssize_t size = ::recv(channel->fd, buffer, most, MSG_DONTWAIT);
+        if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
         const Micros at_us = now_us();
         bool is_good = size > 0;
         if (is_good) {
@@ -993,13 +1086,14 @@ class Engine final : private lane::Outputs {
         if (!is_good) {
             // The end of the stream, in the middle of a frame or not. What was begun is not acted upon.
             Section section(*this, true);
-            if (channel->is_closed) return;
+            if (channel->is_closed) return 0;
             if (size == 0) {
                 end(*channel);  // perhaps of its own half only: what it has asked for is still answered
             } else {
                 break_off(*channel);
             }
         }
+        return std::max<std::int64_t>(size, 0);
     }
 
     void count_partial(Channel &channel, std::int64_t size) {
@@ -1029,9 +1123,8 @@ class Engine final : private lane::Outputs {
             return false;
         }
         ++channel.passed_up;
-        events_.push_back(std::move(event));
+        tell_python(channel, std::move(event));
         count_waiting(channel.number, frame.size);
-        has_news_ = true;
         return true;
     }
 
@@ -1228,7 +1321,8 @@ class Engine final : private lane::Outputs {
     std::unordered_map<Connection, ChannelRef> channels_;
     std::vector<ChannelRef> closing_;
     std::deque<HandedUp> handed_up_;
-    std::deque<Event> events_;
+    std::deque<Event> events_;            // that the quorum lives by
+    std::deque<Event> strangers_events_;  // those of the others
     std::vector<Unparked> unparked_;
     std::deque<Pending> pending_;
     std::multimap<Offset, Pending> joined_;
@@ -1267,7 +1361,8 @@ class Engine final : private lane::Outputs {
     std::atomic<bool> latch_{false};
     std::atomic<bool> holds_syncs_{false};
     std::atomic<Micros> flush_began_us_{never};
-    int epoll_ = -1;
+    int epoll_ = -1;      // what the quorum lives by, and the next
+    int strangers_ = -1;  // all others: an epoll set, too
     int control_ = -1;
     int news_ = -1;
     std::thread sockets_;

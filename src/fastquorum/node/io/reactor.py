@@ -32,8 +32,8 @@ from fastquorum.threads import start_thread
 from fastquorum.types import Micros
 
 READ: Final = select.EPOLLIN
-ACCEPTS_MAX: Final = 64
-"""Connections taken in at one wake-up: a storm of them must not keep the quorum waiting."""
+ACCEPTS_MAX: Final = 16
+"""Connections taken in at one wake-up, in less than a millisecond: a storm of them must not keep the quorum waiting."""
 UPKEEP_US: Final = 100 * MS
 """How often the log is looked after while it changes."""
 SWEEP_US_MIN: Final = 10 * MS
