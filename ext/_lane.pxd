@@ -88,6 +88,7 @@ cdef extern from "lane/ports.h" namespace "fastquorum::lane" nogil:
         vector[PeerState] peers
         int64_t leader_contact_us
         int64_t fetch_sent_us
+        int32_t fetch_in_flight
 
     const int64_t verdict_frozen
     const int64_t verdict_not_leader

@@ -147,6 +147,7 @@ cdef object from_state(const State &state):
         tuple(peers),
         state.leader_contact_us,
         state.fetch_sent_us,
+        state.fetch_in_flight,
     )
 
 

@@ -4,7 +4,7 @@ answer what it was sent for the first, and confirm a read barrier (lane rule 7).
 from fastquorum.config import MS, SECOND, QuorumConfig
 from fastquorum.wire.fetch import FetchRequest
 from fastquorum.wire.quorum import VoteRequest, VoteResponse
-from tests.lane.builders import fetch_response
+from tests.lane.builders import encode_values, fetch_response
 from tests.node.rig import Rig
 
 CONFIG = QuorumConfig(preallocate_bytes=4096, request_timeout_us=60 * SECOND)
@@ -62,3 +62,33 @@ def test_who_follows_again_with_nothing_under_way_keeps_its_connection() -> None
     assert rig.shell._fetch_link is not None
     assert rig.shell._fetch_link.connection == connection
     assert len(fetches(rig, connection)) == 1
+
+
+def refuse_an_answer_for_want_of_room(rig: Rig, connection: int) -> None:
+    """Its next Fetch is answered with records for which there is no room."""
+    (correlation_id,) = fetches(rig, connection)
+    values = encode_values([bytes(8_192)], base_offset=rig.log.end_offset, leader_epoch=5, timestamp_ms=1)
+    rig.disk.room_bytes = 0
+    rig.replica.on_frame(connection, fetch_response(correlation_id, values, leader_id=2), rig.now_us)
+    assert fetches(rig, connection) == [], "not at once"
+    rig.pass_time(rig.config.fetch_timeout_us // 4)
+    rig.establish()
+
+
+def test_a_lane_that_is_closed_behind_an_answer_that_it_did_not_take_keeps_its_connection() -> None:
+    rig = Rig(1, 2, 3, config=CONFIG)
+    connection = rig.follow(2, epoch=5)
+    for _ in range(3):
+        refuse_an_answer_for_want_of_room(rig, connection)
+        assert rig.shell.may_fetch_on(connection)
+
+
+def test_an_answer_that_was_not_taken_stands_for_its_own_fetch_only() -> None:
+    rig = Rig(1, 2, 3, config=CONFIG)
+    connection = rig.follow(2, epoch=5)
+    refuse_an_answer_for_want_of_room(rig, connection)
+    assert len(fetches(rig, connection)) == 1, "another one is under way"
+    rig.disk.room_bytes = 1_000_000
+    stand_in_vain(rig)
+    assert not rig.shell.may_fetch_on(connection)
+    assert connection not in rig.transport.open

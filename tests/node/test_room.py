@@ -132,7 +132,8 @@ def test_a_follower_without_room_asks_again_now_and_then_and_goes_on_when_there_
         rig.replica.on_frame(connection, fetch_response(number, values, leader_id=2), rig.now_us)
         assert rig.asked(connection) == [], "not at once"
         rig.pass_time(rig.config.fetch_timeout_us // 4)
-        connection = fetches_on(rig)
+        assert rig.shell._fetch_link is not None
+        assert rig.shell._fetch_link.connection == connection, "nothing is owed on it"
     assert rig.listener.full == [True]
     assert rig.log.end_offset == 1
     assert rig.replica.raft.role is RoleName.FOLLOWER
@@ -142,14 +143,6 @@ def test_a_follower_without_room_asks_again_now_and_then_and_goes_on_when_there_
     rig.replica.on_frame(connection, fetch_response(number, values, leader_id=2), rig.now_us)
     rig.sync()
     assert rig.log.end_offset == 5
-
-
-def fetches_on(rig: Rig) -> int:
-    """The connection of its next Fetch: another one, if its lane was closed behind an answer that it did not take."""
-    rig.establish()
-    link = rig.shell._fetch_link
-    assert link is not None
-    return link.connection
 
 
 def test_a_voter_without_room_votes_but_does_not_stand() -> None:

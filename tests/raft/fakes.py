@@ -107,6 +107,7 @@ class FakeLane:
             peers=tuple(self.peers[each] for each in sorted(self.peers)),
             leader_contact_us=self.leader_contact_us,
             fetch_sent_us=self.fetch_sent_us,
+            fetch_in_flight=1 if self.fetch_sent_us >= 0 else -1,
         )
 
     def settle(self, terms: LeaderTerms | FollowerTerms | None) -> None:

@@ -84,6 +84,8 @@ class FollowerLane {
     // Where the last Fetch asked for more: what lies before it is acknowledged.
     Offset fetch_offset() const noexcept { return fetch_offset_; }
 
+    std::int32_t fetch_in_flight() const noexcept { return in_flight_; }
+
     FollowerTerms terms;
     Offset high_watermark;
     Micros leader_contact_us = -1;

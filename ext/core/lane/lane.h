@@ -123,6 +123,7 @@ class Lane {
         if (follower_) {
             now.leader_contact_us = mutated(Mutation::tells_the_contacts_of_the_opening) ? -1 : follower_->leader_contact_us;
             now.fetch_sent_us = follower_->fetch_sent_us;
+            now.fetch_in_flight = follower_->fetch_in_flight();
         }
         return now;
     }

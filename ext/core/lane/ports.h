@@ -130,6 +130,7 @@ struct State {
     std::vector<PeerState> peers;
     Micros leader_contact_us = -1;
     Micros fetch_sent_us = -1;
+    std::int32_t fetch_in_flight = -1;  // its correlation id
 };
 
 // What became of an append, where it is not an offset. The first three are kernels.lane.AppendVerdict.

@@ -177,6 +177,8 @@ class LaneState(NamedTuple):
     """Follower: last good response of the leader; -1 never on these terms."""
     fetch_sent_us: Micros
     """Follower: when the Fetch in flight was sent; -1 none in flight."""
+    fetch_in_flight: int
+    """Follower: the correlation id of the Fetch whose answer the lane has not been given; -1 none."""
 
 
 class Send(NamedTuple):

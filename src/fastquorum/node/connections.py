@@ -131,6 +131,8 @@ class Connections:
         nothing_waits = not self._inbox and not self._shell.handed_up and connection not in self._set_aside
         may_offer = nothing_waits and self._shell.is_open and (is_outgoing or self._inbound.is_replica(connection))
         if not may_offer or not self._shell.offer(connection, frame, now_us):
+            if is_outgoing:
+                self._shell.fetch_answered(frame)
             self._inbox.append(Waiting(connection, frame, is_outgoing))
 
     def _on_peer_events(self, events: list[PeerEvent], now_us: Micros) -> None:

@@ -77,6 +77,8 @@ class LaneCallers(Tallied):
         self._transport = transport
         self._clock_ms = clock_ms
         self._fetch_link: FetchLink | None = None
+        self._fetch_answered = -1
+        """Correlation id of the last answer to a Fetch that the lane did not take; -1 none yet."""
         self._appends = Appends(config.append_queue_records_max, config.append_queue_bytes_max, self.refusals)
         self._barriers = Barriers()
         self._beats: SteadyBeats | None = None

@@ -70,9 +70,14 @@ class LaneShell(LaneCallers):
         self._attach(now_us)
 
     def may_fetch_on(self, connection: Connection) -> bool:
-        """False once a lane was closed with a Fetch under way there: another one behind it would seem to answer the
-        answer to it, and confirm a read barrier that it was sent before (lane rule 7)."""
+        """False once a lane was closed while the answer to a Fetch was still to come there: another one behind it would
+        seem to answer the answer to it, and confirm a read barrier that it was sent before (lane rule 7)."""
         return self._fetch_link is not None and self._fetch_link.connection == connection
+
+    def fetch_answered(self, frame: bytes) -> None:
+        """Lock held. The answer to the lane's Fetch has come, but the lane did not take it: nothing more is to come on
+        its connection."""
+        self._fetch_answered = int.from_bytes(frame[:4], "big", signed=True)
 
     def on_flush(self, token: int, errno_code: int, now_us: Micros) -> None:
         """The flusher's report; a failure raises FsyncFailed, with the latch set first (lane rule 5)."""
@@ -115,7 +120,7 @@ class LaneShell(LaneCallers):
         led = self.is_leader
         self.terms = None
         state, outputs = self._lane.close(now_us)
-        if state.fetch_sent_us >= 0:
+        if state.fetch_in_flight >= 0 and state.fetch_in_flight != self._fetch_answered:
             self._fetch_link = None
         self.perform(outputs)
         self.progress.closed(self.log.end_offset)

@@ -10,19 +10,24 @@ import pytest
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import FastQuorumError, NotLeader, Overloaded, RecordTooLarge
-from fastquorum.kernels.lane import LaneTimeouts, LeaderTerms
+from fastquorum.kernels.lane import FollowerTerms, LaneTimeouts, LeaderTerms
 from fastquorum.kernels.shell import EVENT_SYNCED
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.native_shell import NativeShell
+from fastquorum.node.peers import FetchLink
 from fastquorum.storage.format import create_log
 from fastquorum.storage.io_disk import RealDisk
 from fastquorum.storage.log import Log
-from tests.lane.builders import control_batch, key
+from tests.lane.builders import control_batch, fetch_response, key
 
-from .native_rig import NEVER, WAIT_S, Rig, is_readable, kernels, native, result, until
+from .native_rig import NEVER, WAIT_S, Peer, Rig, is_readable, kernels, native, result, until
 
 TERMS = LeaderTerms(epoch=5, voters=(key(1),), epoch_start=0, high_watermark=-1, timeouts=LaneTimeouts(NEVER))
+
+FOLLOWER_TERMS = FollowerTerms(
+    epoch=5, leader_id=2, high_watermark=-1, attempt=1, fetch_bytes_max=1 << 20, fetch_wait_us_max=500_000
+)
 
 
 class OvertakenLock:
@@ -240,3 +245,41 @@ def test_who_waits_for_raft_when_the_term_ends_is_refused_by_the_next_decision(d
     assert who == "c"
     assert isinstance(error, NotLeader)
     assert driver.waiting() == (0, 0)
+
+
+@pytest.fixture
+def following(driver: NativeShell, rig: Rig) -> tuple[NativeShell, Peer]:
+    """It follows this peer, replica 2, whose first answer is awaited."""
+    peer = rig.connect(2)
+    driver.settle(FOLLOWER_TERMS, now_us())
+    driver.set_fetch_link(FetchLink(2, peer.number, 18), now_us())
+    return driver, peer
+
+
+def follow_anew(driver: NativeShell, attempt: int) -> None:
+    driver.freeze(now_us())
+    driver.settle(FOLLOWER_TERMS._replace(attempt=attempt), now_us())
+
+
+def test_a_lane_that_is_closed_while_an_answer_is_to_come_fetches_no_more_there(
+    following: tuple[NativeShell, Peer],
+) -> None:
+    driver, peer = following
+    peer.question()
+    follow_anew(driver, 2)
+    assert not driver.may_fetch_on(peer.number)
+
+
+def test_a_lane_that_is_closed_behind_an_answer_that_it_did_not_take_fetches_on_there(
+    following: tuple[NativeShell, Peer],
+) -> None:
+    driver, peer = following
+    asked = peer.question()
+    driver.freeze(now_us())
+    driver.fetch_answered(fetch_response(asked.correlation_id))
+    follow_anew(driver, 2)
+    assert driver.may_fetch_on(peer.number)
+    asked_again = peer.question()
+    assert asked_again.correlation_id != asked.correlation_id
+    follow_anew(driver, 3)
+    assert not driver.may_fetch_on(peer.number), "the former answer is not this one's"

@@ -164,6 +164,7 @@ class Lane:
             peers=leader.peer_states() if leader is not None else (),
             leader_contact_us=follower.leader_contact_us if follower is not None else -1,
             fetch_sent_us=follower.fetch_sent_us if follower is not None else -1,
+            fetch_in_flight=follower.fetch_in_flight if follower is not None else -1,
         )
 
     # --- the shell's side -------------------------------------------------------------------------------------------

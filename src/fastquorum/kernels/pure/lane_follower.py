@@ -82,6 +82,10 @@ class FollowerLane:
         self._correlation_id = NONE_IN_FLIGHT
         self.fetch_sent_us = -1
 
+    @property
+    def fetch_in_flight(self) -> int:
+        return self._correlation_id
+
     # --- the exchange -----------------------------------------------------------------------------------------------
 
     def fetch(self, now_us: Micros, out: list[Output]) -> None:

@@ -106,6 +106,7 @@ class NativeShell(NativeProducers):
         self.watches_commits: Callable[[], bool] = bool
         self._borrowing = Borrowing(shell, unwrapped)
         self._fetch_link: FetchLink | None = None
+        self._fetch_answered = -1
         self._told_high_watermark: Offset = UNKNOWN_OFFSET
         # What it takes, from any thread.
         self.stage_histograms = shell.stage_histograms
@@ -150,6 +151,10 @@ class NativeShell(NativeProducers):
     def may_fetch_on(self, connection: Connection) -> bool:
         """See `LaneShell.may_fetch_on`."""
         return self._fetch_link is not None and self._fetch_link.connection == connection
+
+    def fetch_answered(self, frame: bytes) -> None:
+        """See `LaneShell.fetch_answered`."""
+        self._fetch_answered = int.from_bytes(frame[:4], "big", signed=True)
 
     def on_flush(self, token: int, errno_code: int, now_us: Micros) -> None:
         """A sync that nobody counted when it ended, as the log was not lent."""
@@ -222,7 +227,7 @@ class NativeShell(NativeProducers):
         led = self.is_leader
         self.terms = None
         state = self._shell.close()
-        if state.fetch_sent_us >= 0:
+        if state.fetch_in_flight >= 0 and state.fetch_in_flight != self._fetch_answered:
             self._fetch_link = None
         self.log.take_back()
         self.progress.closed(self.log.end_offset)
