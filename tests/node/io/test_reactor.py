@@ -39,6 +39,7 @@ class Overdue:
         self.deadline_us = 1
         self.error = None
         self.log = SimpleNamespace(durable_mark=SimpleNamespace(at=SimpleNamespace(offset=0)), end_offset=0)
+        self.connections = SimpleNamespace(is_voters=None, is_consumers=None, frames_set_aside={})
         self.reactor: Any = None
 
     def start(self, now_us: int) -> None:
@@ -60,6 +61,7 @@ class Loop:
         self.epoll = Polls(*answers)
         transport: Any = SimpleNamespace(
             epoll=self.epoll,
+            strangers=SimpleNamespace(fileno=lambda: -9),
             by_fd={},
             wake_fd=wake_fd,
             drained=[],

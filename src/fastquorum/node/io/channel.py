@@ -19,13 +19,14 @@ class Channel:
 
     __slots__ = (
         "accepted",
+        "announced_bytes",
         "broken",
         "connected",
         "drain_wanted",
         "fd",
+        "has_ended",
         "heard_us",
         "is_favoured",
-        "is_held",
         "is_paused",
         "number",
         "opened_us",
@@ -36,6 +37,8 @@ class Channel:
         "sock",
         "splitter",
         "unsent_since_us",
+        "waiting",
+        "waiting_bytes",
     )
 
     def __init__(
@@ -52,8 +55,11 @@ class Channel:
         """No more is sent; the replica's thread will find out why and report it."""
         self.is_paused = False
         """Not read from until it has taken what it is owed, or has its turn."""
-        self.is_held = False
-        """What came on it is not dealt with yet: nothing more is to come."""
+        self.has_ended = False
+        """The other side sends no more; what came before may still be answered."""
+        self.waiting = 0
+        """Frames that came on it, and are not dealt with."""
+        self.waiting_bytes = 0
         self.is_favoured = False
         """A voter's."""
         self.drain_wanted = False
@@ -63,6 +69,8 @@ class Channel:
         self.seen_frame = False
         self.partial_since_us: Micros = NEVER
         """When the frame began that is not whole yet."""
+        self.announced_bytes = 0
+        """What it is to be, its length included; 0 if that is not known."""
         self.outbox: deque[memoryview] = deque()
         self.outbox_bytes = 0
         self.unsent_since_us: Micros = NEVER
@@ -72,6 +80,11 @@ class Channel:
     def partial_bytes(self) -> int:
         """Of the frame that is not whole yet."""
         return self.splitter.pending_bytes
+
+    @property
+    def missing_bytes(self) -> int:
+        """Of the frame that is not whole yet; 0 if that is not known."""
+        return max(self.announced_bytes - self.partial_bytes, 0)
 
     @property
     def yields(self) -> bool:

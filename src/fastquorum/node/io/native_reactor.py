@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import Connection
-from fastquorum.node.io.arrivals import URGENT_SLICES, Arrival, Arrivals
+from fastquorum.node.io.arrivals import Arrival
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.injected import InjectedNativeTransport
 from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.native_shell import NativeShell
 from fastquorum.node.io.native_transport import NativeTransport
-from fastquorum.node.io.reactor import READ, Reactor
+from fastquorum.node.io.ranked_reactor import RankedReactor
+from fastquorum.node.io.reactor import READ
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.types import Micros
-from fastquorum.wire import ApiKey
 
 if TYPE_CHECKING:
     from fastquorum.kernels.shell import Mailbox, Shell
 
-_FETCH: Final = ApiKey.FETCH.to_bytes(2, "big")
 
-
-class NativeReactor(Reactor):
+class NativeReactor(RankedReactor):
     """See the module. `attach` before `start`."""
 
     _transport: NativeTransport
@@ -36,14 +34,6 @@ class NativeReactor(Reactor):
         self._mail_fd = mailbox.fileno()
         self._news_fd = shell.fileno()
         self._note = self._transport.note_request if isinstance(self._transport, InjectedNativeTransport) else None
-
-    def start(self, replica: Replica) -> None:
-        self._arrivals = Arrivals(replica.connections.is_voters, replica.connections.is_consumers)
-        self._done: list[tuple[Connection, int]] = []
-        """Frames that were dealt with since the shell was told so, and their sizes in bytes."""
-        self._left: list[Arrival] = []
-        """What the replica's end has kept from being looked at."""
-        super().start(replica)
 
     def _watch_sources(self) -> None:
         self._transport.epoll.register(self._news_fd, READ)
@@ -63,62 +53,18 @@ class NativeReactor(Reactor):
     def _catch_up(self, replica: Replica) -> None:
         if self._shell.take_given_up():
             _come_back(replica, now_us())
+        super()._catch_up(replica)
+
+    def _take_arrivals(self, replica: Replica) -> list[Arrival]:
         # Any call of the driver may have collected news, timers' included.
-        driver = _driver(replica)
-        for _ in range(URGENT_SLICES):
-            self._arrivals.add(driver.take_events())
-            if self._over:  # what has arrived stays where `_close` finds it
-                return
-            urgent = self._arrivals.take_urgent()
-            if not urgent:
-                break
-            self._look_at(replica, urgent)
-        if not self._over:
-            self._look_at(replica, self._arrivals.take_others())
-        if not self._over:
-            self._done += driver.take_handed_up()
-            self._report_done(replica)
+        return _driver(replica).take_events()
 
     def _report_done(self, replica: Replica) -> None:
-        """Those that were set aside are not dealt with: of each connection the last."""
-        left = {connection: len(frames) for connection, frames in replica.connections.frames_set_aside.items()}
-        kept: list[tuple[Connection, int]] = []
-        if left:
-            done: list[tuple[Connection, int]] = []
-            for each in reversed(self._done):
-                left[each[0]] = left.get(each[0], 0) - 1
-                (done if left[each[0]] < 0 else kept).append(each)
-            self._done = done[::-1]
-        if self._done:
-            self._shell.frames_done(self._done)
-        self._done = kept[::-1]
+        self._done += _driver(replica).take_handed_up()
+        super()._report_done(replica)
 
-    def _look_at(self, replica: Replica, arrivals: list[Arrival]) -> None:
-        """Frames that are next to each other are looked at together: what they bring about is written together."""
-        frames: list[tuple[Connection, bytes]] = []
-        for kind, connection, frame, token, error in arrivals:
-            if kind == native.EVENT_FRAME:
-                self._done.append((connection, len(frame)))
-                if self._is_wanted(connection, frame):
-                    frames.append((connection, frame))
-                continue
-            if frames:
-                replica.on_frames(frames, now_us())
-                frames = []
-            if self._over:  # a sync's end is for whoever closes the log
-                self._left.append((kind, connection, frame, token, error))
-            else:
-                self._on_event(replica, kind, connection, token, error)
-        if frames:
-            replica.on_frames(frames, now_us())
-
-    def _is_wanted(self, connection: Connection, frame: bytes) -> bool:
-        """Its connection is still there, and it can be answered."""
-        if not self._transport.knows(connection) or self._is_in_vain(connection, frame):
-            return False
-        if self._note is not None and self._transport.is_accepted(connection):
-            self._note(connection, frame)
-        return True
+    def _frames_done(self, replica: Replica, frames: list[tuple[Connection, int]]) -> None:
+        self._shell.frames_done(frames)
 
     def _close(self) -> None:
         assert self._replica is not None
@@ -142,11 +88,6 @@ class NativeReactor(Reactor):
             case native.EVENT_SYNCED:
                 replica.on_flush(token, error, now)
                 self._disk_is_back(replica, now)
-
-    def _is_in_vain(self, connection: Connection, frame: bytes) -> bool:
-        """A Fetch whose answer cannot be sent: whoever asked for many and read none would have them all read from the
-        disk, while everybody else waits."""
-        return frame[:2] == _FETCH and self._transport.is_broken(connection)
 
 
 def _come_back(replica: Replica, now: Micros) -> None:

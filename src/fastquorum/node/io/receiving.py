@@ -17,7 +17,7 @@ class Receiver:
         self._buffer = bytearray(RECEIVE_BYTES)
         self._view = memoryview(self._buffer)
 
-    def frames(self, channel: Channel, now: Micros, bytes_max: int | None = None) -> Sequence[bytes] | None:
+    def frames(self, channel: Channel, now: Micros, bytes_max: int = RECEIVE_BYTES) -> Sequence[bytes] | None:
         """The whole frames that one read, of so many bytes at most, brings; None: the connection is over.
 
         It may end in the middle of a frame: what was begun is not acted upon.
@@ -25,7 +25,7 @@ class Receiver:
         sock = channel.sock
         assert sock is not None
         try:
-            size = sock.recv_into(self._buffer, bytes_max or 0)
+            size = sock.recv_into(self._buffer, bytes_max)
         except (BlockingIOError, InterruptedError):
             return ()
         except OSError:
@@ -41,8 +41,11 @@ class Receiver:
             frames = channel.splitter.feed(view[:size])
         except (FrameError, MemoryError):  # a frame for which there is no memory costs its connection
             return None
-        if not channel.splitter.pending_bytes:
-            channel.partial_since_us = NEVER
+        pending_bytes = channel.splitter.pending_bytes
+        if not pending_bytes:
+            channel.partial_since_us, channel.announced_bytes = NEVER, 0
         elif frames or channel.partial_since_us == NEVER:
-            channel.partial_since_us = now
+            channel.partial_since_us, begin = now, size - pending_bytes
+            length = view[begin : min(begin + 4, size)]
+            channel.announced_bytes = 4 + int.from_bytes(length, "big") if len(length) == 4 else 0
         return frames

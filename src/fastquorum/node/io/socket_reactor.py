@@ -3,12 +3,17 @@ twin of the native shell's threads.
 """
 
 import select
+from collections import deque
 from typing import Final
 
+from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import Connection
+from fastquorum.node.io.arrivals import SLICE_BYTES, SLICE_FRAMES, Arrival
 from fastquorum.node.io.channel import Channel
+from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.injected import InjectedFlusher, InjectedTransport
-from fastquorum.node.io.reactor import READ, Reactor
+from fastquorum.node.io.ranked_reactor import RankedReactor
+from fastquorum.node.io.reactor import READ
 from fastquorum.node.io.receiving import Receiver
 from fastquorum.node.io.transport import SocketTransport
 from fastquorum.node.io.watched import WatchedFlusher
@@ -19,7 +24,7 @@ _HANG_UP: Final = select.EPOLLHUP | select.EPOLLERR
 _READABLE: Final = select.EPOLLIN | _HANG_UP
 
 
-class SocketReactor(Reactor):
+class SocketReactor(RankedReactor):
     """See the module."""
 
     _transport: SocketTransport
@@ -27,10 +32,13 @@ class SocketReactor(Reactor):
 
     def _watch_sources(self) -> None:
         self._receiver = Receiver()
-        self._held: set[Connection] = set()
-        """Not read from until what came on them was dealt with."""
+        self._came: list[Arrival] = []
+        self._ready: deque[tuple[int, int]] = deque()
+        """Strangers' descriptors that were found to be ready, and have not had their turn."""
+        self._strangers_fd = self._transport.strangers.fileno()
         self._flusher_fd = self._flusher.fileno()
-        self._note = self._transport.note_request if isinstance(self._transport, InjectedTransport) else None
+        if isinstance(self._transport, InjectedTransport):
+            self._note = self._transport.note_request
         self._transport.epoll.register(self._flusher_fd, READ)
 
     def _on_source(self, replica: Replica, fd: int, mask: int, now: Micros) -> None:
@@ -39,6 +47,8 @@ class SocketReactor(Reactor):
             self._on_channel(replica, channel, mask, now)
         elif fd == self._flusher_fd:
             self._on_flusher(replica, now)
+        elif fd == self._strangers_fd and not self._ready:
+            self._ready.extend(self._transport.strangers.poll(0, SLICE_FRAMES))
 
     def _on_flusher(self, replica: Replica, now: Micros) -> None:
         for token, code in self._flusher.completions():
@@ -47,7 +57,8 @@ class SocketReactor(Reactor):
             self._flusher.inner.counted()
         self._disk_is_back(replica, now)
 
-    def _on_channel(self, replica: Replica, channel: Channel, mask: int, now: Micros) -> None:
+    def _on_channel(self, replica: Replica, channel: Channel, mask: int, now: Micros) -> int:
+        """The bytes that came."""
         if not channel.connected:
             with self._lock:
                 connected = self._transport.finish_connect(channel)
@@ -55,42 +66,57 @@ class SocketReactor(Reactor):
                 replica.on_connected(channel.number, now)
             else:
                 self._lose(replica, channel.number, now)
-            return
+            return 0
         if mask & select.EPOLLOUT:
             with self._lock:
                 self._transport.flush(channel)
-        if mask & _READABLE:
-            self._receive(replica, channel, now)
+        if mask & _READABLE and not (channel.is_paused and not mask & _HANG_UP):
+            return self._receive(channel, now)
+        return 0
 
-    def _receive(self, replica: Replica, channel: Channel, now: Micros) -> None:
+    def _receive(self, channel: Channel, now: Micros) -> int:
         partial_bytes = channel.partial_bytes
-        frames = self._receiver.frames(channel, now, self._transport.receive_bytes)
+        frames = self._receiver.frames(channel, now, self._transport.receive_bytes(channel))
         with self._lock:
-            self._transport.received(channel, partial_bytes)
+            self._transport.received(channel, frames or (), partial_bytes)
+            if frames is None:
+                self._transport.end(channel)
         if frames is None:
-            self._lose(replica, channel.number, now)
-            return
-        for frame in frames:
-            if channel.broken or self._over:
-                return
-            self._frame(replica, channel, frame, now)
-        if channel.number in replica.connections.frames_set_aside:
-            self._held.add(channel.number)
-            self._hold(channel.number, is_held=True)
+            self._came.append((native.EVENT_LOST, channel.number, b"", 0, 0))
+            return 0
+        if frames:
+            channel.seen_frame = True
+            self._came += [(native.EVENT_FRAME, channel.number, frame, 0, 0) for frame in frames]
+        return sum(map(len, frames)) + channel.partial_bytes - partial_bytes
 
-    def _hold(self, connection: Connection, *, is_held: bool) -> None:
-        channel = self._transport.channel(connection)
-        if channel is not None:
-            with self._lock:
-                self._transport.hold(channel, is_held)
+    # --- what came is looked at in its ranks --------------------------------------------------------------------------
+
+    def _is_behind(self, replica: Replica) -> bool:
+        return bool(self._ready or self._came or self._arrivals)
 
     def _catch_up(self, replica: Replica) -> None:
-        for connection in [each for each in self._held if each not in replica.connections.frames_set_aside]:
-            self._held.discard(connection)
-            self._hold(connection, is_held=False)
+        self._serve_strangers(replica)
+        super()._catch_up(replica)
 
-    def _frame(self, replica: Replica, channel: Channel, frame: bytes, now: Micros) -> None:
-        channel.seen_frame = True
-        if self._note is not None and channel.accepted:
-            self._note(channel.number, frame)
-        replica.on_frame(channel.number, frame, now)
+    def _serve_strangers(self, replica: Replica) -> None:
+        """A slice of what they sent. Those that were found ready and are not in it have their turn before others are
+        looked for."""
+        served_bytes = 0
+        while self._ready and served_bytes < SLICE_BYTES and not self._over:
+            fd, mask = self._ready.popleft()
+            channel = self._transport.by_fd.get(fd)
+            if channel is not None and channel.connected and not channel.has_ended:
+                served_bytes += self._on_channel(replica, channel, mask, now_us())
+
+    def _take_arrivals(self, replica: Replica) -> list[Arrival]:
+        came, self._came = self._came, []
+        return came
+
+    def _frames_done(self, replica: Replica, frames: list[tuple[Connection, int]]) -> None:
+        with self._lock:
+            for connection, size_bytes in frames:
+                self._transport.dealt_with(connection, size_bytes)
+
+    def _on_event(self, replica: Replica, kind: int, connection: Connection, token: int, error: int) -> None:
+        """The end of a connection, after all that came on it."""
+        self._lose(replica, connection, now_us())

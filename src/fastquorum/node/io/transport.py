@@ -12,6 +12,7 @@ import select
 import socket
 import threading
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 from fastquorum.addresses import AddressError
@@ -19,10 +20,12 @@ from fastquorum.config import QuorumConfig
 from fastquorum.errnos import reason
 from fastquorum.kernels import Buffer, Kernels
 from fastquorum.kernels.lane import Connection
+from fastquorum.node.io.arrivals import SLICE_BYTES
 from fastquorum.node.io.channel import NEVER, Channel
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.dialing import Dialed, Dialer, is_connected
 from fastquorum.node.io.outgoing import LastErrors, begin_connect, close_dialed, dial_timeout_s, numeric_address
+from fastquorum.node.io.receiving import RECEIVE_BYTES
 from fastquorum.node.io.resolving import Address, try_elsewhere
 from fastquorum.types import Endpoint, Micros
 
@@ -34,12 +37,16 @@ OUTBOX_BYTES_MAX: Final = 8 * 1024 * 1024
 PAUSE_BYTES: Final = 256 * 1024
 """A connection that is owed more than this is not read from, and no answer is made for it: there would only be more."""
 CROWD_BYTES: Final = 64 * 1024 * 1024
-"""Owed to all of them: beyond it no answer is made for one that is owed anything."""
+"""Owed to all of them: beyond it no answer is made for one that is owed anything. And of frames that came: beyond it no
+connection may have a second one."""
 KEPT_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Owed to all of them, and frames that are not whole yet: beyond it a connection that has any such is not read from,
-and one that would be owed more is closed, but for voters' and those that this node made."""
+"""Both, and frames that are not whole yet: beyond it a connection that has any such is not read from, and one that
+would be owed more is closed, but for voters' and those that this node made."""
 CROWDED_RECEIVE_BYTES: Final = 64 * 1024
 """Read at once beyond that."""
+WAITING_MAX: Final = 64
+"""Frames of one connection that are not dealt with, beyond which it is not read from."""
+WAITING_BYTES_MAX: Final = 4 * 1024 * 1024
 JOIN_BYTES_MAX: Final = 16 * 1024
 """Frames up to this size are copied behind their length; larger ones are sent as two parts."""
 
@@ -51,6 +58,9 @@ class SocketTransport:
         self.epoll = select.epoll(flags=select.EPOLL_CLOEXEC)
         self.wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.epoll.register(self.wake_fd, READ)
+        self.strangers = select.epoll(flags=select.EPOLL_CLOEXEC)
+        """Of connections that others made, but for voters'; those are in `epoll`, and this in it, too."""
+        self.epoll.register(self.strangers.fileno(), READ)
         self.by_fd: dict[int, Channel] = {}
         self.lost: deque[Connection] = deque()
         """Connections whose end the replica's thread has yet to report."""
@@ -66,6 +76,8 @@ class SocketTransport:
         """In all outboxes."""
         self._partial_bytes = 0
         """Of all frames that are not whole yet."""
+        self._waiting_bytes = 0
+        """Of all frames that are not dealt with yet."""
         self._is_crowded = False
         """They were more than KEPT_BYTES_MAX, and are not much fewer yet."""
         self._next_number: Connection = 1
@@ -131,18 +143,22 @@ class SocketTransport:
             channel.broken = True
             self._owed_bytes -= channel.outbox_bytes
             self._partial_bytes -= channel.partial_bytes
+            self._waiting_bytes -= channel.waiting_bytes
             self.errors.forget(connection)
             if channel.sock is None:
                 self._dialer.cancel(connection)
             else:
                 self.by_fd.pop(channel.fd, None)
-                channel.sock.close()  # which takes it out of the epoll set, too
+                channel.sock.close()  # which takes it out of its epoll set, too
             self._regard_crowd()
 
     def favour(self, connection: Connection) -> None:
-        """It is a voter's."""
+        """It is a voter's: it is served before others'."""
         channel = self._channels.get(connection)
-        if channel is not None:
+        if channel is not None and channel.yields:
+            if not channel.has_ended:
+                self.strangers.unregister(channel.fd)
+                self.epoll.register(channel.fd, self._interest(channel))
             channel.is_favoured = True
 
     def needs_drain(self, connection: Connection) -> bool:
@@ -176,6 +192,15 @@ class SocketTransport:
     def knows(self, connection: Connection) -> bool:
         return connection in self._channels
 
+    def is_broken(self, connection: Connection) -> bool:
+        """Nothing can be sent on it any more, though its end has not been told yet."""
+        channel = self._channels.get(connection)
+        return channel is not None and channel.broken
+
+    def is_accepted(self, connection: Connection) -> bool:
+        channel = self._channels.get(connection)
+        return channel is not None and channel.accepted
+
     def overdue(self, now: Micros) -> list[Connection]:
         """Those that have not done in time what they began."""
         config = self._config
@@ -202,27 +227,42 @@ class SocketTransport:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         channel = self._new_channel(sock, accepted=True)
         self.by_fd[channel.fd] = channel
-        self.epoll.register(channel.fd, READ)
+        self.strangers.register(channel.fd, READ)
         return channel.number
 
-    @property
-    def receive_bytes(self) -> int | None:
-        """How much may be read at once; None: as much as there is room for."""
-        return CROWDED_RECEIVE_BYTES if self._is_crowded else None
+    def receive_bytes(self, channel: Channel) -> int:
+        """How much may be read of it at once. Strangers' frames may be small, and many."""
+        most = CROWDED_RECEIVE_BYTES if self._is_crowded else RECEIVE_BYTES
+        return min(most, max(SLICE_BYTES, channel.missing_bytes)) if channel.yields else most
 
-    def received(self, channel: Channel, partial_bytes_before: int) -> None:
-        """Lock held. What came was split: so much of a frame was there before."""
+    def received(self, channel: Channel, frames: Sequence[bytes], partial_bytes_before: int) -> None:
+        """Lock held. What came was split: these are to be dealt with, and so much of a frame was there before."""
+        size_bytes = sum(map(len, frames))
+        channel.waiting += len(frames)
+        channel.waiting_bytes += size_bytes
+        self._waiting_bytes += size_bytes
         self._partial_bytes += channel.partial_bytes - partial_bytes_before
         self._regard_crowd()
-        if channel.partial_bytes and self._is_crowded:
+        if self._is_paused(channel) is not channel.is_paused:
             self._set_interest(channel)
 
-    def hold(self, channel: Channel, is_held: bool) -> None:
-        """Lock held. Whether nothing more is to come on it."""
-        if channel.is_held is not is_held:
-            channel.is_held = is_held
-            if not channel.broken:
-                self._set_interest(channel)
+    def dealt_with(self, connection: Connection, size_bytes: int) -> None:
+        """Lock held. So is one of them."""
+        channel = self._channels.get(connection)
+        if channel is None:
+            return
+        channel.waiting -= 1
+        channel.waiting_bytes -= size_bytes
+        self._waiting_bytes -= size_bytes
+        self._regard_crowd()
+        if channel.is_paused and not self._is_paused(channel):
+            self._set_interest(channel)
+
+    def end(self, channel: Channel) -> None:
+        """Lock held. Nothing more comes on it; it is to be closed when what came has been dealt with."""
+        if not channel.has_ended:
+            channel.has_ended = True
+            self._set_of(channel).unregister(channel.fd)
 
     def take_over(self, connection: Connection, dialed: Dialed) -> None:
         """Lock held. A connection to a name was made, or came to nothing."""
@@ -300,6 +340,7 @@ class SocketTransport:
             self.close(channel.number)
         self._dialer.close()
         close_dialed(self.dialed)
+        self.strangers.close()
         self.epoll.close()
 
     def before_fork(self) -> None:
@@ -321,6 +362,7 @@ class SocketTransport:
                 channel.sock.close()
         self._dialer.abandon_in_child()
         close_dialed(self.dialed)
+        self.strangers.close()
         self.epoll.close()
         os.close(self.wake_fd)
 
@@ -352,7 +394,7 @@ class SocketTransport:
 
     def _regard_crowd(self) -> None:
         """What is kept of all has changed."""
-        kept_bytes = self._owed_bytes + self._partial_bytes
+        kept_bytes = self._owed_bytes + self._partial_bytes + self._waiting_bytes
         is_crowded = kept_bytes > (KEPT_BYTES_MAX * 3 // 4 if self._is_crowded else KEPT_BYTES_MAX)
         if is_crowded is not self._is_crowded:
             self._is_crowded = is_crowded
@@ -361,13 +403,28 @@ class SocketTransport:
                     self._set_interest(each)
 
     def _set_interest(self, channel: Channel) -> None:
-        has_its_turn = not (self._is_crowded and channel.yields and (channel.outbox or channel.partial_bytes))
-        channel.is_paused = channel.outbox_bytes > PAUSE_BYTES or channel.is_held or not has_its_turn
+        channel.is_paused = self._is_paused(channel)
+        if not channel.has_ended:
+            self._set_of(channel).modify(channel.fd, self._interest(channel))
+
+    def _is_paused(self, channel: Channel) -> bool:
+        """Is it not to be read from?"""
+        if self._is_crowded and channel.yields and (channel.outbox or channel.partial_bytes or channel.waiting):
+            return True
+        waiting_max = WAITING_MAX if self._waiting_bytes < CROWD_BYTES else 1
+        return (
+            channel.outbox_bytes > PAUSE_BYTES
+            or channel.waiting >= waiting_max
+            or channel.waiting_bytes >= WAITING_BYTES_MAX
+        )
+
+    def _interest(self, channel: Channel) -> int:
         if channel.is_paused:
-            mask = WRITE if channel.outbox else 0
-        else:
-            mask = READ_WRITE if channel.outbox else READ
-        self.epoll.modify(channel.fd, mask)
+            return WRITE if channel.outbox else 0
+        return READ_WRITE if channel.outbox else READ
+
+    def _set_of(self, channel: Channel) -> select.epoll:
+        return self.strangers if channel.yields else self.epoll
 
     def _break(self, channel: Channel) -> None:
         """Nothing is sent on it any more; epoll reports the hang-up to the replica's thread."""
