@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.errors import ClosedError, OffsetOutOfRange
+from fastquorum.errors import ClosedError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import Header
 from fastquorum.node.io.running import RunningNode
 from fastquorum.types import Epoch, Offset
@@ -69,7 +69,9 @@ class CommittedReader:
     """One `committed()`: where it stands, and which items come next. Both twins wait in their own ways."""
 
     def __init__(self, node: RunningNode, from_offset: Offset, *, follow: bool, progress: bool) -> None:
-        """Raises ClosedError; OffsetOutOfRange where the log begins behind from_offset."""
+        """Raises ClosedError; OffsetOutOfRange where the log begins behind from_offset; UsageError if it is not one."""
+        if not isinstance(from_offset, int):
+            raise UsageError(f"from_offset {from_offset!r} is not an offset", "give a whole number, 0 or above")
         node.check_open()
         start = node.log.start_offset
         if from_offset < start:
