@@ -35,6 +35,13 @@ REFUSED: dict[str, dict[str, Any]] = {
     "a voter's address that is taken": {"voters": f"1@{TAKEN}", "cluster_id": CLUSTER_ID},
     "metrics at an address that is taken": {"metrics": TAKEN},
     "an unknown setting": {"retention_hours": 1},
+    "what only a controller heeds": {"num_partitions": 3},
+    "a controller's session": {"session_timeout_us": 9_000_000},
+    "more than 64 bits": {"append_queue_bytes_max": 2**63},
+    "a segment that its index cannot address": {"segment_bytes": 2**31},
+    "a Fetch that the wire cannot say": {"fetch_bytes_max": 2**31},
+    "a time that the wire cannot say": {"fetch_timeout_us": 2**60, "fetch_wait_us_max": 2**52},
+    "a file that is no path": {"config_file": 5},
 }
 
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 
+from fastquorum.errors import ConfigError
 from fastquorum.node.io.sources import read_settings
 from fastquorum.node.settings import NodeSettings
 from fastquorum.types import Endpoint, VoterSet
@@ -22,6 +23,7 @@ class QuorumOptions(TypedDict, total=False):
     retry_backoff_us: int
     fetch_wait_us_max: int
     fetch_bytes_max: int
+    fetch_snapshot_bytes_max: int
     observer_expiry_us: int
     batch_bytes_max: int
     segment_bytes: int
@@ -33,6 +35,7 @@ class QuorumOptions(TypedDict, total=False):
     partial_frame_us_max: int
     append_queue_records_max: int
     append_queue_bytes_max: int
+    idle_us_max: int
     snapshot_log_bytes: int
     snapshot_interval_us: int
     retention_bytes: int
@@ -102,4 +105,6 @@ def settings_of(path: Path, options: OpenOptions) -> NodeSettings:
     arguments: dict[str, object] = {"path": os.fspath(path), **options}
     file = options.get("config_file")
     arguments.pop("config_file", None)
+    if not isinstance(file, str | os.PathLike | None):
+        raise ConfigError(f"{file!r} is not a path", "give text or a pathlib.Path", "config_file", "argument")
     return read_settings(arguments, None if file is None else os.fspath(file))
