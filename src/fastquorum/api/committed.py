@@ -9,6 +9,8 @@ from fastquorum.node.io.running import RunningNode
 from fastquorum.types import Epoch, Offset
 
 READ_BYTES_MAX: Final = 1024 * 1024
+MANY_RECORDS: Final = 1_000
+"""More small records than this take milliseconds to make; a thread takes a tenth of one to be asked."""
 
 
 class CommittedRecord(NamedTuple):
@@ -106,6 +108,11 @@ class CommittedReader:
         if items:
             self._reported, self._has_reported = items[-1].next_offset, True
         return items
+
+    def has_many(self) -> bool:
+        """Would the next `take` occupy its thread for long? An event loop has it made in another one then."""
+        end_offset = self._node.high_watermark if self._last_end is None else self._last_end
+        return end_offset - self._position > MANY_RECORDS
 
     def has_more(self) -> bool:
         """Is more committed than was read?"""

@@ -28,6 +28,7 @@ from fastquorum.kernels import Buffer, Outcome
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
+from fastquorum.opening import in_thread
 from fastquorum.timeouts import wait_s
 from fastquorum.types import NodeId, Offset
 
@@ -290,7 +291,7 @@ class Quorum(Standing):
         self._check_loop()
         reader = CommittedReader(self._node, from_offset, follow=follow, progress=progress)
         while not self._bridge.over:
-            for item in reader.take():
+            for item in await in_thread(reader.take) if reader.has_many() else reader.take():
                 yield item
             if reader.is_done:
                 break
