@@ -68,6 +68,14 @@ def test_a_refused_open_leaves_no_directory_behind(tmp_path: Path, what: str, ta
     assert list(path.iterdir()) == []
 
 
+@pytest.mark.parametrize("path", [None, 5, b"n1", "", " ", "n\0"])
+def test_what_is_no_path_is_refused(path: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="path"):
+        sync.open(path, node_id=1)
+    assert list(tmp_path.iterdir()) == []
+
+
 async def open_and_close(path: Path, options: dict[str, Any]) -> None:
     await (await fq.open(path, **options)).close()
 

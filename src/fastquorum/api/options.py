@@ -102,9 +102,14 @@ class OpenOptions(QuorumOptions, total=False):
 
 def settings_of(path: Path, options: OpenOptions) -> NodeSettings:
     """Arguments, file and environment put together. ConfigError names what is wrong and where."""
-    arguments: dict[str, object] = {"path": os.fspath(path), **options}
+    arguments: dict[str, object] = {"path": _path_text("path", path), **options}
     file = options.get("config_file")
     arguments.pop("config_file", None)
-    if not isinstance(file, str | os.PathLike | None):
-        raise ConfigError(f"{file!r} is not a path", "give text or a pathlib.Path", "config_file", "argument")
-    return read_settings(arguments, None if file is None else os.fspath(file))
+    return read_settings(arguments, None if file is None else _path_text("config_file", file))
+
+
+def _path_text(name: str, path: object) -> str:
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str) or "\0" in text:
+        raise ConfigError(f"{path!r} is not a path", "give text or a pathlib.Path", name, "argument")
+    return text
