@@ -18,6 +18,7 @@ cimport cython
 from fastquorum.kernels.native._outcomes cimport Outcome
 
 from fastquorum.errors import AppendTimeout, ClosedError
+from fastquorum.timeouts import wait_s
 
 cdef int64_t _forks = 0
 
@@ -96,7 +97,7 @@ cdef class Slot:
         """True once it is known; False after `timeout` seconds (None: never). Interrupted by signals, as Python's locks
         are: it goes on for the rest of its time, unless their handlers raise."""
         cdef int error
-        cdef int64_t timeout_us = -1 if timeout is None else max(round(timeout * 1000000), 0)
+        cdef int64_t timeout_us = -1 if timeout is None else round(wait_s(timeout) * 1000000)
         cdef int64_t left = timeout_us
         cdef int64_t until = now_ns() // 1000 + timeout_us if timeout_us >= 0 else 0
         if not self.slot.get().is_known():

@@ -28,6 +28,7 @@ from fastquorum.kernels import Buffer
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
+from fastquorum.timeouts import wait_s
 from fastquorum.types import NodeId, Offset
 
 
@@ -98,7 +99,7 @@ class Quorum(Standing):
         >>> quorum.wait_ready(timeout=5).leader_id
         1
         """
-        node = self._node
+        timeout, node = wait_s(timeout), self._node
         node.check_open()
         if not self._watch.change(lambda: node.is_ready, timeout):
             assert timeout is not None
@@ -131,6 +132,7 @@ class Quorum(Standing):
         >>> quorum.transfer_leadership(1).leader_id  # it leads already
         1
         """
+        timeout = wait_s(timeout)
         transfer = Transfer(self._node, node_id)
         if not self._watch.change(transfer.is_over, timeout):
             assert timeout is not None
@@ -148,6 +150,8 @@ class Quorum(Standing):
 
         Raises NotLeader, Overloaded, RecordTooLarge, AppendTimeout (it may still commit).
         """
+        if timeout is not None:
+            timeout = wait_s(timeout)  # before anything is appended
         if not atomic:
             return self._append_parts(as_values(value), timeout)
         values = value if value.__class__ is bytes else as_values(value)
@@ -200,6 +204,7 @@ class Quorum(Standing):
 
         Raises NotLeader; NotReady: no majority answered within `timeout` seconds.
         """
+        timeout = wait_s(timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             try:
@@ -209,7 +214,7 @@ class Quorum(Standing):
                     raise
                 time.sleep(BARRIER_RETRY_S)
                 continue
-            if not waiting.wait(timeout):
+            if not waiting.wait(left_s(deadline)):
                 assert timeout is not None
                 raise self._barrier_timeout(timeout)
             return waiting.result()

@@ -79,6 +79,12 @@ class Nodes(Generic[_Q]):
     def __getitem__(self, node_id: int) -> _Q:
         return self.nodes[node_id]
 
+    def _taken_out(self, node_id: int) -> _Q:
+        """The node, which is to vanish. UsageError if it does not run."""
+        if node_id not in self.nodes:
+            raise UsageError(f"node {node_id} of this quorum does not run", f"these do: {[*self.nodes]}")
+        return self.nodes.pop(node_id)
+
     def _arguments(self, node_id: int) -> tuple[str, OpenOptions]:
         """Path and options to open a node with; again, after it was closed."""
         options: OpenOptions = {
@@ -97,7 +103,7 @@ class BlockingNodes(Nodes[sync.Quorum]):
 
     def stop(self, node_id: int) -> None:
         """Have one vanish without a word to the others, as if its process were killed."""
-        node = self.nodes.pop(node_id)
+        node = self._taken_out(node_id)
         node._node.abort()
 
     def start(self, node_id: int) -> sync.Quorum:
@@ -124,7 +130,7 @@ class AsyncNodes(Nodes[fastquorum.Quorum]):
 
     async def stop(self, node_id: int) -> None:
         """Have one vanish without a word to the others, as if its process were killed."""
-        node = self.nodes.pop(node_id)
+        node = self._taken_out(node_id)
         await asyncio.get_running_loop().run_in_executor(None, node._node.abort)
 
     async def start(self, node_id: int) -> fastquorum.Quorum:

@@ -3,6 +3,9 @@
 import asyncio
 import logging
 import socket
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from fastquorum import sync
 from fastquorum.cli.main import main
 from fastquorum.errors import NotLeader, NotReady
 from fastquorum.loopback import free_ports
+from fastquorum.node.io.logged import LOGGER
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, trio, voters
 from tests.cli.conftest import wait_until
 from tests.observe.builders import get
@@ -104,10 +108,6 @@ def test_a_program_s_own_log_tells_of_it(tmp_path: Path, caplog: pytest.LogCaptu
 
 
 def test_a_handler_that_hangs_holds_up_no_node(tmp_path: Path) -> None:
-    import threading
-
-    from fastquorum.node.io.logged import LOGGER
-
     let_go, hangs = threading.Event(), threading.Event()
 
     class Hanging(logging.Handler):
@@ -127,6 +127,38 @@ def test_a_handler_that_hangs_holds_up_no_node(tmp_path: Path) -> None:
         let_go.set()
         LOGGER.removeHandler(handler)
         LOGGER.setLevel(logging.NOTSET)
+
+
+def test_a_handler_that_raises_loses_its_own_line_only(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    seen: list[str] = []
+
+    class Raising(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(record.getMessage())
+            raise ValueError("the program's own fault")
+
+    handler = Raising()
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        for _ in range(2):
+            sync.open(tmp_path, **QUICK, node_id=1).close()
+        wait_until(lambda: sum("it has stopped" in each for each in seen) == 2, WAIT_S)
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(logging.NOTSET)
+    assert "the program's own fault" in capfd.readouterr().err
+
+
+def test_the_log_of_a_program_that_closes_nothing_says_that_its_node_stopped(tmp_path: Path) -> None:
+    program = (
+        "import logging, sys, fastquorum as fq; logging.basicConfig(level=20, format='%(message)s')\n"
+        "quorum = fq.sync.open(sys.argv[1], node_id=1)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "n1")], capture_output=True, text=True, timeout=300, check=True
+    )
+    assert "node 1: it has stopped\n" in ran.stderr
 
 
 def test_why_leadership_changed_is_told(tmp_path: Path) -> None:

@@ -1,14 +1,17 @@
 """A read barrier and `committed()` agree on offsets, whatever the records below them are."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import fastquorum as fq
 from fastquorum import sync
-from fastquorum.api.committed import Committed, Progress
+from fastquorum.api import committed
+from fastquorum.api.committed import MANY_RECORDS, Committed, Progress, read_committed
 from tests.api.nodes import QUICK, WAIT_S, trio
 
 
@@ -92,3 +95,28 @@ def test_followers_say_how_far_they_are_behind_an_election(tmp_path: Path) -> No
             found, position = read(node.committed(), end_offset)
             assert found == [b"x"]
             assert position >= end_offset
+
+
+def test_a_backlog_is_made_outside_of_the_event_loop_and_what_comes_soon_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+
+    def noting(*arguments: Any) -> Any:
+        threads.append(threading.get_ident())
+        return read_committed(*arguments)
+
+    monkeypatch.setattr(committed, "read_committed", noting)
+
+    async def main() -> None:
+        async with fq.open(tmp_path, **QUICK, node_id=1) as quorum:
+            await quorum.wait_ready(WAIT_S)
+            first = await quorum.append([b"x"] * (MANY_RECORDS + 1))
+            found = [len(item.records) async for item in quorum.committed(follow=False)]
+            assert sum(found) == MANY_RECORDS + 1
+            assert threading.get_ident() not in threads
+            threads.clear()
+            assert [item async for item in quorum.committed(first + MANY_RECORDS, follow=False)]
+            assert set(threads) == {threading.get_ident()}
+
+    asyncio.run(main())

@@ -35,6 +35,13 @@ REFUSED: dict[str, dict[str, Any]] = {
     "a voter's address that is taken": {"voters": f"1@{TAKEN}", "cluster_id": CLUSTER_ID},
     "metrics at an address that is taken": {"metrics": TAKEN},
     "an unknown setting": {"retention_hours": 1},
+    "what only a controller heeds": {"num_partitions": 3},
+    "a controller's session": {"session_timeout_us": 9_000_000},
+    "more than 64 bits": {"append_queue_bytes_max": 2**63},
+    "a segment that its index cannot address": {"segment_bytes": 2**31},
+    "a Fetch that the wire cannot say": {"fetch_bytes_max": 2**31},
+    "a time that the wire cannot say": {"fetch_timeout_us": 2**60, "fetch_wait_us_max": 2**52},
+    "a file that is no path": {"config_file": 5},
 }
 
 
@@ -59,6 +66,14 @@ def test_a_refused_open_leaves_no_directory_behind(tmp_path: Path, what: str, ta
     with pytest.raises(UsageError):
         asyncio.run(open_and_close(path, options))
     assert list(path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", [None, 5, b"n1", "", " ", "n\0"])
+def test_what_is_no_path_is_refused(path: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="path"):
+        sync.open(path, node_id=1)
+    assert list(tmp_path.iterdir()) == []
 
 
 async def open_and_close(path: Path, options: dict[str, Any]) -> None:

@@ -41,6 +41,12 @@ def test_a_node_may_be_stopped_and_started(quorum_of: Callable[..., BlockingNode
     assert next(items).records[0].value == b"x"
 
 
+def test_a_node_that_does_not_run_cannot_be_stopped(quorum_of: Callable[..., BlockingNodes]) -> None:
+    nodes = quorum_of(1)
+    with pytest.raises(UsageError, match="node 2 of this quorum does not run"):
+        nodes.stop(2)
+
+
 def test_they_end_with_the_block_even_if_it_fails() -> None:
     kept: list[sync.Quorum] = []
 

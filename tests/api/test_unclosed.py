@@ -68,5 +68,5 @@ def test_a_membership_is_told_of_too(tmp_path: Path) -> None:
 def test_a_process_that_exits_tells_of_those_it_left_open(tmp_path: Path, is_closed: bool) -> None:
     code = f"import sys; from fastquorum import sync; q = sync.open(sys.argv[1], node_id=1); {is_closed} and q.close()"
     command = [sys.executable, "-W", "always::ResourceWarning", "-c", code, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert ("ResourceWarning: unclosed <fastquorum.sync.Quorum of node 1" in done.stderr) is not is_closed

@@ -95,6 +95,26 @@ def test_a_mistyped_command_is_told_with_what_may_be_meant(fastquorum: Callable[
         assert f"there is no command '{word}x'; did you mean {word}?" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["verify", "n1"], "fastquorum: error: there is no command 'verify'; did you mean log verify?"),
+        (["log-verify"], "did you mean log verify?"),
+        (["audit-replicas", "n1"], "did you mean audit replicas?"),
+        (["describe"], "did you mean quorum describe?"),
+        (["sweeep"], "did you mean sim sweep?"),
+        (["log", "-x"], "fastquorum log: error: unrecognized arguments: -x"),
+        (["log", "--formt", "verify"], "fastquorum log: error: there is no option --formt"),
+        (["--dbug", "log", "verify"], "fastquorum: error: there is no option --dbug; did you mean --debug?"),
+    ],
+)
+def test_what_stands_elsewhere_is_found_and_a_group_tells_of_its_own_options(
+    fastquorum: Callable[..., Ran], words: list[str], said: str
+) -> None:
+    ran = fastquorum(*words)
+    assert (ran.code, said in ran.err) == (2, True), ran.err
+
+
 @pytest.mark.parametrize("command", BY_WORDS)
 def test_what_is_missing_and_what_is_too_much_is_told_by_the_command_that_was_meant(
     fastquorum: Callable[..., Ran], command: Command

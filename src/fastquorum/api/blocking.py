@@ -16,6 +16,7 @@ from fastquorum.node.io import handles
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.ports import SnapshotReport, Unreachable
+from fastquorum.timeouts import wait_s
 from fastquorum.types import Endpoint, NodeId, Offset
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ class Result:
         return self._told is not None
 
     def wait(self, timeout: float | None = None) -> bool:
-        if not self.done() and self._known.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+        timeout = wait_s(timeout)
+        if not self.done() and self._known.acquire(timeout=-1 if timeout is None else timeout):
             self._known.release()  # for the next who waits
         return self._told is not None
 

@@ -12,6 +12,7 @@ from fastquorum.api.standing import append_timeout
 from fastquorum.api.values import Values, copied
 from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, UnknownProducer
 from fastquorum.node.io.running import RunningNode
+from fastquorum.timeouts import wait_s
 from fastquorum.types import Offset
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ class Producer(ProducerCore):
 
     def append(self, value: Values, *, sequence: int | None = None, timeout: float | None = None) -> Offset:
         """Append one value, or several in one batch, exactly once; see `fastquorum.Producer.append`."""
+        timeout = wait_s(timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
-        if not self._turn.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+        if not self._turn.acquire(timeout=-1 if timeout is None else timeout):
             assert timeout is not None
             raise append_timeout(timeout)
         try:

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.errors import ClosedError, OffsetOutOfRange
+from fastquorum.errors import ClosedError, OffsetOutOfRange, UsageError
 from fastquorum.kernels import Header
 from fastquorum.node.io.running import RunningNode
 from fastquorum.types import Epoch, Offset
 
 READ_BYTES_MAX: Final = 1024 * 1024
+MANY_RECORDS: Final = 1_000
+"""More small records than this take milliseconds to make; a thread takes a tenth of one to be asked."""
 
 
 class CommittedRecord(NamedTuple):
@@ -69,7 +71,9 @@ class CommittedReader:
     """One `committed()`: where it stands, and which items come next. Both twins wait in their own ways."""
 
     def __init__(self, node: RunningNode, from_offset: Offset, *, follow: bool, progress: bool) -> None:
-        """Raises ClosedError; OffsetOutOfRange where the log begins behind from_offset."""
+        """Raises ClosedError; OffsetOutOfRange where the log begins behind from_offset; UsageError if it is not one."""
+        if not isinstance(from_offset, int):
+            raise UsageError(f"from_offset {from_offset!r} is not an offset", "give a whole number, 0 or above")
         node.check_open()
         start = node.log.start_offset
         if from_offset < start:
@@ -104,6 +108,11 @@ class CommittedReader:
         if items:
             self._reported, self._has_reported = items[-1].next_offset, True
         return items
+
+    def has_many(self) -> bool:
+        """Would the next `take` occupy its thread for long? An event loop has it made in another one then."""
+        end_offset = self._node.high_watermark if self._last_end is None else self._last_end
+        return end_offset - self._position > MANY_RECORDS
 
     def has_more(self) -> bool:
         """Is more committed than was read?"""

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 
+from fastquorum.errors import ConfigError
 from fastquorum.node.io.sources import read_settings
 from fastquorum.node.settings import NodeSettings
 from fastquorum.types import Endpoint, VoterSet
@@ -22,6 +23,7 @@ class QuorumOptions(TypedDict, total=False):
     retry_backoff_us: int
     fetch_wait_us_max: int
     fetch_bytes_max: int
+    fetch_snapshot_bytes_max: int
     observer_expiry_us: int
     batch_bytes_max: int
     segment_bytes: int
@@ -33,6 +35,7 @@ class QuorumOptions(TypedDict, total=False):
     partial_frame_us_max: int
     append_queue_records_max: int
     append_queue_bytes_max: int
+    idle_us_max: int
     snapshot_log_bytes: int
     snapshot_interval_us: int
     retention_bytes: int
@@ -99,7 +102,14 @@ class OpenOptions(QuorumOptions, total=False):
 
 def settings_of(path: Path, options: OpenOptions) -> NodeSettings:
     """Arguments, file and environment put together. ConfigError names what is wrong and where."""
-    arguments: dict[str, object] = {"path": os.fspath(path), **options}
+    arguments: dict[str, object] = {"path": _path_text("path", path), **options}
     file = options.get("config_file")
     arguments.pop("config_file", None)
-    return read_settings(arguments, None if file is None else os.fspath(file))
+    return read_settings(arguments, None if file is None else _path_text("config_file", file))
+
+
+def _path_text(name: str, path: object) -> str:
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str) or "\0" in text:
+        raise ConfigError(f"{path!r} is not a path", "give text or a pathlib.Path", name, "argument")
+    return text

@@ -26,6 +26,7 @@ from fastquorum.node.fences import FENCE_NUMBERS, fence_batch
 from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.producer_states import NAMED
+from fastquorum.timeouts import wait_s
 from fastquorum.types import NO_NODE, Offset
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class ProducerCore(Guarded):
             raise UsageError("a producer without a name cannot be recognised", "name it after what it writes")
         self.id = name
         self._node = node
-        self._timeout = timeout
+        self._timeout = wait_s(timeout)
         self._producer_id = producer_id(name)
         self._epoch = -1
         self._next_sequence = -1
@@ -200,8 +201,11 @@ class Producer(ProducerCore):
             OutOfOrderSequence: `sequence` leaves a gap, or is long past.
             RecordTooLarge: it does not fit into one batch; nothing was appended.
         """
+        return await self._quorum._within(wait_s(timeout), self._append_in_turn(value, sequence), append_timeout)
+
+    async def _append_in_turn(self, value: Values, sequence: int | None) -> Offset:
         async with self._turn:
-            return await self._quorum._within(timeout, self._append(value, sequence), append_timeout)
+            return await self._append(value, sequence)
 
     async def _append(self, value: Values, sequence: int | None) -> Offset:
         values = copied(value)

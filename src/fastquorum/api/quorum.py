@@ -28,6 +28,8 @@ from fastquorum.kernels import Buffer, Outcome
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
+from fastquorum.opening import in_thread
+from fastquorum.timeouts import wait_s
 from fastquorum.types import NodeId, Offset
 
 _T = TypeVar("_T")
@@ -117,7 +119,7 @@ class Quorum(Standing):
             NotReady: not within `timeout` seconds.
         """
         self._check_loop()
-        node = self._node
+        timeout, node = wait_s(timeout), self._node
         node.check_open()
         await self._within(timeout, self._bridge.change(lambda: node.is_ready), self._not_ready)
         if not node.is_ready:
@@ -156,6 +158,7 @@ class Quorum(Standing):
             UsageError: there is no such voter.
         """
         self._check_loop()
+        timeout = wait_s(timeout)
         transfer = Transfer(self._node, node_id)
         await self._within(timeout, self._bridge.change(transfer.is_over), transfer_timeout)
         return transfer.result()
@@ -182,6 +185,8 @@ class Quorum(Standing):
             AppendTimeout: not committed within `timeout` seconds. It may still commit, as it may if the task is
             cancelled.
         """
+        if timeout is not None:
+            timeout = wait_s(timeout)  # before anything is appended
         if not atomic:
             return await self._within(timeout, self._append_parts(as_values(value)), append_timeout)
         self._check_loop()
@@ -257,6 +262,7 @@ class Quorum(Standing):
             NotReady: no majority answered within `timeout` seconds.
         """
         self._check_loop()
+        timeout = wait_s(timeout)
         barrier = self._barriers.join()
         if timeout is None:
             return await barrier
@@ -285,7 +291,7 @@ class Quorum(Standing):
         self._check_loop()
         reader = CommittedReader(self._node, from_offset, follow=follow, progress=progress)
         while not self._bridge.over:
-            for item in reader.take():
+            for item in await in_thread(reader.take) if reader.has_many() else reader.take():
                 yield item
             if reader.is_done:
                 break

@@ -13,6 +13,7 @@ from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import GRACE_S, RunningNode
 from fastquorum.node.reachability import unreachable_text
+from fastquorum.timeouts import wait_s
 from fastquorum.trace.recording import CAPACITY, Recording, recording
 from fastquorum.types import NO_NODE, Endpoint, Epoch, NodeId, Offset
 
@@ -144,11 +145,12 @@ class Transfer:
 
 def stop_grace_s(timeout: float | None) -> float:
     """How long a close waits for another leader. UsageError if that is no time."""
-    if timeout is None:
+    grace_s = wait_s(timeout)
+    if timeout is None or grace_s is None:
         return GRACE_S
-    if not 0 <= timeout < float("inf"):
+    if timeout < 0:
         raise UsageError(f"a timeout of {timeout} s is not a time to wait", "give 0 or more seconds, or None")
-    return timeout
+    return grace_s
 
 
 def append_timeout(timeout: float) -> AppendTimeout:

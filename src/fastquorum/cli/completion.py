@@ -32,5 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
             names = action.metavar if isinstance(action.metavar, str) else ""
             if action.choices is None and any(each in names for each in PATHS):
                 action.complete = shtab.FILE  # type: ignore[attr-defined]
+    for action in parsers["help"]._get_positional_actions():
+        action.choices = sorted({command.words[0] for command in COMMANDS})
     print(shtab.complete(root, arguments.shell))
     return 0

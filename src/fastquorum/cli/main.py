@@ -268,8 +268,15 @@ def parser_of(configured: Collection[Command]) -> tuple[CommandParser, dict[str,
 def _parse(words: list[str]) -> argparse.Namespace:
     chosen = _chosen(words)
     parser, parsers = parser_of([chosen] if chosen is not None else [])
-    meant = parsers[" ".join(chosen.words)] if chosen is not None else parser
-    meant.refuse_unknown_options(words if chosen is not None else list(takewhile(lambda word: word[:1] == "-", words)))
+    if chosen is not None:
+        meant = parsers[" ".join(chosen.words)]
+        meant.refuse_unknown_options(words)
+    else:
+        parser.other_names = _other_names()
+        before, group, behind = _around_command(words)
+        parser.refuse_unknown_options(before)
+        meant = parsers.get(group, parser)
+        meant.refuse_unknown_options(list(takewhile(_is_option, behind)))
     arguments, unknown = parser.parse_known_args(words)
     if unknown and "options_anywhere" in arguments and not any(each.startswith("-") for each in unknown):
         arguments.words += unknown  # argparse takes words up to the first option only
@@ -281,9 +288,30 @@ def _parse(words: list[str]) -> argparse.Namespace:
         print(f"fastquorum {__version__}")
         parser.exit(0)
     if not hasattr(arguments, "run"):
-        group = next((word for word in words if not word.startswith("-")), "")
-        parsers.get(group, parser).error("which command? See --help")
+        parsers.get(_around_command(words)[1], parser).error("which command? See --help")
     return arguments
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-")
+
+
+def _around_command(words: list[str]) -> tuple[list[str], str, list[str]]:
+    """Return the options in front of the first word that is none, that word, and what stands behind it."""
+    before = list(takewhile(_is_option, words))
+    rest = words[len(before) :]
+    return before, rest[0] if rest else "", rest[1:]
+
+
+def _other_names() -> dict[str, str]:
+    """What people type for the commands of a group: without the group, or in one word; the first one takes a name."""
+    names: dict[str, str] = {}
+    for command in COMMANDS:
+        if len(command.words) > 1 and command.words[0] in GROUPS:
+            for name in (command.words[-1], "-".join(command.words)):
+                names.setdefault(name, " ".join(command.words))
+    taken = {command.words[0] for command in COMMANDS}
+    return {name: words for name, words in names.items() if name not in taken}
 
 
 def _path_arguments(parser: argparse.ArgumentParser) -> tuple[str, ...]:

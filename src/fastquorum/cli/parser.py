@@ -4,7 +4,8 @@ import argparse
 import contextlib
 import difflib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class CommandParser(argparse.ArgumentParser):
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         options.setdefault("allow_abbrev", False)
         super().__init__(*args, **options)
+        self.other_names: dict[str, str] = {}
+        """What people type for a command that stands elsewhere, as `verify` for `log verify`, and the command."""
 
     def refuse_unknown_options(self, words: Sequence[str]) -> None:
         """Exit with this command's usage at the first option among `words` that it does not have."""
@@ -63,7 +66,10 @@ class CommandParser(argparse.ArgumentParser):
         choices = [str(each) for each in action.choices]
         near = _meant(str(value), choices)
         if isinstance(action, argparse._SubParsersAction):
-            todo = near or f" (choose from {', '.join(choices)})"
+            todo = (
+                _meant(str(value), [*choices, *self.other_names], self.other_names)
+                or f" (choose from {', '.join(choices)})"
+            )
             raise argparse.ArgumentError(None, f"there is no command {value!r}{todo}; `{self.prog} --help` lists them")
         raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {', '.join(choices)}){near}")
 
@@ -78,8 +84,11 @@ def _names_a_path(action: argparse.Action) -> bool:
     return isinstance(action.metavar, str) and any(each in action.metavar for each in PATHS)
 
 
-def _meant(typed: str, known: Iterable[str]) -> str:
-    """What to add to an error: which of the known words is near, if one is."""
+def _meant(typed: str, known: Iterable[str], meanings: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What to add to an error: which of the known words is near, if one is, or what it means."""
     plain = {each.lower(): each for each in known}
     near = difflib.get_close_matches(typed.lower(), plain, n=1, cutoff=_NEAR)
-    return f"; did you mean {plain[near[0]]}?" if near else ""
+    if not near:
+        return ""
+    found = plain[near[0]]
+    return f"; did you mean {meanings.get(found, found)}?"

@@ -18,6 +18,12 @@ def plain_text(value: object) -> str:
     return value.strip()
 
 
+COUNT_MAX: Final = 2**31 - 1
+"""Of records, bytes of a segment or frame, and other numbers that disks and wires hold in 32 bits."""
+TIME_MAX_US: Final = 2**60
+"""Some 36,000 years: what is longer counts as this, so that times can be added up within 64 bits."""
+
+
 def whole(value: object) -> int:
     if isinstance(value, str):
         digits = value.strip().replace("_", "")
@@ -40,6 +46,15 @@ def positive(value: object) -> int:
     number = whole(value)
     if number <= 0:
         raise ValueError("expected a whole number above 0")
+    if number >= 2**63:
+        raise ValueError(f"expected at most {2**63 - 1}")
+    return number
+
+
+def count(value: object) -> int:
+    number = positive(value)
+    if number > COUNT_MAX:
+        raise ValueError(f"expected at most {COUNT_MAX}")
     return number
 
 
@@ -55,7 +70,7 @@ def not_negative(value: object) -> int:
     number = whole(value)
     if number < 0:
         raise ValueError("expected a whole number, 0 or above")
-    return number
+    return positive(number) if number else 0
 
 
 def part_of_a_second(value: object) -> int:
@@ -66,16 +81,28 @@ def part_of_a_second(value: object) -> int:
     return number
 
 
+def microseconds(value: object) -> int:
+    return _time_us(positive(value), 1)
+
+
 def milliseconds(value: object) -> int:
-    return positive(value) * MS
+    return _time_us(positive(value), MS)
 
 
 def seconds(value: object) -> int:
-    return positive(value) * 1000 * MS
+    return _time_us(positive(value), 1000 * MS)
+
+
+def microseconds_or_never(value: object) -> int:
+    return _time_us(not_negative(value), 1)
 
 
 def milliseconds_or_never(value: object) -> int:
-    return not_negative(value) * MS
+    return _time_us(not_negative(value), MS)
+
+
+def _time_us(number: int, unit_us: int) -> int:
+    return min(number * unit_us, TIME_MAX_US)
 
 
 def bytes_or_all(value: object) -> int:
@@ -84,15 +111,19 @@ def bytes_or_all(value: object) -> int:
     return 0 if number == -1 else not_negative(number)
 
 
+def microseconds_or_all(value: object) -> int:
+    return _time_us(bytes_or_all(value), 1)
+
+
 def milliseconds_or_all(value: object) -> int:
-    return bytes_or_all(value) * MS
+    return _time_us(bytes_or_all(value), MS)
 
 
 IN_MICROSECONDS: Final[Mapping[Parse, Parse]] = {
-    milliseconds: positive,
-    seconds: positive,
-    milliseconds_or_never: not_negative,
-    milliseconds_or_all: bytes_or_all,
+    milliseconds: microseconds,
+    seconds: microseconds,
+    milliseconds_or_never: microseconds_or_never,
+    milliseconds_or_all: microseconds_or_all,
 }
 """How times are read whose text is not in milliseconds."""
 

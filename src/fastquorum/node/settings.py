@@ -106,9 +106,9 @@ SETTINGS: Final = (
         "session_timeout_us", ("broker.session.timeout.ms", "controller.heartbeat.timeout.ms"), reading.milliseconds
     ),
     Setting("older_brokers", ("older.brokers.enable",), reading.flag),
-    Setting("num_partitions", ("num.partitions",), reading.positive),
+    Setting("num_partitions", ("num.partitions",), reading.count),
     Setting("default_replication_factor", ("default.replication.factor",), reading.replication_factor),
-    Setting("min_insync_replicas", ("min.insync.replicas",), reading.positive),
+    Setting("min_insync_replicas", ("min.insync.replicas",), reading.count),
     Setting("unclean_leader_election", ("unclean.leader.election.enable",), reading.flag),
     Setting("preferred_leaders", ("auto.leader.rebalance.enable",), reading.flag),
     Setting("imbalance_check_us", ("leader.imbalance.check.interval.seconds",), reading.seconds),
@@ -123,18 +123,18 @@ SETTINGS: Final = (
     _quorum("request_timeout_us", ["request.timeout.ms"], reading.milliseconds),
     _quorum("retry_backoff_us", ["retry.backoff.ms"], reading.milliseconds),
     _quorum("fetch_wait_us_max", ["fetch.wait.max.ms"], reading.milliseconds),
-    _quorum("fetch_bytes_max", ["fetch.max.bytes"], reading.positive),
-    _quorum("fetch_snapshot_bytes_max", ["fetch.snapshot.max.bytes"], reading.positive),
+    _quorum("fetch_bytes_max", ["fetch.max.bytes"], reading.count),
+    _quorum("fetch_snapshot_bytes_max", ["fetch.snapshot.max.bytes"], reading.count),
     _quorum("observer_expiry_us", ["observer.expiry.ms"], reading.milliseconds),
-    _quorum("batch_bytes_max", ["batch.max.bytes"], reading.positive),
-    _quorum("segment_bytes", ["metadata.log.segment.bytes", "log.segment.bytes"], reading.positive, both=False),
-    _quorum("preallocate_bytes", ["log.preallocate.bytes"], reading.positive, both=False),
+    _quorum("batch_bytes_max", ["batch.max.bytes"], reading.count),
+    _quorum("segment_bytes", ["metadata.log.segment.bytes", "log.segment.bytes"], reading.count, both=False),
+    _quorum("preallocate_bytes", ["log.preallocate.bytes"], reading.count, both=False),
     _quorum("mark_interval_us", ["log.mark.interval.ms"], reading.milliseconds, both=False),
-    _quorum("frame_bytes_max", ["socket.request.max.bytes"], reading.positive, both=False),
-    _quorum("connections_max", ["max.connections"], reading.positive, both=False),
+    _quorum("frame_bytes_max", ["socket.request.max.bytes"], reading.count, both=False),
+    _quorum("connections_max", ["max.connections"], reading.count, both=False),
     _quorum("connection_idle_us_max", ["connections.max.idle.ms"], reading.milliseconds, both=False),
     _quorum("partial_frame_us_max", ["partial.frame.max.ms"], reading.milliseconds, both=False),
-    _quorum("append_queue_records_max", ["append.queue.max.records"], reading.positive, both=False),
+    _quorum("append_queue_records_max", ["append.queue.max.records"], reading.count, both=False),
     _quorum("append_queue_bytes_max", ["append.queue.max.bytes"], reading.positive, both=False),
     _quorum("idle_us_max", ["metadata.max.idle.interval.ms"], reading.milliseconds_or_never, both=False),
     _quorum("snapshot_log_bytes", ["metadata.log.max.record.bytes.between.snapshots"], reading.positive, both=False),
@@ -215,7 +215,6 @@ WITHOUT_EFFECT: Final = frozenset(
         "controller.quorum.retry.backoff.max.ms",
     )
 )
-_METADATA_ONLY: Final = ("retention_bytes", "retention_us", "snapshot_log_bytes", "snapshot_interval_us")
 _PLAIN_DEFAULTS: Final = {
     "kernels": "native",
     "session_timeout_us": "9000",
@@ -336,43 +335,18 @@ def _unknown(key: str, source: str, known: Mapping[str, object]) -> ConfigError:
     return ConfigError("there is no such setting", f"did you mean {near[0]}?" if near else "", key, source)
 
 
-def log_kind_of(settings: NodeSettings) -> LogKind:
-    """What an empty directory is formatted for."""
-    if settings.log is not None:
-        return settings.log
-    return LogKind.METADATA if settings.controller else LogKind.USER
-
-
-def check_log_kind(settings: NodeSettings, log_kind: LogKind, *, is_controller: bool) -> None:
-    """Raise ConfigError for settings that a log of this kind does not heed."""
-    if log_kind is LogKind.METADATA:
-        return
-    if is_controller:
-        raise ConfigError(
-            "it keeps Kafka's metadata, and this is a user log",
-            "format another directory with `--controller`",
-            "controller",
-        )
-    for name in _METADATA_ONLY:
-        if name in settings.given and not _is_never(settings, name):
-            raise ConfigError(
-                "a user log keeps all records, and takes no snapshots",
-                "leave it out; only a controller's metadata log forgets what its snapshots cover",
-                name,
-            )
-
-
-def _is_never(settings: NodeSettings, name: str) -> bool:
-    """It asks for what a user log does anyway."""
-    return name != "snapshot_log_bytes" and getattr(settings.quorum, name) <= 0
-
-
 def _check(config: QuorumConfig) -> None:
     if config.batch_bytes_max > config.frame_bytes_max:
         raise ConfigError(
             f"{config.batch_bytes_max} bytes do not fit into a frame of {config.frame_bytes_max}",
             "raise frame_bytes_max with it",
             "batch_bytes_max",
+        )
+    if config.fetch_wait_us_max > reading.COUNT_MAX * MS:
+        raise ConfigError(
+            f"a Fetch cannot ask to be parked for {config.fetch_wait_us_max} us",
+            f"its time is in milliseconds, {reading.COUNT_MAX} at most",
+            "fetch_wait_us_max",
         )
     if config.fetch_wait_us_max >= config.fetch_timeout_us:
         raise ConfigError(

@@ -5,9 +5,10 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from fastquorum.broker.agent import View
-from fastquorum.broker.io.holding import STOP_S, Holding, begin
+from fastquorum.broker.io.holding import Holding, begin
 from fastquorum.broker.io.work import ThreadWork
 from fastquorum.broker.options import JoinOptions
+from fastquorum.timeouts import wait_s
 
 
 def join(*, start: Callable[["Membership"], object] | None = None, **options: Unpack[JoinOptions]) -> "Membership":
@@ -39,6 +40,7 @@ class Membership(Holding):
         >>> membership.wait_active(timeout=20) == membership.epoch
         True
         """
+        timeout = wait_s(timeout)
         if not self._until(lambda: self.is_active, timeout):
             assert timeout is not None
             raise self._not_admitted(timeout)
@@ -74,8 +76,8 @@ class Membership(Holding):
                 self._until(lambda seen=now: self._member.view.is_news_after(seen), None)  # type: ignore[misc]
         self._raise_if_failed()
 
-    def close(self, timeout: float = STOP_S) -> None:
-        """Go in good order, within `timeout` seconds. Idempotent."""
+    def close(self, timeout: float | None = None) -> None:
+        """Go in good order, within `timeout` seconds: 5 by default. Idempotent."""
         if self._is_in_child:
             return
         self.request_stop(timeout)

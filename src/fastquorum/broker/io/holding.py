@@ -21,6 +21,7 @@ from fastquorum.home import expanded
 from fastquorum.kernels import load
 from fastquorum.node.io.directory import new_directory_id
 from fastquorum.node.io.handles import Guarded
+from fastquorum.timeouts import wait_s
 from fastquorum.types import NodeId, Offset, Uuid
 
 STOP_S: Final = 5.0
@@ -150,10 +151,10 @@ class Holding(Guarded):
         self._raise_if_over()
         self._member.set_ready(is_ready)
 
-    def request_stop(self, timeout: float = STOP_S) -> None:
+    def request_stop(self, timeout: float | None = None) -> None:
         """Begin to go, as `close` does, without waiting. On a signal rather leave the block, as `sys.exit` in its
         handler does."""
-        self._member.request_stop(int(timeout * SECOND))
+        self._member.request_stop(int(_stop_s(timeout) * SECOND))
 
     # --- inner --------------------------------------------------------------------------------------------------------
 
@@ -184,6 +185,12 @@ class Holding(Guarded):
         return NotAdmitted(f"after {timeout} s, {self._member.view.reason}")
 
     @staticmethod
-    def _whole(timeout: float) -> float:
+    def _whole(timeout: float | None) -> float:
         """Until a member that goes is over in any case."""
-        return timeout + _GRACE_S
+        return _stop_s(timeout) + _GRACE_S
+
+
+def _stop_s(timeout: float | None) -> float:
+    """STOP_S where nothing is said. UsageError if it is not a time."""
+    seconds = wait_s(timeout)
+    return STOP_S if seconds is None else seconds

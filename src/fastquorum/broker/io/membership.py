@@ -7,10 +7,11 @@ from types import TracebackType
 from typing import Self
 
 from fastquorum.broker.agent import View
-from fastquorum.broker.io.holding import STOP_S, Holding, begin
+from fastquorum.broker.io.holding import Holding, begin
 from fastquorum.broker.io.running import RunningMember
 from fastquorum.broker.io.work import TaskWork
 from fastquorum.broker.options import JoinOptions
+from fastquorum.timeouts import wait_s
 
 
 async def open_membership(
@@ -63,6 +64,7 @@ class Membership(Holding):
             NotAdmitted: not within `timeout` seconds, and why; it goes on trying.
             RegistrationRefused, ClosedError, FatalError: it never will be.
         """
+        timeout = wait_s(timeout)
         try:
             async with asyncio.timeout(timeout):
                 await self._until(lambda: self.is_active)
@@ -104,8 +106,9 @@ class Membership(Holding):
                 await self._until(lambda seen=now: self._member.view.is_news_after(seen))  # type: ignore[misc]
         self._raise_if_failed()
 
-    async def close(self, timeout: float = STOP_S) -> None:
-        """Go in good order: the controller moves this broker's leads away, and lets it go, or `timeout` seconds pass.
+    async def close(self, timeout: float | None = None) -> None:
+        """Go in good order: the controller moves this broker's leads away, and lets it go, or `timeout` seconds pass (5
+        by default).
 
         It may act until then. Idempotent; it goes on if this is cancelled.
         """

@@ -18,7 +18,8 @@ from fastquorum.node.io.failpoints import failpoint
 from fastquorum.node.io.injected import InjectedDisk, InjectedFlusher, InjectedStates
 from fastquorum.node.io.native_flusher import NativeFlusher
 from fastquorum.node.io.watched import WatchedFlusher
-from fastquorum.node.settings import NodeSettings, check_log_kind, log_kind_of
+from fastquorum.node.log_kinds import check_log_kind, log_kind_of
+from fastquorum.node.settings import NodeSettings
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import data_values
 from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory

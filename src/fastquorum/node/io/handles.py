@@ -127,7 +127,8 @@ def _after_in_child() -> None:
     _guarded.clear()
 
 
-def _at_exit() -> None:
+def halt_all() -> None:
+    """Halt the nodes that nobody closed, with a warning for each: the process exits. Idempotent."""
     for guarded in list(_guarded):
         guarded.__del__()
     for handle in list(_alive):
@@ -135,4 +136,4 @@ def _at_exit() -> None:
 
 
 os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
-atexit.register(_at_exit)
+atexit.register(halt_all)

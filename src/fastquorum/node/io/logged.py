@@ -25,22 +25,37 @@ EXIT_S: Final = 1.0
 """How long a process that exits waits for them."""
 
 
+_TOO_SLOW: Final = "the handlers of this log are too slow"
+
+
+def _record(level: int, event: str, line: str) -> logging.LogRecord:
+    return LOGGER.makeRecord(LOGGER.name, level, __file__, 0, line, (), None, extra={"event": event})
+
+
 class _Writer:
     """Hands records to the program's handlers, in a thread that begins with the first one."""
 
     def __init__(self) -> None:
         self._records: queue.Queue[logging.LogRecord | None] = queue.Queue(QUEUE_MAX)
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
         self._lost = 0
 
     def put(self, record: logging.LogRecord) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="fastquorum-logging", daemon=True)
-            self._thread.start()
+            with self._starting:
+                self._start()
         try:
             self._records.put_nowait(record)
         except queue.Full:
             self._lost += 1
+
+    def _start(self) -> None:
+        """Once, whichever node logs first."""
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name="fastquorum-logging", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def finish(self) -> None:
         """Wait a moment for what is still to be written."""
@@ -55,8 +70,17 @@ class _Writer:
         while (record := self._records.get()) is not None:
             lost, self._lost = self._lost, 0
             if lost:
-                LOGGER.warning("%d lines were left out: the handlers of this log are too slow", lost)
+                self._handle(_record(logging.WARNING, "lines_lost", f"{lost} lines were left out: {_TOO_SLOW}"))
+            self._handle(record)
+
+    @staticmethod
+    def _handle(record: logging.LogRecord) -> None:
+        """Have it written. A handler or filter of the program may raise anything: as logging itself does, tell stderr,
+        unless `logging.raiseExceptions` is off, and go on with the next line."""
+        try:
             LOGGER.handle(record)
+        except Exception:
+            logging.Handler().handleError(record)
 
 
 _writers: Final[dict[int, _Writer]] = {}
@@ -79,6 +103,7 @@ def _has_handlers() -> bool:
 
 @atexit.register
 def _at_exit() -> None:
+    handles.halt_all()  # those nodes say that they have stopped
     writer = _writers.get(handles.forks())
     if writer is not None:
         writer.finish()
@@ -96,9 +121,7 @@ class Logged:
 
     def _log(self, level: int, event: str, text: str) -> None:
         if LOGGER.isEnabledFor(level) and _has_handlers():
-            extra = {"event": event}
-            line = f"{self._node}{text}"
-            _writer().put(LOGGER.makeRecord(LOGGER.name, level, __file__, 0, line, (), None, extra=extra))
+            _writer().put(_record(level, event, f"{self._node}{text}"))
 
     def started(self, endpoint: Endpoint, cluster_id: str, node_id: NodeId) -> None:
         self._node = f"node {node_id}: "

@@ -16,7 +16,8 @@ from fastquorum.node.io.machines import machine_for
 from fastquorum.node.io.observing import Observer
 from fastquorum.node.io.own_address import LOOPBACK, where_it_is_reached, where_to_listen
 from fastquorum.node.io.running import RunningNode
-from fastquorum.node.settings import NodeSettings, check_log_kind
+from fastquorum.node.log_kinds import check_log_kind
+from fastquorum.node.settings import NodeSettings
 from fastquorum.storage.identity import Identity
 from fastquorum.types import Endpoint, NodeId, Voter, VoterSet
 
