@@ -119,6 +119,7 @@ cdef extern from "lane/callbacks.h" namespace "fastquorum::lane" nogil:
         void (*advanced)(void *self, int64_t high_watermark) noexcept
         void (*barrier_done)(void *self, int64_t barrier, int64_t high_watermark) noexcept
         void (*unparked)(void *self, int64_t connection, int32_t correlation_id, int api_version) noexcept
+        void (*observers_informed)(void *self) noexcept
 
     cdef cppclass CalledOutputs(Outputs):
         CalledOutputs(void *self, OutputCalls calls) noexcept
@@ -150,6 +151,7 @@ cdef extern from "lane/lane.h" namespace "fastquorum::lane" nogil:
         cbool on_flushed(int64_t generation, int64_t end, int64_t now_us) except +
         void on_flush_failed() noexcept
         cbool on_tick(int64_t now_us) noexcept
+        cbool await_observers(const vector[int32_t] &ids, int64_t offset) noexcept
         int64_t append(const Slice *values, int64_t count, int64_t timestamp_ms, int64_t now_us, cbool gathers) noexcept
         cbool push(int64_t now_us) noexcept
         int64_t append_encoded(uint8_t *batch, int64_t size, int64_t record_count, int64_t timestamp_ms, int64_t now_us) noexcept

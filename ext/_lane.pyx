@@ -11,6 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.memory cimport unique_ptr
+from libcpp.vector cimport vector
 
 cimport cython
 
@@ -27,6 +28,7 @@ from fastquorum.kernels.lane import (
     HandUp,
     LaneMode,
     LaneState,
+    ObserversInformed,
     PeerState as PeerStateValue,
     Send,
     Unparked,
@@ -184,6 +186,7 @@ cdef class Lane:
         output_calls.advanced = _out_advanced
         output_calls.barrier_done = _out_barrier_done
         output_calls.unparked = _out_unparked
+        output_calls.observers_informed = _out_observers_informed
         self._log = log
         self._out = []
         self._batch_bytes_max = batch_bytes_max
@@ -310,6 +313,10 @@ cdef class Lane:
         self._lane.get().on_tick(now_us)
         return self._done()
 
+    def await_observers(self, ids, int64_t offset):
+        cdef vector[int32_t] wanted = ids
+        return bool(self._lane.get().await_observers(wanted, offset))
+
     # --- the callers' side --------------------------------------------------------------------------------------------
 
     def append(self, values, int64_t timestamp_ms, int64_t now_us, bint gathers=False):
@@ -433,3 +440,7 @@ cdef void _out_barrier_done(void *self, int64_t barrier, int64_t high_watermark)
 
 cdef void _out_unparked(void *self, int64_t connection, int32_t correlation_id, int api_version) noexcept:
     (<Lane>self)._out.append(Unparked(connection, correlation_id, api_version))
+
+
+cdef void _out_observers_informed(void *self) noexcept:
+    (<Lane>self)._out.append(ObserversInformed())

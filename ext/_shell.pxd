@@ -191,6 +191,8 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         void serve_produce(ProduceService service) except +
         void serve_beats(SteadyBeatsRef beats, int64_t confirmed_us_max) except +
         cbool is_confirmed(int64_t within_us) noexcept
+        cbool await_observers(const vector[int32_t] &ids, int64_t offset) noexcept
+        cbool are_observers_awaited() noexcept
         void settled(int64_t connection, int64_t frames) noexcept
         vector[Histogram] stage_histograms() except +
         void trace_start(size_t capacity) except +

@@ -9,7 +9,7 @@ import os
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
@@ -656,6 +656,18 @@ cdef class Shell:
         with nogil:
             confirmed = self._shell.is_confirmed(within_us)
         return bool(confirmed)
+
+    def await_observers(self, ids, int64_t offset):
+        """See `Lane.await_observers`; there is news when none of them is left."""
+        cdef vector[int32_t] wanted = ids
+        cdef cbool are_awaited
+        with nogil:
+            are_awaited = self._shell.await_observers(wanted, offset)
+        return bool(are_awaited)
+
+    @property
+    def are_observers_awaited(self):
+        return bool(self._shell.are_observers_awaited())
 
     def settled(self, int64_t connection, int64_t frames):
         """So many frames of this connection have come as events, and no answer to any is owed any more."""

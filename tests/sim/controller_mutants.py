@@ -1,7 +1,6 @@
 """Bugs of controllers put back on purpose, for the simulated cluster to catch: those of Kafka's history, and the rules
 that nothing else would show."""
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from fastquorum.controller.state import ControllerState, Prepared
 from fastquorum.errors import ImageFailed
 from fastquorum.node import controller_role
 from fastquorum.node.controller_role import ControllerRole
+from fastquorum.node.due_answers import DueAnswers
 from fastquorum.node.folding import Foreseen, Step
 from fastquorum.node.replay import Replay
 from fastquorum.node.snapshot_keeper import SnapshotKeeper
@@ -70,30 +70,31 @@ def _k52(patcher: Patcher) -> None:
 
 def _k53(patcher: Patcher) -> None:
     """Who waits for its answer is not heard."""
-    touch, answer, heard = Heartbeats.touch, ControllerRole._answer_committed, controller_role.heard
-    last: dict[int, Micros] = {}
+    touch, answer, heard = Heartbeats.touch, DueAnswers.on_committed, controller_role.heard
+    last: dict[int, tuple[ControllerRole, Micros]] = {}
 
     def not_yet(state: ControllerState, message: Message, now_us: Micros) -> None:
         if not isinstance(message, BrokerHeartbeatRequest):
             heard(state, message, now_us)
 
-    def when_answered(role: ControllerRole) -> None:
-        before = deque(role._waiting)
-        answer(role)
-        state = role.state
-        for each in list(before)[: len(before) - len(role._waiting)]:
+    def when_answered(due: DueAnswers, brokers: Brokers, now_us: Micros) -> None:
+        before = list(due._uncommitted)
+        answer(due, brokers, now_us)
+        role, ticked_us = last.get(id(due), (None, 0))
+        state = role.state if role is not None else None
+        for each in before[: len(before) - len(due._uncommitted)]:
             message = each.asked.message
             if state is not None and isinstance(message, BrokerHeartbeatRequest):
-                touch(state.heartbeats, message.broker_id, message.broker_epoch, last.get(id(role), 0))
+                touch(state.heartbeats, message.broker_id, message.broker_epoch, ticked_us)
 
     on_tick = ControllerRole.on_tick
 
     def tick(role: ControllerRole, now_us: Micros) -> None:
-        last[id(role)] = now_us
+        last[id(role._due)] = (role, now_us)
         on_tick(role, now_us)
 
     patcher.setattr(controller_role, "heard", not_yet)
-    patcher.setattr(ControllerRole, "_answer_committed", when_answered)
+    patcher.setattr(DueAnswers, "on_committed", when_answered)
     patcher.setattr(ControllerRole, "on_tick", tick)
 
 
@@ -195,9 +196,8 @@ def _answers_early(patcher: Patcher) -> None:
 
     def before_it_is_committed(role: ControllerRole, asked: Any, now_us: Micros) -> None:
         decide(role, asked, now_us)
-        while role._waiting:
-            first = role._waiting.popleft()
-            first.asked.answer(first.answer)
+        while role._due._uncommitted:
+            role._due._uncommitted.popleft().give()
 
     patcher.setattr(ControllerRole, "_decide", before_it_is_committed)
 

@@ -48,6 +48,7 @@ struct OutputCalls {
     void (*advanced)(void *self, std::int64_t high_watermark);
     void (*barrier_done)(void *self, std::int64_t barrier, std::int64_t high_watermark);
     void (*unparked)(void *self, std::int64_t connection, std::int32_t correlation_id, int api_version);
+    void (*observers_informed)(void *self);
 };
 
 class CalledOutputs final : public Outputs {
@@ -61,6 +62,7 @@ class CalledOutputs final : public Outputs {
     void unparked(Connection connection, std::int32_t correlation_id, int api_version) noexcept override {
         calls_.unparked(self_, connection, correlation_id, api_version);
     }
+    void observers_informed() noexcept override { calls_.observers_informed(self_); }
 
    private:
     void *self_;

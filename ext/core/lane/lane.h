@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "context.h"
 #include "follower.h"
@@ -156,6 +157,11 @@ class Lane {
     void on_flush_failed() noexcept { context_.has_failed = !mutated(Mutation::forgets_a_failed_sync); }
 
     bool on_tick(Micros now_us) noexcept { return !leader_ || is_frozen_ || context_.has_failed || leader_->on_tick(now_us); }
+
+    // `ids`: ascending. False: none of these observers is awaited; else `observers_informed` follows.
+    bool await_observers(const std::vector<std::int32_t> &ids, Offset offset) noexcept {
+        return leader_ && leader_->await_observers(ids, offset);
+    }
 
     // --- the callers' side ------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@
 #include "../scan.h"
 #include "context.h"
 #include "mutation.h"
+#include "observers.h"
 #include "open_batch.h"
 #include "peer.h"
 
@@ -36,6 +37,7 @@ class LeaderLane {
           log_(context.log),
           terms_(std::move(terms)),
           batch_(context.batch_bytes_max),
+          observers_(context.out),
           own_index_(voter_index(context.identity.key)) {
         ends_.assign(terms_.voters.size(), -1);
         sorted_.reserve(ends_.size());
@@ -115,6 +117,7 @@ class LeaderLane {
         if (!continues(fields, *peer)) return Seen::unusual;
         peer->fetched(fields.fetch_offset, log_.end_offset(), now_us);
         park(*peer, fields.correlation_id, fields.high_watermark, Micros{fields.max_wait_ms} * us_per_ms, fields.max_bytes, now_us);
+        observers_.fetched(*peer);
         count(*peer);
         return settle_after(peer->voter_index >= 0, now_us) ? Seen::steady : Seen::cut_off;
     }
@@ -141,6 +144,7 @@ class LeaderLane {
         peer.sent_epoch = log_.last_epoch();  // counts only after an empty answer: then the peer is at the log's end
         peer.fetched(fetch.fetch_offset, log_.end_offset(), now_us);
         park(peer, fetch.correlation_id, fetch.request_high_watermark, fetch.max_wait_us, fetch.bytes_max, now_us);
+        observers_.fetched(peer);
         count(peer);
     }
 
@@ -152,7 +156,10 @@ class LeaderLane {
         served_.erase(at);
         peer.connection = no_connection;
         unpark(peer);
+        observers_.leave(peer);
     }
+
+    bool await_observers(const std::vector<std::int32_t> &ids, Offset offset) noexcept { return observers_.begin(served_, ids, offset); }
 
     // Go on after anything may have moved: a sync, a pause, an admission.
     bool settle(Micros now_us) noexcept { return settle_after(true, now_us); }
@@ -411,6 +418,7 @@ class LeaderLane {
     Log &log_;
     const LeaderTerms terms_;
     OpenBatch batch_;
+    AwaitedObservers observers_;
     std::map<ReplicaKey, std::unique_ptr<Peer>> peers_;
     std::vector<Served> served_;  // in the order in which they were admitted
     std::int64_t parked_ = 0;

@@ -45,6 +45,8 @@ struct Peer {
     bool is_parked = false;
     std::int32_t correlation_id = -1;
     Offset request_high_watermark = -1;
+    Offset awaited_offset = -1;  // the high watermark that it is, or was, awaited to name; -1: it has, or was never awaited
+    bool is_awaited = false;     // still
     Micros deadline_us = -1;
     std::int64_t bytes_max = 0;
 };

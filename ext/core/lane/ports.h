@@ -69,6 +69,7 @@ class Outputs {
     virtual void advanced(Offset high_watermark) noexcept = 0;
     virtual void barrier_done(std::int64_t barrier, Offset high_watermark) noexcept = 0;
     virtual void unparked(Connection connection, std::int32_t correlation_id, int api_version) noexcept = 0;
+    virtual void observers_informed() noexcept = 0;
 };
 
 struct Identity {

@@ -543,6 +543,14 @@ class Engine final : private lane::Outputs {
         return confirmed_us >= 0 && at_us - confirmed_us < within_us;
     }
 
+    // Are observers awaited that have not named the offset yet? Then Python is told when none of them is left.
+    bool await_observers(const std::vector<std::int32_t> &ids, Offset offset) noexcept {
+        const bool are_awaited = lane_.await_observers(ids, offset);
+        are_observers_awaited_.store(are_awaited, std::memory_order_relaxed);
+        return are_awaited;
+    }
+    bool are_observers_awaited() const noexcept { return are_observers_awaited_.load(std::memory_order_relaxed); }  // from any thread
+
     // Python has dealt with so many frames of this connection, and owes it nothing.
     void settled(Connection connection, std::int64_t frames) noexcept {
         if (Channel *channel = find(connection)) channel->settled = frames;
@@ -685,6 +693,11 @@ class Engine final : private lane::Outputs {
 
     void unparked(Connection connection, std::int32_t correlation_id, int api_version) noexcept override {
         unparked_.push_back({connection, correlation_id, api_version});
+        has_news_ = true;
+    }
+
+    void observers_informed() noexcept override {
+        are_observers_awaited_.store(false, std::memory_order_relaxed);
         has_news_ = true;
     }
 
@@ -1338,6 +1351,7 @@ class Engine final : private lane::Outputs {
     std::atomic<Offset> high_watermark_{lane::unknown_offset};
     std::atomic<Micros> appended_us_{0};
     bool is_commit_watched_ = false;
+    std::atomic<bool> are_observers_awaited_{false};
     bool has_news_ = false;
     bool sockets_wanted_ = false;
     bool is_push_wanted_ = false;

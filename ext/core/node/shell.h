@@ -334,6 +334,12 @@ class Shell {
         return engine_.is_confirmed(within_us, now_us());
     }
 
+    bool await_observers(const std::vector<std::int32_t> &ids, Offset offset) {
+        Engine::Section section(engine_);
+        return engine_.await_observers(ids, offset);
+    }
+    bool are_observers_awaited() const noexcept { return engine_.are_observers_awaited(); }  // without the lock
+
     void settled(Connection connection, std::int64_t frames) {
         Engine::Section section(engine_);
         engine_.settled(connection, frames);

@@ -218,7 +218,11 @@ class Unparked(NamedTuple):
     api_version: int
 
 
-Output = Send | HandUp | Advanced | BarrierDone | Unparked
+class ObserversInformed(NamedTuple):
+    """The last of the observers that are awaited (`Lane.await_observers`) named the offset, or is gone."""
+
+
+Output = Send | HandUp | Advanced | BarrierDone | Unparked | ObserversInformed
 
 
 class AppendVerdict(enum.IntEnum):
@@ -316,6 +320,14 @@ class Lane(Protocol):
 
     def on_tick(self, now_us: Micros) -> list[Output]:
         """Answer parked Fetches whose wait is over. No-op while frozen."""
+
+    def await_observers(self, ids: Sequence[NodeId], offset: Offset) -> bool:
+        """Leader: False if no observer with one of these ids, ascending, is served here that has not named `offset` as
+        its high watermark. Else ObserversInformed follows, once none of them is left.
+
+        Those of an earlier call are awaited no longer: one that has not even named that offset yet is too slow to be
+        awaited, until it does. Nobody is awaited who cannot name it (Fetch 17 or older).
+        """
 
     # the callers' side
     def append(

@@ -7,9 +7,8 @@ thread. Nobody else appends here.
 Source: KIP-631; Kafka `QuorumController`.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from fastquorum.config import QuorumConfig
 from fastquorum.controller import brokers
@@ -27,6 +26,7 @@ from fastquorum.node.controller_door import CONTROLLER_APIS, OLDER_APIS, Asked, 
 from fastquorum.node.controller_looks import Look, looks
 from fastquorum.node.controller_metrics import ControllerTally
 from fastquorum.node.door_relays import Relays
+from fastquorum.node.due_answers import DueAnswers
 from fastquorum.node.folding import Step
 from fastquorum.node.inbound import Request
 from fastquorum.node.no_ops import Idleness
@@ -59,14 +59,6 @@ PIECE_RECORDS: Final = 10_000
 """Of what need not be one batch, in one. Kafka's number."""
 FEW_RECORDS: Final = 32
 """They are written with what else the turn decides; more are at once, while the next request is decided."""
-
-
-class _Waiting(NamedTuple):
-    """An answer, until all below an offset is committed."""
-
-    end_offset: Offset
-    asked: Asked
-    answer: Message
 
 
 class _Ticket:
@@ -121,7 +113,7 @@ class ControllerRole:
         self._channels = ControlChannels(config.request_timeout_us, is_wanted=settings.older_brokers)
         self._state: ControllerState | None = None
         self._epoch: Epoch = -1
-        self._waiting: deque[_Waiting] = deque()
+        self._due = DueAnswers(shell)
         self._look_at_us: Micros = -1
         self._fault: ImageFailed | None = None
         self._looks: list[Look] = []
@@ -189,8 +181,7 @@ class ControllerRole:
         due += [self._look_at_us, *(look.at_us for look in self._looks)]
         if self._idleness.deadline_us >= 0:
             due.append(self._idleness.deadline_us)
-        if self._channels.deadline_us >= 0:
-            due.append(self._channels.deadline_us)
+        due += [each for each in (self._channels.deadline_us, self._due.deadline_us) if each >= 0]
         return min(due)
 
     def misplaced(self, offset: Offset, decided_for: Offset) -> None:
@@ -204,7 +195,8 @@ class ControllerRole:
         """The high watermark moved. ImageFailed stops the replica."""
         if self._fault is not None:
             raise self._fault
-        self._answer_committed()  # before the image takes it in: whoever waits need not wait for that
+        if self._state is not None:  # before the image takes it in: whoever waits need not wait for that
+            self._due.on_committed(self._state.image.brokers, now_us)
         self.replay.turn()
         self.on_turn(now_us)
 
@@ -216,6 +208,7 @@ class ControllerRole:
         if self._state is None and self._may_begin:
             self._begin(now_us)
         if self._state is not None:
+            self._due.on_turn(self._state.image.brokers, now_us)
             self._channels.on_image(self.replay.image)
         raft = self._replica.raft
         if raft.leader_id != NO_NODE and raft.epoch != self._led_epoch:
@@ -311,9 +304,7 @@ class ControllerRole:
         self._looks = []
         self.replay.foreseen.clear()
         self._channels.lose()
-        waiting, self._waiting = self._waiting, deque()
-        for each in waiting:
-            each.asked.refuse(ErrorCode.NOT_CONTROLLER)
+        self._due.lose()
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -340,8 +331,8 @@ class ControllerRole:
             asked.refuse(ErrorCode.NOT_CONTROLLER)
             return
         heard(state, message, now_us)
+        forwarded, next_offset = asked.is_forwarded, state.next_offset
         try:
-            forwarded = asked.is_forwarded
             decision = decide(state, message, asked.version, now_us, self._chance, is_forwarded=forwarded)
         except Refused as refused:
             asked.refuse(refused.code, refused.text)
@@ -355,8 +346,9 @@ class ControllerRole:
         done(state, message)
         if isinstance(message, BrokerHeartbeatRequest) and not decision.records:
             self._keep_steady(state, message, asked.version, decision.answer)
-        self._waiting.append(_Waiting(state.next_offset, asked, decision.answer))
-        self._answer_committed()
+        is_read_at_brokers = forwarded and state.next_offset > next_offset
+        self._due.add(state.next_offset, asked, decision.answer, is_read_at_brokers=is_read_at_brokers)
+        self._due.on_committed(state.image.brokers, now_us)
         if isinstance(message, BrokerRegistrationRequest):
             self._unfence_exempt(state, now_us)
 
@@ -461,9 +453,3 @@ class ControllerRole:
         except RecordTooLarge as error:
             return ErrorCode.POLICY_VIOLATION, str(error)
         return ErrorCode.NONE, ""
-
-    def _answer_committed(self) -> None:
-        high_watermark = self._shell.high_watermark
-        while self._waiting and self._waiting[0].end_offset <= high_watermark:
-            first = self._waiting.popleft()
-            first.asked.answer(first.answer)

@@ -22,6 +22,7 @@ from fastquorum.kernels.lane import (
     LaneMode,
     LaneState,
     LeaderTerms,
+    ObserversInformed,
     Output,
     Send,
     Unparked,
@@ -81,6 +82,7 @@ class LaneCallers(Tallied):
         """Correlation id of the last answer to a Fetch that the lane did not take; -1 none yet."""
         self._appends = Appends(config.append_queue_records_max, config.append_queue_bytes_max, self.refusals)
         self._barriers = Barriers()
+        self.are_observers_awaited = False
         self._beats: SteadyBeats | None = None
         self._beats_confirmed_us_max: Micros = 0
         self._producer_states = ProducerStates(log, kernels)
@@ -363,6 +365,8 @@ class LaneCallers(Tallied):
                     self._barriers.end(barrier, high_watermark)
                 case Unparked():
                     self.unparked.append(output)
+                case ObserversInformed():  # on the replica's thread, whose turn goes on
+                    self.are_observers_awaited = False
 
     def advance(self, high_watermark: Offset) -> None:
         if high_watermark > self.high_watermark:

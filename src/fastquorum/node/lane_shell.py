@@ -10,7 +10,7 @@ everything else is the replica's thread's. Methods that say "lock held" are part
 Must not know election rules, nor what records mean. Source: `kernels/lane.py` (the seven rules).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fastquorum.errors import FastQuorumError
 from fastquorum.kernels import SteadyBeats
@@ -26,7 +26,7 @@ from fastquorum.kernels.lane import (
 from fastquorum.node.lane_callers import LaneCallers
 from fastquorum.node.peers import FetchLink
 from fastquorum.node.shell import Terms, same_terms
-from fastquorum.types import Micros, Offset, Uuid
+from fastquorum.types import Micros, NodeId, Offset, Uuid
 
 
 class LaneShell(LaneCallers):
@@ -164,6 +164,11 @@ class LaneShell(LaneCallers):
         if answer is not None:
             self.send(connection, answer)
         return answer is not None
+
+    def await_observers(self, ids: Sequence[NodeId], offset: Offset) -> bool:
+        with self.lock:
+            self.are_observers_awaited = self._lane.await_observers(ids, offset)
+            return self.are_observers_awaited
 
     def settled(self, connection: Connection, frames: int) -> None:
         """Nothing: every client is answered by the door."""

@@ -18,7 +18,7 @@ from fastquorum.node.peers import FetchLink
 from fastquorum.node.ports import AppendTicket, BarrierTicket, LaneLock
 from fastquorum.node.tallies import Progress, Refusals
 from fastquorum.storage.log import Log
-from fastquorum.types import Micros, Offset, Uuid
+from fastquorum.types import Micros, NodeId, Offset, Uuid
 
 Terms = LeaderTerms | FollowerTerms
 
@@ -114,6 +114,14 @@ class Shell(Protocol):
 
     def settled(self, connection: Connection, frames: int) -> None:
         """So many frames came on this accepted connection, and no answer to any is owed any more."""
+
+    def await_observers(self, ids: Sequence[NodeId], offset: Offset) -> bool:
+        """Without the lock. As `Lane.await_observers`; `are_observers_awaited` says when none is left, and then the
+        replica has a turn."""
+        ...
+
+    @property
+    def are_observers_awaited(self) -> bool: ...
 
     def advance(self, high_watermark: Offset) -> None: ...
     def look(self, now_us: Micros) -> LaneState | None:

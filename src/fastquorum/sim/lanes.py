@@ -235,6 +235,9 @@ class WatchedLane:
     def on_tick(self, now_us: Micros) -> list[Output]:
         return self._out(self._lane.on_tick(now_us))
 
+    def await_observers(self, ids: Sequence[NodeId], offset: Offset) -> bool:
+        return self._lane.await_observers(ids, offset)
+
     # --- the callers' side --------------------------------------------------------------------------------------------
 
     def append(

@@ -278,7 +278,7 @@ class Rig:
         self.peers.append(Peer(theirs, number, node_id))
         return self.peers[-1]
 
-    def voter(self, node_id: int, offset: int = 1, **fields: Any) -> Peer:
+    def voter(self, node_id: int, offset: int = 1, *, is_voter: bool = True, **fields: Any) -> Peer:
         """A connection whose first Fetch raft/ has validated."""
         peer = self.connect(node_id)
         peer.correlation_id += 1
@@ -287,7 +287,7 @@ class Rig:
             correlation_id=peer.correlation_id,
             api_version=18,
             peer=key(node_id),
-            is_voter=True,
+            is_voter=is_voter,
             fetch_offset=offset,
             request_high_watermark=fields.pop("high_watermark", NEVER),
             max_wait_us=fields.pop("max_wait_us", NEVER >> 1),
@@ -296,6 +296,10 @@ class Rig:
         assert not fields
         self.shell.admit(admission, now_us())
         return peer
+
+    def observer(self, node_id: int, offset: int = 1, **fields: Any) -> Peer:
+        """The same, of a replica that is no voter."""
+        return self.voter(node_id, offset, is_voter=False, **fields)
 
     def append(self, value: bytes = b"value") -> Any:
         """A slot that is told."""

@@ -13,7 +13,7 @@ from fastquorum.kernels.lane import (
     LeaderTerms,
     Output,
 )
-from fastquorum.types import Micros, Offset
+from fastquorum.types import Micros, NodeId, Offset
 
 HAS_MUTANTS: bool
 
@@ -53,6 +53,7 @@ class Lane:
     def append_encoded(
         self, batch: bytearray, record_count: int, timestamp_ms: int, now_us: Micros
     ) -> tuple[int, list[Output]]: ...
+    def await_observers(self, ids: Sequence[NodeId], offset: Offset) -> bool: ...
     def begin_barrier(self, now_us: Micros) -> tuple[int, list[Output]]: ...
 
 def plant_mutation(number: int) -> None: ...

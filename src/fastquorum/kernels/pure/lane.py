@@ -32,7 +32,7 @@ from fastquorum.kernels.lane import (
 from fastquorum.kernels.pure.lane_context import CORRELATION_FIRST, LaneContext, correlation_of
 from fastquorum.kernels.pure.lane_follower import FollowerLane
 from fastquorum.kernels.pure.lane_leader import LeaderLane
-from fastquorum.types import UNKNOWN_OFFSET, Epoch, Micros, Offset
+from fastquorum.types import UNKNOWN_OFFSET, Epoch, Micros, NodeId, Offset
 
 
 class Lane:
@@ -108,11 +108,12 @@ class Lane:
         return self._go_on(now_us)
 
     def detach(self, connection: Connection, now_us: Micros) -> list[Output]:
+        out: list[Output] = []
         if self._leader is not None:
-            self._leader.detach(connection)
+            self._leader.detach(connection, out)
         elif self._follower is not None:
             self._follower.detach(connection)
-        return []
+        return out
 
     def admit(self, fetch: FetchAdmission, now_us: Micros) -> list[Output]:
         assert self._leader is not None, "only a leader admits Fetches"
@@ -197,6 +198,9 @@ class Lane:
         if self._leader is not None and not self._is_frozen and not self._context.has_failed:
             self._leader.on_tick(now_us, out)
         return out
+
+    def await_observers(self, ids: Sequence[NodeId], offset: Offset) -> bool:
+        return self._leader is not None and self._leader.await_observers(ids, offset)
 
     # --- the callers' side ------------------------------------------------------------------------------------------
 

@@ -30,8 +30,9 @@ from fastquorum.kernels.pure.lane_context import (
     correlation_of,
     end_of,
 )
+from fastquorum.kernels.pure.lane_observers import AwaitedObservers
 from fastquorum.kernels.pure.lane_peer import Peer
-from fastquorum.types import ZERO_UUID, Micros, Offset, ReplicaKey
+from fastquorum.types import ZERO_UUID, Micros, NodeId, Offset, ReplicaKey
 
 FETCH_KEY: Final = 1
 ENDPOINTS_VERSION_MIN: Final = 17
@@ -70,6 +71,7 @@ class LeaderLane:
         self._served: dict[Connection, Peer] = {}
         self._parked = 0
         self._parked_voters = 0
+        self._observers = AwaitedObservers()
         self._own_index = self._voter_index(context.identity.key)
         self._ends = [-1] * len(terms.voters)
         """Flushed end of each voter, in the order of the terms."""
@@ -172,6 +174,7 @@ class LeaderLane:
             return False
         peer.fetched(offset, self._log.end_offset, now_us)
         self._park(peer, correlation_id, request_high_watermark, max_wait_ms * US_PER_MS, bytes_max, now_us)
+        self._observers.fetched(peer, out)
         self._count(peer)
         self._settle(peer.voter_index >= 0, now_us, out)
         return True
@@ -187,11 +190,11 @@ class LeaderLane:
             if len(self._peers) >= PEERS_MAX:
                 self._forget_gone()
             peer = self._peers[fetch.peer] = Peer(fetch.peer)
-        self.detach(fetch.connection, keep=peer)
+        self.detach(fetch.connection, out, keep=peer)
         if peer.connection != fetch.connection:
             if peer.is_parked:
                 out.append(_unparked(peer))
-            self.detach(peer.connection)
+            self.detach(peer.connection, out)
             peer.connection = fetch.connection
             peer.answered, peer.answered_us = 0, -1  # nothing was sent on this connection yet
             self._served[fetch.connection] = peer
@@ -207,6 +210,7 @@ class LeaderLane:
         peer.sent_epoch = self._log.last_epoch  # counts only after an empty answer: then the peer is at the log's end
         peer.fetched(fetch.fetch_offset, self._log.end_offset, now_us)
         self._park(peer, fetch.correlation_id, fetch.request_high_watermark, fetch.max_wait_us, fetch.bytes_max, now_us)
+        self._observers.fetched(peer, out)
         self._count(peer)
 
     def _forget_gone(self) -> None:
@@ -221,7 +225,7 @@ class LeaderLane:
         for key in [key for key, peer in self._peers.items() if peer.connection < 0 and key not in kept]:
             del self._peers[key]
 
-    def detach(self, connection: Connection, keep: Peer | None = None) -> None:
+    def detach(self, connection: Connection, out: list[Output], keep: Peer | None = None) -> None:
         """The connection is gone, or `keep`'s from now on: its peer is served no longer."""
         peer = self._served.get(connection)
         if peer is None or peer is keep:
@@ -229,6 +233,10 @@ class LeaderLane:
         del self._served[connection]
         peer.connection = NO_CONNECTION
         self._unpark(peer)
+        self._observers.leave(peer, out)
+
+    def await_observers(self, ids: Sequence[NodeId], offset: Offset) -> bool:
+        return self._observers.begin(self._served.values(), ids, offset)
 
     def settle(self, now_us: Micros, out: list[Output]) -> None:
         """Go on after anything may have moved: a sync, a pause, an admission."""

@@ -14,6 +14,7 @@ class Peer:
     __slots__ = (
         "answered",
         "answered_us",
+        "awaited_offset",
         "bytes_max",
         "connection",
         "correlation_id",
@@ -21,6 +22,7 @@ class Peer:
         "encode",
         "end_offset",
         "head",
+        "is_awaited",
         "is_parked",
         "key",
         "last_caught_up_us",
@@ -59,6 +61,10 @@ class Peer:
         self.is_parked = False
         self.correlation_id = -1
         self.request_high_watermark: Offset = -1
+        self.awaited_offset: Offset = -1
+        """The high watermark that it is, or was, awaited to name; -1: it has named it, or was never awaited."""
+        self.is_awaited = False
+        """Still."""
         self.deadline_us: Micros = -1
         self.bytes_max = 0
 

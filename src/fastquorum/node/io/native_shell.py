@@ -39,7 +39,7 @@ from fastquorum.node.ports import LaneLock
 from fastquorum.node.produce_answers import produce_answers
 from fastquorum.node.shell import Terms, same_terms
 from fastquorum.storage.log import Log
-from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset, Uuid
+from fastquorum.types import UNKNOWN_OFFSET, Micros, NodeId, Offset, Uuid
 from fastquorum.wire import frames_of
 
 if TYPE_CHECKING:
@@ -298,6 +298,13 @@ class NativeShell(NativeProducers):
     def answer_beat(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
         """The sockets' thread has seen to it already."""
         return False
+
+    def await_observers(self, ids: Sequence[NodeId], offset: Offset) -> bool:
+        return self._shell.await_observers(ids, offset)
+
+    @property
+    def are_observers_awaited(self) -> bool:
+        return self._shell.are_observers_awaited
 
     def settled(self, connection: Connection, frames: int) -> None:
         self._shell.settled(connection, frames)
