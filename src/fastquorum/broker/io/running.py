@@ -17,7 +17,6 @@ from typing import Final
 
 from fastquorum.broker.agent import Agent, Effect, Keep, Link, Send, View
 from fastquorum.broker.control_door import HangUp, Reply
-from fastquorum.broker.io.clock import now_us
 from fastquorum.broker.io.control_port import ControlPort
 from fastquorum.broker.io.keeping import Keeping, Kept
 from fastquorum.broker.lifecycle import NEVER
@@ -28,6 +27,7 @@ from fastquorum.errors import ClosedError, FastQuorumError, FatalError
 from fastquorum.kernels import Kernels
 from fastquorum.node.io import handles
 from fastquorum.node.io.channel import Channel
+from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.receiving import Receiver
 from fastquorum.node.io.transport import SocketTransport
 from fastquorum.node.peers import Answer, NoAnswer, PeerEvent, Peers
@@ -246,7 +246,10 @@ class RunningMember(handles.Guarded):
                 link = Link(event.destination)
                 failed = self._peers.last_error(event.destination) or "the connection failed"
                 reason = _NO_CONTROLLER if event.unsupported else failed
-                self._carry_out(self._agent.on_unanswered(link, event.correlation_id, reason, now))
+                effects = self._agent.on_unanswered(
+                    link, event.correlation_id, reason, now, unsupported=event.unsupported
+                )
+                self._carry_out(effects)
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
