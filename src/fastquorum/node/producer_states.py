@@ -110,9 +110,7 @@ class ProducerStates:
         if not self._was_given_out(stamp.producer_id, epoch):
             raise UnknownProducer(producer_id=stamp.producer_id)
         if stamp.is_fence and stamp.epoch != NOTE_EPOCH and stamp.epoch not in FIRST_EPOCHS:
-            detail = (
-                f"nothing is known of producer {stamp.producer_id}: its first fence does not take epoch {stamp.epoch}"
-            )
+            detail = f"nothing is known of producer {stamp.producer_id}: no first fence takes epoch {stamp.epoch}"
             raise UnknownProducer(detail=detail, producer_id=stamp.producer_id)
         self._note_end(now_us)
         if producers.displaced_end > self._remembered_from(now_us):
