@@ -7,6 +7,7 @@ from typing import Final
 
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.channel import Channel
+from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.injected import InjectedFlusher, InjectedTransport
 from fastquorum.node.io.reactor import READ, Reactor
 from fastquorum.node.io.receiving import Receiver
@@ -65,6 +66,9 @@ class SocketReactor(Reactor):
     def _receive(self, replica: Replica, channel: Channel, now: Micros) -> None:
         partial_bytes = channel.partial_bytes
         frames = self._receiver.frames(channel, now, self._transport.receive_bytes)
+        # What came while this process stood still, between the look at the clock and the read, came later than that:
+        # a heartbeat of it must not be taken for an earlier one (`lease`).
+        now = now_us()
         with self._lock:
             self._transport.received(channel, partial_bytes)
         if frames is None:
