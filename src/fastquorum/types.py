@@ -17,6 +17,7 @@ Micros = int
 """Microseconds of a monotonic clock; never wall-clock time."""
 
 NO_NODE: Final = -1
+NODE_ID_MAX: Final = 2**31 - 1
 UNKNOWN_OFFSET: Final = -1
 VOTERS_MAX: Final = 7
 TOPIC_NAME: Final = "__cluster_metadata"

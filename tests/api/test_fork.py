@@ -12,7 +12,12 @@ import pytest
 import fastquorum as fq
 from fastquorum import sync
 from fastquorum.broker.io.holding import Holding
+from fastquorum.client.committed_log import CommittedLog
+from fastquorum.client.connection import Deadline
+from fastquorum.client.producer import Producer
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import ClosedError
+from fastquorum.kernels import load
 from fastquorum.node.io.handles import Guarded
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, stalled
 from tests.broker.clusters import OFTEN, join, one_controller
@@ -157,6 +162,26 @@ def test_a_membership_is_closed_in_a_forked_child(tmp_path: Path) -> None:
         asyncio.run(main())
 
 
+def test_a_client_is_closed_in_a_forked_child(tmp_path: Path) -> None:
+    """Both processes would send their next requests under one number, on one connection."""
+    with sync.open(tmp_path, **QUICK, node_id=1) as quorum:
+        quorum.wait_ready(WAIT_S)
+        quorum.append(b"x")
+        kernels = load("native")
+        with QuorumClient([quorum.endpoint], kernels) as client:
+            assert client.read(0, Deadline(WAIT_S)).records
+            producer, log = Producer(client, kernels, WAIT_S), CommittedLog(client, kernels, WAIT_S)
+            records = client.read_all(0, 1, Deadline(WAIT_S))
+
+            def in_vain() -> None:
+                closed(client)
+                refused(lambda: producer.is_known(1), log.extent, lambda: next(records))
+                client.close()
+
+            in_child(in_vain)
+            assert client.append([b"y"], Deadline(WAIT_S)) > 0
+
+
 def test_a_stored_log_answers_in_a_forked_child(tmp_path: Path) -> None:
     with sync.open(tmp_path, **QUICK, node_id=1) as quorum:
         quorum.wait_ready(WAIT_S)
@@ -171,7 +196,7 @@ def test_a_stored_log_answers_in_a_forked_child(tmp_path: Path) -> None:
 
 
 def test_every_class_of_handle_is_guarded() -> None:
-    for cls in (fq.Quorum, sync.Quorum, fq.Producer, fq.broker.Membership, sync.Membership, Holding):
+    for cls in (fq.Quorum, sync.Quorum, fq.Producer, fq.broker.Membership, sync.Membership, Holding, QuorumClient):
         assert issubclass(cls, Guarded)
 
 

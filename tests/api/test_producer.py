@@ -90,6 +90,19 @@ def test_of_two_who_produce_under_one_name_the_last_that_opened_has_it(one: sync
     assert values_of(one) == [b"a", b"b", b"c"]
 
 
+def test_the_last_that_opened_has_the_name_though_the_log_has_forgotten_it(one: sync.Quorum) -> None:
+    with one.producer("p") as former:
+        former.append(b"a", timeout=WAIT_S)
+        shell = one._node._shell
+        with shell.lock:  # as where a snapshot took the place of all that it appended
+            shell.log.producers.begin_anew(shell.log.end_offset)
+        with one.producer("p") as newer:
+            newer.append(b"b", timeout=WAIT_S)
+            with pytest.raises(ProducerFenced):
+                former.append(b"c", timeout=WAIT_S)
+    assert values_of(one) == [b"a", b"b"]
+
+
 def test_other_values_under_a_sequence_that_is_taken_are_refused(one: sync.Quorum) -> None:
     with one.producer("p") as producer:
         first = producer.append([b"a", b"b"], timeout=WAIT_S)

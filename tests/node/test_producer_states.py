@@ -2,11 +2,15 @@
 
 import pytest
 
-from fastquorum.errors import Overloaded, SequenceReused, UnknownProducer
+from fastquorum.errors import OutOfOrderSequence, Overloaded, ProducerFenced, SequenceReused, UnknownProducer
 from fastquorum.kernels import Kernels, load
-from fastquorum.kernels.producers import PRODUCERS_MAX, Stamp, stamp_of
+from fastquorum.kernels.producers import NO_SEQUENCE, PRODUCERS_MAX, Stamp, stamp_of
+from fastquorum.node.fences import FIRST_EPOCHS, NOTE_EPOCH
 from fastquorum.node.producer_states import COUNTER_BITS, NAMED, REMEMBERED_US, ProducerStates
-from tests.storage.logs import Rig
+from fastquorum.storage.names import LOG_DIRECTORY
+from fastquorum.storage.snapshots import write_snapshot
+from fastquorum.types import OffsetAndEpoch
+from tests.storage.logs import Rig, checkpoint
 
 EPOCH = 3
 P = NAMED | 7
@@ -106,3 +110,44 @@ def test_a_repeat_holds_the_same_records_whenever_and_in_whichever_epoch_it_was_
         with pytest.raises(SequenceReused, match="offset 0") as caught:
             judged(states, batch(kernels, 0, *values, producer_epoch=1))
         assert caught.value.expected_sequence == 2
+
+
+def test_what_repeats_a_batch_that_was_removed_is_not_taken_for_the_same(kernels: Kernels) -> None:
+    rig = Rig(kernels)
+    states, first = ProducerStates(rig.log, kernels), batch(kernels, 0, b"a")
+    appended(rig, first)
+    for sequence in range(30):
+        appended(rig, batch(kernels, sequence, producer=P + 1))
+    rig.flush()
+    snapshot = OffsetAndEpoch(20, EPOCH)
+    state = write_snapshot(rig.disk, kernels, LOG_DIRECTORY, snapshot, [checkpoint(kernels, snapshot)])
+    rig.log.snapshots.add(snapshot, state)
+    rig.log.remove_before(snapshot.offset)
+    assert rig.log.start_offset > 0
+    assert judged(states, first) is not None, "the very same batch, sent again"
+    for value in (b"a", b"b"):
+        with pytest.raises(OutOfOrderSequence, match="its next is 1"):
+            judged(states, batch(kernels, 0, value, timestamp_ms=99_000))
+
+
+# --- fences -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epoch", [NOTE_EPOCH, FIRST_EPOCHS[0], FIRST_EPOCHS[-1]])
+def test_where_nothing_is_known_of_a_name_its_first_fence_takes_an_epoch_of_its_own(
+    kernels: Kernels, epoch: int
+) -> None:
+    """Whoever has the name by another one, though all that it appended is forgotten, has it no more."""
+    rig = Rig(kernels)
+    states, fence = ProducerStates(rig.log, kernels), Stamp(P, epoch, NO_SEQUENCE, 1, 7)
+    assert states.judge(fence, b"", EPOCH, 0) is None
+    rig.log.producers.appended(fence, rig.log.end_offset, rig.log.end_offset + 1)
+    for former in {*FIRST_EPOCHS[:3], *FIRST_EPOCHS[-3:]} - {epoch}:
+        with pytest.raises(ProducerFenced):
+            rig.log.producers.check(stamp_of(batch(kernels, 3, producer_epoch=former)))
+
+
+@pytest.mark.parametrize("epoch", [1, 2, FIRST_EPOCHS[0] - 1])
+def test_a_fence_out_of_date_is_no_first_one(kernels: Kernels, epoch: int) -> None:
+    with pytest.raises(UnknownProducer, match="no first fence"):
+        ProducerStates(Rig(kernels).log, kernels).judge(Stamp(P, epoch, NO_SEQUENCE, 1, 7), b"", EPOCH, 0)

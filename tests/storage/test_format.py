@@ -20,7 +20,7 @@ from fastquorum.storage.names import (
 )
 from fastquorum.storage.properties import format_properties, parse_properties
 from fastquorum.storage.startup import check_state, first_voters
-from fastquorum.types import Uuid, VoterSet
+from fastquorum.types import Endpoint, ReplicaKey, Uuid, Voter, VoterSet
 from fastquorum.wire.cluster_records import FeatureLevelRecord
 from fastquorum.wire.metadata_records import encode_metadata_record
 
@@ -40,6 +40,13 @@ DYNAMIC = (
 def options(text: str = STATIC, **changes: object) -> FormatOptions:
     base = FormatOptions(CLUSTER, 1, OWN, parse_voters(text))
     return base._replace(**changes)  # type: ignore[arg-type]
+
+
+AT = Endpoint("CONTROLLER", "127.0.0.1", 19_099)
+
+
+def with_voter(voter: Voter) -> FormatOptions:
+    return options(voters=VoterSet([*parse_voters("1@127.0.0.1:19091"), voter]))
 
 
 def golden_batches(kernels: Kernels, name: str) -> tuple[bytes, list[int]]:
@@ -142,6 +149,13 @@ def test_formatting_again_as_something_else_is_refused(
         (options(topic_name="../up"), "no topic name"),
         (options(directory_id=Uuid()), "all zeros"),
         (options(node_id=-1), "node id"),
+        (options(node_id=2**31), "node id"),
+        (with_voter(Voter(ReplicaKey(-1), (AT,))), "voter -1 has a negative id"),
+        (with_voter(Voter(ReplicaKey(2**31), (AT,))), "voter 2147483648 has an id above 2147483647"),
+        (with_voter(Voter(ReplicaKey(2), ())), "voter 2 has no endpoint"),
+        (with_voter(Voter(ReplicaKey(2), (AT._replace(port=0),))), "voter 2 has an endpoint without"),
+        (with_voter(Voter(ReplicaKey(2), (AT._replace(port=65_536),))), "voter 2 has an endpoint without"),
+        (with_voter(Voter(ReplicaKey(2), (AT,), 1, 0)), "voter 2 supports kraft.version 1 to 0"),
     ],
 )
 def test_contradictions_are_named_and_nothing_is_written(kernels: Kernels, wrong: FormatOptions, text: str) -> None:
@@ -206,6 +220,16 @@ def test_a_log_without_meta_properties_is_not_written_over(kernels: Kernels) -> 
         format_directory(disk, kernels, options(), now_ms=5)
 
 
+@pytest.mark.parametrize("node_id", ["-1", "2147483648", "one"])
+def test_a_node_id_that_is_none_is_refused(kernels: Kernels, node_id: str) -> None:
+    disk = FakeDisk()
+    format_directory(disk, kernels, options(), now_ms=5)
+    meta = {**parse_properties(disk.read_file(META_PROPERTIES)), "node.id": node_id}
+    disk.write_file(META_PROPERTIES, format_properties(meta, comment=""))
+    with pytest.raises(DirectoryError, match="properties cannot be used"):
+        read_identity(disk)
+
+
 def test_a_lost_quorum_state_is_refused_with_advice() -> None:
     with pytest.raises(DirectoryError, match="restore the file"):
         check_state(None, end_offset=5, last_epoch=2, path="n1")
@@ -239,7 +263,7 @@ def test_properties_as_java_reads_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1", "1@", "1@h", "x@h:1", "1@h:0", "1@h:70000", "1@:1", "1@h:1:short", "1@h:1,1@h:2"]
+    "text", ["1", "1@", "1@h", "x@h:1", "1@h:0", "1@h:70000", "1@:1", "1@h:1:short", "1@h:1,1@h:2", "2147483648@h:1"]
 )
 def test_bad_voters_are_named(text: str) -> None:
     with pytest.raises(ValueError):

@@ -22,7 +22,7 @@ from fastquorum.errors import NotLeader, Overloaded, ProducerFenced, RecordTooLa
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.producers import SEQUENCES, Stamp, sequence_after, stamp_of
 from fastquorum.kernels.producers import Producer as ProducerState
-from fastquorum.node.fences import FENCE_NUMBERS, fence_batch
+from fastquorum.node.fences import FENCE_NUMBERS, FIRST_EPOCHS, fence_batch
 from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.producer_states import NAMED
@@ -93,7 +93,7 @@ class ProducerCore(Guarded):
     def _fence(self) -> Attempt:
         """Takes the epoch after the last one in this leader's log. Raises NotLeader, Overloaded."""
         state = self._state()
-        self._epoch = state.next_epoch if state is not None else 0
+        self._epoch = state.next_epoch if state is not None else secrets.choice(FIRST_EPOCHS)
         batch = fence_batch(
             self._node.kernels,
             self._node.identity.log_kind,

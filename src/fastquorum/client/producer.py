@@ -22,7 +22,7 @@ from fastquorum.errors import (
     UnknownProducer,
 )
 from fastquorum.kernels import Kernels
-from fastquorum.node.fences import fence_batch
+from fastquorum.node.fences import NOTE_EPOCH, fence_batch
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Offset, OffsetAndEpoch
 
@@ -32,7 +32,7 @@ OVERLOADED_S: Final = 0.05
 """Before the next try at a leader that is full: its queue holds some flushes' work."""
 
 _FUTILE_EPOCH: Final = 2
-"""Neither the first epoch nor the one after it."""
+"""Neither one of a first fence nor the one after NOTE_EPOCH."""
 
 
 class Placed(NamedTuple):
@@ -101,7 +101,7 @@ class Producer:
 
         Raises ProducerFenced if another number was noted before; else as `append`.
         """
-        self.append(self._fence(producer_id, 0, number))
+        self.append(self._fence(producer_id, NOTE_EPOCH, number))
 
     def _fence(self, producer_id: int, epoch: int, number: int) -> bytes:
         """The same bytes whenever it is made."""

@@ -24,6 +24,7 @@ from fastquorum.errors import (
     UsageError,
 )
 from fastquorum.kernels import BATCH_BYTES_MAX, Kernels, Record
+from fastquorum.node.io.handles import Guarded
 from fastquorum.node.io.resolving import try_elsewhere
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, NodeId, Offset
 from fastquorum.wire import ApiKey, ErrorCode, Message
@@ -81,13 +82,17 @@ class Committed(NamedTuple):
     high_watermark: Offset
 
 
-class QuorumClient:
-    """Appends to and reads from a quorum, found through any of its nodes."""
+class QuorumClient(Guarded):
+    """Appends to and reads from a quorum, found through any of its nodes. In a forked child it is closed: two processes
+    that share a connection would take each other's answers for theirs."""
+
+    _CHILD_HINT = "make a client in the process that uses it"
 
     def __init__(
         self, bootstrap: Sequence[Endpoint], kernels: Kernels, on_wait: Callable[[str], None] = lambda _: None
     ) -> None:
         """`on_wait` is told, once a search, why the leader is not found yet."""
+        super().__init__()
         self._on_wait = on_wait
         self._bootstrap = list(bootstrap)
         self._kernels = kernels

@@ -10,6 +10,7 @@ import struct
 from typing import Final
 
 from fastquorum.kernels import Attribute, Kernels, Record
+from fastquorum.kernels.producers import EPOCHS
 from fastquorum.storage.identity import LogKind
 from fastquorum.wire.cluster_records import NoOpRecord
 from fastquorum.wire.control_records import VERSION, ControlRecordType, control_key
@@ -17,6 +18,11 @@ from fastquorum.wire.metadata_records import encode_metadata_record
 
 FENCE_NUMBERS: Final = 1 << 31
 """What the number is drawn from."""
+FIRST_EPOCHS: Final = range(EPOCHS // 2, EPOCHS)
+"""What an instance draws its epoch from, where nothing is known of its name: a former holder may append on, though all
+that it appended was removed or forgotten, and is not to have the same epoch."""
+NOTE_EPOCH: Final = 0
+"""The epoch of a name that notes a number, and has nothing else: whoever notes it takes the same."""
 _MARKER: Final = struct.Struct(">hi")
 """Value of a transaction marker: version, and the coordinator's epoch, where the number stands."""
 _TAG: Final = 1 << 20

@@ -10,9 +10,10 @@ from collections import deque
 from typing import Final
 
 from fastquorum.config import SECOND
-from fastquorum.errors import Overloaded, SequenceReused, UnknownProducer
+from fastquorum.errors import OutOfOrderSequence, Overloaded, SequenceReused, UnknownProducer
 from fastquorum.kernels import Buffer, Kernels, Producers
 from fastquorum.kernels.producers import ProducedBatch, Stamp
+from fastquorum.node.fences import FIRST_EPOCHS, NOTE_EPOCH
 from fastquorum.storage.log import Log
 from fastquorum.storage.producers import catch_up
 from fastquorum.types import Epoch, Micros, Offset
@@ -79,22 +80,37 @@ class ProducerStates:
             self._admit(producers, stamp, epoch, now_us)
             return None
         there = producers.check(stamp)
-        if there is not None and there.crc != stamp.crc and not self._holds(there, batch):
-            known = producers.get(stamp.producer_id)
+        if there is not None and there.crc != stamp.crc:
+            self._compare(producers, stamp, there, batch)
+        return there
+
+    def _compare(self, producers: Producers, stamp: Stamp, there: ProducedBatch, batch: Buffer) -> None:
+        """Raises SequenceReused if the batch in the log holds other records; OutOfOrderSequence if nothing is left of
+        it to tell: to acknowledge other values by it would lose them."""
+        known = producers.get(stamp.producer_id)
+        expected = known.next_sequence if known is not None else 0
+        if there.base_offset < self._log.start_offset:
+            raise OutOfOrderSequence(
+                f"producer {stamp.producer_id} has appended sequence {stamp.first_sequence} long ago: the log begins "
+                f"behind it, so that nobody can tell whether the same is said again; its next is {expected}",
+                producer_id=stamp.producer_id,
+                sequence=stamp.first_sequence,
+                expected_sequence=expected,
+            )
+        if not self._holds(there, batch):
             raise SequenceReused(
                 producer_id=stamp.producer_id,
                 sequence=stamp.first_sequence,
-                expected_sequence=known.next_sequence if known is not None else 0,
+                expected_sequence=expected,
                 offset=there.base_offset,
             )
-        return there
 
     def _admit(self, producers: Producers, stamp: Stamp, epoch: Epoch, now_us: Micros) -> None:
         """One of which nothing is known. Raises UnknownProducer, Overloaded."""
         if not self._was_given_out(stamp.producer_id, epoch):
             raise UnknownProducer(producer_id=stamp.producer_id)
-        if stamp.is_fence and stamp.epoch:
-            detail = f"nothing is known of producer {stamp.producer_id}: its first fence takes epoch 0"
+        if stamp.is_fence and stamp.epoch != NOTE_EPOCH and stamp.epoch not in FIRST_EPOCHS:
+            detail = f"nothing is known of producer {stamp.producer_id}: no first fence takes epoch {stamp.epoch}"
             raise UnknownProducer(detail=detail, producer_id=stamp.producer_id)
         self._note_end(now_us)
         if producers.displaced_end > self._remembered_from(now_us):
@@ -125,8 +141,6 @@ class ProducerStates:
 
     def _holds(self, there: ProducedBatch, batch: Buffer) -> bool:
         """Are its records the same? When they were written, and by which epoch, does not matter."""
-        if there.base_offset < self._log.start_offset:
-            return True  # nothing is left of it to tell
         found = self._log.read(there.base_offset, 1)
         size_bytes = int.from_bytes(found[8:12], "big") + 12
         return bytes(found[_RECORDS_AT:size_bytes]) == bytes(batch[_RECORDS_AT:])

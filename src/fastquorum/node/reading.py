@@ -6,7 +6,7 @@ from typing import Final
 from fastquorum.addresses import AddressError, parse_address
 from fastquorum.config import MS
 from fastquorum.storage.identity import LogKind, parse_voters
-from fastquorum.types import LISTENER_NAME, Endpoint, VoterSet, is_whole
+from fastquorum.types import LISTENER_NAME, NODE_ID_MAX, Endpoint, VoterSet, is_whole
 
 Value = object
 Parse = Callable[[object], Value]
@@ -37,8 +37,8 @@ def whole(value: object) -> int:
 
 def node_id(value: object) -> int:
     number = whole(value)
-    if not 0 <= number < 2**31:
-        raise ValueError(f"expected 0..{2**31 - 1}")
+    if not 0 <= number <= NODE_ID_MAX:
+        raise ValueError(f"expected 0..{NODE_ID_MAX}")
     return number
 
 

@@ -26,9 +26,11 @@ from fastquorum.storage.mark import LogPosition, write_mark
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.properties import format_properties
 from fastquorum.storage.segment import create_segment
+from fastquorum.storage.voter_sets import voter_fault
 from fastquorum.types import (
     LISTENER_NAME,
     METADATA_TOPIC_ID,
+    NODE_ID_MAX,
     TOPIC_NAME,
     VOTERS_MAX,
     ZERO_UUID,
@@ -189,8 +191,8 @@ def check_options(options: FormatOptions) -> None:
         raise UsageError(
             f"{options.cluster_id!r} is no cluster id", "use text without spaces, or `fastquorum random-uuid`"
         )
-    if not 0 <= options.node_id < 2**31:
-        raise UsageError(f"node id {options.node_id} is outside 0..{2**31 - 1}")
+    if not 0 <= options.node_id <= NODE_ID_MAX:
+        raise UsageError(f"node id {options.node_id} is outside 0..{NODE_ID_MAX}")
     if options.directory_id == ZERO_UUID:
         raise UsageError("the directory id is all zeros, which stands for an unknown one", "draw a random one")
     without = [voter.key.id for voter in voters if voter.key.directory_id == ZERO_UUID]
@@ -199,8 +201,9 @@ def check_options(options: FormatOptions) -> None:
             f"voters {without} have no directory id, others do",
             "give one for every voter (kraft.version 1) or for none",
         )
-    if any(not voter.endpoints for voter in voters):
-        raise UsageError("a voter has no endpoint")
+    for voter in voters:
+        if fault := voter_fault(voter):
+            raise UsageError(f"voter {voter.key.id} {fault}")
     _check_apart(voters)
     own = voters.get(options.node_id)
     if own is None and not options.is_observer:

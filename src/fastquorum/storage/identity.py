@@ -14,7 +14,18 @@ from fastquorum.storage.names import META_PROPERTIES, OWN_PROPERTIES, ZERO_CHECK
 from fastquorum.storage.ports import Disk
 from fastquorum.storage.properties import parse_properties
 from fastquorum.storage.state_value import StateOwner
-from fastquorum.types import LISTENER_NAME, TOPIC_NAME, Endpoint, NodeId, ReplicaKey, Uuid, Voter, VoterSet, is_whole
+from fastquorum.types import (
+    LISTENER_NAME,
+    NODE_ID_MAX,
+    TOPIC_NAME,
+    Endpoint,
+    NodeId,
+    ReplicaKey,
+    Uuid,
+    Voter,
+    VoterSet,
+    is_whole,
+)
 
 FORMAT_VERSION: Final = 1
 """Of everything in the directory that is not Kafka's. A newer one is refused."""
@@ -103,7 +114,7 @@ def _parse(disk: Disk, meta: dict[str, str], own: dict[str, str]) -> Identity:
     listener_name = own.get("listener.name", LISTENER_NAME)
     return Identity(
         cluster_id=meta["cluster.id"],
-        node_id=int(meta["node.id"]),
+        node_id=_stored_id(meta["node.id"]),
         directory_id=Uuid.parse(meta["directory.id"]),
         log_kind=LogKind(own.get("log.kind", LogKind.METADATA)),
         topic_name=own.get("topic.name", TOPIC_NAME),
@@ -114,6 +125,13 @@ def _parse(disk: Disk, meta: dict[str, str], own: dict[str, str]) -> Identity:
         is_controller=own.get("controller") == "true",
         is_port_drawn=own.get("port.drawn") == "true",
     )
+
+
+def _stored_id(text: str) -> NodeId:
+    node_id = int(text)
+    if not 0 <= node_id <= NODE_ID_MAX:
+        raise ValueError(f"node.id {node_id} is outside 0..{NODE_ID_MAX}")
+    return node_id
 
 
 def _read(disk: Disk, name: str) -> dict[str, str]:
@@ -151,6 +169,8 @@ def _parse_voter(text: str, listener_name: str, host: str, port: int) -> Voter:
     node, at, _ = text.partition("@")
     if not (at and is_whole(node)):
         raise ValueError(f"{text!r} is not a voter: expected {_VOTER}")
+    if int(node) > NODE_ID_MAX:
+        raise ValueError(f"{text!r} is not a voter: its id is above {NODE_ID_MAX}")
     directory = _split(text)[2]
     key = ReplicaKey(int(node), Uuid.parse(directory)) if directory else ReplicaKey(int(node))
     return Voter(key, (Endpoint(listener_name, host, port),))

@@ -3,51 +3,52 @@
 Any number of voters is taken, as Kafka's leaders may have more than a quorum is formatted with here.
 """
 
+from typing import Final
+
+from fastquorum.addresses import PORT_MAX
 from fastquorum.errors import WireError
-from fastquorum.types import Endpoint, ReplicaKey, Voter, VoterSet
+from fastquorum.types import NODE_ID_MAX, Endpoint, ReplicaKey, Voter, VoterSet
 from fastquorum.wire.control_messages import VotersRecord
+
+KRAFT_VERSION_MAX: Final = 2**15 - 1
+"""As records hold it: in 16 bits."""
 
 
 def voter_set(record: VotersRecord) -> VoterSet:
-    """Read a record that decodes. WireError naming the voter if the set is empty, names an id twice or a negative one,
-    or a voter cannot be reached anywhere or supports no kraft.version."""
+    """Read a record that decodes. WireError naming the voter if the set is empty, names an id twice, or there is a
+    `voter_fault`."""
     if not record.voters:
         raise _error("a voter set without voters")
-    ids: set[int] = set()
+    voters: dict[int, Voter] = {}
     for each in record.voters:
-        fault = "is named twice" if each.voter_id in ids else _fault(each)
+        voter = Voter(
+            ReplicaKey(each.voter_id, each.voter_directory_id),
+            tuple(Endpoint(end.name, end.host, end.port) for end in each.endpoints),
+            each.kraft_version_feature.min_supported_version,
+            each.kraft_version_feature.max_supported_version,
+        )
+        fault = "is named twice" if each.voter_id in voters else voter_fault(voter)
         if fault:
             raise _error(f"voter {each.voter_id} of a voter set {fault}")
-        ids.add(each.voter_id)
-    return VoterSet(
-        [
-            Voter(
-                ReplicaKey(each.voter_id, each.voter_directory_id),
-                tuple(Endpoint(end.name, end.host, end.port) for end in each.endpoints),
-                each.kraft_version_feature.min_supported_version,
-                each.kraft_version_feature.max_supported_version,
-            )
-            for each in record.voters
-        ]
-    )
+        voters[each.voter_id] = voter
+    return VoterSet(list(voters.values()))
+
+
+def voter_fault(voter: Voter) -> str:
+    """Say what keeps a voter from taking part, whatever the set came from; empty: nothing."""
+    node_id, lowest, highest = voter.key.id, voter.kraft_version_min, voter.kraft_version_max
+    if node_id < 0:
+        return "has a negative id"
+    if node_id > NODE_ID_MAX:
+        return f"has an id above {NODE_ID_MAX}"
+    if not voter.endpoints:
+        return "has no endpoint"
+    if any(not each.host or not 0 < each.port <= PORT_MAX for each in voter.endpoints):
+        return "has an endpoint without host or port"
+    if not 0 <= lowest <= highest <= KRAFT_VERSION_MAX:
+        return f"supports kraft.version {lowest} to {highest}, which is no range"
+    return ""
 
 
 def _error(detail: str) -> WireError:
     return WireError(detail, message="VotersRecord", version=0, field="voters")
-
-
-def _fault(voter: VotersRecord.Voter) -> str:
-    """What is wrong with one voter; empty: nothing."""
-    versions = voter.kraft_version_feature
-    if voter.voter_id < 0:
-        return "has a negative id"
-    if not voter.endpoints:
-        return "has no endpoint"
-    if any(not each.host or not each.port for each in voter.endpoints):
-        return "has an endpoint without host or port"
-    if not 0 <= versions.min_supported_version <= versions.max_supported_version:
-        return (
-            f"supports kraft.version {versions.min_supported_version} to {versions.max_supported_version}, "
-            "which is no range"
-        )
-    return ""

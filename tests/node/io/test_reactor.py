@@ -1,6 +1,7 @@
 """The replica's loop: what came in is looked at before anybody is held to a deadline."""
 
 import os
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 
 from fastquorum.config import QuorumConfig
+from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.reactor import READ
 from fastquorum.node.io.socket_reactor import SocketReactor
 
 FLUSHER_FD = -7
@@ -108,3 +111,34 @@ def test_a_sync_s_report_after_the_end_is_left_for_whoever_closes_the_log(wake_f
     loop.reactor.post(lambda replica, now_us: loop.reactor.on_stopped(None))
     loop.run()
     assert loop.calls == []
+
+
+class Late:
+    """A socket that is read only after a while, and then has what came meanwhile: the process was stopped."""
+
+    def __init__(self) -> None:
+        self.read_us = -1
+
+    def recv_into(self, buffer: bytearray, size: int) -> int:
+        began_us = now_us()
+        while now_us() < began_us + 1_000:
+            pass
+        self.read_us = now_us()
+        buffer[:5] = b"\0\0\0\x01x"
+        return 5
+
+
+def test_a_frame_came_no_earlier_than_it_was_read(wake_fd: int) -> None:
+    """Else a heartbeat that came while the process stood still would seem to have come before."""
+    loop, sock, came = Loop(wake_fd, [(9, READ)]), Late(), list[int]()
+    channel: Any = SimpleNamespace(
+        number=1, sock=sock, connected=True, broken=False, seen_frame=False, partial_bytes=0, partial_since_us=-1
+    )
+    transport: Any = loop.reactor._transport
+    transport.by_fd[9] = channel
+    transport.receive_bytes, transport.received = 0, lambda *_: None
+    loop.reactor._lock = threading.Lock()  # type: ignore[assignment]
+    loop.replica.connections = SimpleNamespace(frames_set_aside={})
+    loop.replica.on_frame = lambda number, frame, now_us: (came.append(now_us), loop.reactor.on_stopped(None))
+    loop.run()
+    assert came[0] >= sock.read_us > 0
