@@ -22,7 +22,7 @@ _REMEDIES: Final = {
     errno.EMFILE: _LIMIT,
     errno.ENFILE: "the whole machine has no more file handles: raise fs.file-max",
     errno.ENOMEM: "give the machine, or the container, more memory",
-    errno.EFBIG: "the file system, or the limit of this process (ulimit -f), takes no file as large",
+    errno.EFBIG: "raise the limit of this process (ulimit -f), or use a file system that takes files as large",
     errno.ENOENT: "check the path",
     errno.ENOTDIR: "check the path: a part of it is a file",
     errno.EISDIR: "check the path: a directory lies where a file should",

@@ -5,7 +5,7 @@ A class also inherits the built-in that fits. Foreign exceptions are mapped to t
 
 import errno
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from fastquorum.errnos import FULL, REFUSALS, remedy
 from fastquorum.types import Endpoint, Epoch, NodeId, Offset
@@ -394,9 +394,14 @@ class FatalError(FastQuorumError):
     exit_code: ClassVar[int] = 5
 
 
+_LOOKING: Final = ("open", "list", "read", "stat")
+"""Operations that change nothing, and are those of commands that only read, too."""
+
+
 @dataclass(eq=False)
 class StorageFailed(FatalError, OSError):
-    """A write, sync or directory operation failed: what the disk holds is unknown. Never retried."""
+    """A write, sync or directory operation failed: what the disk holds is unknown, unless it only looked. Never
+    retried."""
 
     detail: str = ""
     operation: str = ""
@@ -404,7 +409,10 @@ class StorageFailed(FatalError, OSError):
     errno_code: int = 0
 
     def __str__(self) -> str:
-        todo = f"{remedy(self.errno_code) or remedy(errno.EIO)}, and start the process again"
+        todo = remedy(self.errno_code) or remedy(errno.EIO)
+        if self.operation in _LOOKING:
+            return f"{self.operation} of {self.path} failed: {self.detail}; {todo}, and try again"
+        todo += ", and start the process again"
         if self.is_refusal:
             return f"{self.operation} of {self.path} failed: {self.detail}; the replica stops: {todo}"
         if self.errno_code in FULL:

@@ -249,3 +249,22 @@ def test_who_answers_with_something_else_speaks_another_protocol() -> None:
         with pytest.raises(PeerProtocolError, match="no Kafka protocol"):
             find_leader([Endpoint(LISTENER_NAME, *listening.getsockname())], TOPIC, 0.0)
         greeting.join()
+
+
+def test_an_answer_that_comes_piece_by_piece_and_never_ends_is_given_up() -> None:
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def trickle() -> None:
+            connection, _ = listening.accept()
+            with connection, contextlib.suppress(OSError):  # it is hung up on
+                connection.sendall(b"\0\0\x10\0")
+                while not over.wait(0.05):
+                    connection.sendall(b"\0")
+
+        trickling = threading.Thread(target=trickle)
+        trickling.start()
+        with pytest.raises(NotReady, match=r"did not answer: nothing within 1\.0 s"):
+            find_leader([Endpoint(LISTENER_NAME, *listening.getsockname())], TOPIC, 0.0)
+        over.set()
+        trickling.join()

@@ -92,7 +92,10 @@ def append_one(endpoint: Endpoint, value: bytes) -> int:
         connection.close()
 
 
-@pytest.mark.parametrize(("numbers", "code"), [((signal.SIGTERM,), 0), ((signal.SIGINT,), 130)])
+@pytest.mark.parametrize(
+    ("numbers", "code"),
+    [((signal.SIGTERM, signal.SIGTERM), 0), ((signal.SIGINT, signal.SIGQUIT), 130)],  # twice at once, as by timeout(1)
+)
 def test_a_signal_stops_it_in_time_and_leaves_a_closed_log(tmp_path: Path, numbers: tuple[int, ...], code: int) -> None:
     endpoint = format_all(tmp_path, 1)[1]
     with running(tmp_path / "n1") as run:

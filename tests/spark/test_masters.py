@@ -34,3 +34,9 @@ def test_one_of_several_masters_is_enough() -> None:
 @pytest.mark.parametrize("master", ["local[*]", "yarn", "k8s://https://10.0.0.1:443"])
 def test_what_names_no_master_is_left_to_spark(master: str) -> None:
     check_master(master)
+
+
+def test_a_master_s_address_is_read_as_every_other_one() -> None:
+    for place, words in {"q..svc:7077": "an empty label", "h1:0": "port '0'", "[::1:7077": "not closed"}.items():
+        with pytest.raises(UsageError, match=words):
+            check_master(f"spark://{place}")

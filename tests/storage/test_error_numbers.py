@@ -46,6 +46,14 @@ def test_a_failure_says_what_to_do_about_its_own_number_and_blames_no_device_tha
     assert failed.is_refusal == (code in REFUSALS)
 
 
+@pytest.mark.parametrize("operation", ["open", "list", "read", "stat"])
+def test_what_only_looks_changes_nothing_and_stops_no_replica_that_may_not_run(operation: str) -> None:
+    failed = StorageFailed(detail="Too many open files", operation=operation, path="/x", errno_code=errno.EMFILE)
+    assert "no longer known" not in str(failed)
+    assert "the replica stops" not in str(failed)
+    assert remedy(errno.EMFILE) in str(failed)
+
+
 def test_a_number_that_is_not_known_is_told_in_the_systems_words() -> None:
     failed = StorageFailed(detail=os.strerror(errno.EXDEV), operation="write", path="/x", errno_code=errno.EXDEV)
     assert os.strerror(errno.EXDEV) in str(failed)

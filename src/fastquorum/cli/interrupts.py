@@ -18,7 +18,7 @@ def end_at_once() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
     if os.getpid() == 1:
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             if signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, _end)
 

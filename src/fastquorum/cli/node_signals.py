@@ -5,11 +5,15 @@ stops in good order on TERM, INT and HUP.
 import os
 import signal
 import threading
+import time
 from types import FrameType
 from typing import Final
 
 STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 """Of these, a second one ends the process at once."""
+SAME_S: Final = 1.0
+"""What comes so soon after the first one is the same request: timeout(1) signals the process and then its group, a
+terminal and whatever passes signals on both send it."""
 IGNORED: Final = (
     signal.SIGUSR1,
     signal.SIGUSR2,
@@ -26,7 +30,8 @@ IGNORED: Final = (
 
 
 class StopSignals:
-    """Signal handlers of the main thread: the first signal asks for a graceful stop, a second one ends the process.
+    """Signal handlers of the main thread: the first signal asks for a graceful stop, a second one, a moment later, ends
+    the process.
 
     SIGHUP asks as well, but is never the second: a closing terminal sends several, systemd one after SIGTERM.
     """
@@ -35,7 +40,8 @@ class StopSignals:
         self.number = 0
         """The first signal that asked; 0 if none has."""
         self._over = over
-        self._is_forced_next = False
+        self._asked_s: float | None = None
+        """When the first signal came that a second one may follow (time.monotonic)."""
         for number in STOPPING:
             signal.signal(number, self._on_signal)
         if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
@@ -46,8 +52,10 @@ class StopSignals:
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         if number != signal.SIGHUP:
-            if self._is_forced_next:
+            now_s = time.monotonic()
+            if self._asked_s is None:
+                self._asked_s = now_s
+            elif now_s - self._asked_s > SAME_S:
                 os._exit(128 + number)
-            self._is_forced_next = True
         self.number = self.number or number
         self._over.set()

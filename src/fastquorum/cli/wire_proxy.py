@@ -6,6 +6,7 @@ resets, has the same happen to the other side. Knows no Kafka.
 
 import asyncio
 import contextlib
+import itertools
 import os
 import socket
 import struct
@@ -13,8 +14,11 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
+from fastquorum.addresses import numeric
 from fastquorum.errors import UsageError
-from fastquorum.node.io.listening import stop_listening
+from fastquorum.node.io.dialing import Dialed, Dialer
+from fastquorum.node.io.listening import NAME_SERVER_S, stop_listening
+from fastquorum.node.io.resolving import look_up
 from fastquorum.types import Endpoint, Micros, address_text
 
 CONNECT_S: Final = 10.0
@@ -55,6 +59,10 @@ class Proxy:
         self._connections: set[asyncio.Task[None]] = set()
         self._unreachable: dict[Endpoint, str] = {}
         """What was told of targets that are not there: said once, until they are there again."""
+        self._dialer: Dialer | None = None
+        self._dials: dict[int, asyncio.Future[Dialed]] = {}
+        """Connections to targets that are under way."""
+        self._dial_numbers = itertools.count()
 
     async def bind(self, route: Route) -> Endpoint:
         """Take an address, for `start` to listen on; which it is. UsageError if it cannot be had."""
@@ -66,19 +74,29 @@ class Proxy:
             task.add_done_callback(lambda _: writer.transport.abort())
             task.add_done_callback(self._connections.discard)
 
-        host, port = route.listen.host, route.listen.port
+        where = route.listen.address
         try:
             server = await asyncio.start_server(
-                serve, host, port, limit=CHUNK_BYTES, backlog=_BACKLOG, start_serving=False
+                serve,
+                _hosts(route.listen.host),
+                route.listen.port,
+                limit=CHUNK_BYTES,
+                backlog=_BACKLOG,
+                start_serving=False,
             )
         except OSError as error:
-            where = route.listen.address
             raise UsageError(f"cannot listen on {where}: {_reason(error)}", "choose another address") from error
         self._servers.append(server)
         return route.listen._replace(port=server.sockets[0].getsockname()[1])
 
     async def start(self) -> None:
         """Listen, on every address taken."""
+        loop = asyncio.get_running_loop()
+
+        def report(number: int, dialed: Dialed) -> None:
+            loop.call_soon_threadsafe(self._on_dialed, number, dialed)
+
+        self._dialer = Dialer(report)
         for server in self._servers:
             await server.start_serving()
 
@@ -89,6 +107,8 @@ class Proxy:
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
+        if self._dialer is not None:
+            self._dialer.close()
 
     async def _serve(self, route: Route, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers = [writer]
@@ -115,26 +135,53 @@ class Proxy:
 
     async def _connect(self, target: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
         where = target.address
-        try:
-            # All addresses, one after the other: asyncio's staggered attempts leave sockets open if they are cancelled.
-            opening = asyncio.open_connection(target.host, target.port, limit=CHUNK_BYTES)
-            opened = await asyncio.wait_for(opening, CONNECT_S)
-        except OSError as error:  # TimeoutError is one
-            reason = _reason(error)
+        sock, reason = await self._dial(target)
+        if sock is None:
             if self._unreachable.get(target) != reason:
                 self._unreachable[target] = reason
                 self._tell(f"{where} cannot be reached: {reason}; clients are disconnected until it can be")
             return None
         if self._unreachable.pop(target, None) is not None:
             self._tell(f"{where} is reached again")
-        return opened
+        return await asyncio.open_connection(sock=sock, limit=CHUNK_BYTES)
+
+    async def _dial(self, target: Endpoint) -> Dialed:
+        """Look its name up and try its addresses, as a node does; the end of the proxy waits for no name server."""
+        assert self._dialer is not None
+        number = next(self._dial_numbers)
+        self._dials[number] = asyncio.get_running_loop().create_future()
+        self._dialer.dial(number, target, CONNECT_S)
+        try:
+            return await self._dials[number]
+        except asyncio.CancelledError:
+            self._dialer.cancel(number)
+            raise
+        finally:
+            del self._dials[number]
+
+    def _on_dialed(self, number: int, dialed: Dialed) -> None:
+        dial = self._dials.get(number)
+        if dial is not None and not dial.done():
+            dial.set_result(dialed)
+        elif dialed.sock is not None:  # the client has been given up meanwhile
+            dialed.sock.close()
+
+
+def _hosts(host: str) -> str | list[str]:
+    """Return the addresses to listen on, all of a name's. Raises OSError."""
+    if not host or numeric(host) is not None:
+        return host
+    found = look_up([host], NAME_SERVER_S)[host]
+    if not found.addresses:
+        raise OSError(None, found.reason)
+    return [each.address[0] for each in found.addresses]
 
 
 def _reason(error: OSError) -> str:
     """In the system's words: asyncio puts its own around them."""
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
-    return error.strerror or str(error) or f"no connection within {CONNECT_S:g} s"
+    return error.strerror or str(error)
 
 
 def now_us() -> Micros:

@@ -143,7 +143,7 @@ class Connection:
                 view = view[self._socket.send(view, socket.MSG_NOSIGNAL) :]
         except TimeoutError as error:
             # An incomplete frame is never acted on, and this connection will not complete it.
-            raise NotSent(self.endpoint, f"it takes no requests within {deadline.timeout_s:g} s") from error
+            raise NotSent(self.endpoint, f"it takes no requests within {deadline.timeout_s:.1f} s") from error
         except OSError as error:
             raise NotSent(self.endpoint, reason(error)) from error
 
@@ -156,7 +156,7 @@ class Connection:
                 part = self._socket.recv(min(missing, _RECEIVE_BYTES))
             except TimeoutError as error:
                 silent_s = min(deadline.timeout_s, silence_s)
-                raise NoAnswer(self.endpoint, f"nothing within {silent_s:g} s", is_sealed=False) from error
+                raise NoAnswer(self.endpoint, f"nothing within {silent_s:.1f} s", is_sealed=False) from error
             except OSError as error:
                 raise NoAnswer(self.endpoint, reason(error), is_sealed=True) from error
             if not part:

@@ -1,18 +1,15 @@
 """Who leads, asked of any node by Kafka's Metadata request. Source: the Kafka protocol guide."""
 
 import contextlib
-import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Self
 
-from fastquorum.client.connection import Deadline, NotSent, connect
-from fastquorum.errnos import reason
+from fastquorum.client.connection import Connection, Deadline, NoAnswer, NotSent
 from fastquorum.errors import NotReady, PeerProtocolError, UsageError
 from fastquorum.types import LISTENER_NAME, Endpoint, Epoch, NodeId
-from fastquorum.wire import ErrorCode, decode_response, encode_request, request_header
+from fastquorum.wire import ErrorCode
 from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
 
 CLIENT_ID: Final = "fastquorum-load"
@@ -20,7 +17,6 @@ METADATA_VERSION: Final = 12
 READY_S: Final = 30.0
 ANSWER_S: Final = 1.0
 WATCH_S: Final = 0.1
-ANSWER_BYTES_MAX: Final = 1 << 20
 LOOK_AGAIN_S: Final = 0.02
 _NO_TOPIC: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
@@ -40,18 +36,16 @@ def find_leader(bootstrap: Sequence[Endpoint], topic: str, timeout_s: float) -> 
     while True:
         reasons = []
         for endpoint in bootstrap:
-            where = endpoint.address
             try:
                 found = _ask(endpoint, topic)
-            except NotSent as error:
+            except (NotSent, NoAnswer) as error:
                 reasons.append(str(error))
                 continue
-            except OSError as error:
-                reasons.append(f"{where}: {reason(error)}")
-                continue
+            except PeerProtocolError as error:
+                raise PeerProtocolError(f"{endpoint.address} answers, but no Kafka protocol: {error}") from error
             if found is not None:
                 return found
-            reasons.append(f"{where} knows no leader")
+            reasons.append(f"{endpoint.address} knows no leader")
         if time.monotonic() > deadline:
             raise NotReady("; ".join(reasons))
         time.sleep(LOOK_AGAIN_S)
@@ -92,16 +86,12 @@ class LeaderWatch:
 
 
 def _ask(endpoint: Endpoint, topic: str) -> Found | None:
+    """What one node says, before one deadline. Raises NotSent, NoAnswer, PeerProtocolError and UsageError."""
     wanted = MetadataRequest.MetadataRequestTopic(name=topic)
     request = MetadataRequest(topics=[wanted], allow_auto_topic_creation=False)
-    frame = encode_request(request_header(request, METADATA_VERSION, 1, CLIENT_ID), request)
-    with connect(endpoint, Deadline(ANSWER_S)) as connection:
-        connection.settimeout(ANSWER_S)
-        connection.sendall(struct.pack(">i", len(frame)) + frame)
-        (length,) = struct.unpack(">i", _exactly(connection, 4))
-        if not 0 <= length <= ANSWER_BYTES_MAX:
-            raise PeerProtocolError(f"{endpoint.address} answers with {length} bytes: no Kafka protocol")
-        _, response = decode_response(_exactly(connection, length), type(request).__wire__.api_key, METADATA_VERSION)
+    deadline = Deadline(ANSWER_S)
+    with contextlib.closing(Connection(endpoint, deadline)) as connection:
+        response = connection.request(request, METADATA_VERSION, deadline)
     assert isinstance(response, MetadataResponse)
     for told in response.topics:
         if told.error_code in _NO_TOPIC:
@@ -112,13 +102,3 @@ def _ask(endpoint: Endpoint, topic: str) -> Found | None:
                 if partition.partition_index == 0 and node.node_id == partition.leader_id:
                     return Found(node.node_id, partition.leader_epoch, Endpoint(LISTENER_NAME, node.host, node.port))
     return None
-
-
-def _exactly(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        part = connection.recv(size - len(data))
-        if not part:
-            raise ConnectionResetError("it closed the connection")
-        data += part
-    return data

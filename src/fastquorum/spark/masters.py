@@ -1,12 +1,14 @@
 """Does anything answer where a Spark cluster is said to be? Spark itself asks for a minute, with a Java trace a try."""
 
 import re
-import socket
 import threading
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Final
 
+from fastquorum.addresses import AddressError, parse_address
+from fastquorum.client.connection import Deadline, NotSent, connect
 from fastquorum.errors import UsageError
+from fastquorum.types import LISTENER_NAME, Endpoint
 
 TIMEOUT_S: Final = 5.0
 """For looking up and connecting; a host that is there answers at once."""
@@ -27,10 +29,7 @@ def check_master(master: str) -> None:
         threading.Thread(target=_try, args=(each, _KINDS[match[1]], outcomes), daemon=True).start()
     why = []
     for _ in hosts:
-        try:
-            outcome = outcomes.get(timeout=TIMEOUT_S)
-        except Empty:
-            outcome = f"no answer within {TIMEOUT_S:g} s"
+        outcome = outcomes.get()
         if outcome is None:
             return
         why.append(outcome)
@@ -39,11 +38,12 @@ def check_master(master: str) -> None:
 
 def _try(place: str, default_port: int, outcomes: "SimpleQueue[str | None]") -> None:
     """Whether somebody listens there: None, or why not."""
-    host, colon, port = place.rpartition(":")
-    if not colon or port.endswith("]"):  # an IPv6 address in brackets, without a port
-        host, port = place, str(default_port)
+    has_port = place.rpartition(":")[1] and not place.endswith("]")  # an IPv6 address in brackets has colons, too
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=TIMEOUT_S):
-            outcomes.put(None)
-    except (OSError, ValueError) as error:
-        outcomes.put(f"{place}: {getattr(error, 'strerror', None) or error}")
+        host, port = parse_address(place if has_port else f"{place}:{default_port}")
+        connect(Endpoint(LISTENER_NAME, host, port), Deadline(TIMEOUT_S)).close()
+        outcomes.put(None)
+    except AddressError as error:
+        outcomes.put(f"{place}: {error}")
+    except NotSent as error:
+        outcomes.put(f"{place}: {error.reason}")

@@ -1,7 +1,9 @@
 """What names and addresses do to a quorum, case by case. Run inside a namespace: `python -m tests.process.names.cases
 NAME DIRECTORY`; it prints the seconds that each step took as JSON."""
 
+import contextlib
 import json
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -10,19 +12,22 @@ from typing import Final
 
 import pytest
 
-from fastquorum.client.connection import Deadline
+from fastquorum.client.connection import Connection, Deadline
 from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import NotReady
 from fastquorum.kernels import load
 from fastquorum.types import LISTENER_NAME, Endpoint
+from fastquorum.wire.metadata import MetadataRequest
 from tests.process.names.name_server import FAILING, SILENT, UNKNOWN, Entry
-from tests.process.names.rig import CLOSING, DEAF, PORT, Rig, add_address, bind_file, rig
+from tests.process.names.rig import CLOSING, COMMIT_S, DEAF, PORT, Rig, add_address, bind_file, rig
 
 Steps = dict[str, float]
 Case = Callable[[Rig], Steps]
 TIMEOUT_S: Final = 5.0
 """Of a client that cannot succeed; a fifth more is still in time."""
 VOTERS: Final = {1: "q1.test", 2: "q2.test", 3: "q3.test"}
+LOOK_UP_S: Final = 10.0
+"""How long the system's resolver waits for a silent name server, by its defaults."""
 _NOBODY: Final = "127.0.0.99"
 """An address where nobody listens."""
 
@@ -263,6 +268,31 @@ def client_asks_the_others(rig: Rig) -> Steps:
     return {"commit": time.monotonic() - began}
 
 
+def sniffer_dials_as_a_node_does(rig: Rig) -> Steps:
+    """A sniffer's target has a deaf address first; then its name server is silent, and it is stopped meanwhile."""
+    _known(rig, 1)
+    rig.format({1: "q1.test"}, 1)
+    rig.start(1, _at(1))
+    rig.commit()
+    rig.deaf(PORT + 1)
+    rig.zone |= {"both.test": Entry((DEAF, _at(1))), "silent.test": SILENT}
+    with (
+        rig.sniffer(f"both.test:{PORT + 1}"),
+        contextlib.closing(Connection(Endpoint(LISTENER_NAME, _at(1), PORT), Deadline(COMMIT_S))) as connection,
+    ):
+        began = time.monotonic()
+        connection.request(MetadataRequest(topics=None), 12, Deadline(COMMIT_S))
+        answered_s = time.monotonic() - began
+    with rig.sniffer(f"silent.test:{PORT + 1}") as sniffer, socket.create_connection((_at(1), PORT)):
+        rig.names.wait_asked("silent.test", COMMIT_S)
+        began = time.monotonic()
+        sniffer.terminate()
+        assert sniffer.wait(COMMIT_S) == 0
+        stopped_s = time.monotonic() - began
+    assert stopped_s < LOOK_UP_S, stopped_s
+    return {"an answer": answered_s, "the end": stopped_s}
+
+
 def all_at_once(rig: Rig) -> Steps:
     """The short version of most: one voter dead and its name silent, the others' first addresses dead and deaf; then
     the name server falls silent, and the leader is started again."""
@@ -294,6 +324,7 @@ CASES: Final[dict[str, Case]] = {
         behind_a_proxy,
         clients_deadline,
         client_asks_the_others,
+        sniffer_dials_as_a_node_does,
         all_at_once,
     )
 }

@@ -4,6 +4,7 @@ import ipaddress
 import socket
 import struct
 import threading
+import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,6 +44,13 @@ class NameServer:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 53))
         threading.Thread(target=self._serve, name="name-server", daemon=True).start()
+
+    def wait_asked(self, name: str, within_s: float) -> None:
+        """Until somebody asks for it."""
+        until = time.monotonic() + within_s
+        while name not in self.questions:
+            assert time.monotonic() < until, f"nobody asks for {name}"
+            time.sleep(0.02)
 
     def _serve(self) -> None:
         while True:

@@ -142,6 +142,20 @@ class Rig:
             time.sleep(0.05)
         return found[0]
 
+    @contextmanager
+    def sniffer(self, target: str) -> Iterator[subprocess.Popen[str]]:
+        """At 127.0.0.1:PORT, once it listens."""
+        words = ("wire", "sniff", "--listen", f"127.0.0.1:{PORT}", "--to", target, "--format", "json")
+        with subprocess.Popen(
+            [*_COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                assert process.stderr is not None
+                assert "is passed on" in process.stderr.readline()
+                yield process
+            finally:
+                process.kill()
+
     def deaf(self, port: int) -> None:
         """Have connections to DEAF:port begun for ever: whoever listens there has more of them than it wants."""
         server = socket.create_server((DEAF, port), backlog=0)

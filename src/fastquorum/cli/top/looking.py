@@ -4,6 +4,7 @@ Each node is asked on a thread of its own, with a deadline: those that are down,
 """
 
 import http.client
+import socket
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -169,8 +170,7 @@ class Looker:
         connection = http.client.HTTPConnection(endpoint.host, endpoint.port)
         deadline = Deadline(self._timeout_s)
         try:
-            connection.sock = connect(endpoint, deadline)
-            connection.sock.settimeout(max(deadline.left_s, 0.001))
+            connection.sock = _DeadlineSocket(connect(endpoint, deadline), deadline)
             connection.request("GET", "/metrics")
             response = connection.getresponse()
             text = response.read(PAGE_BYTES_MAX).decode("utf-8")
@@ -184,3 +184,17 @@ class Looker:
             return Page(endpoint, None, f"{endpoint.address}: {reason}")
         finally:
             connection.close()
+
+
+class _DeadlineSocket(socket.socket):
+    """What is read from it, piece by piece, is read before one deadline; a timeout begins anew with each."""
+
+    def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
+        super().__init__(fileno=connected.detach())
+        self._deadline = deadline
+        self.settimeout(max(deadline.left_s, 0.001))
+
+    def recv_into(self, buffer: bytearray | memoryview, nbytes: int = 0, flags: int = 0, /) -> int:  # type: ignore[override]
+        """TimeoutError once the deadline is over."""
+        self.settimeout(max(self._deadline.left_s, 0.001))
+        return super().recv_into(buffer, nbytes, flags)

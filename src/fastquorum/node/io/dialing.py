@@ -137,13 +137,18 @@ class _Dial:
             self._failed(address, os.strerror(code))
 
     def _failed(self, address: Address, reason: str) -> None:
-        self._reasons.append(f"{address_text(*address.address[:2])}: {reason}")
+        self._reasons.append(self._said_of(address, reason))
+
+    def _said_of(self, address: Address, reason: str) -> str:
+        """The reason, with the address that it is about unless the endpoint is that address."""
+        where = address_text(*address.address[:2])
+        return reason if where == self.endpoint.address else f"{where}: {reason}"
 
     def _reason(self) -> str:
         """All that went wrong, each thing once, the name server's part first."""
-        within = f"within {self._timeout_s:g} s"
+        within = f"within {self._timeout_s:.1f} s"
         reasons = list(dict.fromkeys(self._reasons))
-        reasons += [f"{address_text(*at.address[:2])}: no answer {within}" for at in self.trying.values()]
+        reasons += [self._said_of(at, f"no answer {within}") for at in self.trying.values()]
         if not self._is_found:
             reasons.insert(0, f"no name server has said {within} what {self.endpoint.host} is")
         return "; ".join(reasons)
@@ -374,7 +379,7 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
         sock.settimeout(None)
     except TimeoutError as error:
         sock.close()
-        raise DialError(f"no answer within {timeout_s:g} s") from error
+        raise DialError(f"no answer within {timeout_s:.1f} s") from error
     except OSError as error:
         sock.close()
         raise DialError(reason(error)) from error

@@ -68,9 +68,7 @@ def _of(bind: Endpoint, key: str) -> list[Address]:
         return [address]
     found = look_up([bind.host], NAME_SERVER_S)[bind.host]
     if not found.addresses:
-        raise ConfigError(
-            f"{bind.address} cannot be resolved: {found.reason}", "listen on an address of this machine", key
-        )
+        raise ConfigError(f"{bind.address}: {found.reason}", "listen on an address of this machine", key)
     ordered = sorted(found.addresses, key=lambda each: is_loopback(each.address[0]))
     return [Address(each.family, (each.address[0], bind.port, *each.address[2:])) for each in ordered]
 
