@@ -62,6 +62,8 @@ def _overview(clusters: list[dict[str, Any]]) -> Bars:
 
 
 def _cluster(cluster: dict[str, Any]) -> Iterator[Part]:
+    if cluster["errors"] and not cluster["total"]:
+        return  # the warning says why; that nothing differs, nobody knows
     yield Prose(
         f"From offset {text(cluster['from_offset'])} to {text(cluster['to_offset'])}: "
         f"{counted(cluster['total'], 'thing')} differ. What came and went in between leaves no trace."
