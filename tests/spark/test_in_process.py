@@ -14,6 +14,7 @@ import pytest
 from fastquorum.cli import spark_output
 from fastquorum.cli.main import main
 from fastquorum.errors import UsageError
+from fastquorum.pages import report_of
 from fastquorum.spark.history import append_history
 from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.spark.local_reads import in_order
@@ -52,6 +53,7 @@ def test_every_report_of_logs_needs_none_of_what_spark_brings() -> None:
     assert done.returncode == 0, done.stderr
     assert "3 replicas: 0 divergent, 1 with an uncommitted tail, 0 undecided" in done.stdout
     assert "3 logs: every promise is kept" in done.stdout
+    assert "not proven" not in done.stdout, "a majority of the voters is there"
 
 
 def test_what_is_wrong_comes_first_and_is_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,6 +71,21 @@ def test_what_is_wrong_comes_first_and_is_the_exit_code(tmp_path: Path, capsys: 
     assert "divergent from offset" in first
     assert main(["audit", "invariants", str(tmp_path)]) == 1
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "words", [["timeline"], ["placement"], ["anomalies"], ["image-diff", "--from", "1800"]], ids=lambda words: words[0]
+)
+def test_a_report_without_a_majority_of_the_voters_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    why = "2 of 3 voters (2, 3) have no directory here: this is what the others share, up to offset 3836, of which only"
+    page = tmp_path / "page.html"
+    assert main(["report", *words, REPLICAS[0], "--html", str(page)]) == 0
+    assert why in capsys.readouterr().out
+    assert f"not proven: {why}" in page.read_text()
+    (cluster,) = report_of(page.read_text())["clusters"]
+    assert why in str(cluster["unproven"])
 
 
 def test_logs_that_are_all_empty_are_not_said_to_keep_promises(

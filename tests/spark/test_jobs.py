@@ -112,10 +112,11 @@ def test_one_process_gives_what_spark_gives(spark: "SparkSession", clusters: Pat
     limits: dict[str, Any] = {"limits": placing.ALL, "keep_fenced": False, "at": None}
     placed = [placing.as_report(placing.PACKING.unpacked(each.placements(path, **limits))) for each in (here, there)]
     assert placed[0] == placed[1]
-    real = str(clusters / "real")
-    changed = [differing.as_report(each.image_diff(real, 1816, 1836)) for each in (here, there)]
+    alone = str(CLUSTER / "c1")
+    changed = [differing.as_report(each.image_diff(alone, 1816, 1836)) for each in (here, there)]
     assert changed[0] == changed[1]
     assert changed[0]["clusters"][0]["total"] > 0
+    assert "(2, 3) have no directory here" in changed[0]["clusters"][0]["unproven"][0]
 
 
 def test_a_timeline_begins_with_the_snapshot_that_a_log_begins_with(spark: "SparkSession", clusters: Path) -> None:

@@ -75,6 +75,15 @@ def test_a_schema_of_ones_own_reads_only_its_columns(spark: "SparkSession") -> N
     assert found.where("type = 'LEADER_CHANGE'").count() == 2
 
 
+def test_an_explain_tells_which_columns_are_read(spark: "SparkSession", capsys: pytest.CaptureFixture[str]) -> None:
+    """Spark asks a Python source for its whole schema, whatever is selected; option `columns` makes that smaller."""
+    read(spark, "records", CLUSTER / "c1", columns="offset,type").select("offset").explain("formatted")
+    said = capsys.readouterr().out
+    assert "ReadSchema: struct<offset:bigint,type:string>" in said
+    read(spark, "records", CLUSTER / "c1").select("offset").explain("formatted")
+    assert "value:binary" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -86,5 +86,6 @@ def _looked_at(cluster: dict[str, Any]) -> list[str]:
     return [
         f"looked at {minutes(cluster['lasted_ms'])} up to offset {cluster['end_offset']}, {cluster['snapshots']} "
         "snapshots",
+        *([f"not proven: {cluster['unproven']}"] if "unproven" in cluster else []),
         *lines,
     ]

@@ -22,14 +22,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Tell what changed in each cluster between two offsets: brokers, topics, partitions, configurations, features, "
         "quotas and all else that an image holds. What came and went in between leaves no trace.\n--with compares two "
         "clusters, or two replicas of one: those of one id, or the only one on each side. Of two clusters nothing is "
-        "told that no two have in common, as ids, epochs and directories, unless --all.\nBy the records that a "
-        "majority of a cluster's directories share. Exits 1 if anything could not be compared.",
+        "told that no two have in common, as ids, epochs and directories, unless --all.\n"
+        f"{spark_output.BY_WHICH} Exits 1 if anything could not be compared.",
         "fastquorum spark image-diff '/backup/*' --from 1800 --to 1836",
         "fastquorum spark image-diff /backup/east --with /backup/west --out differs.json",
     )
     parser.add_argument("--from", dest="start", metavar="OFFSET", type=natural, help="the image before")
     parser.add_argument(
-        "--to", dest="end", metavar="OFFSET", type=natural, help="the image after (default: of all that is committed)"
+        "--to", dest="end", metavar="OFFSET", type=natural, help="the image after (default: of all that can be told of)"
     )
     parser.add_argument("--with", dest="other", metavar="IN", help="compare with what is there; --to is for both")
     parser.add_argument("--all", action="store_true", help="with --with: also ids, epochs and directories")
@@ -77,6 +77,8 @@ def show(report: dict[str, Any]) -> None:
         print(f"{where}: {cluster['total']:,} differ" if is_known else f"cluster {whose}")
         for error in cluster["errors"]:
             print(f"not compared: {error}")
+        for why in cluster["unproven"]:
+            print(f"not proven: {why}")
         counts = cluster["counts"]
         if counts:
             rows = [

@@ -28,6 +28,10 @@ _IN_PROCESS: Final = {
     **{name: f"report {name}" for name in ("anomalies", "image-diff", "latency", "placement", "timeline")},
 }
 """Commands of Spark's that run without it as well, and what they are called then."""
+BY_WHICH: Final = (
+    "Read are the records that a majority of a cluster's voters have; where a majority of them has no directory here, "
+    "those that the others share, which is said, as they may not be committed."
+)
 
 
 def configure(

@@ -29,13 +29,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Tell how each cluster's leaders and replicas lie over its brokers and racks; what would be offline, or under "
         "its least ISR, if a broker or a rack were lost, and who would lead instead; and the fewest moves that repair "
         "it: replicas on brokers that are fenced or gone, replicas that share a rack, brokers that carry too much.\n"
-        "By the records that a majority of a cluster's directories share. --out DIR has a directory for each of "
+        f"{spark_output.BY_WHICH} --out DIR has a directory for each of "
         "brokers, losses, moves and summary.\nExits 1 if a cluster, or a part of it, could not be read.",
         "fastquorum spark placement /var/lib/controllers --reassignment-json plan.json",
         "fastquorum topic reassign plan.json --bootstrap h1:9093",
     )
     parser.add_argument(
-        "--at", metavar="OFFSET", type=natural, help="as of this offset (default: all that is committed)"
+        "--at", metavar="OFFSET", type=natural, help="as of this offset (default: all that can be told of)"
     )
     parser.add_argument(
         "--reassignment-json",
@@ -132,6 +132,8 @@ def _show_cluster(cluster: dict[str, Any]) -> None:
     now, plan, after = cluster["now"], cluster["plan"], cluster["plan"]["after"]
     states = ", ".join(f"{count} {state}" for state, count in cluster["broker_states"].items())
     print(f"cluster {cluster['cluster_id']} at offset {cluster['end_offset']}")
+    if "unproven" in cluster:
+        print(f"not proven: {cluster['unproven']}")
     for error in cluster["errors"]:
         print(f"not read: {error}")
     print(f"{cluster['partitions']:,} partitions, {now['replicas']:,} replicas; brokers: {states or 'none'}")

@@ -11,9 +11,10 @@ from fastquorum.spark.pages.timeline import page_of
 def configure(parser: argparse.ArgumentParser) -> None:
     spark_output.configure(
         parser,
-        "Tell what each cluster went through, by the records that a majority of the directories share: leaders of the "
+        "Tell what each cluster went through: leaders of the "
         "quorum, brokers that were fenced and came back; for how long partitions were offline, under-replicated, or "
         "under their least ISR. --out DIR has a directory for each of events, partitions, brokers and summary.\n"
+        f"{spark_output.BY_WHICH}\n"
         "Exits 1 if a cluster could not be told: no majority shares a record, or its records fit no history.",
         "fastquorum spark timeline /var/lib/controllers --out timeline.json",
     )

@@ -24,6 +24,8 @@ from fastquorum.pages.text import shown
 
 _PLAIN_BYTES_MAX: Final = 200_000
 _READABLE_BYTES_MAX: Final = 60_000
+_ONE_LINE_MAX: Final = 26
+"""Characters of a cell that is not broken: a time, an id."""
 _NAVIGATED_MIN: Final = 9
 """So many sections need a list of them."""
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
@@ -124,9 +126,14 @@ def _table(table: Table) -> Iterator[str]:
     yield "<tr>" + "".join(f"<th{kind}>{shown(each)}</th>" for kind, each in zip(left, table.header, strict=True))
     yield "</tr>"
     for row in table.rows[: table.rows_max]:
-        yield "<tr>" + "".join(f"<td{kind}>{shown(cell)}</td>" for kind, cell in zip(left, row, strict=True)) + "</tr>"
+        yield "<tr>" + "".join(_cell(cell, nth in table.left) for nth, cell in enumerate(row)) + "</tr>"
     yield "</table></div>"
     yield from _rest(max(len(table.rows) - table.rows_max, 0), table.left_out, "more rows are not shown", table.whole)
+
+
+def _cell(text: str, is_left: bool) -> str:
+    kind = "" if not is_left else ' class="l one"' if len(text) <= _ONE_LINE_MAX else ' class="l long"'
+    return f"<td{kind}>{shown(text)}</td>"
 
 
 def _rest(cut_off: int, left_out: int, what: str, whole: str = "") -> Iterator[str]:

@@ -75,7 +75,8 @@ nav{{columns:2;font-size:.9rem;margin:1rem 0}}nav a{{display:block;color:var(--s
 .wide{{overflow-x:auto;margin:.8rem 0}}
 table{{border-collapse:collapse;font-size:.9rem}}td,th{{padding:.2rem .9rem .2rem 0;text-align:right;vertical-align:top;
 border-bottom:1px solid var(--line)}}th{{vertical-align:bottom}}td{{white-space:nowrap}}
-.l{{text-align:left;overflow-wrap:anywhere}}td.l{{min-width:5.4rem;white-space:normal}}.rest{{color:var(--soft);font-size:.9rem}}
+.l{{text-align:left;overflow-wrap:anywhere}}td.l{{min-width:5.4rem;white-space:normal}}td.one{{white-space:nowrap}}td.long{{min-width:14rem}}
+.rest{{color:var(--soft);font-size:.9rem}}
 svg{{max-width:100%;min-width:540px;height:auto;display:block}}
 pre{{overflow:auto;max-height:30rem;background:var(--inset);padding:.8rem;font-size:.8rem}}
 @media print{{body{{margin:0;max-width:none}}svg{{min-width:0}}.wide,.cards,tr{{break-inside:avoid}}

@@ -1,7 +1,7 @@
 """Tables of logs as streams and files, read by several threads with bounded memory, in the order of the log."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -32,10 +32,14 @@ class Exported(NamedTuple):
 def open_reader(path: str, table: str, threads: int | None, options: Mapping[str, object]) -> pa.RecordBatchReader:
     """As of `fastquorum.tables.open`."""
     scan = _scan(path, table, options)
-    tasks = scan.tasks()
+    tasks, count = scan.tasks(), _threads(threads)
+
+    def read(task: Any) -> Iterable[pa.RecordBatch]:
+        # One thread hands each batch on as it is read; several read ahead, and a task's rows wait for their turn.
+        return scan.read(task) if count == 1 else list(scan.read(task))
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for found in in_order(lambda task: list(scan.read(task)), tasks, _threads(threads)):
+        for found in in_order(read, tasks, count):
             yield from found
 
     return pa.RecordBatchReader.from_batches(scan.schema, batches())

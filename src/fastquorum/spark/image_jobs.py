@@ -15,7 +15,7 @@ from fastquorum.spark.jobs import part_of
 from fastquorum.spark.pipelines import image_diff as differing
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines.packing import PACKED
-from fastquorum.spark.reads import Choice, choice, of_directories, pairs_of, why_not, with_rows
+from fastquorum.spark.reads import Choice, choice, of_directories, pairs_of, unproven_of, why_not, with_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +34,7 @@ def placements(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     chosen = choice(spark, path, of_images=True)
+    unproven = chosen.unproven
 
     def read(name: str, columns: tuple[str, ...]) -> "DataFrame":
         return _images(spark, path, chosen, chosen.owners, name, ("cluster_id", *columns), at)
@@ -47,8 +48,11 @@ def placements(
         is_broker = things["broker_id"].is_valid()
         brokers = things.filter(is_broker).select(placing.BROKER_COLUMNS)
         configs = things.filter(pc.invert(is_broker)).select(placing.CONFIG_COLUMNS)
-        found = placing.placement_or_why(partitions, brokers, configs, limits, keep_fenced=keep_fenced)
-        return placing.PACKING.packed(key[0].as_py(), found)
+        cluster_id = key[0].as_py()
+        found = placing.placement_or_why(
+            partitions, brokers, configs, limits, keep_fenced=keep_fenced, unproven=unproven.get(cluster_id)
+        )
+        return placing.PACKING.packed(cluster_id, found)
 
     both = partitions.groupBy("cluster_id").cogroup(things.groupBy("cluster_id"))
     told = both.applyInArrow(place, from_arrow_schema(PACKED))
@@ -95,7 +99,12 @@ def image_diff(spark: "SparkSession", path: str, from_offset: int, to_offset: in
             yield from differing.changes_of(pa.Table.from_batches([batch]), from_offset).to_batches()
 
     told = rows.mapInArrow(tell, from_arrow_schema(differing.SCHEMA))
-    return with_rows(told, [differing.not_compared(whose, whose, why) for whose, why in chosen.unread.items()])
+    more = [differing.not_compared(whose, whose, why) for whose, why in chosen.unread.items()]
+    more += [
+        differing.not_proven((whose, whose), (from_offset, chosen.end_of(whose, to_offset)), why)
+        for whose, why in chosen.unproven.items()
+    ]
+    return with_rows(told, more)
 
 
 def image_diff_between(
@@ -115,6 +124,9 @@ def image_diff_between(
     are_alone = all(len(each.ends) == 1 for each in chosen)
     unread = [differing.not_compared(*pair, why) for pair in pairs if (why := why_not(chosen, pair)) is not None]
     pairs = [pair for pair in pairs if why_not(chosen, pair) is None]
+    more = unread + [
+        differing.not_proven(pair, ends, why) for pair in pairs for ends, why in unproven_of(chosen, pair, at)
+    ]
     keyed = []
     for side, (each, its) in enumerate(zip((path, other), chosen, strict=True)):
         wanted = [directory for directory, owner in its.owners.items() if any(owner == pair[side] for pair in pairs)]
@@ -125,7 +137,7 @@ def image_diff_between(
         return differing.compared(before, after, everything=everything)
 
     both = keyed[0].groupBy("pair").cogroup(keyed[1].groupBy("pair"))
-    return with_rows(both.applyInArrow(tell, from_arrow_schema(differing.SCHEMA)), unread)
+    return with_rows(both.applyInArrow(tell, from_arrow_schema(differing.SCHEMA)), more)
 
 
 # --- images -----------------------------------------------------------------------------------------------------------

@@ -99,13 +99,13 @@ def anomalies(
     schema, said = from_arrow_schema(unusual.SCHEMA), from_arrow_schema(unusual.SIGNALS)
 
     chosen = choice(spark, path)
-    ends, unread = chosen.ends, chosen.unread
+    ends, unread, unproven = chosen.ends, chosen.unread, chosen.unproven
 
     def find(key: tuple[pa.Scalar, ...], signals: pa.Table) -> pa.Table:
         cluster_id = key[0].as_py()
         if cluster_id in unread:
             return unusual.SCHEMA.empty_table()
-        return unusual.anomalies(signals, settings, ends.get(cluster_id))
+        return unusual.anomalies(signals, settings, ends.get(cluster_id), unproven.get(cluster_id))
 
     records = of_directories(spark, path, chosen.directories, "records", unusual.RECORD_COLUMNS, mode="quarantine")
     types = ",".join(unusual.BASE_TYPES)
@@ -127,11 +127,12 @@ def timelines(spark: "SparkSession", path: str) -> "DataFrame":
     from pyspark.sql.pandas.types import from_arrow_schema
 
     chosen = choice(spark, path)
-    ends = chosen.ends
+    ends, unproven = chosen.ends, chosen.unproven
 
     def tell(key: tuple[pa.Scalar, ...], records: pa.Table, base: pa.Table) -> pa.Table:
         cluster_id = key[0].as_py()
-        told = telling.timeline_or_why(cluster_id, records, base, ends.get(cluster_id))
+        end, why = ends.get(cluster_id), unproven.get(cluster_id)
+        told = telling.timeline_or_why(cluster_id, records, base, end, why)
         return telling.PACKING.packed(cluster_id, told)
 
     def read(name: str, columns: tuple[str, ...], **options: str) -> "DataFrame":

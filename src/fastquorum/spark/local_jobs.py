@@ -16,7 +16,7 @@ from fastquorum.spark.pipelines import latency as telling_latency
 from fastquorum.spark.pipelines import placement as placing
 from fastquorum.spark.pipelines import timeline as telling
 from fastquorum.spark.pipelines.packing import PACKED
-from fastquorum.spark.reads import Choice, pairs_of, why_not
+from fastquorum.spark.reads import Choice, pairs_of, unproven_of, why_not
 from fastquorum.spark.stores import store_of
 
 
@@ -68,6 +68,9 @@ class LocalEngine:
                 columns = differing.CHANGE_COLUMNS
                 rows = _image(each, chosen, "image", columns, to_offset, diffFrom=from_offset)
                 found.append(differing.changes_of(rows, from_offset))
+            for cluster_id, why in chosen.unproven.items():
+                to = chosen.end_of(cluster_id, to_offset)
+                found.append(differing.not_proven((cluster_id, cluster_id), (from_offset, to), why))
         return pa.concat_tables([differing.SCHEMA.empty_table(), *found])
 
     def image_diff_between(
@@ -86,6 +89,7 @@ class LocalEngine:
                 for side, its, which in zip(sides, chosen, pair, strict=True)
             ]
             found.append(differing.compared(*images, everything=everything))
+            found.extend(differing.not_proven(pair, ends, why) for ends, why in unproven_of(chosen, pair, at))
         return pa.concat_tables([differing.SCHEMA.empty_table(), *found])
 
     def latency(self, path: str, before: str | None, by: Sequence[str], threshold: float) -> Latencies:
@@ -126,7 +130,7 @@ def _anomalies(cluster: LocalCluster, settings: unusual.Settings) -> pa.Table:
             ),
         ]
     )
-    return unusual.anomalies(signals, settings, chosen.ends.get(cluster.id))
+    return unusual.anomalies(signals, settings, chosen.ends.get(cluster.id), chosen.unproven.get(cluster.id))
 
 
 def _timeline(cluster: LocalCluster) -> pa.Table:
@@ -137,7 +141,8 @@ def _timeline(cluster: LocalCluster) -> pa.Table:
     base = cluster.read(
         "base", telling.BASE_COLUMNS, directories=chosen.directories, types=",".join(telling.BASE_TYPES)
     )
-    told = telling.timeline_or_why(cluster.id, records, base, chosen.ends.get(cluster.id))
+    end, unproven = chosen.ends.get(cluster.id), chosen.unproven.get(cluster.id)
+    told = telling.timeline_or_why(cluster.id, records, base, end, unproven)
     return telling.PACKING.packed(cluster.id, told)
 
 
@@ -155,7 +160,8 @@ def _placement(cluster: LocalCluster, limits: placing.Limits, *, keep_fenced: bo
     )
     if partitions.num_rows + brokers.num_rows + configs.num_rows == 0:
         return PACKED.empty_table()
-    found = placing.placement_or_why(partitions, brokers, configs, limits, keep_fenced=keep_fenced)
+    unproven = chosen.unproven.get(cluster.id)
+    found = placing.placement_or_why(partitions, brokers, configs, limits, keep_fenced=keep_fenced, unproven=unproven)
     return placing.PACKING.packed(cluster.id, found)
 
 
@@ -170,12 +176,13 @@ def _image(
 
 def _merged(choices: Iterable[Choice]) -> Choice:
     """Of all clusters of a path."""
-    whole = Choice([], {}, {}, {})
+    whole = Choice([], {}, {}, {}, {})
     for each in choices:
         whole.directories.extend(each.directories)
         whole.ends.update(each.ends)
         whole.owners.update(each.owners)
         whole.unread.update(each.unread)
+        whole.unproven.update(each.unproven)
     return whole
 
 

@@ -26,6 +26,8 @@ class Choice(NamedTuple):
     """The cluster of each directory that one has been decided for."""
     unread: dict[str | None, str]
     """Why nobody could decide, by cluster."""
+    unproven: dict[str | None, str]
+    """Why what is read may not be committed, by cluster; of a cluster that is not named, it is."""
 
     @classmethod
     def of(cls, chosen: pa.Table) -> Self:
@@ -36,12 +38,18 @@ class Choice(NamedTuple):
             {row["cluster_id"]: row["end_offset"] for row in rows},
             {row["directory"]: row["cluster_id"] for row in rows if row["unread"] is None},
             {row["cluster_id"]: row["unread"] for row in rows if row["unread"] is not None},
+            {row["cluster_id"]: row["unproven"] for row in rows if row["unproven"] is not None},
         )
 
     def of_cluster(self, cluster_id: str | None) -> "Choice":
         """What was chosen of one of them."""
         owners = {directory: owner for directory, owner in self.owners.items() if owner == cluster_id}
-        return Choice(list(owners), {cluster_id: self.ends.get(cluster_id)}, owners, {})
+        return Choice(list(owners), {cluster_id: self.ends.get(cluster_id)}, owners, {}, {})
+
+    def end_of(self, cluster_id: str | None, at: int | None) -> int | None:
+        """Where an image as of this offset, if any, ends."""
+        end = self.ends.get(cluster_id)
+        return end if at is None or end is None else min(at, end)
 
 
 def pairs_of(path: str, other: str, one: Choice, two: Choice) -> list[tuple[str | None, str | None]]:
@@ -61,6 +69,15 @@ def pairs_of(path: str, other: str, one: Choice, two: Choice) -> list[tuple[str 
 def why_not(chosen: Sequence[Choice], pair: tuple[str | None, str | None]) -> str | None:
     """Why two clusters cannot be compared; None: they can."""
     return next((its.unread[whose] for its, whose in zip(chosen, pair, strict=True) if whose in its.unread), None)
+
+
+def unproven_of(
+    chosen: Sequence[Choice], pair: tuple[str | None, str | None], at: int | None
+) -> list[tuple[tuple[int | None, int | None], str]]:
+    """Where the images of two clusters end, and why one of these may not be committed; of each that is so."""
+    one, other = (its.end_of(cluster_id, at) for its, cluster_id in zip(chosen, pair, strict=True))
+    both = zip(chosen, pair, strict=True)
+    return [((one, other), its.unproven[cluster_id]) for its, cluster_id in both if cluster_id in its.unproven]
 
 
 def table(spark: "SparkSession", path: str, name: str, columns: Sequence[str] = (), **options: Any) -> "DataFrame":

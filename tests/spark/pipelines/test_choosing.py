@@ -131,6 +131,25 @@ def test_where_nothing_can_be_read_every_directory_is_left_to_who_has_the_record
     assert choice_of(batches([]), present(0)).equals(CHOICE.empty_table())
 
 
+def test_what_is_read_without_a_majority_of_the_voters_says_that_nothing_proves_it() -> None:
+    logs = [[(0, 5, 1), (6, 9, 1)], [(0, 5, 1)]]
+    said = [{**row, "offset": 0, "voter_id": voter} for row in present(1).to_pylist() for voter in range(5)]
+    its_voters = pa.Table.from_pylist(said, pa.schema([*_PRESENT, ("offset", pa.int64())]))
+    told = pa.concat_tables([present(2), its_voters], promote_options="default")
+    (row,) = choice_of(batches(logs), told).to_pylist()
+    assert (row["directory"], row["end_offset"]) == ("/n0", 6)
+    assert row["unproven"] == (
+        "3 of 5 voters (2, 3, 4) have no directory here: this is what the others share, up to offset 6, of which "
+        "nothing is known to be committed"
+    )
+    with_snapshots = pa.concat_tables([told, snapshots([(4, 1), None])], promote_options="default")
+    (row,) = choice_of(batches(logs), with_snapshots).to_pylist()
+    assert "of which only what a snapshot holds, below offset 4, is known to be committed" in row["unproven"]
+    whole = pa.concat_tables([told, snapshots([(10, 1), None])], promote_options="default")
+    (row,) = choice_of(batches(logs), whole).to_pylist()
+    assert (row["end_offset"], row["unproven"]) == (10, None)
+
+
 # --- for an image -----------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from fastquorum.pages import Card, Page, Prose, Section, Table
 from fastquorum.pages.chart import Axis, Bar, Bars, Key, Pen, Span, Strip, Strips
 from fastquorum.pages.page import Part
 from fastquorum.pages.scales import moment, seconds_of
-from fastquorum.spark.pages.words import DRAWN_MAX, counted, heading_of, lasted, of_cluster, text
+from fastquorum.spark.pages.words import DRAWN_MAX, counted, heading_of, lasted, of_cluster, text, unproven
 
 _KINDS: Final = {
     "record-mix-change": Pen.FIRST,
@@ -50,7 +50,9 @@ def _doubts(clusters: Sequence[dict[str, Any]]) -> Iterator[str]:
     for each in clusters:
         if "unchecked" in each:
             yield f"{heading_of(each['cluster_id'])} could not be looked at: {each['unchecked']}"
-        elif each["missing_records"]:
+            continue
+        yield from unproven(each)
+        if each["missing_records"]:
             yield f"{heading_of(each['cluster_id'])}: {MISSING.format(each['missing_records'])}."
 
 

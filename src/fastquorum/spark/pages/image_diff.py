@@ -29,13 +29,15 @@ def page_of(report: dict[str, Any]) -> Page:
         subtitles=[f"fastquorum spark image-diff: {told} in which anything differs."],
         report=report,
         cards=list(_cards(clusters)),
-        warnings=[
-            f"{_heading(each)}, not compared: {error}"
-            for each in clusters[:DRAWN_MAX]
-            for error in each["errors"][:DRAWN_MAX]
-        ],
+        warnings=list(_warnings(clusters[:DRAWN_MAX])),
         sections=sections,
     )
+
+
+def _warnings(clusters: list[dict[str, Any]]) -> Iterator[str]:
+    for each in clusters:
+        yield from (f"{_heading(each)}, not compared: {error}" for error in each["errors"][:DRAWN_MAX])
+        yield from (f"{_heading(each)}, not proven: {why}." for why in each["unproven"])
 
 
 def _heading(cluster: dict[str, Any]) -> str:
@@ -60,6 +62,8 @@ def _overview(clusters: list[dict[str, Any]]) -> Bars:
 
 
 def _cluster(cluster: dict[str, Any]) -> Iterator[Part]:
+    if cluster["errors"] and not cluster["total"]:
+        return  # the warning says why; that nothing differs, nobody knows
     yield Prose(
         f"From offset {text(cluster['from_offset'])} to {text(cluster['to_offset'])}: "
         f"{counted(cluster['total'], 'thing')} differ. What came and went in between leaves no trace."

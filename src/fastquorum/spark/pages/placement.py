@@ -6,7 +6,7 @@ from typing import Any, Final
 from fastquorum.pages import Card, Page, Prose, Section, Table
 from fastquorum.pages.chart import ROWS_MAX, Axis, Bar, Bars, Chart, Key, Pen, Series
 from fastquorum.pages.page import Part
-from fastquorum.spark.pages.words import DRAWN_MAX, counted, heading_of, of_cluster, text
+from fastquorum.spark.pages.words import DRAWN_MAX, counted, heading_of, of_cluster, text, unproven
 
 MOVES_MAX: Final = 2000
 LOSSES_MAX: Final = 200
@@ -68,6 +68,7 @@ def _unread(clusters: Sequence[dict[str, Any]]) -> Iterator[str]:
 def _warnings(clusters: Sequence[dict[str, Any]]) -> Iterator[str]:
     for each in clusters[:DRAWN_MAX]:
         name = of_cluster(each["cluster_id"])
+        yield from unproven(each)
         yield from (f"{name}, not read: {error}" for error in each["errors"][:DRAWN_MAX])
         for kind, worst in each["worst_losses"].items():
             if worst is not None and worst["would_take_offline"]:

@@ -7,7 +7,7 @@ from fastquorum.pages import Card, Page, Prose, Section, Table
 from fastquorum.pages.chart import ROWS_MAX, Axis, Bar, Bars, Chart, Key, Mark, Pen, Series, Span, Strip, Strips
 from fastquorum.pages.page import TABLE_ROWS_MAX, Part
 from fastquorum.pages.scales import moment, seconds_of
-from fastquorum.spark.pages.words import DRAWN_MAX, counted, heading_of, lasted, of_cluster, text
+from fastquorum.spark.pages.words import DRAWN_MAX, counted, heading_of, lasted, of_cluster, text, unproven
 
 _CONDITIONS: Final = {"under_replicated": "under-replicated", "under_min_isr": "under min ISR", "offline": "offline"}
 _PENS: Final = {"under_replicated": Pen.FIRST, "under_min_isr": Pen.SECOND, "offline": Pen.BAD}
@@ -31,7 +31,7 @@ def page_of(report: dict[str, Any]) -> Page:
     return Page(
         title=f"fastquorum spark timeline, {told}",
         heading="What happened?",
-        subtitles=[f"fastquorum spark timeline: {told}, as far as a majority of the directories agree. Times are UTC."],
+        subtitles=[f"fastquorum spark timeline: {told}. Times are UTC."],
         report=report,
         cards=list(_cards(report)),
         warnings=list(warnings_of(report)),
@@ -91,6 +91,7 @@ def _cards(report: dict[str, Any]) -> Iterator[Card]:
 
 def _doubts(cluster: dict[str, Any]) -> Iterator[str]:
     name = of_cluster(cluster["cluster_id"])
+    yield from unproven(cluster)
     if not cluster["is_whole"]:
         yield (
             f"{name}: what was before the log is not known; {cluster['unknown_partitions']:,} partitions changed "

@@ -1,6 +1,6 @@
 """How pages say what reports have as figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from fastquorum.pages.text import visible
@@ -27,6 +27,12 @@ def of_cluster(cluster_id: str | None) -> str:
 def heading_of(cluster_id: str | None) -> str:
     name = of_cluster(cluster_id)
     return name[0].upper() + name[1:]
+
+
+def unproven(cluster: dict[str, Any]) -> Iterator[str]:
+    """Why what is told of a cluster may not be committed, if that is so."""
+    if "unproven" in cluster:
+        yield f"{heading_of(cluster['cluster_id'])}, not proven: {cluster['unproven']}."
 
 
 def text(value: Any) -> str:

@@ -28,10 +28,11 @@ CHOICE: Final = pa.schema(
         pa.field("directory", pa.string(), nullable=False),
         pa.field("end_offset", pa.int64()),
         pa.field("unread", pa.string()),
+        pa.field("unproven", pa.string()),
     ]
 )
 """A directory whose records are to be read, and up to where. Where none could be chosen, each directory, without an
-end, and in `unread` why."""
+end, and in `unread` why. `unproven`: why what is read may not be committed; null: it is."""
 NOTHING: Final = "none of its logs has a record to look at"
 
 
@@ -54,20 +55,26 @@ class _Log(NamedTuple):
 
 def choice_of(batches: pa.Table, told: pa.Table, *, of_image: bool = False) -> pa.Table:
     """What is to be read of one cluster, of CHOICE. Where nothing proves what is committed, each directory, and why;
-    but where a majority of the voters' directories is not there at all, what those that are there share is read.
+    but where a majority of the voters' directories is not there at all, what those that are there share is read, and
+    `unproven` says so.
 
     Args:
         batches, told: of one cluster, as of `audit_cluster`. `of_image`: a snapshot stands for what is before its end.
     """
-    audited = audit(batches, told)
-    if audited.is_missing_voters:
+    audited = of_all = audit(batches, told)
+    if of_all.is_missing_voters:
         audited = audit(batches, told.filter(told["voter_id"].is_null()))
     both = zip(audited.replicas, audited.reach.tolist(), strict=True)
     found = [_candidate(each, reach, audited.committed or 0, of_image=of_image) for each, reach in both]
     end = max((each.end for each in found), default=0)
     if end > 0:
         best = min(found, key=_rank)
-        row = {"cluster_id": best.replica.cluster_id, "directory": best.replica.directory, "end_offset": end}
+        row: dict[str, Any] = {
+            "cluster_id": best.replica.cluster_id,
+            "directory": best.replica.directory,
+            "end_offset": end,
+            "unproven": _why_unproven(of_all, end) if of_all.is_missing_voters else None,
+        }
         return pa.Table.from_pylist([row], CHOICE)
     why = _why_nothing(batches, audited)
     rows = [
@@ -110,6 +117,24 @@ def _candidate(replica: ReplicaLog, reach: int, committed: int, *, of_image: boo
 def _rank(each: _Candidate) -> tuple[int, bool, int, int, int, str]:
     node_id = -1 if each.replica.node_id is None else each.replica.node_id
     return (-each.end, each.holes > 0, each.start, each.holes, node_id, each.replica.directory)
+
+
+def _why_unproven(of_all: Audited, end: int) -> str | None:
+    """Of what is read up to `end` where a majority of the voters has no directory. None: snapshots are of all of it."""
+    proven_end = of_all.committed or 0
+    if end <= proven_end:
+        return None
+    absent = sorted(of_all.voters - of_all.nodes, key=str)
+    known = f"only what a snapshot holds, below offset {proven_end}," if proven_end else "nothing"
+    return (
+        f"{len(absent)} of {len(of_all.voters)} voters ({', '.join(map(str, absent))}) have no directory here: this is "
+        f"what the others share, up to offset {end}, of which {known} is known to be committed"
+    )
+
+
+def with_unproven(summary: dict[str, Any], unproven: str | None) -> dict[str, Any]:
+    """The summary of a cluster, and why what was read of it may not be committed, if that is so."""
+    return summary if unproven is None else {**summary, "unproven": unproven}
 
 
 def _why_nothing(batches: pa.Table, audited: Audited) -> str:

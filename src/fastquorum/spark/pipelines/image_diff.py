@@ -35,10 +35,12 @@ SCHEMA: Final = pa.schema(
         pa.field("after", pa.string()),
         pa.field("words", pa.string()),
         pa.field("error", pa.string()),
+        pa.field("unproven", pa.string()),
     ]
 )
 """One row for each thing that was created, is gone, or has changed. `before` and `after` are JSON: of what has changed
-only the `fields` that differ, else the whole. `error`: nothing, or not all, could be compared, and why."""
+only the `fields` that differ, else the whole. `error`: nothing, or not all, could be compared, and why. `unproven`, in
+a row of its own: why what was compared may not be committed."""
 KINDS: Final = {section: kind for kind, section in SECTIONS.items()}
 _OF_ONE_CLUSTER: Final = frozenset(
     ("id", "epoch", "incarnationId", "logDirs", "cordonedLogDirs", "directories", "leaderEpoch", "partitionEpoch")
@@ -103,6 +105,14 @@ def compared(before: pa.Table, after: pa.Table, *, everything: bool | None = Non
 def not_compared(cluster_id: str | None, other_cluster_id: str | None, why: str) -> pa.Table:
     """SCHEMA: all there is to tell of two that could not be looked at."""
     return pa.Table.from_pylist([_Sides(cluster_id, other_cluster_id, None, None)._asdict() | {"error": why}], SCHEMA)
+
+
+def not_proven(
+    cluster_ids: tuple[str | None, str | None], offsets: tuple[int | None, int | None], why: str
+) -> pa.Table:
+    """SCHEMA: what was compared of the two sides, up to these offsets, may not be committed."""
+    sides = _Sides(*cluster_ids, *offsets)
+    return pa.Table.from_pylist([sides._asdict() | {"unproven": why}], SCHEMA)
 
 
 def _pairs(before: pa.Table, after: pa.Table) -> Iterator[tuple[str, str, str | None, str | None]]:
@@ -202,17 +212,22 @@ def _json(view: View) -> str:
 
 
 def as_report(rows: pa.Table, *, changes_max: int | None = None) -> dict[str, Any]:
-    """For programs: `clusters`, each with `counts` by kind, `errors`, and `changes`, no more than asked for."""
+    """For programs: `clusters`, each with `counts` by kind, `errors`, `unproven` (why what was compared may not be
+    committed), and `changes`, no more than asked for."""
     clusters: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows.to_pylist():
         key = row["cluster_id"], row["other_cluster_id"]
         one = clusters.setdefault(
             key,
-            {name: row[name] for name in _Sides._fields} | {"total": 0, "counts": {}, "errors": [], "changes": []},
+            {name: row[name] for name in _Sides._fields}
+            | {"total": 0, "counts": {}, "errors": [], "unproven": [], "changes": []},
         )
         one["to_offset"] = one["to_offset"] if row["to_offset"] is None else row["to_offset"]
         if row["error"] is not None:
             one["errors"].append(row["error"])
+            continue
+        if row["unproven"] is not None:
+            one["unproven"].append(row["unproven"])
             continue
         one["total"] += 1
         counts = one["counts"].setdefault(row["kind"], dict.fromkeys(_CHANGES, 0))

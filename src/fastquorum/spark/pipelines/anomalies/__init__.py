@@ -30,7 +30,7 @@ from fastquorum.spark.pipelines.anomalies.signals import (
 )
 from fastquorum.spark.pipelines.anomalies.signals import COLUMNS as RECORD_COLUMNS
 from fastquorum.spark.pipelines.anomalies.signals import SCHEMA as SIGNALS
-from fastquorum.spark.pipelines.choosing import NOTHING, missing_count
+from fastquorum.spark.pipelines.choosing import NOTHING, missing_count, with_unproven
 
 __all__ = [
     "BASE_COLUMNS",
@@ -56,9 +56,14 @@ __all__ = [
 ]
 
 
-def anomalies(signals: pa.Table, settings: Settings | None = None, committed_end: int | None = None) -> pa.Table:
+def anomalies(
+    signals: pa.Table,
+    settings: Settings | None = None,
+    committed_end: int | None = None,
+    unproven: str | None = None,
+) -> pa.Table:
     """Of the signals of one cluster's logs, of SIGNALS: its findings, and what was looked at; of SCHEMA.
-    `committed_end`: as of `chosen_of`."""
+    `committed_end`: as of `chosen_of`. `unproven`: as of `choosing.CHOICE`, for what was looked at."""
     settings = settings or Settings.of()
     if signals.num_rows == 0:
         return SCHEMA.empty_table()
@@ -97,7 +102,7 @@ def anomalies(signals: pa.Table, settings: Settings | None = None, committed_end
         "record_mix": None if mix.is_enough else f"{minutes(log.lasted_ms)} are fewer than {WINDOWS_MIN} windows",
     }
     del looked_at["cluster_id"]
-    return table_of(cluster_id, found, looked_at)
+    return table_of(cluster_id, found, with_unproven(looked_at, unproven))
 
 
 def unread(cluster_id: str | None, why: str = NOTHING) -> pa.Table:

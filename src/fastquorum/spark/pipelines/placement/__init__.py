@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from fastquorum.controller.planning import Layout, Limits, Loss, loss_of_each, plan_moves
+from fastquorum.spark.pipelines.choosing import with_unproven
 from fastquorum.spark.pipelines.placement.layouts import (
     BROKER_COLUMNS,
     CONFIG_COLUMNS,
@@ -63,12 +64,21 @@ def placement(
 
 
 def placement_or_why(
-    partitions: pa.Table, brokers: pa.Table, configs: pa.Table, limits: Limits = ALL, *, keep_fenced: bool = False
+    partitions: pa.Table,
+    brokers: pa.Table,
+    configs: pa.Table,
+    limits: Limits = ALL,
+    *,
+    keep_fenced: bool = False,
+    unproven: str | None = None,
 ) -> Placement:
-    """As `placement`; where nothing of the cluster could be read, no more than why."""
+    """As `placement`; where nothing of the cluster could be read, no more than why. `unproven`: as of
+    `choosing.CHOICE`, for the summary."""
     told = placement(partitions, brokers, configs, limits, keep_fenced=keep_fenced)
     errors = told.summary["errors"]
-    return PACKING.nothing({"unchecked": "; ".join(errors)}) if errors and told.summary["end_offset"] is None else told
+    if errors and told.summary["end_offset"] is None:
+        return PACKING.nothing({"unchecked": "; ".join(errors)})
+    return told._replace(summary=with_unproven(told.summary, unproven))
 
 
 def not_told(cluster_id: str | None, why: str) -> pa.Table:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from fastquorum.errors import ImageFailed, UsageError
+from fastquorum.spark.pipelines.choosing import with_unproven
 from fastquorum.spark.pipelines.packing import Packing
 from fastquorum.spark.pipelines.timeline.base import BASE_COLUMNS, BASE_TYPES, Based
 from fastquorum.spark.pipelines.timeline.brokers import SCHEMA as BROKERS
@@ -80,11 +81,17 @@ def based_timeline(records: pa.Table, base: pa.Table, committed_end: int | None 
 
 
 def timeline_or_why(
-    cluster_id: str | None, records: pa.Table, base: pa.Table, committed_end: int | None = None
+    cluster_id: str | None,
+    records: pa.Table,
+    base: pa.Table,
+    committed_end: int | None = None,
+    unproven: str | None = None,
 ) -> Timeline:
-    """As `based_timeline`; where that fails, nothing but a summary that says why: others may have asked as well."""
+    """As `based_timeline`; where that fails, nothing but a summary that says why: others may have asked as well.
+    `unproven`: as of `choosing.CHOICE`, for the summary."""
     try:
-        return based_timeline(records, base, committed_end)
+        told = based_timeline(records, base, committed_end)
+        return told._replace(summary=with_unproven(told.summary, unproven))
     except (UsageError, ImageFailed) as error:
         return PACKING.nothing({"cluster_id": cluster_id, "unchecked": str(error)})
 

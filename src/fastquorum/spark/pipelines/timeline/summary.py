@@ -78,6 +78,8 @@ def as_text(said: dict[str, Any]) -> Iterator[str]:
 
 
 def _doubts(said: dict[str, Any]) -> Iterator[str]:
+    if "unproven" in said:
+        yield f"not proven: {said['unproven']}"
     if not said["is_whole"]:
         unknown = said["unknown_partitions"]
         yield f"what was before the log is not known; {unknown} partitions changed before it says what they were"
