@@ -14,6 +14,12 @@ follows the former one, which acknowledges nothing that comes later than t + con
 Python or natively. Thus every lease ends before t + confirmed + lease. The next controller lets nobody else in before t
 + session.
 
+All three clocks go on while a process is stopped and while its machine sleeps (CLOCK_BOOTTIME, `node.io.clock`). A
+member that slept finds its lease over. A deposed controller that slept finds that it heard its majority long ago: by a
+clock that had stood still, that would seem to be just now, and it would acknowledge. The next controller's clock alone
+could stand still without harm, as its sessions would only last longer. Kafka's go by a clock that stands still
+(CLOCK_MONOTONIC): there only the fencing token helps where a controller's machine may be put to sleep.
+
 How soon a successor is elected (`raft/follower.py` stands early where the leader's process is gone) and how late a
 leader without a majority gives up (check-quorum) are in no term: the bound is on what a deposed controller
 acknowledges, not on how long it takes itself for the leader. Kafka's controllers keep a like bound: a heartbeat waits

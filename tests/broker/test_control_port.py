@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fastquorum.broker.io.clock import now_us
 from fastquorum.broker.io.control_port import CONNECTIONS_MAX, NEVER, PAUSE_US, ControlPort
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import load
+from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.listening import listen
 from fastquorum.node.io.transport import SocketTransport
 from fastquorum.types import Endpoint

@@ -28,7 +28,7 @@ inline constexpr Nanos ns_per_us = 1000;
 
 inline Nanos now_ns() noexcept {
     timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    ::clock_gettime(CLOCK_BOOTTIME, &now);  // as the reactor's now_us, which stamps are held against
     return Nanos{now.tv_sec} * 1000000000 + now.tv_nsec;
 }
 

@@ -2,8 +2,8 @@
 on request. The interface of ext/core/node/trace.h and of its twin, kernels/pure/stages.py.
 
 A *group* is what is written at once: on a leader a batch, on a follower the records of one answer to its Fetch. A stage
-is reached by all groups up to some offset, in the order of the log. Times are nanoseconds on the monotonic clock, which
-all processes of a machine share; an append's own is to the microsecond.
+is reached by all groups up to some offset, in the order of the log. Times are nanoseconds of CLOCK_BOOTTIME, which all
+processes of a machine share; an append's own is to the microsecond.
 """
 
 import importlib

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from fastquorum.broker.agent import View
 from fastquorum.broker.cluster import Cluster
-from fastquorum.broker.io.clock import now_us
 from fastquorum.broker.io.control_port import listening
 from fastquorum.broker.io.keeping import Keeping
 from fastquorum.broker.io.running import RunningMember
@@ -19,6 +18,7 @@ from fastquorum.controller.image.registrations import Listener
 from fastquorum.errors import ClosedError, Fenced, NotAdmitted
 from fastquorum.home import expanded
 from fastquorum.kernels import load
+from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.directory import new_directory_id
 from fastquorum.node.io.handles import Guarded
 from fastquorum.types import NodeId, Offset, Uuid

@@ -17,7 +17,6 @@ from typing import Final
 
 from fastquorum.broker.agent import Agent, Effect, Keep, Link, Send, View
 from fastquorum.broker.control_door import HangUp, Reply
-from fastquorum.broker.io.clock import now_us
 from fastquorum.broker.io.control_port import ControlPort
 from fastquorum.broker.io.keeping import Keeping, Kept
 from fastquorum.broker.lifecycle import NEVER
@@ -28,6 +27,7 @@ from fastquorum.errors import ClosedError, FastQuorumError, FatalError
 from fastquorum.kernels import Kernels
 from fastquorum.node.io import handles
 from fastquorum.node.io.channel import Channel
+from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.receiving import Receiver
 from fastquorum.node.io.transport import SocketTransport
 from fastquorum.node.peers import Answer, NoAnswer, PeerEvent, Peers

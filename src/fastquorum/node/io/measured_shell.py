@@ -4,7 +4,6 @@ It looks at the log after each call of the lane: what the lane has written, and 
 are thus later than the native ones by what the call did after it.
 """
 
-import time
 from typing import Any, NamedTuple
 
 from fastquorum.errors import FastQuorumError
@@ -12,6 +11,7 @@ from fastquorum.kernels.lane import Connection, LaneState, LeaderTerms, Output, 
 from fastquorum.kernels.producers import ProducedBatch
 from fastquorum.kernels.stages import Nanos, StageHistogram, TraceRead, load_stages
 from fastquorum.node.appends import Queued
+from fastquorum.node.io.clock import now_ns
 from fastquorum.node.lane_shell import LaneShell
 from fastquorum.node.ports import AppendTicket
 from fastquorum.node.shell import Terms, same_terms
@@ -71,11 +71,11 @@ class MeasuredLaneShell(LaneShell):
 
     def told(self, base_offset: Offset, appended_us: Micros) -> None:
         """An append's ticket hears of its commit."""
-        self._stages.told(base_offset, appended_us, self._committed_us, time.monotonic_ns())
+        self._stages.told(base_offset, appended_us, self._committed_us, now_ns())
 
     def advance(self, high_watermark: Offset) -> None:
         if high_watermark > self.high_watermark:
-            now = time.monotonic_ns()
+            now = now_ns()
             if self._heard and self.is_leader:
                 self._stages.acked(high_watermark, self._heard)
             self._committed_us = now // _NS_PER_US
@@ -86,17 +86,17 @@ class MeasuredLaneShell(LaneShell):
         self._look()
         super().perform(outputs)
         if any(isinstance(output, Send) for output in outputs):
-            self._stages.sent(self.log.end_offset if self.is_leader else self.log.flushed_end, time.monotonic_ns())
+            self._stages.sent(self.log.end_offset if self.is_leader else self.log.flushed_end, now_ns())
 
     def on_flush(self, token: int, errno_code: int, now_us: Micros) -> None:
         began, self._sync_began = self._sync_began, 0
-        self._sync_ended = time.monotonic_ns()
+        self._sync_ended = now_ns()
         if began and not errno_code:
             self._stages.synced(began, self._sync_ended)
         super().on_flush(token, errno_code, now_us)
 
     def offer(self, connection: Connection, frame: bytes, now_us: Micros) -> bool:
-        self._heard = time.monotonic_ns()
+        self._heard = now_ns()
         self._stages.begin(self._heard)
         taken = super().offer(connection, frame, now_us)
         self._heard = 0
@@ -134,7 +134,7 @@ class MeasuredLaneShell(LaneShell):
 
     def _look(self) -> None:
         """Lock held. What of the log is new since the last look is the lane's."""
-        log, now = self.log, time.monotonic_ns()
+        log, now = self.log, now_ns()
         if log.end_offset > self._seen_end:
             self._stages.written(self._seen_end, log.end_offset, log.last_epoch, now)
             self._seen_end = log.end_offset
