@@ -24,7 +24,8 @@ How soon a successor is elected (`raft/follower.py` stands early where the leade
 leader without a majority gives up (check-quorum) are in no term: the bound is on what a deposed controller
 acknowledges, not on how long it takes itself for the leader. Kafka's controllers keep a like bound: a heartbeat waits
 for the no-op that is appended every half second. The terms are parts of the session timeout, so that one number is set
-in one place. Source: KIP-631 (sessions), Raft section 6.4.1 (leases).
+in one place; a member asks for the controllers' (`broker/session_check.py`). Source: KIP-631 (sessions), Raft section
+6.4.1 (leases).
 """
 
 from dataclasses import dataclass
@@ -97,4 +98,17 @@ def check_lease(lease_us: Micros, session_us: Micros) -> None:
             f"let in after {session_us} us",
             f"give at most {longest_us} us; or, if every write is checked by its token, more than a session",
             "heartbeat_timeout_us",
+        )
+
+
+def check_controllers_session(lease_us: Micros, session_us: Micros, controller: str) -> None:
+    """ConfigError if the inequality does not hold for a member that means to keep it, by the session timeout that a
+    controller says it goes by. A longer session than the member was told only lets a successor wait longer."""
+    longest_us = LeasePromise.of(session_us).lease_us
+    if lease_us > longest_us:
+        raise ConfigError(
+            f"{controller} lets a successor in after {session_us} us, so that a member may act for {longest_us} us "
+            f"after a heartbeat; this one would for {lease_us} us",
+            "give members and all controllers the same session timeout (broker.session.timeout.ms)",
+            "session_timeout_us",
         )

@@ -3,13 +3,15 @@
 from collections.abc import Iterable
 
 from fastquorum.broker.agent import Agent, Effect, Keep, Link, Send
+from fastquorum.broker.settings import MemberConfig
 from fastquorum.broker.states import State
 from fastquorum.kernels import load
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.broker_records import RegisterBrokerRecord
 from fastquorum.wire.brokers import BrokerHeartbeatResponse, BrokerRegistrationResponse
+from fastquorum.wire.configs import DescribeConfigsResponse
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
-from fastquorum.wire.quorum_admin import DescribeQuorumResponse
+from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 from tests.broker.rig import CONFIG, SECOND, SETTINGS, NoChance
 from tests.broker.test_follower import LEADER, LEVEL, batch, topic
 
@@ -17,11 +19,18 @@ NOW = 1_000 * SECOND
 Fetched = FetchResponse.FetchableTopicResponse
 
 
+def session_of(session_ms: int) -> DescribeConfigsResponse:
+    """What a controller says of its session timeout."""
+    result = DescribeConfigsResponse.DescribeConfigsResult
+    entry = result.DescribeConfigsResourceResult(name="broker.session.timeout.ms", value=str(session_ms))
+    return DescribeConfigsResponse(results=[result(resource_type=4, resource_name="2", configs=[entry])])
+
+
 class Member:
     """An Agent, and what it asked of either side and was not answered yet."""
 
-    def __init__(self) -> None:
-        self.agent = Agent(SETTINGS, CONFIG, load("pure"), NoChance())
+    def __init__(self, config: MemberConfig = CONFIG) -> None:
+        self.agent = Agent(SETTINGS, config, load("pure"), NoChance())
         self.asked: dict[Link, Send] = {}
         self.kept: list[int] = []
         """Where its metadata stood whenever it was to be kept."""
@@ -38,6 +47,17 @@ class Member:
     def hear(self, link: Link, message: Message) -> "Member":
         return self.run(self.agent.on_answer(link, self.asked.pop(link).number, message, NOW))
 
+    def find(self, leader_id: int = 2, epoch: int = 3) -> "Member":
+        """Its Fetch is answered by whoever is not the leader, and the leader says who votes."""
+        partition = Fetched.PartitionData(error_code=ErrorCode.FENCED_LEADER_EPOCH)
+        partition.current_leader = Fetched.PartitionData.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
+        node = FetchResponse.NodeEndpoint(node_id=leader_id, host=LEADER.host, port=LEADER.port)
+        self.hear(Link.METADATA, FetchResponse(responses=[Fetched(partitions=[partition])], node_endpoints=[node]))
+        if isinstance(self.asked[Link.METADATA].message, DescribeQuorumRequest):
+            described = DescribeQuorumResponse.TopicData
+            self.hear(Link.METADATA, DescribeQuorumResponse(topics=[described(partitions=[described.PartitionData()])]))
+        return self
+
     def fetched(self, records: bytes, committed: int) -> "Member":
         partition = Fetched.PartitionData(high_watermark=committed, records=records)
         return self.hear(Link.METADATA, FetchResponse(responses=[Fetched(partitions=[partition])]))
@@ -45,13 +65,8 @@ class Member:
 
 def online() -> Member:
     """Registered by record 1, and let in."""
-    member = Member()
-    partition = Fetched.PartitionData(error_code=ErrorCode.FENCED_LEADER_EPOCH)
-    partition.current_leader = Fetched.PartitionData.LeaderIdAndEpoch(leader_id=2, leader_epoch=3)
-    node = FetchResponse.NodeEndpoint(node_id=2, host=LEADER.host, port=LEADER.port)
-    member.hear(Link.METADATA, FetchResponse(responses=[Fetched(partitions=[partition])], node_endpoints=[node]))
-    described = DescribeQuorumResponse.TopicData
-    member.hear(Link.METADATA, DescribeQuorumResponse(topics=[described(partitions=[described.PartitionData()])]))
+    member = Member().find()
+    member.hear(Link.CONTROLLER, session_of(8_000))
     registered = RegisterBrokerRecord(broker_id=7, incarnation_id=SETTINGS.incarnation_id, broker_epoch=1, fenced=False)
     member.hear(Link.CONTROLLER, BrokerRegistrationResponse(broker_epoch=1))
     member.fetched(batch(0, 3, LEVEL) + batch(1, 3, registered), 2)

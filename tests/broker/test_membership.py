@@ -44,6 +44,15 @@ def test_a_program_joins_and_knows_that_it_may_act(tmp_path: Path, kernels: str)
         membership.check()
 
 
+def test_a_program_with_a_longer_session_than_the_controllers_is_not_let_in(tmp_path: Path) -> None:
+    with (
+        one_controller(tmp_path) as bootstrap,
+        join(bootstrap, session_timeout_us=OFTEN["session_timeout_us"] + 1_000) as membership,
+        pytest.raises(ConfigError, match="session_timeout_us: controller 1 lets a successor in after 3000000 us"),
+    ):
+        membership.wait_active(WAIT_S)
+
+
 def test_the_same_in_an_event_loop(tmp_path: Path) -> None:
     async def main(bootstrap: str) -> None:
         states = []

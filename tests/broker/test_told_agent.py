@@ -12,11 +12,13 @@ from fastquorum.kernels import load
 from fastquorum.types import Endpoint
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.brokers import BrokerRegistrationRequest, BrokerRegistrationResponse
+from fastquorum.wire.configs import DescribeConfigsRequest
 from fastquorum.wire.controller_heartbeat import BrokerState, MetadataHeartbeatRequest, MetadataHeartbeatResponse
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.inter_broker import ControlledShutdownRequest, ControlledShutdownResponse
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest, DescribeQuorumResponse
 from tests.broker.rig import BOOTSTRAP, LEASE, MS, SECOND, SETTINGS, NoChance
+from tests.broker.test_agent import session_of
 from tests.broker.test_control_door import frame
 from tests.broker.test_told import lead
 
@@ -51,6 +53,8 @@ class Member:
         for effect in effects:
             if isinstance(effect, Reply):
                 self.replies.append(effect)
+            elif isinstance(effect, Send) and isinstance(effect.message, DescribeConfigsRequest):
+                self.run(self.agent.on_answer(Link.CONTROLLER, effect.number, session_of(8_000), self.now))
             elif isinstance(effect, Send) and effect.link is Link.CONTROLLER:
                 self.asked = effect
             elif isinstance(effect, Send):

@@ -27,17 +27,19 @@ from fastquorum.broker.events import (
 )
 from fastquorum.broker.follower import Follower, Leader
 from fastquorum.broker.lifecycle import NEVER, NO_EPOCH, Lifecycle
+from fastquorum.broker.session_check import SessionCheck
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.broker.states import State
 from fastquorum.broker.told import Told
 from fastquorum.controller.broker_info import INTER_BROKER_PROTOCOL_MIN, broker_info_feature
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.fold import Place
-from fastquorum.errors import FastQuorumError, FatalError, UsageError
+from fastquorum.errors import ConfigError, FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Kernels
 from fastquorum.raft.ports import Random
 from fastquorum.types import Endpoint, Micros, Offset, OffsetAndEpoch
 from fastquorum.wire.brokers import BrokerHeartbeatRequest
+from fastquorum.wire.configs import DescribeConfigsResponse
 from fastquorum.wire.controller_heartbeat import MetadataHeartbeatResponse
 from fastquorum.wire.message import Message
 
@@ -127,6 +129,9 @@ class Agent:
         """For a controller to be known."""
         self._asked: tuple[int, Endpoint] | None = None
         """The last request, and where it went."""
+        self._session_check = SessionCheck(config)
+        self._unchecked: tuple[Ask, Leader] | None = None
+        """What this controller is asked once it has said its session timeout."""
         self._effects: list[Effect] = []
 
     @property
@@ -199,6 +204,8 @@ class Agent:
         if self.is_over:  # what came with the answer that let it go: its metadata stays where it was kept
             return ()
         if link is Link.CONTROLLER:
+            if isinstance(message, DescribeConfigsResponse):
+                return self._on_session(number, message, now_us)
             if isinstance(message, MetadataHeartbeatResponse):
                 message = metadata_heartbeat.response_of(message, asked_to_stop=self._asked_to_stop)
             return self._turn(Answered(number, message), now_us)
@@ -209,9 +216,14 @@ class Agent:
             event = Failed(error)
         return self._turn(event, now_us)
 
-    def on_unanswered(self, link: Link, number: int, reason: str, now_us: Micros) -> Sequence[Effect]:
+    def on_unanswered(
+        self, link: Link, number: int, reason: str, now_us: Micros, *, unsupported: bool = False
+    ) -> Sequence[Effect]:
+        """`unsupported`: the server is there, and does not know the request."""
         if self.is_over:
             return ()
+        if link is Link.CONTROLLER and unsupported and self._is_unchecked(number):
+            return self._on_session(number, DescribeConfigsResponse(), now_us)
         if link is Link.CONTROLLER:
             return self._turn(Unanswered(number, reason), now_us)
         self._follower.on_unanswered(number, reason, now_us)
@@ -248,11 +260,32 @@ class Agent:
 
     def _ask(self, ask: Ask) -> None:
         leader = self._follower.controller
+        self._waiting, self._unchecked = ask, None
         if leader is None:
-            self._waiting = ask
             return
         self._waiting, self._asked = None, (ask.number, leader.endpoint)
-        self._effects.append(Send(Link.CONTROLLER, ask.number, leader.endpoint, self._in_words(ask.message)))
+        if self._session_check.is_due(leader):
+            self._unchecked = ask, leader
+            message: Message = self._session_check.request(leader)
+        else:
+            message = self._in_words(ask.message)
+        self._effects.append(Send(Link.CONTROLLER, ask.number, leader.endpoint, message))
+
+    def _is_unchecked(self, number: int) -> bool:
+        return self._unchecked is not None and self._unchecked[0].number == number
+
+    def _on_session(self, number: int, response: DescribeConfigsResponse, now_us: Micros) -> Sequence[Effect]:
+        """A controller has said its session timeout, or that it does not say: what waits is asked now, and counts as
+        sent before."""
+        if self._unchecked is None or not self._is_unchecked(number):
+            return ()  # that was given up meanwhile
+        ask, leader = self._unchecked
+        try:
+            self._session_check.answered(leader, response)
+        except ConfigError as error:
+            return self._turn(Failed(error), now_us)
+        self._waiting, self._unchecked = ask, None
+        return self._turn(TimerFired(), now_us)
 
     def _in_words(self, message: Message) -> Message:
         if not self._beats_as_kip_343 or not isinstance(message, BrokerHeartbeatRequest):
@@ -280,7 +313,7 @@ class Agent:
         if leader is None:
             return
         if self._asked is not None and self._asked[1] != leader.endpoint:
-            number, self._asked = self._asked[0], None
+            number, self._asked, self._unchecked = self._asked[0], None, None
             self._step(Unanswered(number, "it is not the controller any more"), now_us)
         if self._waiting is not None:
             self._ask(self._waiting)

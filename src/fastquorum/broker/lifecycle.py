@@ -16,7 +16,7 @@ before any controller lets somebody else in, so that no two act at a time, as lo
 * clocks run a tenth too fast or too slow at most, and none stands still (against a virtual machine that is paused, and
   all its clocks with it, only the token helps),
 * what the program does after `check()` is over before the slack of the session is,
-* the member and all controllers are told the same session timeout,
+* the controllers' session timeout is not shorter than the member's (it asks: `session_check`),
 * nobody unregisters a broker that may still act (`fastquorum broker unregister`): that lets in whoever comes at once.
 
 Kafka's controllers keep the same bound by another means: see there.

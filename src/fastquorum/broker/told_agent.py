@@ -63,10 +63,12 @@ class ToldAgent(Agent):
             message = self._shutdown_heard(message)
         return super().on_answer(link, number, message, now_us)
 
-    def on_unanswered(self, link: Link, number: int, reason: str, now_us: Micros) -> Sequence[Effect]:
-        if link is Link.CONTROLLER:
+    def on_unanswered(
+        self, link: Link, number: int, reason: str, now_us: Micros, *, unsupported: bool = False
+    ) -> Sequence[Effect]:
+        if link is Link.CONTROLLER and not (unsupported and self._is_unchecked(number)):
             self._not_there(number, reason, now_us)
-        return super().on_unanswered(link, number, reason, now_us)
+        return super().on_unanswered(link, number, reason, now_us, unsupported=unsupported)
 
     def _not_there(self, number: int, reason: str, now_us: Micros) -> None:
         if self._asked is not None and self._is_asked(number):

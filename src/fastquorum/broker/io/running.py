@@ -246,7 +246,10 @@ class RunningMember(handles.Guarded):
                 link = Link(event.destination)
                 failed = self._peers.last_error(event.destination) or "the connection failed"
                 reason = _NO_CONTROLLER if event.unsupported else failed
-                self._carry_out(self._agent.on_unanswered(link, event.correlation_id, reason, now))
+                effects = self._agent.on_unanswered(
+                    link, event.correlation_id, reason, now, unsupported=event.unsupported
+                )
+                self._carry_out(effects)
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:

@@ -199,7 +199,8 @@ class SimMember(PlainTransport):
                 self._carry_out(self.agent.on_answer(link, event.correlation_id, event.message, now_us))
             elif isinstance(event, NoAnswer):
                 link = Link(event.destination)
-                self._carry_out(self.agent.on_unanswered(link, event.correlation_id, "no answer", now_us))
+                number, unsupported = event.correlation_id, event.unsupported
+                self._carry_out(self.agent.on_unanswered(link, number, "no answer", now_us, unsupported=unsupported))
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
