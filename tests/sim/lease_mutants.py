@@ -8,6 +8,7 @@ from fastquorum.controller.image.registrations import Brokers
 from fastquorum.lease import LeasePromise
 from fastquorum.node.controller_role import ControllerRole
 from fastquorum.node.lane_shell import LaneShell
+from fastquorum.sim.threads import ReplicaThread
 from fastquorum.types import Micros
 from tests.sim.mutants import Mutant, Patcher
 
@@ -60,11 +61,29 @@ def _session_of_the_fenced(patcher: Patcher) -> None:
     patcher.setattr(Heartbeats, "__init__", none_presumed)
 
 
+def _clock(patcher: Patcher) -> None:
+    """Whoever stops a process has put its machine to sleep."""
+    freeze, thaw = ReplicaThread.freeze, ReplicaThread.thaw
+    asleep: dict[ReplicaThread, Micros] = {}
+
+    def sleep(thread: ReplicaThread) -> None:
+        asleep[thread] = thread._process.now_us
+        freeze(thread)
+
+    def wake(thread: ReplicaThread) -> None:
+        thread._process.build.clock._zero_us -= thread._process.now_us - asleep.pop(thread)
+        thaw(thread)
+
+    patcher.setattr(ReplicaThread, "freeze", sleep)
+    patcher.setattr(ReplicaThread, "thaw", wake)
+
+
 MUTANTS: dict[str, Mutant] = {
     "C17-native": Mutant("a heartbeat is answered natively by a controller that was replaced", _confirmed_natively),
     "C17-python": Mutant("a heartbeat is answered by a controller that was replaced", _confirmed_in_python),
     "C17-lease": Mutant("a member acts for longer than its session lasts", _lease),
     "C17-slack": Mutant("the clocks are taken to run equally fast", _slack),
     "C17-session": Mutant("a new controller gives half a session", _session),
+    "C17-clock": Mutant("a controller's clock stands still while its machine sleeps", _clock),
     "C17-fenced": Mutant("a new controller lets in a successor of whoever was fenced at once", _session_of_the_fenced),
 }
