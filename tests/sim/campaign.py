@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastquorum import sim
-from tests.sim import controller_mutants, lease_mutants, mutants
+from tests.sim import controller_mutants, lease_mutants, mutants, producer_mutants
 from tests.sim.lease_scenes import SCENES
 from tests.sim.mutants import Mutant, Patches
 
 KNOWN_SEEDS = Path(__file__).with_name("known_seeds.json")
-MUTANTS: dict[str, Mutant] = {**mutants.MUTANTS, **controller_mutants.MUTANTS}
+MUTANTS: dict[str, Mutant] = {**mutants.MUTANTS, **producer_mutants.MUTANTS, **controller_mutants.MUTANTS}
 SEEDS_MAX = 500
 """Within so many seeds every mutant has to be caught."""
 

@@ -8,14 +8,11 @@ raft's and the lane's own mutants are reused; those here need the storage and no
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import Lane as AnyLane
 from fastquorum.kernels.lane import LeaderTerms, Output
-from fastquorum.kernels.producers import ProducedBatch, Stamp
 from fastquorum.kernels.pure.lane import Lane
 from fastquorum.kernels.pure.lane_follower import FollowerLane
 from fastquorum.node.lane_callers import LaneCallers
-from fastquorum.node.producer_states import ProducerStates
 from fastquorum.node.replica import Replica
 from fastquorum.raft import claims, follower, moves
 from fastquorum.raft import effects as fx
@@ -33,7 +30,7 @@ from fastquorum.sim.process import Process
 from fastquorum.sim.world import World
 from fastquorum.storage.flushing import FlushResult
 from fastquorum.storage.log import Log
-from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset, ReplicaKey
+from fastquorum.types import NO_NODE, Micros, NodeId, Offset, ReplicaKey
 from fastquorum.wire.quorum import VoteRequest
 from tests.lane import mutants as lane
 from tests.raft import mutants as raft
@@ -232,32 +229,6 @@ def _forgets_votes(patcher: Patcher) -> None:
     patcher.setattr(Replica, "_carry_out", keep_the_epoch_only)
 
 
-def _repeats_are_appended(patcher: Patcher) -> None:
-    judge = ProducerStates.judge
-
-    def take_it_for_new(
-        states: ProducerStates, stamp: Stamp, batch: Buffer, epoch: Epoch, now_us: Micros
-    ) -> ProducedBatch | None:
-        found = judge(states, stamp, batch, epoch, now_us)
-        return found if found is None or stamp.is_fence else None
-
-    patcher.setattr(ProducerStates, "judge", take_it_for_new)
-
-
-def _fences_are_ignored(patcher: Patcher) -> None:
-    judge = ProducerStates.judge
-
-    def as_of_the_epoch_of_now(
-        states: ProducerStates, stamp: Stamp, batch: Buffer, epoch: Epoch, now_us: Micros
-    ) -> ProducedBatch | None:
-        known = states.current().get(stamp.producer_id)
-        if known is not None and not stamp.is_fence:
-            stamp = stamp._replace(epoch=known.epoch)
-        return judge(states, stamp, batch, epoch, now_us)
-
-    patcher.setattr(ProducerStates, "judge", as_of_the_epoch_of_now)
-
-
 BEYOND_THE_FAULTS = ("K11", "K31")
 """Of raft's mutants, those that only a lost disk, or a follower that fails on every answer, would show."""
 
@@ -356,8 +327,6 @@ MUTANTS: dict[str, Mutant] = {
     "R7-under-way": Mutant("a barrier counts Fetches that were under way", _lane(lane.CountsFetchesUnderWay)),
     "R7-epoch-start": Mutant("a barrier passes before the epoch's first commit", _lane(ConfirmsBeforeTheEpochsStart)),
     "lane-unflushed-leader": Mutant("a leader counts what it has not synced", _lane(lane.CountsItsUnflushedEnd)),
-    "producer-repeats": Mutant("a repeated batch is appended again", _repeats_are_appended),
-    "producer-fences": Mutant("a fenced instance appends on", _fences_are_ignored),
     "gone-after-one-refusal": Mutant("a follower stands after one attempt that failed", _one_refusal),
     "gone-with-its-connection": Mutant("a follower stands when its connection ends", _lost_connection),
     "believes-strangers": Mutant("an epoch is believed of everybody", _believes_strangers),

@@ -81,6 +81,14 @@ class Nemesis:
     def _duration(self) -> Micros:
         return self._prng.heavy_tail(self._rhythm, 12 * self._rhythm)
 
+    def _absence(self) -> Micros:
+        return self._successor_us() if self._prng.chance(self._world.faults.succession) else self._duration()
+
+    def _successor_us(self) -> Micros:
+        """About when the others have elected a leader."""
+        config = self._swarm.config
+        return self._prng.between(1, 3) * (config.election_timeout_us + config.fetch_timeout_us)
+
     # --- processes ----------------------------------------------------------------------------------------------------
 
     def _kill(self, process: Process) -> None:
@@ -105,11 +113,12 @@ class Nemesis:
         def thaw() -> None:
             if process.is_running and process.incarnation == incarnation and process.thread.is_frozen:
                 process.thread.thaw()
+                self._world.came_back(process)
 
-        self._world.scheduler.after(self._duration(), thaw)
+        self._world.scheduler.after(self._absence(), thaw)
 
     def _stall(self, process: Process) -> None:
-        process.thread.stall(self._duration())
+        process.thread.stall(self._absence())
 
     def _transfer(self, process: Process) -> None:
         if process.is_leading:
@@ -136,8 +145,7 @@ class Nemesis:
     def _relay(self, process: Process) -> None:
         """Cut off until others have elected a leader; back just when that one is cut off."""
         self._cut_off(process)
-        config = self._swarm.config
-        cut_us = self._prng.between(1, 3) * (config.election_timeout_us + config.fetch_timeout_us)
+        cut_us = self._successor_us()
 
         def relay() -> None:
             if not self.is_active:

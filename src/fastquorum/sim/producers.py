@@ -29,7 +29,7 @@ from fastquorum.sim.prng import Prng
 from fastquorum.sim.process import Process
 from fastquorum.sim.report import Violation
 from fastquorum.storage.identity import LogKind
-from fastquorum.types import NO_NODE, Micros, NodeId, Offset
+from fastquorum.types import NO_NODE, Epoch, Micros, NodeId, Offset
 
 if TYPE_CHECKING:
     from fastquorum.sim.world import World
@@ -49,6 +49,8 @@ class Said:
     """When it was sent last; -1: it has to be sent."""
     sent_to: tuple[NodeId, int] | None = None
     """A node and which of its lives."""
+    sent_epoch: Epoch = -1
+    """Of that node then."""
 
 
 class Attempt:
@@ -101,8 +103,19 @@ class Former:
 class SimProducer:
     """See the module."""
 
-    def __init__(self, world: "World", ledger: Ledger, prng: Prng, interval_us: Micros, patience_us: Micros) -> None:
-        """`patience_us`: how long an answer is waited for before an append is sent again."""
+    def __init__(
+        self,
+        world: "World",
+        ledger: Ledger,
+        prng: Prng,
+        interval_us: Micros,
+        patience_us: Micros,
+        *,
+        is_watchful: bool,
+    ) -> None:
+        """`patience_us`: how long an answer is waited for before an append is sent again. `is_watchful`: it waits for
+        none where it finds that another node leads by now."""
+        self.is_watchful: Final = is_watchful
         self._world = world
         self._ledger = ledger
         self._prng = prng
@@ -232,11 +245,13 @@ class SimProducer:
 
     def _send(self, process: Process) -> None:
         """In order, and all behind one that is sent again, as the next leader may have none of them."""
-        first_due = next((said for said in self._unsettled if self._is_due(said)), None)
+        epoch = process.replica.raft.epoch
+        first_due = next((said for said in self._unsettled if self._is_due(said, epoch)), None)
         if first_due is None:
             return
         for said in list(self._unsettled)[self._unsettled.index(first_due) :]:
-            said.sent_us, said.sent_to = self._now_us, (process.node_id, process.incarnation)
+            said.sent_us, said.sent_epoch = self._now_us, epoch
+            said.sent_to = process.node_id, process.incarnation
             batch = self._batch(process, said.operation.values, said.sequence, self._epoch)
             try:
                 self._append(process, batch, Attempt(self, process, said, self._epoch))
@@ -246,8 +261,10 @@ class SimProducer:
             except FatalError:
                 return
 
-    def _is_due(self, said: Said) -> bool:
-        return said.sent_us < 0 or self._now_us - said.sent_us > self._patience_us
+    def _is_due(self, said: Said, epoch: Epoch) -> bool:
+        """To a node of this epoch."""
+        is_superseded = self.is_watchful and said.sent_epoch < epoch
+        return said.sent_us < 0 or is_superseded or self._now_us - said.sent_us > self._patience_us
 
     def _append_as_former(self, process: Process) -> None:
         operation = self._ledger.begin(NO_NODE, self._values())

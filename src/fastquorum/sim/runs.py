@@ -9,7 +9,15 @@ from fastquorum.kernels import load
 from fastquorum.kernels.lane import load_lane
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Report, Violation
-from fastquorum.sim.swarm import HARDSHIPS, ClusterSwarm, draw, draw_cluster, draw_members, spared
+from fastquorum.sim.swarm import (
+    HARDSHIPS,
+    ClusterSwarm,
+    draw,
+    draw_cluster,
+    draw_members,
+    spared,
+    with_snapshots_by_age,
+)
 from fastquorum.sim.trace import Trace
 from fastquorum.sim.world import Twin, World
 
@@ -17,6 +25,8 @@ KernelChoice = Literal["mixed", "pure", "native"]
 NODES_MAX: Final = 5
 MEMBERS_EVERY: Final = 8
 """Of clusters: one in so many seeds has members that share a broker id in place of brokers."""
+BY_AGE_EVERY: Final = 7
+"""Of clusters: one in so many seeds takes snapshots by their age, and has kraft.version raised amid the faults."""
 
 
 def run(
@@ -101,7 +111,8 @@ def replay(
 
 
 def _cluster(seed: int, prng: Prng) -> ClusterSwarm:
-    return draw_members(prng) if seed % MEMBERS_EVERY == 0 else draw_cluster(prng)
+    cluster = draw_members(prng) if seed % MEMBERS_EVERY == 0 else draw_cluster(prng)
+    return with_snapshots_by_age(cluster, prng) if seed % BY_AGE_EVERY == 0 else cluster
 
 
 def _twins(choice: KernelChoice) -> tuple[Twin, ...]:

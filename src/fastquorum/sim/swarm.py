@@ -118,6 +118,8 @@ class ClusterSwarm(NamedTuple):
     snapshot_log_bytes: int
     retention_bytes: int
     has_elr: bool
+    snapshot_interval_us: Micros = 0
+    """As in QuorumConfig; 0: they are taken by size alone."""
     members: int = 0
     """Processes that share one broker id, in place of brokers; 0: there are brokers."""
     metadata_heartbeats: bool = False
@@ -154,6 +156,7 @@ class ClusterSwarm(NamedTuple):
             append_queue_records_max=65_536,
             batch_bytes_max=65_536,
             snapshot_log_bytes=self.snapshot_log_bytes,
+            snapshot_interval_us=self.snapshot_interval_us,
             retention_bytes=self.retention_bytes,
         )
         faults_us = max(swarm.faults_us, 6 * self.session_us)
@@ -182,6 +185,11 @@ def draw_cluster(prng: Prng) -> ClusterSwarm:
         retention_bytes=prng.pick((0, 8_000, 60_000)),
         has_elr=prng.randrange(2) == 0,
     )
+
+
+def with_snapshots_by_age(cluster: ClusterSwarm, prng: Prng) -> ClusterSwarm:
+    """The same, and snapshots so often that one is begun while what comes behind it is not committed."""
+    return cluster._replace(snapshot_interval_us=prng.between(20, 200) * MS)
 
 
 def draw_members(prng: Prng) -> ClusterSwarm:

@@ -37,6 +37,10 @@ from fastquorum.types import ZERO_UUID, Micros, NodeId, Offset, ReplicaKey, Uuid
 CLUSTER_ID = "simulated-quorum-0000A"
 EVENTS_MAX = 400_000
 """More than this in one run is a message loop."""
+WATCHFUL = 3
+"""A producer that would wait for an answer for just so many election timeouts looks out for new leaders."""
+SUCCESSION = 500_000
+"""Per million, where a producer does: nodes that stand still for so long that another may lead meanwhile."""
 
 
 @dataclass(slots=True)
@@ -47,6 +51,8 @@ class Faults:
     recovery_crash: int = 0
     truncation_crash: int = 0
     """How likely a truncation is the last that a process does, or nearly so."""
+    succession: int = 0
+    """How likely a process that stands still does so until another may lead in its place."""
 
 
 class Twin(NamedTuple):
@@ -96,11 +102,22 @@ class World:
         self._core: list[Process] = self.processes
 
     def _with_producer(self, prng: Prng) -> SimProducer | None:
-        """Half of the quorums have a named producer; what else a seed decides does not depend on it."""
+        """Half of the quorums have a named producer; what else a seed decides does not depend on it. One in four
+        looks out for new leaders, and meets nodes that stood still until they were succeeded."""
         if self.population is not None or prng.randrange(2):
             return None
-        patience_us = prng.between(1, 4) * self.swarm.config.election_timeout_us
-        return SimProducer(self, self.ledger, prng, self.swarm.append_interval_us, patience_us)
+        timeouts = prng.between(1, 4)
+        producer = SimProducer(
+            self,
+            self.ledger,
+            prng,
+            self.swarm.append_interval_us,
+            timeouts * self.swarm.config.election_timeout_us,
+            is_watchful=timeouts == WATCHFUL,
+        )
+        if producer.is_watchful:
+            self.faults.succession = SUCCESSION
+        return producer
 
     def _add_population(self, cluster: ClusterSwarm, prng: Prng) -> None:
         kernels = self._twins[0].kernels
@@ -197,6 +214,11 @@ class World:
         """Other threads call, between two steps of the replica's."""
         self.callers.interrupt(process)
         if self._producer is not None:
+            self._producer.interrupt(process)
+
+    def came_back(self, process: Process) -> None:
+        """It was stopped, and goes on: a thread that calls may be first, before it has looked at what came."""
+        if self._producer is not None and self._producer.is_watchful:
             self._producer.interrupt(process)
 
     # --- phases -------------------------------------------------------------------------------------------------------

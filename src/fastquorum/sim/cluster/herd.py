@@ -71,10 +71,13 @@ class Herd:
             broker.start()
         self._admin.start()
         if self._upgrader is not None:
+            self._upgrader.is_active = not self.world.swarm.config.snapshot_interval_us  # else amid the faults
             self._upgrader.start()
 
     def begin_faults(self) -> None:
         self.is_active = True
+        if self._upgrader is not None:
+            self._upgrader.is_active = True
         self._plan()
 
     def end_faults(self) -> None:

@@ -1,5 +1,6 @@
 """Somebody who has static voters given their directories: asks again and again for kraft.version 1, most of the time
-in vain, since not all voters were heard yet or the controller has changed."""
+in vain, since not all voters were heard yet or the controller has changed. Begun amid the faults, what raises it lies
+in logs for a while without being committed."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +22,7 @@ class Upgrader(Client):
     def __init__(self, herd: "Herd", prng: Prng) -> None:
         super().__init__(herd.world, NODE_ID, prng)
         self._herd = herd
-        self.is_active = True
+        self.is_active = False
 
     def start(self) -> None:
         self.begin()
