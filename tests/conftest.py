@@ -56,7 +56,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     """What a plain run leaves out."""
     if config.option.markexpr != LEFT_OUT:
         return None
-    return "left out: short runs of benchmarks beside other systems' servers, which `pytest -m peers` has"
+    return "left out: what takes minutes beside other systems' servers, which `pytest -m peers` has"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -22,7 +22,7 @@ from .oracle import Oracle, release_of, versioned_in
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
-EACH_VERSION = 13
+EACH_VERSION = 5
 SCALARS = ("bool", "int8", "int16", "uint16", "int32", "int64", "float64", "uuid", "string", "bytes", "records")
 ZEROS = {"bool": False, "string": "", "bytes": b"", "records": b"", "uuid": ZERO_UUID, "float64": 0.0}
 
@@ -125,9 +125,9 @@ def test_random_messages_there_and_back_byte_for_byte(kafka: Kafka, tmp_path: Pa
         exchange(oracle, versioned, EACH_VERSION, 7, done)
     for direction in (done.ours, done.theirs):
         assert not direction.differ, "\n".join(direction.differences)
-        assert direction.messages == EACH_VERSION * len(versioned) > 4_000
+        assert direction.messages == EACH_VERSION * len(versioned) > 1_500
         counts = direction.census.counts
-        assert min(counts[what] for what in ("null", "empty array", "large array", "tagged field", "unknown tag")) > 100
+        assert min(counts[what] for what in ("null", "empty array", "large array", "tagged field", "unknown tag")) > 30
 
 
 def test_a_tag_that_belongs_to_another_version_is_refused_by_both(kafka: Kafka, tmp_path: Path) -> None:

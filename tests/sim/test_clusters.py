@@ -10,7 +10,7 @@ import pytest
 from fastquorum import sim
 from fastquorum.sim.cluster.herd import KINDS
 
-SEEDS = 40
+SEEDS = 20
 
 
 @pytest.fixture(scope="module")

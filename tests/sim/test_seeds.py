@@ -12,7 +12,7 @@ from fastquorum import sim
 from fastquorum.errors import UsageError
 from fastquorum.sim.swarm import FAULT_KINDS
 
-SEEDS = 200
+SEEDS = 100
 CHUNK = 20
 
 
