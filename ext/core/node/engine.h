@@ -608,12 +608,12 @@ class Engine final : private lane::Outputs {
         if (channel == nullptr || !channel->yields()) return;
         if (!channel->has_ended) watch(*channel, EPOLL_CTL_DEL);
         channel->is_favoured = true;
-        if (!channel->has_ended && watch(*channel, EPOLL_CTL_ADD) != 0) break_off(*channel);
-        // What came on it before goes before what comes.
+        // What came on it before goes before what comes, its end too.
         const auto is_others = [connection](const Event &each) { return each.connection != connection; };
         const auto own = std::stable_partition(strangers_events_.begin(), strangers_events_.end(), is_others);
         std::move(own, strangers_events_.end(), std::back_inserter(events_));
         strangers_events_.erase(own, strangers_events_.end());
+        if (!channel->has_ended && watch(*channel, EPOLL_CTL_ADD) != 0) break_off(*channel);
     }
 
     // Close; no report follows.
