@@ -13,6 +13,7 @@ from fastquorum.errors import CorruptionError, DirectoryError, StorageFailed, Un
 from fastquorum.kernels import BatchFault, BatchInfo, Fault, Kernels, Record
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
+from fastquorum.storage.io_odd import check_not_odd
 from fastquorum.storage.io_open import check_holds_batches
 from fastquorum.storage.properties import parse_properties
 from fastquorum.storage.reading import whole_batches
@@ -39,6 +40,7 @@ class Leftover(NamedTuple):
 
 def read_batches(path: str, kernels: Kernels) -> Iterator[ShownBatch | Leftover]:
     """Every whole batch, and in the end what is left over, if anything. CorruptionError at bytes that are no batch."""
+    check_not_odd(path)
     try:
         file = kernels.SegmentFile(path, "read")
     except StorageFailed as error:
@@ -86,8 +88,10 @@ def kind_of(path: str) -> LogKind:
     """What the records of this file are: the data directory around it knows. Kafka's own are metadata."""
     directory = os.path.dirname(os.path.abspath(path))
     for root in (directory, os.path.dirname(directory)):
+        path = os.path.join(root, names.OWN_PROPERTIES)
+        check_not_odd(path)
         try:
-            with open(os.path.join(root, names.OWN_PROPERTIES), "rb") as file:
+            with open(path, "rb") as file:
                 return LogKind(parse_properties(file.read()).get("log.kind", LogKind.METADATA))
         except FileNotFoundError:
             continue

@@ -189,7 +189,7 @@ def _merged(choices: Iterable[Choice]) -> Choice:
 def _latency_rows(path: str) -> pa.Table:
     """Every histogram of every run at a path. Errors as of `find_files`."""
     rows = [
-        telling_latency.rows_of(each, store_of(each).read(each).decode("utf-8", "replace"))
+        telling_latency.rows_of(each, store_of(each).read_named(each).decode("utf-8", "replace"))
         for each in telling_latency.find_files(path)
     ]
     whole = pa.concat_tables([telling_latency.ROWS.empty_table(), *rows])

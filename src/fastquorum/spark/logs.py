@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from fastquorum.errors import DirectoryError, UsageError
-from fastquorum.spark.stores import Entry, Store, as_named, broken_link, plain, store_of
+from fastquorum.spark.stores import Entry, Store, as_named, plain, store_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.properties import parse_properties
@@ -145,16 +145,17 @@ def _below(store: Store, root: str, depth: int, *, is_named: bool) -> Iterator[F
     except DirectoryError as error:
         if is_named and error.path == root:
             raise as_named(error, _NAME_ONE) from error
-        is_gone = isinstance(error.__cause__, NotADirectoryError | FileNotFoundError)
-        if not is_gone or store.is_broken(root):
-            yield _fault(root, error)
+        is_passed_over = isinstance(error.__cause__, NotADirectoryError | FileNotFoundError)
+        unseen = store.unseen(root)
+        if unseen is not None or not is_passed_over:
+            yield _fault(root, unseen or error)
         return
     if found is not None:
         yield found
     elif depth > 0:
         for each in entries:
-            if each.is_broken:
-                yield _fault(each.path, broken_link(each.path))
+            if each.error is not None and each.may_be_directory:
+                yield _fault(each.path, each.error)
             elif each.is_directory:
                 yield from _below(store, each.path, depth - 1, is_named=False)
 
@@ -162,8 +163,8 @@ def _below(store: Store, root: str, depth: int, *, is_named: bool) -> Iterator[F
 def _at(store: Store, root: str, entries: list[Entry]) -> FoundLog | Fault | None:
     """The log that lies there itself, if one does. DirectoryError."""
     inner = next((each for each in entries if each.name == names.LOG_DIRECTORY), None)
-    if inner is not None and inner.is_broken:
-        return _fault(root, broken_link(inner.path))
+    if inner is not None and inner.error is not None:
+        return _fault(root, inner.error)
     if inner is not None and inner.is_directory:
         return _log(store, root, inner.path, entries, store.entries(inner.path))
     if not any(names.parse_segment(each.name) is not None for each in entries):
@@ -188,12 +189,12 @@ def _log(store: Store, root: str, log_directory: str, outer: Iterable[Entry], in
         checkpoints=tuple(Checkpoint(key, each.path, each.size_bytes) for key, each in checkpoints if key is not None),
         files=(*outer, *(each for each in inner if not each.is_directory)),
     )
-    broken = [each.path for each in (*outer, *inner) if each.is_broken and _counts(each.name)]
+    odd = [each.error for each in (*outer, *inner) if each.error is not None and _counts(each.name)]
     try:
         log = _owned(store, log, outer)
     except DirectoryError as error:
         return _fault(root, error, log)
-    return _fault(root, broken_link(broken[0]), log) if broken else log
+    return _fault(root, odd[0], log) if odd else log
 
 
 def _counts(name: str) -> bool:
@@ -203,8 +204,7 @@ def _counts(name: str) -> bool:
 
 
 def _fault(directory: str, error: DirectoryError, log: FoundLog | None = None) -> Fault:
-    path, error.path = error.path, ""
-    return Fault(directory, path, str(error), log)
+    return Fault(directory, error.path, str(DirectoryError(error.detail, error.hint)), log)
 
 
 def _owned(store: Store, log: FoundLog, outer: Iterable[Entry]) -> FoundLog:

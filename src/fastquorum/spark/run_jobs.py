@@ -41,7 +41,7 @@ def latency_rows(spark: "SparkSession", path: str) -> "DataFrame":
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for each in batch["file"].to_pylist():
-                text = store_of(each).read(each).decode("utf-8", "replace")
+                text = store_of(each).read_named(each).decode("utf-8", "replace")
                 yield from telling.rows_of(each, text).to_batches()
 
     def mark(rows: pa.Table) -> pa.Table:

@@ -5,9 +5,12 @@ A store is found anew from a path wherever one is needed, on the driver and on e
 
 import glob
 import os
+import stat
 from typing import Any, Final, NamedTuple, Protocol
 
+from fastquorum.errnos import remedy
 from fastquorum.errors import DirectoryError, UsageError
+from fastquorum.storage.io_odd import check_not_odd, odd_file
 
 _SCHEME: Final = "://"
 _LOCAL: Final = "file://"
@@ -20,8 +23,11 @@ class Entry(NamedTuple):
     path: str
     size_bytes: int
     is_directory: bool
-    is_broken: bool = False
-    """It is a link to what is not there."""
+    error: DirectoryError | None = None
+    """Why it is never opened: a link that leads nowhere, a FIFO, what may not be looked at. None: it is a file or a
+    directory."""
+    may_be_directory: bool = False
+    """With an `error`: a directory may lie behind it."""
 
 
 class Store(Protocol):
@@ -36,14 +42,18 @@ class Store(Protocol):
     def real(self, path: str) -> str:
         """The same by the one name that it has without links, as far as the store can tell."""
 
-    def is_broken(self, path: str) -> bool:
-        """Is it a link to what is not there?"""
+    def unseen(self, path: str) -> DirectoryError | None:
+        """Why it is not known what lies there, where a directory may. None also if nothing lies there."""
 
     def size(self, path: str) -> int:
         """Of a file, in bytes, now."""
 
     def read(self, path: str, start: int = 0, size_bytes: int = -1) -> bytes:
-        """Up to `size_bytes` bytes of a file from `start` on, fewer only at its end; -1: all that follow."""
+        """Up to `size_bytes` bytes of a file from `start` on, fewer only at its end; -1: all that follow.
+        DirectoryError if it is not a file."""
+
+    def read_named(self, path: str) -> bytes:
+        """All of what somebody named, which may be a pipe."""
 
 
 def store_of(path: str) -> Store:
@@ -73,16 +83,23 @@ class LocalStore:
     def _entry(self, found: "os.DirEntry[str]") -> Entry | None:
         """None if it was removed meanwhile, as a running node removes what it no longer needs."""
         try:
-            return Entry(found.name, found.path, found.stat().st_size, found.is_dir())
-        except FileNotFoundError:
-            is_link = os.path.islink(found.path)
-            return Entry(found.name, found.path, 0, is_directory=False, is_broken=True) if is_link else None
+            status = found.stat()
+        except OSError as error:
+            is_gone = isinstance(error, FileNotFoundError) and not os.path.islink(found.path)
+            return None if is_gone else Entry(found.name, found.path, 0, False, _unreadable(found.path, error), True)
+        is_directory = stat.S_ISDIR(status.st_mode)
+        return Entry(found.name, found.path, status.st_size, is_directory, odd_file(found.path, status.st_mode))
 
     def real(self, path: str) -> str:
         return os.path.realpath(path)
 
-    def is_broken(self, path: str) -> bool:
-        return os.path.islink(path) and not os.path.exists(path)
+    def unseen(self, path: str) -> DirectoryError | None:
+        try:
+            os.stat(path)
+        except OSError as error:
+            is_gone = isinstance(error, FileNotFoundError) and not os.path.islink(path)
+            return None if is_gone else _unreadable(path, error)
+        return None
 
     def size(self, path: str) -> int:
         try:
@@ -91,11 +108,18 @@ class LocalStore:
             raise _unreadable(path, error) from error
 
     def read(self, path: str, start: int = 0, size_bytes: int = -1) -> bytes:
+        check_not_odd(path)
         try:
             with open(path, "rb", buffering=0) as file:
-                if start:  # what is read from its beginning may be a pipe
-                    file.seek(start)
+                file.seek(start)
                 return file.read(size_bytes) if size_bytes >= 0 else file.readall()
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+    def read_named(self, path: str) -> bytes:
+        try:
+            with open(path, "rb", buffering=0) as file:
+                return file.readall()
         except OSError as error:
             raise _unreadable(path, error) from error
 
@@ -139,8 +163,8 @@ class RemoteStore:
     def real(self, path: str) -> str:
         return path
 
-    def is_broken(self, path: str) -> bool:
-        return False
+    def unseen(self, path: str) -> DirectoryError | None:
+        return None
 
     def size(self, path: str) -> int:
         try:
@@ -154,6 +178,9 @@ class RemoteStore:
             return bytes(self._files.cat_file(path, start=start, end=end))
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
+
+    def read_named(self, path: str) -> bytes:
+        return self.read(path)
 
     @property
     def _now(self) -> Any:
@@ -175,18 +202,14 @@ def as_named(error: DirectoryError, hint: str) -> DirectoryError:
     return DirectoryError("is not there", hint, error.path) if is_missing else error
 
 
-def broken_link(path: str) -> DirectoryError:
-    """Of a link whose target is gone."""
-    return DirectoryError("is a link to what is not there", "mount or restore its target, or remove the link", path)
-
-
 def _unreadable(path: str, error: Exception) -> DirectoryError:
-    if isinstance(error, FileNotFoundError) and os.path.islink(path):
-        return broken_link(path)
+    if isinstance(error, FileNotFoundError | NotADirectoryError) and os.path.islink(path) and not os.path.exists(path):
+        return DirectoryError("is a link to what is not there", "mount or restore its target, or remove the link", path)
     if isinstance(error, FileNotFoundError):
         return DirectoryError("is not there", "was it removed, by retention or by somebody, meanwhile?", path)
     if isinstance(error, NotADirectoryError):
         return DirectoryError("is a file", "name a data directory, a log directory, or one with such below it", path)
     if isinstance(error, PermissionError):
         return DirectoryError("may not be read", "run this as a user who may, or change its permissions", path)
-    return DirectoryError(f"cannot be read: {error}", path=path)
+    hint = remedy(error.errno or 0) if isinstance(error, OSError) else ""
+    return DirectoryError(f"cannot be read: {error}", hint, path)

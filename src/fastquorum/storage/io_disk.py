@@ -13,6 +13,7 @@ from typing import Self
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import DirectoryError, FsyncFailed, StorageFailed
 from fastquorum.kernels import Kernels, SegmentFile
+from fastquorum.storage.io_odd import check_not_odd
 from fastquorum.storage.io_reserve import DescriptorReserve
 from fastquorum.storage.names import TEMPORARY_SUFFIX
 from fastquorum.storage.ports import FileMode
@@ -62,6 +63,8 @@ class RealDisk:
 
     def open(self, name: str, mode: FileMode = "open") -> SegmentFile:
         path = self._path(name)
+        if mode != "create":
+            check_not_odd(path)
         with refusals_named() if self._is_read_only else nullcontext():
             if mode == "create":
                 return self._kernels.SegmentFile(path, mode)
@@ -104,6 +107,7 @@ class RealDisk:
             os.fsync(fd)
 
     def read_file(self, name: str) -> bytes:
+        check_not_odd(self._path(name))
         with self._mapped("read", name), open(self._path(name), "rb") as file:
             return file.read()
 

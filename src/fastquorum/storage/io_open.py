@@ -11,6 +11,7 @@ from fastquorum.kernels import Kernels
 from fastquorum.storage.images import fold_first_segment, fold_snapshot
 from fastquorum.storage.io_disk import RealDisk, exists, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
+from fastquorum.storage.io_odd import check_not_odd
 from fastquorum.storage.names import LOG_DIRECTORY, parse_checkpoint, parse_segment
 from fastquorum.storage.offline import OfflineLog, StoredBatch, segment_batches, trim_log
 from fastquorum.storage.verifying import Verification
@@ -43,6 +44,7 @@ def check_holds_batches(path: str) -> None:
         raise DirectoryError("there is no such file", path=path)
     if os.path.isdir(path):
         raise DirectoryError("is a directory, not a file", path=path)
+    check_not_odd(path)
     name = os.path.basename(path)
     if parse_segment(name) is not None or parse_checkpoint(name) is not None:
         return

@@ -17,6 +17,7 @@ from fastquorum.errors import ClosedError, CorruptionError, DirectoryError, Stat
 from fastquorum.kernels import Kernels
 from fastquorum.raft.election import ElectionState
 from fastquorum.storage.io_disk import exists, sync_directory
+from fastquorum.storage.io_odd import check_not_odd
 from fastquorum.storage.lmdb_file import check_pages
 from fastquorum.storage.names import QUORUM_STATE
 from fastquorum.storage.state_value import STATE_KEY, StateOwner, decode_state, encode_state
@@ -168,7 +169,9 @@ def _open(path: str) -> lmdb.Environment:
 
 
 def _check(path: str) -> None:
-    """LMDB trusts a file: it would die of one that was cut off, and begin anew in an empty one. CorruptionError."""
+    """LMDB trusts a file: it would die of one that was cut off, and begin anew in an empty one. CorruptionError,
+    DirectoryError."""
+    check_not_odd(path)
     with open(path, "rb") as file:
         check_pages(file.read(), path)
 

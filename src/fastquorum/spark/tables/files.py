@@ -98,6 +98,9 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
         findings.setdefault(finding.path, []).append(finding)
     seen = _Seen(log, disk, inside, verification, findings, kernels)
     for entry in log.files:
+        if entry.error is not None and kind_of(entry.name) is not FileKind.FOREIGN:
+            yield {**_named(log, entry), "status": Status.UNREADABLE, "text": str(entry.error)}
+            continue
         try:
             yield {**_named(log, entry), **_file(seen, entry)}
         except DirectoryError as error:

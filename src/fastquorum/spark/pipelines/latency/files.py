@@ -48,4 +48,6 @@ def _inside(store: Store, root: str, depth: int) -> Iterator[str]:
         if each.is_directory and depth > 0:
             yield from _inside(store, each.path, depth - 1)
         elif each.name.endswith(SUFFIXES):
+            if each.error is not None:
+                raise each.error
             yield each.path
