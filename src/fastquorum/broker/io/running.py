@@ -171,7 +171,7 @@ class RunningMember(handles.Guarded):
     def _loop(self) -> None:
         agent, transport = self._agent, self._transport
         while not agent.is_over:
-            for fd, mask in transport.epoll.poll(self._wait_s()):
+            for fd, mask in transport.poll(self._wait_s()):
                 if fd == transport.wake_fd:
                     os.eventfd_read(fd)
                 elif self._port is not None and fd == self._port.fd:

@@ -189,6 +189,13 @@ class SocketTransport:
     def channel(self, connection: Connection) -> Channel | None:
         return self._channels.get(connection)
 
+    def poll(self, wait_s: float) -> list[tuple[int, int]]:
+        """What is ready, as epoll(7) says it, strangers' connections too: for a loop that serves all alike."""
+        ready = self.epoll.poll(wait_s)
+        set_fd = self.strangers.fileno()
+        others = [each for each in ready if each[0] != set_fd]
+        return others if len(others) == len(ready) else others + self.strangers.poll(0)
+
     def knows(self, connection: Connection) -> bool:
         return connection in self._channels
 
