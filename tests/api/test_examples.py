@@ -106,9 +106,13 @@ def test_offline_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
     run(steps, names_of(tmp_path), None)
 
 
+SESSION_US = 9_000_000
+"""The default, which the examples leave as it is."""
+
+
 @pytest.mark.parametrize("steps", [*ids(joining), *ids(membership), *ids(blocking)])
 def test_membership_examples(tmp_path: Path, steps: list[doctest.Example]) -> None:
-    with one_controller(tmp_path) as bootstrap:
+    with one_controller(tmp_path, session_timeout_us=SESSION_US) as bootstrap:
         names = {"bootstrap": bootstrap, "cluster_id": CLUSTER_ID, "asyncio": asyncio, "join": sync.join}
         if any("join(" in step.source for step in steps):
             is_blocking = not any("async" in step.source for step in steps)
@@ -129,7 +133,7 @@ def test_membership_examples(tmp_path: Path, steps: list[doctest.Example]) -> No
 def test_the_readmes_holder_cannot_write_after_it_was_replaced(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
     (code,) = (each for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "fq.broker.join" in each)
-    with one_controller(tmp_path) as bootstrap:
+    with one_controller(tmp_path, session_timeout_us=SESSION_US) as bootstrap:
         names: dict[str, Any] = {}
         exec(code.replace("h1:9093,h2:9093", bootstrap).replace('"ID"', f'"{CLUSTER_ID}"'), names)
         store = names["Store"]()

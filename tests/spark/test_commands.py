@@ -150,7 +150,7 @@ def test_a_number_that_is_none_is_told_what_it_is_to_be(
 def test_a_cluster_that_was_not_compared_is_not_said_to_be_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     cluster: dict[str, Any] = {"cluster_id": "c", "other_cluster_id": "c", "from_offset": None, "to_offset": None}
     none: dict[str, Any] = {"total": 0, "counts": {}, "changes": []}
-    spark_image_diff.show({"clusters": [{**cluster, **none, "errors": ["it is damaged"]}]})
+    spark_image_diff.show({"clusters": [{**cluster, **none, "errors": ["it is damaged"], "unproven": []}]})
     assert capsys.readouterr().out == "cluster c\nnot compared: it is damaged\n\n\n"
 
 

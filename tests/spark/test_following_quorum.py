@@ -130,7 +130,7 @@ def test_without_a_majority_it_waits_and_then_says_why(trio: Trio, reader: Reade
 
 
 def test_a_checkpoint_of_another_log_is_found_out(trio: Trio, reader: Reader) -> None:
-    stream = reader(address(trio), timeout=0.2)
+    stream = reader(address(trio), timeout=2)
     with pytest.raises(UsageError, match=f"has followed cluster other, and .* is of cluster {CLUSTER_ID}; another cl"):
         stream.latestOffset({"other": 1})
     with pytest.raises(OffsetOutOfRange, match="up to offset 900 was read, and only 1 is committed now"):

@@ -161,10 +161,17 @@ def test_replicas_and_clusters_are_compared(
     shared: "SparkSession", two: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     c1, c2 = two / "one" / "c1", two / "one" / "c2"
-    assert told(capsys, "image-diff", c1, "--with", c2, "--to", 3000) == {"clusters": []}
+    (same,) = told(capsys, "image-diff", c1, "--with", c2, "--to", 3000)["clusters"]
+    assert (same["total"], same["changes"]) == (0, [])
+    assert [each.partition(" have ")[0] for each in same["unproven"]] == [
+        "2 of 3 voters (2, 3)",
+        "2 of 3 voters (1, 3)",
+    ]
     (tail,) = told(capsys, "image-diff", c1, "--with", c2)["clusters"]
     assert set(tail["counts"]) == {"broker", "partition"}  # in what c2 alone has
-    assert told(capsys, "image-diff", two / "one", "--with", two / "other") == {"clusters": []}
+    (alone,) = told(capsys, "image-diff", two / "one", "--with", two / "other")["clusters"]
+    assert (alone["total"], alone["changes"]) == (0, [])
+    assert len(alone["unproven"]) == 1  # of the other
     assert main(["spark", "image-diff", str(two), "--with", str(two), "--from", "1"]) == 2
     assert "one of --from and --with is needed" in capsys.readouterr().err
 

@@ -132,13 +132,22 @@ def test_a_frame_came_no_earlier_than_it_was_read(wake_fd: int) -> None:
     """Else a heartbeat that came while the process stood still would seem to have come before."""
     loop, sock, came = Loop(wake_fd, [(9, READ)]), Late(), list[int]()
     channel: Any = SimpleNamespace(
-        number=1, sock=sock, connected=True, broken=False, seen_frame=False, partial_bytes=0, partial_since_us=-1
+        number=1,
+        sock=sock,
+        connected=True,
+        broken=False,
+        is_paused=False,
+        seen_frame=False,
+        partial_bytes=0,
+        partial_since_us=-1,
     )
     transport: Any = loop.reactor._transport
     transport.by_fd[9] = channel
-    transport.receive_bytes, transport.received = 0, lambda *_: None
+    transport.receive_bytes, transport.received = lambda _: 0, lambda *_: None
+    transport.knows, transport.is_broken, transport.dealt_with = lambda _: True, lambda _: False, lambda *_: None
     loop.reactor._lock = threading.Lock()  # type: ignore[assignment]
-    loop.replica.connections = SimpleNamespace(frames_set_aside={})
-    loop.replica.on_frame = lambda number, frame, now_us: (came.append(now_us), loop.reactor.on_stopped(None))
+    connections = SimpleNamespace(frames_set_aside={}, is_voters=lambda _: True, is_consumers=lambda _: False)
+    loop.replica.connections = connections
+    loop.replica.on_frames = lambda frames, now_us: (came.append(now_us), loop.reactor.on_stopped(None))
     loop.run()
     assert came[0] >= sock.read_us > 0

@@ -73,7 +73,10 @@ class StoppedConsumer:
 
     def is_hung_up_on(self) -> bool:
         """Has the node closed its end? Its bytes still wait in the kernel: nobody reads them."""
-        own, peer = self._socket.getsockname()[1], self._socket.getpeername()[1]
+        try:
+            own, peer = self._socket.getsockname()[1], self._socket.getpeername()[1]
+        except OSError:  # the kernel has given the connection up
+            return True
         with open("/proc/net/tcp") as table:
             rows = [line.split() for line in list(table)[1:]]
         ends = [(_port(row[1]), _port(row[2]), row[3]) for row in rows]
