@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,18 @@ LONG = (1e300, float("inf"), 10**30, 1e10)
 NO_TIMES: tuple[Any, ...] = (float("nan"), "5", b"5", [5])
 
 
+def waits(quorum: Any, producer: Any) -> tuple[Callable[[Any], Any], ...]:
+    """What waits for so long, in both twins of the API."""
+    return (
+        quorum.wait_ready,
+        quorum.read_barrier,
+        lambda timeout: quorum.transfer_leadership(1, timeout),
+        lambda timeout: quorum.append(b"x", timeout=timeout),
+        lambda timeout: quorum.append([b"x"], atomic=False, timeout=timeout),
+        lambda timeout: producer.append(b"x", timeout=timeout),
+    )
+
+
 @pytest.mark.parametrize("kernels", ["native", "pure"])
 def test_a_thread_may_wait_for_ever_so_long_and_appends_nothing_where_it_names_no_time(
     tmp_path: Path, kernels: Any
@@ -24,12 +37,7 @@ def test_a_thread_may_wait_for_ever_so_long_and_appends_nothing_where_it_names_n
         quorum.wait_ready(WAIT_S)
         with quorum.producer("p", timeout=1e300) as producer:
             calls = (
-                quorum.wait_ready,
-                quorum.read_barrier,
-                lambda timeout: quorum.transfer_leadership(1, timeout),
-                lambda timeout: quorum.append(b"x", timeout=timeout),
-                lambda timeout: quorum.append([b"x"], atomic=False, timeout=timeout),
-                lambda timeout: producer.append(b"x", timeout=timeout),
+                *waits(quorum, producer),
                 lambda timeout: quorum.producer("q", timeout=timeout).__enter__(),
             )
             for call in calls:
@@ -56,15 +64,7 @@ def test_a_task_may_wait_for_ever_so_long_and_appends_nothing_where_it_names_no_
         async with fq.open(tmp_path, **QUICK, node_id=1, kernels=kernels) as quorum:
             await quorum.wait_ready(WAIT_S)
             async with quorum.producer("p", timeout=1e300) as producer:
-                calls = (
-                    quorum.wait_ready,
-                    quorum.read_barrier,
-                    lambda timeout: quorum.transfer_leadership(1, timeout),
-                    lambda timeout: quorum.append(b"x", timeout=timeout),
-                    lambda timeout: quorum.append([b"x"], atomic=False, timeout=timeout),
-                    lambda timeout: producer.append(b"x", timeout=timeout),
-                )
-                for call in calls:
+                for call in waits(quorum, producer):
                     for timeout in LONG:
                         await call(timeout)
                     end_offset = quorum.end_offset

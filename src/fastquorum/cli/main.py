@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TextIO
 
 from fastquorum.cli import interrupts
 from fastquorum.cli.parser import CommandParser
+from fastquorum.cli.questions import IN_ONE_PROCESS, QUESTIONS
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import FastQuorumError
 from fastquorum.home import expanded
@@ -49,25 +50,6 @@ GROUPS: Final = {
     "report": "what many logs, or runs of load, say. In one process, or on Spark",
     "spark": "questions about many logs, answered by Spark",
 }
-QUESTIONS: Final = {
-    "audit-replicas": "do the replicas of each cluster hold the same bytes?",
-    "audit-invariants": "does each log keep the promises of a quorum?",
-    "anomalies": "storms, flapping brokers, ISR churn: what is unusual, by how much",
-    "timeline": "who led, who was fenced, which partitions lacked replicas, and how long",
-    "image-diff": "what changed in each cluster, or differs between two",
-    "placement": "how replicas and leaders lie, what a loss does, what would repair it",
-    "latency": "percentiles of many runs of load as one, and what became slower",
-}
-"""About many logs, and what each asks: commands of `spark`, and others in one process."""
-IN_ONE_PROCESS: Final = (
-    "audit replicas",
-    "audit invariants",
-    "report timeline",
-    "report placement",
-    "report anomalies",
-    "report latency",
-    "report image-diff",
-)
 
 
 def _module_of(question: str) -> str:
@@ -116,11 +98,7 @@ COMMANDS: Final = tuple(
         ("sim sweep", "sim_sweep", "simulate many seeds"),
         ("sim replay", "sim_replay", "simulate a seed again, with its trace"),
         ("generate", "generate", "metadata logs of made-up clusters, of real size, with faults on request"),
-        *(
-            (words, _module_of(question), QUESTIONS[question])
-            for words in IN_ONE_PROCESS
-            for question in (words.removeprefix("report ").replace(" ", "-"),)
-        ),
+        *((words, _module_of(question), QUESTIONS[question]) for question, words in IN_ONE_PROCESS.items()),
         *((f"spark {question}", _module_of(question), summary) for question, summary in QUESTIONS.items()),
         ("spark sim-sweep", "spark_sim_sweep", "simulate many seeds on Spark's executors, and shrink those that fail"),
         ("spark demo", "spark_demo", "a real Kafka cluster's directories, audited and told as a story"),

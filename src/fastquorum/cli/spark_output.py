@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fastquorum.cli.arguments import add_format, explain, natural
 from fastquorum.cli.output import print_json, working
 from fastquorum.cli.outputs import Outputs, check_directory_to_be, check_file
+from fastquorum.cli.questions import IN_ONE_PROCESS
 from fastquorum.errors import UsageError
 from fastquorum.pages import Page, write_page
 from fastquorum.pages.new_files import new_directory, new_file
@@ -22,12 +23,6 @@ _JSON: Final = ".json"
 _SLIPS: Final = frozenset({_JSON, ".csv", ".htm", ".html", ".jsonl", ".log", ".md", ".ndjson", ".pdf", ".tsv", ".txt"})
 """Who ends a directory's name so means a file."""
 _ELSEWHERE: Final = "sc://"
-_IN_PROCESS: Final = {
-    "audit-replicas": "audit replicas",
-    "audit-invariants": "audit invariants",
-    **{name: f"report {name}" for name in ("anomalies", "image-diff", "latency", "placement", "timeline")},
-}
-"""Commands of Spark's that run without it as well, and what they are called then."""
 BY_WHICH: Final = (
     "Read are the records that a majority of a cluster's voters have; where a majority of them has no directory here, "
     "those that the others share, which is said, as they may not be committed."
@@ -57,7 +52,7 @@ def configure(
 
 def in_process(example: str) -> str:
     """An example of `fastquorum spark ...` as its command without Spark."""
-    for name, words in _IN_PROCESS.items():
+    for name, words in IN_ONE_PROCESS.items():
         example = example.replace(f"fastquorum spark {name}", f"fastquorum {words}")
     return example
 

@@ -7,19 +7,18 @@ from fastquorum.node.settings import NodeSettings
 from fastquorum.storage.identity import LogKind
 
 _METADATA_ONLY: Final = ("retention_bytes", "retention_us", "snapshot_log_bytes", "snapshot_interval_us")
-_CONTROLLER_ONLY: Final = (
+TOLD_TO_CONTROLLER: Final = (
     "session_timeout_us",
     "older_brokers",
     "num_partitions",
     "default_replication_factor",
     "min_insync_replicas",
     "unclean_leader_election",
-    "preferred_leaders",
-    "imbalance_check_us",
-    "unclean_check_us",
     "delete_topics",
     "remote_storage",
 )
+"""Settings of a node that are `ControllerSettings`' under the same names."""
+_CONTROLLER_ONLY: Final = (*TOLD_TO_CONTROLLER, "preferred_leaders", "imbalance_check_us", "unclean_check_us")
 
 
 def log_kind_of(settings: NodeSettings) -> LogKind:

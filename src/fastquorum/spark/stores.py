@@ -85,8 +85,8 @@ class LocalStore:
         try:
             status = found.stat()
         except OSError as error:
-            is_gone = isinstance(error, FileNotFoundError) and not os.path.islink(found.path)
-            return None if is_gone else Entry(found.name, found.path, 0, False, _unreadable(found.path, error), True)
+            why = _unseen(found.path, error)
+            return None if why is None else Entry(found.name, found.path, 0, False, why, True)
         is_directory = stat.S_ISDIR(status.st_mode)
         return Entry(found.name, found.path, status.st_size, is_directory, odd_file(found.path, status.st_mode))
 
@@ -97,8 +97,7 @@ class LocalStore:
         try:
             os.stat(path)
         except OSError as error:
-            is_gone = isinstance(error, FileNotFoundError) and not os.path.islink(path)
-            return None if is_gone else _unreadable(path, error)
+            return _unseen(path, error)
         return None
 
     def size(self, path: str) -> int:
@@ -109,17 +108,17 @@ class LocalStore:
 
     def read(self, path: str, start: int = 0, size_bytes: int = -1) -> bytes:
         check_not_odd(path)
-        try:
-            with open(path, "rb", buffering=0) as file:
-                file.seek(start)
-                return file.read(size_bytes) if size_bytes >= 0 else file.readall()
-        except OSError as error:
-            raise _unreadable(path, error) from error
+        return self._read(path, start, size_bytes)
 
     def read_named(self, path: str) -> bytes:
+        return self._read(path, 0, -1)
+
+    def _read(self, path: str, start: int, size_bytes: int) -> bytes:
         try:
             with open(path, "rb", buffering=0) as file:
-                return file.readall()
+                if start:  # what somebody named may be a pipe
+                    file.seek(start)
+                return file.read(size_bytes) if size_bytes >= 0 else file.readall()
         except OSError as error:
             raise _unreadable(path, error) from error
 
@@ -200,6 +199,12 @@ def as_named(error: DirectoryError, hint: str) -> DirectoryError:
     """Of a path that somebody named: what is not there was not removed meanwhile."""
     is_missing = isinstance(error.__cause__, FileNotFoundError) and not os.path.islink(error.path)
     return DirectoryError("is not there", hint, error.path) if is_missing else error
+
+
+def _unseen(path: str, error: OSError) -> DirectoryError | None:
+    """Why it is not known what lies there; None if nothing does."""
+    is_gone = isinstance(error, FileNotFoundError) and not os.path.islink(path)
+    return None if is_gone else _unreadable(path, error)
 
 
 def _unreadable(path: str, error: Exception) -> DirectoryError:

@@ -16,7 +16,7 @@ from fastquorum.node.io.machines import machine_for
 from fastquorum.node.io.observing import Observer
 from fastquorum.node.io.own_address import LOOPBACK, where_it_is_reached, where_to_listen
 from fastquorum.node.io.running import RunningNode
-from fastquorum.node.log_kinds import check_log_kind
+from fastquorum.node.log_kinds import TOLD_TO_CONTROLLER, check_log_kind
 from fastquorum.node.settings import NodeSettings
 from fastquorum.storage.identity import Identity
 from fastquorum.types import Endpoint, NodeId, Voter, VoterSet
@@ -113,17 +113,7 @@ def _voters(opened: directories.OpenDirectory, advertised: Endpoint, settings: N
 
 def controller_settings(cluster_id: str, settings: NodeSettings) -> ControllerSettings:
     """What it was told; its defaults are Kafka's."""
-    names = (
-        "session_timeout_us",
-        "older_brokers",
-        "num_partitions",
-        "default_replication_factor",
-        "min_insync_replicas",
-        "unclean_leader_election",
-        "delete_topics",
-        "remote_storage",
-    )
-    told = {name: getattr(settings, name) for name in names}
+    told = {name: getattr(settings, name) for name in TOLD_TO_CONTROLLER}
     told["leader_imbalance_check_us"] = 0 if settings.preferred_leaders is False else settings.imbalance_check_us
     told["unclean_election_check_us"] = settings.unclean_check_us
     given = {name: value for name, value in told.items() if value is not None}
