@@ -6,11 +6,15 @@ import select
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from fastquorum.spark.jvm import Jvm
+from tests.cli.conftest import running_with, wait_until
 from tests.wire.golden import CLUSTER
 
 from .programs import VECTOR, program
@@ -72,23 +76,36 @@ def test_a_signal_while_spark_starts_is_its_exit_code_and_no_word(by: int, tmp_p
     assert not [each for each in scratch.iterdir() if each.name.startswith("fastquorum-")]
 
 
+@contextmanager
+def held_shut(file: Path) -> Iterator[threading.Event]:
+    """Whoever opens this file waits (fcntl(2), leases): told when somebody does."""
+    begun = threading.Event()
+    before = signal.signal(signal.SIGIO, lambda *_: begun.set())
+    lease = os.open(file, os.O_WRONLY | os.O_CREAT)
+    try:
+        fcntl.fcntl(lease, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        yield begun
+    finally:
+        os.close(lease)
+        signal.signal(signal.SIGIO, before)
+
+
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_the_middle_of_a_job_leaves_no_output_and_no_process(by: int, tmp_path: Path) -> None:
-    (tmp_path / "scratch").mkdir()
-    (tmp_path / "runs").mkdir()
-    pipe = tmp_path / "runs" / "run.json"
-    os.mkfifo(pipe)
+    scratch, runs = tmp_path / "scratch", tmp_path / "runs"
+    scratch.mkdir()
+    runs.mkdir()
     out = [tmp_path / name for name in ("told.json", "told.html")]
-    words = ("latency", tmp_path / "runs", "--master", "local[1]", "--out", out[0], "--html", out[1])
-    command = begun(*words, TMPDIR=str(tmp_path / "scratch"))
-    reader = opened(pipe)
-    said = interrupted(command, by)
-    assert "Traceback" not in said
-    assert "ERROR" not in said
-    assert is_left(reader)
-    os.close(reader)
+    words = ("latency", runs, "--master", "local[1]", "--out", out[0], "--html", out[1])
+    with held_shut(runs / "run.json") as is_opened:
+        command = begun(*words, TMPDIR=str(scratch))
+        assert is_opened.wait(RUN_S)
+        said = interrupted(command, by)
+        assert "Traceback" not in said
+        assert "ERROR" not in said
+        wait_until(lambda: not running_with(scratch))
     assert not any(each.exists() for each in out)
-    assert not list((tmp_path / "scratch").glob("fastquorum-*"))
+    assert not list(scratch.glob("fastquorum-*"))
 
 
 def test_a_signal_while_the_report_is_written_leaves_nothing_of_sparks(tmp_path: Path) -> None:
