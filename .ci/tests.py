@@ -1,4 +1,5 @@
-"""Runs the README's test command; up to three failed tests of real processes are tried once more.
+"""Runs the README's test command, with the arguments of this; up to three failed tests of real processes are tried once
+more.
 
 A test that passes then is printed as FLAKY, with what both runs said, and does not fail the gate: whether two processes
 meet in time is not always theirs to say on a busy machine. Anything else that fails does, at once: tests within one
@@ -48,14 +49,14 @@ def may_be_tried_again(failed: list[str]) -> bool:
     )
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     LAST_FAILED.unlink(missing_ok=True)
-    code, first = run()
+    code, first = run(*arguments)
     failed = sorted(json.loads(LAST_FAILED.read_text())) if LAST_FAILED.exists() else []
     if code != TESTS_FAILED or not may_be_tried_again(failed):
         return code
     print(f"== once more: {', '.join(failed)}", flush=True)
-    code, second = run("-n0", "-rA", *failed)
+    code, second = run("-n0", "-rA", *arguments, *failed)
     if code == 0:
         print(f"== FLAKY: {', '.join(failed)}\n== what the first run said\n{_failures(first)}")
         print(f"== what the second run said\n{second}", flush=True)
@@ -68,4 +69,4 @@ def _failures(output: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

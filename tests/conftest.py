@@ -3,6 +3,7 @@
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -18,8 +19,10 @@ settings.load_profile("untimed")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-LEFT_OUT = "not peers"
+LEFT_OUT = "not long"
 """As pyproject.toml has it."""
+_SPARK = "tests/spark/test_"
+"""Files whose tests share a session, but for few that have none or one of their own."""
 ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "tests" / "spark" / "conf"))
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -52,14 +55,32 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         config.option.loadscopereorder = False
 
 
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """What shares a Spark runs in one process: starting and warming another takes as long as many of its tests."""
+    if config.option.dist != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return _SPARK if file.startswith(_SPARK) else file
+
+    return ByFile(config, log)
+
+
 def pytest_report_header(config: pytest.Config) -> str | None:
     """What a plain run leaves out."""
     if config.option.markexpr != LEFT_OUT:
         return None
-    return "left out: what takes minutes beside other systems' servers, which `pytest -m peers` has"
+    return "left out: what takes a minute, or a Spark or servers for itself, which `pytest -m long` has"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Among several processes, what waits longest goes first: who began it last would end long after the others."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: item.get_closest_marker("interop") is None)
+        items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    return 0 if item.nodeid.startswith(_SPARK) else 1 if item.get_closest_marker("interop") else 2

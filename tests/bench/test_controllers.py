@@ -61,7 +61,7 @@ def over(found: Result, what: str) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.peers
+@pytest.mark.long
 @needs_java
 def test_topics_are_created_beside_kafka_and_zookeeper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = run("creations", tmp_path, capsys)
@@ -74,7 +74,7 @@ def test_topics_are_created_beside_kafka_and_zookeeper(tmp_path: Path, capsys: p
 
 
 @pytest.mark.slow
-@pytest.mark.peers
+@pytest.mark.long
 @needs_java
 def test_isrs_change_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = run("isr", tmp_path, capsys)
@@ -83,7 +83,7 @@ def test_isrs_change_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.slow
-@pytest.mark.peers
+@pytest.mark.long
 @needs_java
 def test_heartbeats_come_in_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = run("heartbeats", tmp_path, capsys)
@@ -94,7 +94,7 @@ def test_heartbeats_come_in_beside_kafka(tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.slow
-@pytest.mark.peers
+@pytest.mark.long
 @needs_java
 def test_brokers_die_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = run("death", tmp_path, capsys)
@@ -103,7 +103,7 @@ def test_brokers_die_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.slow
-@pytest.mark.peers
+@pytest.mark.long
 @needs_java
 def test_the_active_controller_is_killed_beside_kafka(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = run("failover", tmp_path, capsys)
@@ -112,7 +112,7 @@ def test_the_active_controller_is_killed_beside_kafka(tmp_path: Path, capsys: py
 
 
 @pytest.mark.slow
-@pytest.mark.peers
+@pytest.mark.long
 @needs_java
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_whatever_is_acknowledged_was_synced_on_a_majority(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

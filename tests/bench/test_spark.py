@@ -23,6 +23,7 @@ def test_what_is_read_is_a_sound_log_of_so_many_records(tmp_path: Path) -> None:
     assert len(list((tmp_path / "log").glob("*/*.log"))) == 4
 
 
+@pytest.mark.long
 def test_spark_and_its_yardsticks_read_the_same(tmp_path: Path) -> None:
     # The figure itself refuses to time who reads something else.
     command = [sys.executable, "-m", "bench", "spark", "--quick", "--only", "read", "--format", "json"]

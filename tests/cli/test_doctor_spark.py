@@ -60,7 +60,7 @@ def test_a_session_that_fails_is_wrong_and_what_spark_said_is_told(
     assert "ended before Spark was up" in ran.out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_tiny_session_is_tried_and_everything_is_said(
     fastquorum: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

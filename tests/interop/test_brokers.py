@@ -9,7 +9,7 @@ from .brokers import Cluster, cluster, wait_for
 from .brokers_campaign import SHORT, Run, play
 from .kafka import Kafka
 
-pytestmark = [pytest.mark.interop, pytest.mark.peers, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(400)]
 
 
 def test_clients_lose_and_double_nothing_while_brokers_and_our_controllers_are_killed_and_restarted(

@@ -19,7 +19,7 @@ from .exactly_once import KILLS, problems, write_while_leaders_die
 from .kafka import Kafka
 from .nodes import TOPIC, Nodes, running
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900), pytest.mark.long]
 
 EACH = 100
 """Records of every writer."""

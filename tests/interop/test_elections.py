@@ -16,7 +16,7 @@ from fastquorum.wire import to_json
 from .asked import Asked
 from .kafka import Kafka
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(300), pytest.mark.long]
 
 COUNT: Final = 20_000
 AT_ONCE: Final = 500

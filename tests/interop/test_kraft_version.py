@@ -17,7 +17,7 @@ from .directories import fastquorum
 from .kafka import Kafka
 from .mixed import Member, jvm_controller
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600), pytest.mark.long]
 
 NOT_ALL = "Invalid upgrade of kraft.version to KRAFT_VERSION_1 because not all of the voters support it"
 UNREAD = "Direct-to-controller communication is not supported"

@@ -14,7 +14,7 @@ from .kafka import Kafka
 from .mixed import jvm_controller
 from .nodes import CLUSTER_ID, DIRECTORY_IDS
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(300), pytest.mark.long]
 
 WAIT_S = 60.0
 SETTINGS = {"broker.session.timeout.ms": 3000}

@@ -16,7 +16,7 @@ from .mixed_quorum import Stage
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 COMMITS = 60
-SHORT = ("first is observed", "another cluster")
+SHORT = ("first is observed", pytest.param("another cluster", marks=pytest.mark.long))
 """The others are played by `.ci/run` with `campaign mixed`."""
 
 

@@ -16,7 +16,7 @@ from .kafka import Kafka
 from .mixed import Member, jvm_controller
 from .nodes import CLUSTER_ID
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400), pytest.mark.long]
 
 
 def controller_of(kafka: Kafka, directory: Path, port: int, *, is_ours: bool) -> Member:

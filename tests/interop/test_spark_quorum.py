@@ -58,7 +58,7 @@ def _begins(at: str) -> int:
         return log.extent().start_offset
 
 
-@pytest.mark.peers
+@pytest.mark.long
 def test_a_log_that_no_longer_holds_its_beginning_is_read_from_where_it_begins(
     controller: tuple[Member, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

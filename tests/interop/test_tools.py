@@ -256,6 +256,7 @@ def test_kafka_features(kafka: Kafka, nodes: Nodes, how: str) -> None:
     assert int(told["Epoch:"]) < nodes.describe().partition.high_watermark
 
 
+@pytest.mark.long
 def test_kafka_get_offsets(kafka: Kafka, nodes: Nodes) -> None:
     def offset(when: str | int) -> str:
         said = kafka.run(
@@ -339,6 +340,7 @@ def shell_sees(kafka: Kafka, file: Path, words: tuple[str, ...], expected: list[
             found.append(["nothing"])
 
 
+@pytest.mark.long
 def test_kafka_metadata_shell_sees_in_our_segments_what_it_sees_in_kafkas(kafka: Kafka, left: Nodes) -> None:
     expected = topic_names()
     assert len(expected) > 50

@@ -99,7 +99,7 @@ class Controller:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernels", ["native", "pure"])
+@pytest.mark.parametrize("kernels", ["native", pytest.param("pure", marks=pytest.mark.long)])
 def test_whatever_step_it_is_killed_at_it_goes_on(tmp_path: Path, kernels: str) -> None:
     controller = Controller(tmp_path, kernels)
     end, starts, snapshots = 0, set(), 0

@@ -12,7 +12,7 @@ from fastquorum import sim
 from fastquorum.errors import UsageError
 from fastquorum.sim.swarm import FAULT_KINDS
 
-SEEDS = 100
+SEEDS = 40
 CHUNK = 20
 
 

@@ -41,6 +41,7 @@ def broken(tmp_path: Path) -> Path:
     return tmp_path / "cluster"
 
 
+@pytest.mark.long
 def test_the_demo_tells_what_happened_without_a_java_of_the_systems(tmp_path: Path) -> None:
     page = tmp_path / "demo.html"
     done = fastquorum("spark", "demo", "--format", "json", "--html", page, environment=without_java(tmp_path))
@@ -57,6 +58,7 @@ def test_the_demo_tells_what_happened_without_a_java_of_the_systems(tmp_path: Pa
     assert said["seconds"] > 0
 
 
+@pytest.mark.long
 def test_who_differs_is_named_and_the_exit_code_says_it(broken: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     done = fastquorum("spark", "audit-replicas", broken, "--out", report)

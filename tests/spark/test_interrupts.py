@@ -90,6 +90,7 @@ def held_shut(file: Path) -> Iterator[threading.Event]:
         signal.signal(signal.SIGIO, before)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_the_middle_of_a_job_leaves_no_output_and_no_process(by: int, tmp_path: Path) -> None:
     scratch, runs = tmp_path / "scratch", tmp_path / "runs"
@@ -108,6 +109,7 @@ def test_a_signal_in_the_middle_of_a_job_leaves_no_output_and_no_process(by: int
     assert not list(scratch.glob("fastquorum-*"))
 
 
+@pytest.mark.long
 def test_a_signal_while_the_report_is_written_leaves_nothing_of_sparks(tmp_path: Path) -> None:
     """Its handlers are the usual ones again, and SIGTERM gives a process no time: all is gone before."""
     words = ("timeline", CLUSTER, "--master", "local[1]", "--format", "json")

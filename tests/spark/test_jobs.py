@@ -171,6 +171,7 @@ def test_reports_are_told_to_people(clusters: Path, capsys: pytest.CaptureFixtur
     assert told.splitlines()[-1] == "1 clusters: 1 election-storm"
 
 
+@pytest.mark.long
 def test_a_broken_promise_is_the_commands_verdict(clusters: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "fastquorum.cli", "spark", "audit-invariants", str(clusters / "cut")]
     out = ["--out", str(tmp_path / "found.json"), "--master", "local[1]"]

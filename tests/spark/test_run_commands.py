@@ -66,7 +66,7 @@ def test_seeds_are_simulated_on_executors(
     assert [row["trace_hash"] for row in rows] == [each.trace_hash for each in expected[:2]]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_seed_that_fails_on_an_executor_is_told_and_shrunk(tmp_path: Path) -> None:
     """Every Python of the session forgets votes, as it starts."""
     (tmp_path / "sitecustomize.py").write_text(

@@ -98,7 +98,7 @@ def test_the_jvms_own_variables_do_not_stay_in_the_process(spark: "SparkSession"
     assert spark.sparkContext.environment.get("SPARK_LOCAL_IP") is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_a_java_a_cluster_of_processes_runs_on_jdk4pys(tmp_path: Path, no_java: dict[str, str]) -> None:
     program = """
 import json, os, sys
@@ -121,7 +121,7 @@ spark.stop()
     assert len({each["parent"] for each in told["workers"]}) == 2  # each executor has a daemon that forks its workers
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_session_built_by_hand_finds_the_source_by_itself(tmp_path: Path, no_java: dict[str, str]) -> None:
     # As in a notebook whose kernel was started with these variables: nothing imports fastquorum.
     program = """
@@ -143,7 +143,7 @@ spark.stop()
     assert run(program, tmp_path / "started", {**no_java, **variables}) is True
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_spark_connect_knows_the_source_too(tmp_path: Path, no_java: dict[str, str]) -> None:
     program = """
 import json
@@ -174,7 +174,7 @@ spark.stop()
     assert {each["version"] for each in told["workers"]} == {fastquorum.__version__}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_systems_java_is_used_where_there_is_one(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     if look(environment).java.why != "java on PATH":
