@@ -61,6 +61,11 @@ class QuorumConfig:
     """The thread of the native sockets looks for events for so long before it sleeps; 0: it sleeps at once."""
 
     @property
+    def fetch_answer_us_max(self) -> Micros:
+        """How long a follower waits for the answer to a Fetch: as for any other, but longer than it may be parked."""
+        return max(self.request_timeout_us, self.fetch_wait_us_max * 3 // 2)
+
+    @property
     def check_quorum_us(self) -> Micros:
         """A leader that no majority fetches from for this long resigns: 1.5 x the fetch timeout (KAFKA-15489)."""
         return self.fetch_timeout_us * 3 // 2

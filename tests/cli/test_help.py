@@ -158,6 +158,25 @@ sys.exit(main())
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
+@pytest.mark.parametrize("module", ["argparse", "fastquorum.errors", "fastquorum.cli.run_node"])
+def test_a_signal_without_meaning_to_a_node_ends_none_that_is_still_being_imported(tmp_path: Path, module: str) -> None:
+    code = f"""
+import os, signal, sys
+class Signalling:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            for number in (signal.SIGUSR1, signal.SIGALRM, signal.SIGRTMIN):
+                os.kill(os.getpid(), number)
+sys.modules.pop({module!r}, None)
+sys.meta_path.insert(0, Signalling())
+sys.argv = ["fastquorum", "run", "--data", {str(tmp_path / "missing")!r}]
+from fastquorum.cli.__main__ import main
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30)
+    assert done.returncode == 2, "there is no such directory"
+
+
 @pytest.mark.parametrize("ignored", [True, False])
 def test_an_interrupt_is_ignored_where_the_shell_says_so(ignored: bool) -> None:
     """As one without job control does to what it starts in the background."""

@@ -20,6 +20,9 @@ from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 from fastquorum.wire.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
 from fastquorum.wire.produce import ProduceRequest, ProduceResponse
+from fastquorum.wire.quorum import VoteRequest
+from fastquorum.wire.quorum_admin import DescribeQuorumRequest
+from fastquorum.wire.snapshot import FetchSnapshotRequest
 from tests.node.rig import TOPIC, WALL_CLOCK_MS, Rig, partition_of
 
 ProducePartition = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
@@ -39,6 +42,13 @@ def produce(records: bytes | None, *, topic: str = TOPIC, acks: int = -1, timeou
 def produced(answer: Any) -> ProducePartition:
     assert isinstance(answer, ProduceResponse)
     return answer.responses[0].partition_responses[0]
+
+
+def describe_quorum() -> Message:
+    topic = DescribeQuorumRequest.TopicData
+    return DescribeQuorumRequest(
+        topics=[topic(topic_name="__cluster_metadata", partitions=[topic.PartitionData(partition_index=0)])]
+    )
 
 
 def fetch(offset: int, *, wait_ms: int = 500, min_bytes: int = 1, topic: str = TOPIC, epoch: int = -1) -> FetchRequest:
@@ -484,6 +494,27 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
     rig.append(b"x")
     rig.sync()
     assert [number for number, _ in rig.numbered_answers(client)] == [first, second, third]
+
+
+@pytest.mark.parametrize(
+    ("raft_request", "version"),
+    [(describe_quorum(), 2), (VoteRequest(cluster_id="another"), 1), (FetchSnapshotRequest(), 0)],
+)
+def test_rafts_answers_wait_for_those_to_what_was_asked_before(raft_request: Message, version: int) -> None:
+    rig = Rig().lead()
+    client = rig.accept()
+    numbers = [rig.ask(client, fetch(1), 12), rig.ask(client, raft_request, version)]
+    assert rig.answers(client) == []
+    rig.append(b"x")
+    rig.sync()
+    assert [number for number, _ in rig.numbered_answers(client)] == numbers
+
+
+def test_a_voters_fetch_that_the_lane_answers_is_owed_nothing_by_anybody_else() -> None:
+    rig = Rig(1, 2, 3).lead()
+    voter = rig.accept()
+    rig.fetch(voter, 2, 1)
+    assert (len(rig.replica._door.order), rig.replica._door.order.kept_bytes) == (0, 0)
 
 
 def test_a_client_that_leaves_too_much_unanswered_is_hung_up_on() -> None:

@@ -11,9 +11,8 @@ from fastquorum.wire import Message
 from fastquorum.wire.fetch import FetchResponse
 from fastquorum.wire.handshake import ApiVersionsRequest
 from fastquorum.wire.metadata import MetadataRequest
-from fastquorum.wire.quorum_admin import DescribeQuorumRequest
 from tests.node.rig import Rig, partition_of
-from tests.node.test_door import batch, count_reads, fetch, produce
+from tests.node.test_door import batch, count_reads, describe_quorum, fetch, produce
 
 RECORD_BYTES = 100_000
 
@@ -28,13 +27,6 @@ def filled(*voter_ids: int) -> Rig:
         rig.pass_time(0)
     assert rig.replica.high_watermark == 2
     return rig
-
-
-def describe_quorum() -> Message:
-    topic = DescribeQuorumRequest.TopicData
-    return DescribeQuorumRequest(
-        topics=[topic(topic_name="__cluster_metadata", partitions=[topic.PartitionData(partition_index=0)])]
-    )
 
 
 @pytest.mark.parametrize(

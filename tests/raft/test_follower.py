@@ -297,6 +297,18 @@ def test_a_fetch_without_answer_is_given_up_after_the_request_timeout() -> None:
     assert attempt(asked) == before + 1
 
 
+def test_a_fetch_that_may_be_parked_for_longer_than_the_request_timeout_is_waited_for() -> None:
+    patient = QuorumConfig(fetch_timeout_us=60_000 * MS, fetch_wait_us_max=10_000 * MS)
+    asked = replica(1).configured(patient).follower(epoch=5, of=3)
+    asked.step(ev.LeaderConnection(3, True))
+    asked.lane.fetch_sent_us = asked.now_us
+    before = attempt(asked)
+    asked.elapse(14_900)
+    assert attempt(asked) == before
+    asked.elapse(200)
+    assert attempt(asked) == before + 1
+
+
 def test_a_follower_that_is_flushing_is_left_alone() -> None:
     patient = QuorumConfig(fetch_timeout_us=60_000 * MS)
     asked = replica(1).configured(patient).follower(epoch=5, of=3)

@@ -34,7 +34,6 @@
 #include <cstdint>
 #include <ctime>
 #include <deque>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -48,6 +47,7 @@
 #include "../lane/lane.h"
 #include "beats.h"
 #include "channel.h"
+#include "events.h"
 #include "log.h"
 #include "mailbox.h"
 
@@ -59,6 +59,7 @@ inline constexpr std::int64_t waiting_max = 64;  // frames of one connection kep
 inline constexpr std::int64_t waiting_bytes_max = 4 * 1024 * 1024;
 inline constexpr std::int64_t receive_bytes = 1024 * 1024;
 inline constexpr std::int64_t slice_bytes = 16 * 1024;  // of strangers' at once, but for the rest of a frame: less than a millisecond's
+inline constexpr std::int64_t crowded_slice_bytes = 1024;  // when the node keeps too much
 inline constexpr int slice_connections = 64;            // of strangers' that are looked at together, at most
 inline constexpr std::size_t slice_events = 256;        // of strangers' that Python is given together
 inline constexpr std::uint64_t control_source = 0;      // in an epoll set, where connections have their numbers
@@ -71,17 +72,6 @@ inline constexpr Offset verdict_bytes_overloaded = -7;
 inline constexpr Offset verdict_stopped = -8;
 inline constexpr Offset verdict_producers_behind = -9;  // what is known of producers is not the log's end yet
 inline constexpr Offset verdict_not_next = -10;         // neither its producer's next batch nor one of the last, as far as is seen here
-
-enum class EventKind : int { frame, connected, lost, synced, drained };
-
-// Something for the replica's thread.
-struct Event {
-    EventKind kind;
-    Connection connection = lane::no_connection;
-    std::vector<std::uint8_t> frame;
-    std::int64_t token = 0;
-    int error = 0;
-};
 
 struct HandedUp {
     Connection connection;
@@ -467,22 +457,19 @@ class Engine final : private lane::Outputs {
         taken.handed_up.swap(handed_up_);
         taken.events.swap(events_);
         taken.unparked.swap(unparked_);
-        for (std::size_t left = slice_events; left > 0 && !strangers_events_.empty(); --left) {
-            taken.events.push_back(std::move(strangers_events_.front()));
-            strangers_events_.pop_front();
-        }
-        has_news_ |= !strangers_events_.empty();
+        for (std::size_t left = slice_events; left > 0 && !strangers_events_.is_empty(); --left) taken.events.push_back(strangers_events_.take());
+        has_news_ |= !strangers_events_.is_empty();
         return taken;
     }
 
     // Frames that were taken are dealt with: their connections' next ones need not wait behind them.
     void frames_done(const std::vector<DoneFrame> &frames) noexcept {
         for (const auto &[connection, size] : frames) {
-            crowd_.waiting_bytes -= size;
+            crowd_.waiting_bytes -= waiting_size(size);
             Channel *channel = find(connection);
             if (channel == nullptr) continue;
             --channel->waiting;
-            channel->waiting_bytes -= size;
+            channel->waiting_bytes -= waiting_size(size);
             set_interest(*channel);
         }
         regard_crowd();
@@ -609,10 +596,7 @@ class Engine final : private lane::Outputs {
         if (!channel->has_ended) watch(*channel, EPOLL_CTL_DEL);
         channel->is_favoured = true;
         // What came on it before goes before what comes, its end too.
-        const auto is_others = [connection](const Event &each) { return each.connection != connection; };
-        const auto own = std::stable_partition(strangers_events_.begin(), strangers_events_.end(), is_others);
-        std::move(own, strangers_events_.end(), std::back_inserter(events_));
-        strangers_events_.erase(own, strangers_events_.end());
+        for (Event &event : strangers_events_.take_all(connection)) events_.push_back(std::move(event));
         if (!channel->has_ended && watch(*channel, EPOLL_CTL_ADD) != 0) break_off(*channel);
     }
 
@@ -624,6 +608,8 @@ class Engine final : private lane::Outputs {
         if (!found->second->has_ended) watch(*found->second, EPOLL_CTL_DEL);
         found->second->broken = found->second->is_closed = true;
         found->second->let_go();
+        for (const Event &event : strangers_events_.take_all(connection))
+            if (event.kind == EventKind::frame) crowd_.waiting_bytes -= waiting_size(static_cast<std::int64_t>(event.frame.size()));
         closing_.push_back(std::move(found->second));
         channels_.erase(found);
         regard_crowd();
@@ -888,15 +874,19 @@ class Engine final : private lane::Outputs {
 
     // Strangers' events wait behind those that the quorum lives by.
     void tell_python(const Channel &channel, Event event) {
-        (channel.yields() ? strangers_events_ : events_).push_back(std::move(event));
+        if (channel.yields()) {
+            strangers_events_.push(std::move(event));
+        } else {
+            events_.push_back(std::move(event));
+        }
         has_news_ = true;
     }
 
     void count_waiting(Connection connection, std::int64_t size) noexcept {
-        crowd_.waiting_bytes += size;
+        crowd_.waiting_bytes += waiting_size(size);
         if (Channel *channel = find(connection)) {
             ++channel->waiting;
-            channel->waiting_bytes += size;
+            channel->waiting_bytes += waiting_size(size);
             set_interest(*channel);
         }
         regard_crowd();
@@ -1073,7 +1063,8 @@ class Engine final : private lane::Outputs {
     // How much may be read of it at once. Strangers' frames may be small, and many: of these a slice.
     std::int64_t receivable_bytes(const Channel &channel) const noexcept {
         const std::int64_t most = crowd_.is_full() ? crowded_receive_bytes : receive_bytes;
-        return channel.yields() ? std::min(most, std::max(slice_bytes, channel.splitter.missing_size())) : most;
+        const std::int64_t slice = crowd_.is_full() ? crowded_slice_bytes : slice_bytes;
+        return channel.yields() ? std::min(most, std::max(slice, channel.splitter.missing_size())) : most;
     }
 
     // At most so many bytes; those that came.
@@ -1335,8 +1326,8 @@ class Engine final : private lane::Outputs {
     std::unordered_map<Connection, ChannelRef> channels_;
     std::vector<ChannelRef> closing_;
     std::deque<HandedUp> handed_up_;
-    std::deque<Event> events_;            // that the quorum lives by
-    std::deque<Event> strangers_events_;  // those of the others
+    std::deque<Event> events_;  // that the quorum lives by
+    StrangersEvents strangers_events_;
     std::vector<Unparked> unparked_;
     std::deque<Pending> pending_;
     std::multimap<Offset, Pending> joined_;

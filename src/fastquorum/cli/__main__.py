@@ -4,11 +4,14 @@ import sys
 
 
 def main() -> int:
-    """Run the command line; its exit code. Ctrl-C is quiet from here on, imports included."""
+    """Run the command line; its exit code. Ctrl-C is quiet from here on, imports included, and a node ignores what
+    has no meaning to it."""
     try:
         from fastquorum.cli import interrupts
 
         interrupts.end_at_once()
+        if sys.argv[1:2] == ["run"]:
+            interrupts.ignore_meaningless()
     except KeyboardInterrupt:
         return 130  # interrupts.EXIT_INTERRUPTED, which may not be there yet
     from fastquorum.cli.main import main as run

@@ -11,6 +11,19 @@ import os
 import signal
 
 EXIT_INTERRUPTED = 130
+MEANINGLESS = (
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+    signal.SIGVTALRM,
+    signal.SIGPROF,
+    signal.SIGPOLL,
+    signal.SIGPWR,
+    signal.SIGXFSZ,
+    signal.SIGPIPE,
+    *range(signal.SIGRTMIN, signal.SIGRTMAX + 1),
+)
+"""To a node, and they would end it if it did not know them: a log rotation's, a shell's, another program's mistake."""
 
 
 def end_at_once() -> None:
@@ -21,6 +34,13 @@ def end_at_once() -> None:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             if signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, _end)
+
+
+def ignore_meaningless() -> None:
+    """From now on, where nobody decided otherwise. Only in a node: a command that starts programs hands this on."""
+    for number in MEANINGLESS:
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def raise_again() -> None:

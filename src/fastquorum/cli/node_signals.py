@@ -9,24 +9,13 @@ import time
 from types import FrameType
 from typing import Final
 
+from fastquorum.cli.interrupts import ignore_meaningless
+
 STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 """Of these, a second one ends the process at once."""
 SAME_S: Final = 1.0
 """What comes so soon after the first one is the same request: timeout(1) signals the process and then its group, a
 terminal and whatever passes signals on both send it."""
-IGNORED: Final = (
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGALRM,
-    signal.SIGVTALRM,
-    signal.SIGPROF,
-    signal.SIGPOLL,
-    signal.SIGPWR,
-    signal.SIGXFSZ,
-    signal.SIGPIPE,
-    *range(signal.SIGRTMIN, signal.SIGRTMAX + 1),
-)
-"""They would end a process that does not know them: a log rotation's, a shell's, another program's mistake."""
 
 
 class StopSignals:
@@ -46,9 +35,7 @@ class StopSignals:
             signal.signal(number, self._on_signal)
         if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
             signal.signal(signal.SIGHUP, self._on_signal)
-        for other in IGNORED:
-            if signal.getsignal(other) == signal.SIG_DFL:
-                signal.signal(other, signal.SIG_IGN)
+        ignore_meaningless()
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         if number != signal.SIGHUP:

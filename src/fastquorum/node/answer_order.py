@@ -91,6 +91,16 @@ class AnswerOrder:
             del self._orders[request.connection]
         return leaving
 
+    def withdraw(self, request: Request) -> None:
+        """It came last, and somebody else answers it."""
+        slot = self._slots.pop(request.token)
+        order = self._orders[request.connection]
+        order.slots.remove(slot)
+        order.request_bytes -= slot.request_bytes
+        self.kept_bytes -= slot.request_bytes
+        if not order.slots:
+            del self._orders[request.connection]
+
     def is_first(self, request: Request) -> bool:
         """Would its answer leave at once?"""
         order = self._orders.get(request.connection)

@@ -7,6 +7,7 @@ everybody who keeps something of it. Belongs to the replica's thread. Must not k
 from collections import deque
 from collections.abc import Mapping, Sized
 
+from fastquorum.errors import WireError
 from fastquorum.kernels.lane import NO_CONNECTION, Connection, FetchAdmission
 from fastquorum.node.door import Door
 from fastquorum.node.fetched import Fetched
@@ -155,6 +156,8 @@ class Connections:
             answer = self._peers.fetch_answer(connection, frame)
             return self._fetched.read(self._peers.node_of(connection), answer, epoch)
         request = self._inbound.decode(connection, frame)
+        if not self._door.order.add(request):
+            raise WireError("more requests than one connection may have under way")
         header = request.header
         return ev.RequestReceived(
             request.token,
@@ -253,11 +256,17 @@ class Connections:
             self._on_peer_events(events, now_us)
 
     def respond(self, token: int, message: Message) -> None:
-        """Answer a request, unless its connection is gone."""
+        """Answer a request, unless its connection is gone, in the order of the connection's requests."""
         request = self._inbound.take(token)
         if request is not None:
-            self.send(request.connection, request.answer(message))
-            self.answered(request.connection)
+            self._door.answer(request, message)
+
+    def leave_to_lane(self, token: int) -> bool:
+        """The lane answers this Fetch. False if its connection is gone."""
+        request = self._inbound.take(token)
+        if request is not None:
+            self._door.order.withdraw(request)
+        return request is not None
 
     def answered(self, connection: Connection) -> None:
         """A request on it has been answered, or wanted no answer. Once all are, the shell may answer by itself."""

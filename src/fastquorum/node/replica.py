@@ -322,6 +322,7 @@ class Replica:
                 self.connections.hang_up(connection, now_us)
                 return True
             self.connections.send(connection, handshake)
+            self.connections.answered(connection)
         with self._lock:
             self.shell.resume(now_us)
         return True
@@ -438,7 +439,7 @@ class Replica:
                 self._door.respond(token, message)
             case fx.AdmitFetch(token, admission):
                 # None: the connection went away while raft/ decided.
-                if self._inbound.take(token) is not None:
+                if self.connections.leave_to_lane(token):
                     with self._lock:
                         self.shell.admit(admission, now_us)
                         self.connections.admitted(admission)

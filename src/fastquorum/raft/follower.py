@@ -190,11 +190,11 @@ class Follower(Role):
         core.emit(ConnectLeader(self.leader_id, self.endpoint))
 
     def _check_fetch(self, core: Core) -> None:
-        """A Fetch without answer for the request timeout is given up; so is a connection that does not come up by
-        then."""
+        """A Fetch without answer for too long is given up; so is a connection that does not come up within the request
+        timeout."""
         if not 0 <= self._check_at_us <= core.now_us:
             return
-        timeout_us = core.config.request_timeout_us
+        timeout_us = core.config.fetch_answer_us_max
         sent_us = core.lane.fetch_sent_us if core.lane is not None else -1
         if sent_us >= 0 and core.now_us < sent_us + timeout_us:
             self._check_at_us = sent_us + timeout_us

@@ -145,21 +145,25 @@ def test_others_are_read_from_while_one_is_not(rig: Rig) -> None:
     assert rig.events[-1].frame == b"not read yet"
 
 
-def test_in_a_crowd_nobody_has_a_second_frame_waiting(rig: Rig) -> None:
-    crowd, large = [rig.connect() for _ in range(17)], bytes(4 * 1024 * 1024 - 4)
-    for count, peer in enumerate(crowd, 1):
-        peer.send(large)
-        rig.await_news(lambda count=count: len(rig.events) == count)  # type: ignore[misc]
-    late = rig.connect()
+@pytest.mark.parametrize(("connections", "frames", "frame_bytes"), [(17, 1, 4 * 1024 * 1024 - 4), (65, 4_096, 0)])
+def test_in_a_crowd_nobody_has_a_second_frame_waiting(
+    rig: Rig, connections: int, frames: int, frame_bytes: int
+) -> None:
+    """Few large frames, and many that take more than their bytes."""
+    sent = frame_bytes.to_bytes(4, "big") + bytes(frame_bytes)
+    for count in range(1, connections + 1):
+        rig.connect().sock.sendall(sent * frames)
+        rig.await_news(lambda count=count: len(rig.events) == count * frames)  # type: ignore[misc]
+    late, before = rig.connect(), len(rig.events)
     late.send(b"one")
-    rig.await_news(lambda: len(rig.events) == 18)
+    rig.await_news(lambda: len(rig.events) == before + 1)
     late.send(b"two")
     # No end is announced: see above.
     while is_readable(rig.shell, 0.3):
         rig.collect()
-    assert kept(rig)[17:] == [b"one"]
+    assert kept(rig)[before:] == [b"one"]
     rig.deal_with_frames()
-    rig.await_news(lambda: len(rig.events) == 19)
+    rig.await_news(lambda: len(rig.events) == before + 2)
     assert rig.events[-1].frame == b"two"
 
 

@@ -110,6 +110,26 @@ def test_python_is_told_of_voters_first_and_of_some_strangers_at_once(rig: Rig) 
     assert {event.connection for event in rig.events[1:]} == {stranger.number for stranger in strangers}
 
 
+def test_one_frame_of_a_stranger_waits_behind_no_others_many(rig: Rig) -> None:
+    busy, other = rig.connect(), rig.connect()
+    busy.sock.sendall((b"\0\0\0\4busy") * 3 * SLICE_EVENTS)
+    other.send(b"other")
+    wait_until_all_were_heard(rig)
+    rig.collect()
+    assert {event.frame for event in rig.events[:2]} == {b"busy", b"other"}
+    rig.await_news(lambda: len(rig.events) == 1 + 3 * SLICE_EVENTS)
+
+
+def test_what_waits_goes_with_its_connection(rig: Rig) -> None:
+    leaving, staying = rig.connect(), rig.connect()
+    for peer in (leaving, staying):
+        peer.send(b"here", b"still here")
+    wait_until_all_were_heard(rig)
+    rig.shell.close_connection(leaving.number)
+    rig.await_news(lambda: len(rig.events) == 2)
+    assert [event.connection for event in rig.events] == [staying.number] * 2
+
+
 def test_what_came_before_a_connection_was_known_as_a_voters_is_not_overtaken(rig: Rig) -> None:
     stranger, voter = rig.connect(), rig.connect()
     for peer in (stranger, voter):

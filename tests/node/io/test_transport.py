@@ -216,6 +216,23 @@ def test_what_is_kept_for_all_is_bounded_and_voters_go_first(
     assert (transport._owed_bytes, transport._is_crowded) == (0, False)
 
 
+def test_many_frames_are_more_than_their_bytes(transport: SocketTransport, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty ones, of which one read brings thousands."""
+    monkeypatch.setattr(transports, "CROWD_BYTES", 1_000_000)
+    ends = [accepted(transport) for _ in range(2)]
+    crowded, late = [channel for number, _ in ends if (channel := transport.channel(number)) is not None]
+    transport.received(crowded, [b""] * 4_096, 0)
+    transport.received(late, [b"one"], 0)
+    assert late.is_paused, "nobody may have a second frame"
+    for _ in range(4_096):
+        transport.dealt_with(crowded.number, 0)
+    transport.dealt_with(late.number, 3)
+    assert (transport._waiting_bytes, late.is_paused) == (0, False)
+    for number, end in ends:
+        end.close()
+        transport.close(number)
+
+
 @pytest.mark.parametrize(
     ("endpoint", "word"),
     [

@@ -22,6 +22,8 @@ from fastquorum.types import Micros
 
 _HANG_UP: Final = select.EPOLLHUP | select.EPOLLERR
 _READABLE: Final = select.EPOLLIN | _HANG_UP
+_LENGTH_BYTES: Final = 4
+"""In front of every frame."""
 
 
 class SocketReactor(RankedReactor):
@@ -87,7 +89,7 @@ class SocketReactor(RankedReactor):
         if frames:
             channel.seen_frame = True
             self._came += [(native.EVENT_FRAME, channel.number, frame, 0, 0) for frame in frames]
-        return sum(map(len, frames)) + channel.partial_bytes - partial_bytes
+        return sum(len(frame) + _LENGTH_BYTES for frame in frames) + channel.partial_bytes - partial_bytes
 
     # --- what came is looked at in its ranks --------------------------------------------------------------------------
 

@@ -44,6 +44,10 @@ KEPT_BYTES_MAX: Final = 256 * 1024 * 1024
 would be owed more is closed, but for voters' and those that this node made."""
 CROWDED_RECEIVE_BYTES: Final = 64 * 1024
 """Read at once beyond that."""
+CROWDED_SLICE_BYTES: Final = 1024
+"""Of strangers' connections, but for the rest of a frame: so many bytes may be many frames."""
+FRAME_OVERHEAD_BYTES: Final = 256
+"""What a frame that waits takes beside its bytes, at most: many small ones are more than their bytes."""
 WAITING_MAX: Final = 64
 """Frames of one connection that are not dealt with, beyond which it is not read from."""
 WAITING_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -240,11 +244,12 @@ class SocketTransport:
     def receive_bytes(self, channel: Channel) -> int:
         """How much may be read of it at once. Strangers' frames may be small, and many."""
         most = CROWDED_RECEIVE_BYTES if self._is_crowded else RECEIVE_BYTES
-        return min(most, max(SLICE_BYTES, channel.missing_bytes)) if channel.yields else most
+        slice_bytes = CROWDED_SLICE_BYTES if self._is_crowded else SLICE_BYTES
+        return min(most, max(slice_bytes, channel.missing_bytes)) if channel.yields else most
 
     def received(self, channel: Channel, frames: Sequence[bytes], partial_bytes_before: int) -> None:
         """Lock held. What came was split: these are to be dealt with, and so much of a frame was there before."""
-        size_bytes = sum(map(len, frames))
+        size_bytes = sum(map(len, frames)) + len(frames) * FRAME_OVERHEAD_BYTES
         channel.waiting += len(frames)
         channel.waiting_bytes += size_bytes
         self._waiting_bytes += size_bytes
@@ -253,8 +258,9 @@ class SocketTransport:
         if self._is_paused(channel) is not channel.is_paused:
             self._set_interest(channel)
 
-    def dealt_with(self, connection: Connection, size_bytes: int) -> None:
-        """Lock held. So is one of them."""
+    def dealt_with(self, connection: Connection, frame_bytes: int) -> None:
+        """Lock held. So is one of them, of this size."""
+        size_bytes = frame_bytes + FRAME_OVERHEAD_BYTES
         channel = self._channels.get(connection)
         if channel is None:
             return
