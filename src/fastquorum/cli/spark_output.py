@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.cli.arguments import add_format, explain, natural
 from fastquorum.cli.output import print_json, working
-from fastquorum.cli.outputs import Outputs, check_directory_to_be, check_file
+from fastquorum.cli.outputs import Outputs, check_directory, check_file
 from fastquorum.cli.questions import IN_ONE_PROCESS
 from fastquorum.errors import UsageError
 from fastquorum.pages import Page, write_page
@@ -122,9 +122,9 @@ def check_out(out: str | None, html: str | None = None, append: str | None = Non
         is_file = option == "--html" or path.endswith(_JSON)
         if is_file and not os.path.isdir(directory):
             raise UsageError(f"there is no directory {directory}", f"make it, or name another {option}")
-        (check_file if is_file else check_directory_to_be)(option, path)
+        (check_file if is_file else check_directory)(option, path)
     if append is not None:
-        check_directory_to_be("--append", append)
+        check_directory("--append", append)
     if out is not None and html is not None and os.path.realpath(out) == os.path.realpath(html):
         raise UsageError(f"--out and --html are both {out}", "name two")
 
