@@ -15,6 +15,7 @@ from fastquorum.errors import UsageError
 from fastquorum.pages import Page, write_page
 from fastquorum.pages.new_files import new_directory, new_file
 from fastquorum.spark.installed import check_arrow
+from fastquorum.types import is_text
 
 if TYPE_CHECKING:
     from fastquorum.spark.engines import Engine
@@ -113,6 +114,7 @@ def check_out(out: str | None, html: str | None = None, append: str | None = Non
     for option, path in (("--out", out), ("--html", html), *more):
         if path is None:
             continue
+        check_text(option, path)
         if os.path.lexists(path):
             raise UsageError(f"{path} is there already", f"name another {option}, or remove it")
         suffix = os.path.splitext(path)[1]
@@ -124,9 +126,16 @@ def check_out(out: str | None, html: str | None = None, append: str | None = Non
             raise UsageError(f"there is no directory {directory}", f"make it, or name another {option}")
         (check_file if is_file else check_directory)(option, path)
     if append is not None:
+        check_text("--append", append)
         check_directory("--append", append)
     if out is not None and html is not None and os.path.realpath(out) == os.path.realpath(html):
         raise UsageError(f"--out and --html are both {out}", "name two")
+
+
+def check_text(option: str, path: str) -> None:
+    """UsageError if Arrow cannot be told of this path."""
+    if not is_text(path):
+        raise UsageError(f"{option} {path!r} is not UTF-8", "name another place")
 
 
 def check_in(master: str | None, *paths: str) -> None:
