@@ -60,6 +60,8 @@ def check_host(host: str) -> None:
     labels = name.split(".")
     if "" in labels:
         raise AddressError(f"host {_cut(host)!r} has an empty label (two dots in a row, or one in front)")
+    if any(each.startswith("-") or each.endswith("-") for each in labels):
+        raise AddressError(f"host {_cut(host)!r} has a label that begins or ends with '-'")
     longest = max(map(len, labels))
     if longest > LABEL_MAX:
         raise AddressError(f"host {_cut(host)!r} has a label of {longest} characters, {LABEL_MAX} is the most")

@@ -22,7 +22,9 @@ from fastquorum import sync
 from fastquorum.api.options import OpenOptions
 from fastquorum.config import MS, SECOND
 from fastquorum.errors import UsageError
-from fastquorum.loopback import free_ports
+from fastquorum.loopback import HOST, free_ports
+from fastquorum.node.io.outgoing import cut_off
+from fastquorum.types import LISTENER_NAME, Endpoint
 
 READY_S: Final = 30.0
 """How long a leader is waited for: on a machine that is busy with something else it may take so long."""
@@ -54,7 +56,11 @@ class Nodes(Generic[_Q]):
         self._options = options
         ports = free_ports(size)
         self._ids = range(1, size + 1)
-        self._voters = ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in zip(self._ids, ports, strict=True))
+        self._endpoints = {
+            node_id: Endpoint(LISTENER_NAME, HOST, port) for node_id, port in zip(self._ids, ports, strict=True)
+        }
+        self._voters = ",".join(f"{node_id}@{each.address}" for node_id, each in self._endpoints.items())
+        self._side: frozenset[int] = frozenset()
 
     @property
     def leader(self) -> _Q:
@@ -78,6 +84,25 @@ class Nodes(Generic[_Q]):
 
     def __getitem__(self, node_id: int) -> _Q:
         return self.nodes[node_id]
+
+    def partition(self, *node_ids: int) -> None:
+        """Cut these nodes off from all others: neither side reaches the other, until `heal`. The program reaches both.
+        A former partition is over. UsageError if the quorum has no such node."""
+        unknown = {*node_ids} - {*self._ids}
+        if unknown:
+            raise UsageError(f"this quorum has no node {min(unknown)}", f"it has 1 to {len(self._ids)}")
+        self._side = frozenset(node_ids)
+        for node_id in self.nodes:
+            self._cut(node_id)
+
+    def heal(self) -> None:
+        """Have all nodes reach each other again."""
+        self.partition()
+
+    def _cut(self, node_id: int) -> None:
+        is_inside = node_id in self._side
+        others = (each for other, each in self._endpoints.items() if (other in self._side) is not is_inside)
+        cut_off(self.nodes[node_id]._node._transport, others)
 
     def _taken_out(self, node_id: int) -> _Q:
         """The node, which is to vanish. UsageError if it does not run."""
@@ -110,6 +135,7 @@ class BlockingNodes(Nodes[sync.Quorum]):
         """Open one that was stopped, with the log it had."""
         path, options = self._arguments(node_id)
         node = self.nodes[node_id] = sync.open(path, **options)
+        self._cut(node_id)
         return node
 
     def _start_all(self) -> None:
@@ -138,6 +164,7 @@ class AsyncNodes(Nodes[fastquorum.Quorum]):
         path, options = self._arguments(node_id)
         node: fastquorum.Quorum = await fastquorum.open(path, **options)
         self.nodes[node_id] = node
+        self._cut(node_id)
         return node
 
     async def _start_all(self) -> None:

@@ -30,6 +30,11 @@ _WHOLE_DIGITS_MAX: Final = 19
 """Enough for 64 bits."""
 
 
+def is_text(name: str) -> bool:
+    """Can it be written as UTF-8? A name in the file system need not be."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
 def is_whole(text: str) -> bool:
     """Digits from 0 to 9, and not too many: Python takes those of every script for numbers, spaces and `_` too."""
     return text.isascii() and text.isdecimal() and len(text) <= _WHOLE_DIGITS_MAX

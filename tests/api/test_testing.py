@@ -7,13 +7,15 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from fastquorum import sync
-from fastquorum.errors import ClosedError, UsageError
+from fastquorum.errors import ClosedError, NotLeader, NotReady, UsageError
 from fastquorum.testing import AsyncNodes, BlockingNodes, async_quorum, async_quorum_of, quorum, quorum_of
 from tests.api.nodes import WAIT_S
+from tests.cli.conftest import wait_until
 from tests.conftest import ROOT
 
 __all__ = ["async_quorum_of", "quorum_of"]  # the fixtures, as a plugin brings them
@@ -45,6 +47,28 @@ def test_a_node_that_does_not_run_cannot_be_stopped(quorum_of: Callable[..., Blo
     nodes = quorum_of(1)
     with pytest.raises(UsageError, match="node 2 of this quorum does not run"):
         nodes.stop(2)
+
+
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+def test_a_leader_that_is_cut_off_is_replaced_and_follows_when_it_is_back(
+    quorum_of: Callable[..., BlockingNodes], kernels: Literal["native", "pure"]
+) -> None:
+    nodes = quorum_of(3, kernels=kernels, fetch_timeout_us=500_000, request_timeout_us=500_000)
+    lost = nodes.leader
+    nodes.partition(lost.node_id)
+    others = [node for node in nodes if node is not lost]
+    wait_until(lambda: any(node.is_leader for node in others), WAIT_S)
+    new = next(node for node in others if node.is_leader)
+    offset = new.append(b"x", timeout=WAIT_S)
+    wait_until(lambda: not lost.is_leader, WAIT_S)
+    with pytest.raises((NotLeader, NotReady)):
+        lost.append(b"y", timeout=WAIT_S)
+    assert lost.high_watermark <= offset
+    nodes.heal()
+    items = (item for item in lost.committed(from_offset=offset, follow=True) if item.records)
+    assert next(items).records[0].value == b"x"
+    with pytest.raises(UsageError, match="this quorum has no node 4"):
+        nodes.partition(4)
 
 
 def test_they_end_with_the_block_even_if_it_fails() -> None:

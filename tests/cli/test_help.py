@@ -185,7 +185,7 @@ import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN if {ignored} else signal.default_int_handler)
 from fastquorum.cli import interrupts
 interrupts.end_at_once()
-interrupts.raise_again()
+interrupts.undo_first()
 try:
     os.kill(os.getpid(), signal.SIGINT)
 except KeyboardInterrupt:
@@ -207,8 +207,12 @@ def test_what_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
     assert b"Zo\\xeb\\U0001f600" in done.stdout
 
 
-def test_output_that_cannot_be_written_is_said_in_one_line() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_said_in_one_line(unbuffered: str) -> None:
+    env = environment(PYTHONUNBUFFERED=unbuffered)
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([*COMMAND, "random-uuid"], stdout=full, stderr=subprocess.PIPE, timeout=30, text=True)
+        done = subprocess.run(
+            [*COMMAND, "random-uuid"], stdout=full, stderr=subprocess.PIPE, timeout=30, text=True, env=env
+        )
     assert done.returncode == 1
     assert done.stderr == "fastquorum random-uuid: No space left on device; make room on its file system\n"

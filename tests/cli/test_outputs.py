@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fastquorum import sync
 from fastquorum.cli import load
 from fastquorum.cli.outputs import Outputs, check_directory, check_file
 from fastquorum.errors import UsageError
@@ -22,7 +23,7 @@ def test_a_look_at_a_file_leaves_everything_as_it_is(tmp_path: Path) -> None:
     check_file("--html", str(there))
     check_file("--html", str(tmp_path / "new"))
     check_directory("--svg", str(tmp_path / "made" / "below"))
-    assert sorted(each.name for each in tmp_path.rglob("*")) == ["below", "made", "there"]
+    assert sorted(each.name for each in tmp_path.rglob("*")) == ["there"]
     assert there.read_text() == "kept"
 
 
@@ -72,3 +73,17 @@ def test_the_figures_of_a_run_are_printed_and_kept_whatever_happens_to_a_file(
     (saved,) = kept.iterdir()
     assert json.loads(saved.read_text()) == result()
     assert json.loads(ran.out) == result() if how == "json" else "p99" in ran.out
+
+
+def test_a_directory_whose_name_is_not_utf_8_holds_a_node_and_no_table_names_it(
+    fastquorum: Callable[..., Ran], tmp_path: Path
+) -> None:
+    odd = os.fsdecode(os.fsencode(tmp_path / "n") + b"\xff")
+    with sync.open(odd, node_id=1) as quorum:
+        quorum.wait_ready(60)
+        quorum.append(b"x", timeout=60)
+    assert fastquorum("log", "verify", odd).code == 0
+    for words in (("audit", "replicas", odd), ("log", "export", odd, "--out", tmp_path / "out")):
+        ran = fastquorum(*words)
+        assert (ran.code, "is not UTF-8" in ran.err) == (2, True), ran.err
+    assert "is not UTF-8" in fastquorum("log", "export", tmp_path, "--out", odd + "x").err

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fastquorum.pages.new_files import new_directory, new_file
+from fastquorum.pages.new_files import new_directory, new_file, replaced_file
 
 
 def half_file(path: str) -> None:
@@ -38,3 +38,24 @@ def test_what_is_there_already_stays(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError), new_directory(str(tmp_path)):
         pytest.fail("it was there")
     assert path.read_text() == "whole"
+
+
+def test_what_is_replaced_is_there_as_it_was_or_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+
+    def write(text: str) -> None:
+        with replaced_file(str(path)) as draft, open(draft, "w") as file:
+            file.write(text)
+            if text == "half":
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write("half")
+    assert path.read_text() == "old"
+    write("new")
+    assert path.read_text() == "new"
+    assert [each.name for each in tmp_path.iterdir()] == ["file.txt"]
+    with replaced_file("/dev/null") as draft, open(draft, "w") as file:
+        file.write("a device stays one")
+    assert draft == "/dev/null"

@@ -13,6 +13,7 @@ import pytest
 from fastquorum.errors import UsageError
 from fastquorum.profile import flame, stacks, tools
 from fastquorum.profile.profiling import Profiler, Subject
+from fastquorum.profile.report import achieved
 from fastquorum.profile.threads import Times, between, read_threads
 from fastquorum.profile.tools import Missing, Perf, PySpy, SamplerFailed
 
@@ -151,6 +152,15 @@ def test_time_off_the_processor_is_what_is_left() -> None:
 
 
 # --- what is missing --------------------------------------------------------------------------------------------------
+
+
+def test_a_load_that_was_ended_in_its_warm_up_has_words() -> None:
+    assert achieved({"achieved_per_s": 0.0, "latency_us": {"p50": None, "p99": None}}).endswith(
+        "no append was measured"
+    )
+    assert (
+        achieved({"achieved_per_s": 1e3, "latency_us": {"p50": 2, "p99": 3}}) == "1,000 records/s, p50 2 us, p99 3 us"
+    )
 
 
 def test_without_py_spy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C, or SIGTERM to process 1, before the command has begun: there is nothing to undo, so the process just ends.
+"""Ctrl-C, SIGTERM and SIGHUP before the command has begun: there is nothing to undo, so the process just ends.
 
 Raised as KeyboardInterrupt, it would end in whatever is being imported then: in a traceback, or in another error that a
 library makes of it. Imports as little as it can, since it comes before everything else.
@@ -9,6 +9,10 @@ as if nothing had been said, and be killed in the end. Source: kill(2), pid_name
 
 import os
 import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 EXIT_INTERRUPTED = 130
 MEANINGLESS = (
@@ -24,16 +28,14 @@ MEANINGLESS = (
     *range(signal.SIGRTMIN, signal.SIGRTMAX + 1),
 )
 """To a node, and they would end it if it did not know them: a log rotation's, a shell's, another program's mistake."""
+_UNDONE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def end_at_once() -> None:
     """From now on. Where somebody else decided already, as a shell that starts jobs in the background, it stays so."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _end)
-    if os.getpid() == 1:
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-            if signal.getsignal(number) is signal.SIG_DFL:
-                signal.signal(number, _end)
+    _replace(signal.SIGINT, signal.default_int_handler, _end)
+    for number in (signal.SIGTERM, signal.SIGHUP, *((signal.SIGQUIT,) if os.getpid() == 1 else ())):
+        _replace(number, signal.SIG_DFL, _end)
 
 
 def ignore_meaningless() -> None:
@@ -43,21 +45,32 @@ def ignore_meaningless() -> None:
             signal.signal(number, signal.SIG_IGN)
 
 
-def raise_again() -> None:
-    """From now on it is a KeyboardInterrupt: what has begun may have to be undone. Nothing, without `end_at_once`."""
-    if signal.getsignal(signal.SIGINT) is _end:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+def undo_first() -> None:
+    """From now on each is an exception: what has begun may have to be undone. Nothing, without `end_at_once`."""
+    from fastquorum.ending import end
+
+    for number in _UNDONE:
+        _replace(number, _end, end)
 
 
-def exit_on_signals() -> None:
-    """From now on SIGTERM and SIGHUP are a SystemExit: what has begun is undone. nohup's SIGHUP stays ignored."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _exit)
+def leave_to_asyncio() -> None:
+    """From now on SIGINT is Python's, which asyncio.run replaces by one that cancels its coroutine."""
+    from fastquorum.ending import end
+
+    _replace(signal.SIGINT, end, signal.default_int_handler)
 
 
-def _exit(number: int, _: object) -> None:
-    raise SystemExit(128 + number)
+def nothing_to_undo() -> None:
+    """The command is over: they just end the process again."""
+    from fastquorum.ending import end
+
+    for number in _UNDONE:
+        _replace(number, end, _end)
+
+
+def _replace(number: signal.Signals, before: "Any", after: "Any") -> None:
+    if signal.getsignal(number) is before:
+        signal.signal(number, after)
 
 
 def _end(number: int, _: object) -> None:

@@ -189,8 +189,6 @@ def carry_out(
     if arguments.config:
         read_settings({}, arguments.config, {})  # a mistake in it is said before nodes are started with it
     load_kernels(arguments.kernels)  # said in our words if they are missing
-    # Otherwise SIGTERM or SIGHUP would leave the nodes running.
-    interrupts.exit_on_signals()
     with _directory(arguments) as root:
         runs, result = _measured(arguments, plan, root, around)
     return result, runs

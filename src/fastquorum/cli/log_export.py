@@ -37,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     check_arrow()
+    spark_output.check_text("--out", arguments.out)
     if os.path.lexists(arguments.out):
         raise UsageError(f"{arguments.out} is there already", "name another --out, or remove it")
     options = dict(_option(each) for each in arguments.option)

@@ -8,17 +8,17 @@ bytes, 5 the replica must stop, 130 interrupted, 143 terminated. Errors bring th
 import argparse
 import contextlib
 import importlib
-import io
-import os
 import sys
 import traceback
 from collections.abc import Collection, Sequence
 from itertools import takewhile
-from typing import Final, NamedTuple, TextIO
+from typing import Final, NamedTuple
 
 from fastquorum.cli import interrupts
 from fastquorum.cli.parser import CommandParser
 from fastquorum.cli.questions import IN_ONE_PROCESS, QUESTIONS
+from fastquorum.cli.streams import complain, drop, open_streams, settle
+from fastquorum.ending import Terminated
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import FastQuorumError
 from fastquorum.home import expanded
@@ -112,56 +112,31 @@ COMMANDS: Final = tuple(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; its exit code. Never raises for a user's mistake."""
-    _open_missing_streams()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a record may hold what the terminal cannot show
+    open_streams()
     try:
         try:
             arguments = _parse(list(sys.argv[1:] if argv is None else argv))
-            interrupts.raise_again()
+            interrupts.undo_first()
             return _run(arguments)
+        except (KeyboardInterrupt, Terminated):
+            drop(sys.stdout)  # it may be this that kept us: a reader that hangs
+            raise
         finally:
+            interrupts.nothing_to_undo()
             sys.stdout.flush()
     except KeyboardInterrupt:
         return interrupts.EXIT_INTERRUPTED
     except BrokenPipeError:
         return EXIT_BROKEN_PIPE  # whoever read our output has gone
     except MemoryError:
-        _complain("fastquorum: there is not enough memory; raise the limit of the container, or ulimit -v")
+        complain("fastquorum: there is not enough memory; raise the limit of the container, or ulimit -v")
         return 1
     except OSError as error:
-        _complain(f"fastquorum: stdout: {reason(error)}")
+        complain(f"fastquorum: stdout: {reason(error)}")
         return 1
     finally:
         for stream in (sys.stdout, sys.stderr):
-            _settle(stream)
-
-
-def _settle(stream: TextIO) -> None:
-    """Drop what cannot be written: Python would try again at exit, complain, and exit with a code of its own."""
-    try:
-        stream.flush()
-    except OSError:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, stream.fileno())
-        os.close(null)
-
-
-def _complain(text: str) -> None:
-    """On stderr. Where that cannot be written either, the exit code has to say it."""
-    with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
-
-
-def _open_missing_streams() -> None:
-    """A shell may start us without stdin, stdout or stderr (`>&-`): Python then has None in their place."""
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull)  # noqa: SIM115 - for the life of the process
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+            settle(stream)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -188,8 +163,9 @@ def _attempt(arguments: argparse.Namespace) -> int:
 
 def _failed(arguments: argparse.Namespace, error: FastQuorumError | OSError) -> int:
     if arguments.debug:
-        _complain(traceback.format_exc())
-    _complain(f"fastquorum {arguments.command}: {_text(error)}")
+        complain(traceback.format_exc())
+    complain(f"fastquorum {arguments.command}: {_text(error)}")
+    settle(sys.stdout)  # if it was that which failed, it would be told again
     # The disk's errors are FastQuorumErrors; what is left is a file or a stream of the user's own.
     return error.exit_code if isinstance(error, FastQuorumError) else 1
 

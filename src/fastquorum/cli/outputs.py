@@ -22,16 +22,6 @@ def check_file(option: str, path: str) -> None:
 
 
 def check_directory(option: str, path: str) -> None:
-    """Make the directory if it is missing. UsageError if no file can be made in it."""
-    try:
-        os.makedirs(path, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        raise _unusable(option, path, error) from error
-
-
-def check_directory_to_be(option: str, path: str) -> None:
     """UsageError if the directory cannot be made, or no file in it. Nothing is made."""
     nearest = os.path.abspath(path)
     while not os.path.lexists(nearest):

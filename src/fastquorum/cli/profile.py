@@ -14,6 +14,7 @@ from fastquorum.cli.arguments import add_format, explain, positive, positive_sec
 from fastquorum.cli.output import print_json, tell
 from fastquorum.cli.outputs import Outputs, check_directory
 from fastquorum.errors import UsageError
+from fastquorum.pages.new_files import replaced_file
 
 if TYPE_CHECKING:
     from fastquorum.load.stage import Stage
@@ -129,11 +130,12 @@ def _write(arguments: argparse.Namespace, profiler: "Profiler", report: "Report"
         json.dumps(report, indent=1) + "\n",
         "\n".join(lines_of(report)),
     )
+    outputs.write("--out", lambda: os.makedirs(arguments.out, exist_ok=True))
     for path, content in zip(paths, contents, strict=True):
         outputs.write(path, partial(_write_text, path, content))
 
 
 def _write_text(path: str, content: str) -> list[str]:
-    with open(path, "w", encoding="utf-8") as file:
+    with replaced_file(path) as draft, open(draft, "w", encoding="utf-8") as file:
         file.write(content)
     return [path]

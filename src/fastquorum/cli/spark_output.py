@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastquorum.cli.arguments import add_format, explain, natural
 from fastquorum.cli.output import print_json, working
-from fastquorum.cli.outputs import Outputs, check_directory_to_be, check_file
+from fastquorum.cli.outputs import Outputs, check_directory, check_file
 from fastquorum.cli.questions import IN_ONE_PROCESS
 from fastquorum.errors import UsageError
 from fastquorum.pages import Page, write_page
 from fastquorum.pages.new_files import new_directory, new_file
 from fastquorum.spark.installed import check_arrow
+from fastquorum.types import is_text
 
 if TYPE_CHECKING:
     from fastquorum.spark.engines import Engine
@@ -113,6 +114,7 @@ def check_out(out: str | None, html: str | None = None, append: str | None = Non
     for option, path in (("--out", out), ("--html", html), *more):
         if path is None:
             continue
+        check_text(option, path)
         if os.path.lexists(path):
             raise UsageError(f"{path} is there already", f"name another {option}, or remove it")
         suffix = os.path.splitext(path)[1]
@@ -122,11 +124,18 @@ def check_out(out: str | None, html: str | None = None, append: str | None = Non
         is_file = option == "--html" or path.endswith(_JSON)
         if is_file and not os.path.isdir(directory):
             raise UsageError(f"there is no directory {directory}", f"make it, or name another {option}")
-        (check_file if is_file else check_directory_to_be)(option, path)
+        (check_file if is_file else check_directory)(option, path)
     if append is not None:
-        check_directory_to_be("--append", append)
+        check_text("--append", append)
+        check_directory("--append", append)
     if out is not None and html is not None and os.path.realpath(out) == os.path.realpath(html):
         raise UsageError(f"--out and --html are both {out}", "name two")
+
+
+def check_text(option: str, path: str) -> None:
+    """UsageError if Arrow cannot be told of this path."""
+    if not is_text(path):
+        raise UsageError(f"{option} {path!r} is not UTF-8", "name another place")
 
 
 def check_in(master: str | None, *paths: str) -> None:

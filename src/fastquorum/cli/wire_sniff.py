@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import IO, Any, Final
 
+from fastquorum.cli import interrupts
 from fastquorum.cli.arguments import explain, positive
 from fastquorum.cli.file_limit import raise_file_limit
 from fastquorum.cli.output import tell
@@ -74,6 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     routes = _routes(arguments)
     raise_file_limit()
+    interrupts.leave_to_asyncio()
     return asyncio.run(_sniff(arguments, routes))
 
 

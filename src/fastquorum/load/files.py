@@ -10,6 +10,7 @@ from fastquorum.load.hdr import Histogram, Interval, log_lines
 from fastquorum.load.page import page_of
 from fastquorum.load.result import Result
 from fastquorum.pages import document, svg
+from fastquorum.pages.new_files import replaced_file
 from fastquorum.trace import NodeTrace, Trace
 
 
@@ -21,7 +22,7 @@ def write_hdr(prefix: str, result: Result, intervals: Sequence[Interval]) -> lis
     paths = [f"{prefix}.hlog", f"{prefix}.hgrm"]
     contents = (log_lines(started, intervals, tag), Histogram.decode(result["histogram"]).percentile_lines())
     for path, lines in zip(paths, contents, strict=True):
-        with open(path, "w", encoding="ascii") as file:
+        with replaced_file(path) as draft, open(draft, "w", encoding="ascii") as file:
             file.writelines(line + "\n" for line in lines)
     return paths
 
@@ -32,7 +33,7 @@ def write_svg(directory: str, result: Result) -> list[str]:
     paths = []
     for chart in charts_of(result):
         paths.append(os.path.join(directory, f"{chart.name}.svg"))
-        with open(paths[-1], "w", encoding="utf-8") as file:
+        with replaced_file(paths[-1]) as draft, open(draft, "w", encoding="utf-8") as file:
             file.write(svg.draw(chart) + "\n")
     return paths
 
@@ -43,17 +44,19 @@ def write_png(directory: str, result: Result) -> list[str]:
     paths = []
     for chart in charts_of(result):
         paths.append(os.path.join(directory, f"{chart.name}.png"))
-        png.draw(chart, paths[-1])
+        with replaced_file(paths[-1]) as draft:
+            png.draw(chart, draft)
     return paths
 
 
 def write_trace(path: str, traces: Sequence[NodeTrace]) -> str:
     """What the nodes recorded, for Perfetto."""
-    Trace(traces).write(path)
+    with replaced_file(path) as draft:
+        Trace(traces).write(draft)
     return path
 
 
 def write_page(path: str, result: Result) -> str:
-    with open(path, "w", encoding="utf-8") as file:
+    with replaced_file(path) as draft, open(draft, "w", encoding="utf-8") as file:
         file.write(document(page_of(result)))
     return path

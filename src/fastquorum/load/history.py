@@ -11,6 +11,7 @@ from typing import Any, Final
 from fastquorum.errnos import reason
 from fastquorum.errors import UsageError
 from fastquorum.load.result import FORMAT, SWEEP_FORMAT, Result
+from fastquorum.pages.new_files import new_file
 
 _SUFFIX: Final = ".json"
 
@@ -23,7 +24,7 @@ def save(directory: str, result: Result) -> str:
     while True:
         path = os.path.join(directory, name + (f"-{number}" if number > 1 else "") + _SUFFIX)
         try:
-            with open(path, "x", encoding="utf-8") as file:
+            with new_file(path) as file:
                 json.dump(result, file)
                 file.write("\n")
         except FileExistsError:

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 
@@ -17,6 +17,24 @@ def new_file(path: str) -> Iterator[TextIO]:
         except BaseException:
             os.unlink(path)
             raise
+
+
+@contextmanager
+def replaced_file(path: str) -> Iterator[str]:
+    """Where to write what is to be there: it takes the place of a file of that name once it is whole. What is there and
+    is no file, as a device, is written to as it is."""
+    if os.path.lexists(path) and not os.path.isfile(path):
+        yield path
+        return
+    whole = os.path.realpath(path)
+    draft = os.path.join(os.path.dirname(whole), f".{os.getpid()}-{os.path.basename(whole)}")
+    try:
+        yield draft
+        os.replace(draft, whole)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+        raise
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any, Final
 
-from fastquorum.profile.report import Report, busiest, thread_name
+from fastquorum.profile.report import Report, achieved, busiest, thread_name
 
 _STYLE: Final = """
 body{font:15px/1.5 system-ui,'Segoe UI',Helvetica,Arial,sans-serif;color:#212529;max-width:1230px;margin:2rem auto;
@@ -28,8 +28,7 @@ def page_of(report: Report, flame: str, waits: str) -> str:
         "<h1>fastquorum profile</h1>",
         f"<p><code>{escape(' '.join(report['command']))}</code></p>",
         f"<p>{escape(report['started'])} · fastquorum {escape(report['version'])} · {report['wall_s']:.1f} s, "
-        f"{report['rate_hz']} samples a second · {report['load']['achieved_per_s']:,.0f} records/s, p50 "
-        f"{report['load']['latency_us']['p50']:,.0f} us, p99 {report['load']['latency_us']['p99']:,.0f} us</p>",
+        f"{report['rate_hz']} samples a second · {achieved(report['load'])}</p>",
         "<h2>On the processor: Python and native frames</h2>",
         flame if report["sampled_s"] else "<p>No stacks were found; see what is missing, below.</p>",
         "<h2>Off the processor: what threads that run Python wait for</h2>",

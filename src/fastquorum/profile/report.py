@@ -99,14 +99,19 @@ def _commit(stages: Mapping[str, Mapping[str, float]]) -> dict[str, Any] | None:
 # --- as text ----------------------------------------------------------------------------------------------------------
 
 
+def achieved(load: Mapping[str, Any]) -> str:
+    """Rate and latency of the load. One that was ended in its warm-up has no latency."""
+    rate, latency = f"{load['achieved_per_s']:,.0f} records/s", load["latency_us"]
+    if latency["p50"] is None:
+        return f"{rate}, no append was measured"
+    return f"{rate}, p50 {latency['p50']:,.0f} us, p99 {latency['p99']:,.0f} us"
+
+
 def lines_of(report: Report) -> Iterator[str]:
     """For people."""
     yield f"profile of {report['wall_s']:.1f} s, {report['rate_hz']} samples a second: {' '.join(report['command'])}"
     load = report["load"]
-    yield (
-        f"load: {load['achieved_per_s']:,.0f} records/s, p50 {load['latency_us']['p50']:,.0f} us, "
-        f"p99 {load['latency_us']['p99']:,.0f} us; samplers slow down what they look at"
-    )
+    yield f"load: {achieved(load)}; samplers slow down what they look at"
     yield ""
     for node in report["nodes"]:
         yield from _node_lines(node, report)

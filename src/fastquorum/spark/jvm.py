@@ -15,8 +15,8 @@ import threading
 from collections.abc import Iterator
 from typing import IO, Any, Final
 
-EXIT_TERMINATED: Final = 128 + signal.SIGTERM
-"""As a shell tells it of a process that SIGTERM ended."""
+from fastquorum.ending import Terminated, end
+
 END_S: Final = 30.0
 """Of Spark's own cleaning up; then it is killed."""
 _TOLD_S: Final = 5.0
@@ -32,14 +32,15 @@ class Jvm:
 
     def __init__(self) -> None:
         self.is_interrupted = False
-        """Ctrl-C, or SIGTERM."""
-        self._is_terminated = False
+        """Ctrl-C, SIGTERM or SIGHUP."""
+        self._signal = signal.SIGINT
+        """What came last."""
         self._process: subprocess.Popen[bytes] | None = None
         self._telling: threading.Thread | None = None
 
     @property
     def is_sent_away(self) -> bool:
-        """There was one, and Ctrl-C or SIGTERM came: whatever is asked of it fails."""
+        """There was one, and one of these came: whatever is asked of it fails."""
         return self.is_interrupted and self._process is not None
 
     @contextlib.contextmanager
@@ -82,7 +83,7 @@ class Jvm:
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
         """Ctrl-C is a KeyboardInterrupt, as where none of this is, and sends the JVM away; a second one kills it.
-        SIGTERM does the same, and is a SystemExit."""
+        SIGTERM and SIGHUP do the same, and are Terminated."""
         before = self._taken()
         logged = logging.root.manager.disable
         try:
@@ -90,7 +91,8 @@ class Jvm:
         except BaseException as error:
             if self.is_interrupted:
                 # Whatever came of it: a call that the JVM did not answer any more, for one.
-                raise (SystemExit(EXIT_TERMINATED) if self._is_terminated else KeyboardInterrupt) from error
+                by = self._signal
+                raise (KeyboardInterrupt if by == signal.SIGINT else Terminated(by)) from error
             raise
         finally:
             for number, handler in before.items():
@@ -99,17 +101,21 @@ class Jvm:
                 logging.disable(logged)
 
     def _taken(self) -> dict[signal.Signals, Any]:
-        """Both signals' handlers of before, where nobody has decided otherwise."""
+        """The signals' handlers of before, where nobody has decided otherwise."""
         if threading.current_thread() is not threading.main_thread():
             return {}
-        usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-        free = [number for number, handler in usual.items() if signal.getsignal(number) == handler]
+        usual = {
+            signal.SIGINT: signal.default_int_handler,
+            signal.SIGTERM: signal.SIG_DFL,
+            signal.SIGHUP: signal.SIG_DFL,
+        }
+        free = [number for number, handler in usual.items() if signal.getsignal(number) in (handler, end)]
         return {number: signal.signal(number, self._interrupt) for number in free}
 
     def _interrupt(self, number: int, _: object) -> None:
         wanted = signal.SIGKILL if self.is_interrupted else signal.SIGTERM
         self.is_interrupted = True
-        self._is_terminated = number == signal.SIGTERM
+        self._signal = signal.Signals(number)
         _say_nothing()
         self._send(wanted)
         raise KeyboardInterrupt

@@ -12,7 +12,7 @@ from fastquorum.spark.stores import Entry, Store, as_named, plain, store_of
 from fastquorum.storage import names
 from fastquorum.storage.identity import LogKind
 from fastquorum.storage.properties import parse_properties
-from fastquorum.types import Offset, OffsetAndEpoch
+from fastquorum.types import Offset, OffsetAndEpoch, is_text
 
 DEPTH_MAX: Final = 4
 """How far below a path logs are looked for."""
@@ -108,6 +108,9 @@ def find(path: str) -> Found:
                     found[place] = each
     if not found:
         raise UsageError(f"there is no log at {path}", _NAME_ONE)
+    for each in found.values():
+        if not is_text(each.directory):
+            raise UsageError(f"{each.directory!r} is not UTF-8, and no table can name it", "rename it, or link to it")
     in_order = sorted(found.values(), key=lambda each: each.directory)
     return Found(
         [each for each in in_order if isinstance(each, FoundLog)],

@@ -146,7 +146,9 @@ def write_unsynced(root: str, owner: StateOwner, kernels: Kernels, state: Electi
     path = os.path.join(root, QUORUM_STATE)
     try:
         with (
-            closing(lmdb.open(path, map_size=MAP_BYTES, subdir=False, max_dbs=0, lock=False, sync=False)) as env,
+            closing(
+                lmdb.open(os.fsencode(path), map_size=MAP_BYTES, subdir=False, max_dbs=0, lock=False, sync=False)
+            ) as env,
             env.begin(write=True) as transaction,
         ):
             transaction.put(STATE_KEY, encode_state(kernels, owner, state))
@@ -164,8 +166,8 @@ def _number_of(error: Exception) -> int:
     return max(found, key=lambda code: len(words[code]), default=errno.EIO)
 
 
-def _open(path: str) -> lmdb.Environment:
-    return lmdb.open(path, map_size=MAP_BYTES, subdir=False, max_dbs=0, lock=False)
+def _open(path: str, *, sync: bool = True) -> lmdb.Environment:
+    return lmdb.open(os.fsencode(path), map_size=MAP_BYTES, subdir=False, max_dbs=0, lock=False, sync=sync)
 
 
 def _check(path: str) -> None:

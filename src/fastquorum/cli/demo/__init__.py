@@ -5,7 +5,6 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from fastquorum.cli import interrupts
 from fastquorum.cli.arguments import add_format, add_kernels, explain, positive
 from fastquorum.errors import UsageError
 from fastquorum.types import VOTERS_MAX
@@ -45,8 +44,6 @@ def run(arguments: argparse.Namespace) -> int:
     from fastquorum.cli.demo.screen import screen_for
 
     play = _play_of(arguments)
-    # Otherwise SIGTERM or SIGHUP would leave the nodes running: they would not even notice that their stage is gone.
-    interrupts.exit_on_signals()
     with screen_for(arguments.format) as screen:
         return play(screen)
 

@@ -3,7 +3,6 @@
 import argparse
 import sys
 
-from fastquorum.cli import interrupts
 from fastquorum.cli.arguments import add_format, explain, parse_bootstrap, positive, positive_seconds
 from fastquorum.client.endpoints import parse_endpoint
 from fastquorum.types import Endpoint
@@ -52,6 +51,4 @@ def run(arguments: argparse.Namespace) -> int:
             return show_once(looker, arguments.interval, arguments.format)
         if arguments.format == "json" or not sys.stdout.isatty():
             return show_repeatedly(looker, arguments.interval, arguments.format)
-        # Otherwise SIGTERM or SIGHUP would leave the terminal as it is while we draw.
-        interrupts.exit_on_signals()
         return show_live(looker, arguments.interval)

@@ -58,8 +58,8 @@ class NativeTransport:
     def connect(self, endpoint: Endpoint) -> Connection:
         """Begin to connect; `Replica.on_connected` or `on_disconnected` follows."""
         number = self._number()
-        self.errors.begin(number, endpoint)
         try:
+            self.errors.begin(number, endpoint)
             address = numeric_address(endpoint)
         except AddressError as error:
             self._fail(number, str(error))

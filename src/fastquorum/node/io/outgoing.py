@@ -5,15 +5,18 @@ import os
 import socket
 import threading
 from collections import deque
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, Protocol
 
-from fastquorum.addresses import check_reachable
+from fastquorum.addresses import AddressError, check_reachable, place
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels.lane import Connection
 from fastquorum.node.io.dialing import Dialed
 from fastquorum.node.io.resolving import Address, literal
 from fastquorum.types import Endpoint
 
+Place = tuple[str, int]
+"""Host and port in one spelling."""
 ERRORS_MAX: Final = 256
 """Most endpoints of which the last error is kept."""
 
@@ -60,12 +63,21 @@ class LastErrors:
         """Of connections that were begun here and are not closed."""
         self._errors: dict[Endpoint, str] = {}
         self._guard = threading.Lock()
-        """Of both: connections are begun in one thread and may end in another."""
+        """Of all: connections are begun in one thread and may end in another."""
+        self._cut_off: frozenset[Place] = frozenset()
 
     def begin(self, connection: Connection, endpoint: Endpoint) -> None:
-        """A connection is to be made."""
+        """A connection is to be made. AddressError if that place is cut off."""
         with self._guard:
             self._endpoints[connection] = endpoint
+            if place(endpoint) in self._cut_off:
+                raise AddressError("cut off by a test")
+
+    def cut_off(self, places: frozenset[Place]) -> list[Connection]:
+        """Have no connection begin to these places from now on, to all others again. Return those that there are."""
+        with self._guard:
+            self._cut_off = places
+            return [each for each, endpoint in self._endpoints.items() if place(endpoint) in places]
 
     def failed(self, connection: Connection, reason: str) -> None:
         """It came to nothing. Nothing is kept of one that was accepted."""
@@ -93,3 +105,19 @@ class LastErrors:
     def of(self, endpoint: Endpoint) -> str:
         """The last error; empty if there is none."""
         return self._errors.get(endpoint, "")
+
+
+class Outgoing(Protocol):
+    """What there is of a transport here."""
+
+    errors: LastErrors
+    lost: deque[Connection]
+
+    def wake(self) -> None: ...
+
+
+def cut_off(transport: Outgoing, endpoints: Iterable[Endpoint]) -> None:
+    """Lose what is connected to these endpoints, and connect to none of them until it is called again. For tests of a
+    network that is parted; from any thread."""
+    transport.lost.extend(transport.errors.cut_off(frozenset(map(place, endpoints))))
+    transport.wake()

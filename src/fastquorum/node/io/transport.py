@@ -94,8 +94,8 @@ class SocketTransport:
     def connect(self, endpoint: Endpoint) -> Connection:
         """Begin to connect; `Replica.on_connected` or `on_disconnected` follows."""
         channel = self._new_channel(None, accepted=False)
-        self.errors.begin(channel.number, endpoint)
         try:
+            self.errors.begin(channel.number, endpoint)
             address = numeric_address(endpoint)
         except AddressError as error:
             self._fail(channel, str(error))

@@ -1,0 +1,58 @@
+"""Signals that end a command: an exception in the main thread, so that what has begun is undone.
+
+Never in the middle of an import: some of what Python and libraries do there swallows whatever is raised (a callback of
+importlib's own, an extension that tries something else), and the command would go on as if nobody had asked.
+"""
+
+import signal
+import time
+from types import FrameType
+from typing import Final
+
+EXIT_BY_SIGNAL: Final = 128
+AGAIN_S: Final = 0.01
+"""How soon it is looked again whether an import is over."""
+SAME_S: Final = 1.0
+"""What comes so soon after the first one is the same request: timeout(1) signals the process and then its group, a
+closing terminal sends several. Undoing what has begun must not be cut short by it."""
+_IMPORT: Final = "<frozen importlib"
+
+
+class Terminated(SystemExit):
+    """SIGTERM or SIGHUP came. Its exit code is 128 and the signal's number, as a shell tells it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(EXIT_BY_SIGNAL + number)
+
+
+class Ending:
+    """The handler of the signals that end this process."""
+
+    def __init__(self) -> None:
+        self._asked_s: float | None = None
+        """When the first one came that is no SIGINT (time.monotonic)."""
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Raise KeyboardInterrupt for SIGINT, else Terminated, as soon as no import is under way."""
+        if _is_import(frame):
+            signal.signal(signal.SIGALRM, lambda _, now: self(number, now))
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+            return
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        now_s = time.monotonic()
+        if self._asked_s is not None and now_s - self._asked_s < SAME_S:
+            return
+        self._asked_s = now_s
+        raise Terminated(number)
+
+
+end: Final = Ending()
+
+
+def _is_import(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_IMPORT):
+            return True
+        frame = frame.f_back
+    return False

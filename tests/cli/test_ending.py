@@ -1,0 +1,98 @@
+"""How commands end by SIGINT, SIGTERM and SIGHUP: with their exit codes, no word too much, and nothing half made."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import COMMAND
+from tests.wire.golden import CLUSTER
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+WAIT_S = 60
+
+
+@contextmanager
+def begun(*words: object, **settings: object) -> Iterator["subprocess.Popen[bytes]"]:
+    """With pipes for its output."""
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **settings,  # type: ignore[call-overload]
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM])
+def test_what_it_was_making_is_taken_away(by: signal.Signals, tmp_path: Path) -> None:
+    """Asked twice at once, as timeout(1) does, which signals the process and then its group."""
+    out = tmp_path / "out"
+    code = f"""
+import os, signal, sys
+from fastquorum.spark import exporting
+def export(*_):
+    open({str(out)!r} + "/part", "w").close()
+    for _ in range(2):
+        os.kill(os.getpid(), {int(by)})
+exporting.export = export
+sys.argv = ["fastquorum", "log", "export", {str(CLUSTER)!r}, "--out", {str(out)!r}]
+from fastquorum.cli.__main__ import main
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=WAIT_S)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + by, b"", b"")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("by", SIGNALS)
+def test_a_signal_while_something_is_imported_is_heard_when_that_is_done(by: signal.Signals) -> None:
+    """A weak reference's callback is where importlib swallows what is raised."""
+    code = f"""
+import os, signal, sys, weakref
+class Gone: pass
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "fastquorum.cli.demo.screen":
+            gone = Gone()
+            reference = weakref.ref(gone, lambda _: os.kill(os.getpid(), {int(by)}))
+            del gone
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["fastquorum", "demo"]
+from fastquorum.cli.__main__ import main
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=WAIT_S)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + by, b"", b"")
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGHUP])
+def test_a_reader_that_hangs_keeps_nobody(by: signal.Signals) -> None:
+    with begun("wire", "spec", "--format", "json") as process:
+        assert process.stdout is not None
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        assert os.read(process.stdout.fileno(), 1), "the rest waits for a reader"
+        process.send_signal(by)
+        assert process.wait(WAIT_S) == 128 + by
+
+
+def test_a_reader_that_is_slow_gets_everything_though_the_pipe_does_not_wait() -> None:
+    """Whoever starts it may have made the pipe non-blocking, and has it read later."""
+    whole = subprocess.run([*COMMAND, "metrics", "grafana"], capture_output=True, timeout=WAIT_S, check=True).stdout
+    read_fd, write_fd = os.pipe()
+    assert fcntl.fcntl(read_fd, fcntl.F_SETPIPE_SZ, 4096) < len(whole)
+    os.set_blocking(write_fd, False)
+    with open(read_fd, "rb") as reader:
+        process = subprocess.Popen([*COMMAND, "metrics", "grafana"], stdout=write_fd)
+        os.close(write_fd)
+        assert (reader.read(), process.wait(WAIT_S)) == (whole, 0)
