@@ -8,6 +8,7 @@ from fastquorum.config import MS, QuorumConfig
 from fastquorum.kernels import load
 from fastquorum.kernels.lane import NO_CONNECTION
 from fastquorum.node.door import api_versions
+from fastquorum.node.links import Purpose
 from fastquorum.node.peers import (
     FETCH_VERSION_MIN,
     RECONNECT_BACKOFF_US,
@@ -18,10 +19,10 @@ from fastquorum.node.peers import (
     NoAnswer,
     PeerEvent,
     Peers,
-    Purpose,
 )
 from fastquorum.types import Endpoint
 from fastquorum.wire import ApiKey, ErrorCode, Message, decode_request, encode_response, frames_of
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 from fastquorum.wire.inter_broker import UpdateMetadataRequest
 from fastquorum.wire.quorum import VoteRequest, VoteResponse
@@ -45,6 +46,9 @@ class Outside:
 
     def request(self, correlation_id: int = 1, *, pre_vote: bool = False) -> list[PeerEvent]:
         return self.peers.request(2, endpoint(2), correlation_id, vote_request(pre_vote=pre_vote), self.now_us)
+
+    def ask_who_leads(self, correlation_id: int) -> list[PeerEvent]:
+        return self.peers.request(2, endpoint(2), correlation_id, FetchRequest(), self.now_us)
 
     def fetch_link(self) -> list[PeerEvent]:
         return self.peers.connect_fetch(2, endpoint(2), self.now_us, lambda connection: connection not in self.spoiled)
@@ -239,6 +243,23 @@ def test_a_request_over_a_link_that_owes_an_answer_for_too_long_takes_a_new_conn
     outside.now_us += RECONNECT_BACKOFF_US
     assert outside.request(3) == []
     assert len(outside.heard(outside.ready())) == 1
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_no_fetch_goes_out_behind_one_that_is_not_answered(*, is_up: bool) -> None:
+    """raft/ gives up what it asked whenever its role changes."""
+    outside = Outside()
+    outside.request(1)
+    connection = outside.ready() if is_up else -1
+    assert outside.ask_who_leads(2) == []
+    assert outside.ask_who_leads(3) == [NoAnswer(2, 3, unsupported=False)]
+    assert outside.request(4) == [], "anything else may"
+    connection = connection if is_up else outside.ready()
+    fetches = [header for header, message in outside.heard(connection) if isinstance(message, FetchRequest)]
+    assert [header.correlation_id for header in fetches] == [2]
+    answer = encode_response(2, ApiKey.FETCH, fetches[0].request_api_version, FetchResponse())
+    outside.peers.on_frame(connection, answer, outside.now_us)
+    assert outside.ask_who_leads(5) == []
 
 
 def test_a_link_that_does_not_come_up_is_given_up() -> None:

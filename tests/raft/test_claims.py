@@ -123,6 +123,27 @@ def test_a_voter_that_is_not_known_here_yet_counts_as_long_as_it_does_not_leap(r
     assert node.epoch == epoch
 
 
+@pytest.mark.parametrize("request_", MOVING)
+@pytest.mark.parametrize("setup", ["leader", "follower"])
+@pytest.mark.parametrize("epoch", [6, 5 + LEAP_MAX])
+def test_whoever_leads_or_hears_its_leader_is_moved_by_no_stranger(setup: str, request_: str, epoch: int) -> None:
+    """Else one request after the other, each a step ahead, would leave no leader its time, and use epochs up."""
+    node = ROLES[setup]()
+    role, election = node.role, node.raft.election
+    node.receives(REQUESTS[request_](epoch, STRANGER))
+    assert (node.role, node.raft.election) == (role, election)
+    assert not node.ordered(fx.PersistElection)
+
+
+@pytest.mark.parametrize("request_", MOVING)
+def test_one_that_hears_its_leader_no_more_is_moved_again(request_: str) -> None:
+    node = replica(1).follower(epoch=5, of=3).hears_leader()
+    node.elapse(node.config.fetch_timeout_us // 1000 + 1)
+    assert node.role == "prospective"
+    node.receives(REQUESTS[request_](6, STRANGER))
+    assert node.epoch == 6
+
+
 def test_where_elections_have_led_everybody_follows() -> None:
     """The epochs at the end are reached one by one, and the last one has its leader as any other."""
     node = replica(1).unattached(epoch=EPOCH_MAX - 1)

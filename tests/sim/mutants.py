@@ -13,6 +13,7 @@ from fastquorum.kernels.lane import LeaderTerms, Output
 from fastquorum.kernels.pure.lane import Lane
 from fastquorum.kernels.pure.lane_follower import FollowerLane
 from fastquorum.node.lane_callers import LaneCallers
+from fastquorum.node.lane_shell import LaneShell
 from fastquorum.node.replica import Replica
 from fastquorum.raft import claims, follower, moves
 from fastquorum.raft import effects as fx
@@ -25,6 +26,7 @@ from fastquorum.raft.transitions import Cause
 from fastquorum.sim import runs
 from fastquorum.sim.disk import SimFile
 from fastquorum.sim.ghost import GhostBatch
+from fastquorum.sim.nemesis import Nemesis
 from fastquorum.sim.network import Packet
 from fastquorum.sim.process import Process
 from fastquorum.sim.world import World
@@ -288,6 +290,23 @@ def _lost_connection(patcher: Patcher) -> None:
     patcher.setattr(Follower, "on_connection", gone_with_its_connection)
 
 
+def _delays_alone(patcher: Patcher) -> None:
+    """No bug, but rare: every fault is a voter's Fetch that comes late."""
+    strike = Nemesis._strike
+
+    def delay(nemesis: Nemesis) -> None:
+        nemesis._tickets = ["delay"]
+        strike(nemesis)
+
+    patcher.setattr(Nemesis, "_strike", delay)
+
+
+def _fetches_twice(patcher: Patcher) -> None:
+    """It shows where four of five voters are heard by the one that is late, and refuse it at once."""
+    _delays_alone(patcher)
+    patcher.setattr(LaneShell, "may_fetch_on", lambda shell, connection: True)
+
+
 def _believes_strangers(patcher: Patcher) -> None:
     def believe(core: Core, epoch: int, *_: object, **__: object) -> bool:
         return True
@@ -325,6 +344,7 @@ MUTANTS: dict[str, Mutant] = {
     "R5": Mutant("a failed sync stops nothing", _rule_5),
     "R6": Mutant("raft/ is not told whom the lane heard", _lane(lane.TellsTheContactsOfTheOpening)),
     "R7-under-way": Mutant("a barrier counts Fetches that were under way", _lane(lane.CountsFetchesUnderWay)),
+    "R7-twice": Mutant("a follower has two Fetches under way on one connection", _fetches_twice),
     "R7-epoch-start": Mutant("a barrier passes before the epoch's first commit", _lane(ConfirmsBeforeTheEpochsStart)),
     "lane-unflushed-leader": Mutant("a leader counts what it has not synced", _lane(lane.CountsItsUnflushedEnd)),
     "gone-after-one-refusal": Mutant("a follower stands after one attempt that failed", _one_refusal),

@@ -13,7 +13,8 @@ from fastquorum.node.door import Door
 from fastquorum.node.fetched import Fetched
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.inbox import Inbox, Waiting
-from fastquorum.node.peers import FetchFrame, FetchLink, PeerEvent, Peers, Purpose
+from fastquorum.node.links import Purpose
+from fastquorum.node.peers import FetchFrame, FetchLink, PeerEvent, Peers
 from fastquorum.node.ports import Transport, Unreachable, WallClock
 from fastquorum.node.shell import Shell
 from fastquorum.raft import events as ev

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fastquorum.node.inbound import Request
-from fastquorum.node.peers import Purpose
+from fastquorum.node.links import Purpose
 from fastquorum.types import NO_NODE, Endpoint, Micros, NodeId
 from fastquorum.wire import Message
 

@@ -7,20 +7,19 @@ the gate it is given, which holds them back after a failed sync (lane rule 5). S
 `KafkaNetworkChannel`.
 """
 
-import enum
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import UnsupportedVersion, WireError
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.lane import NO_CONNECTION, Connection
+from fastquorum.node.links import Link, LinkState, Purpose, RequestInFlight
 from fastquorum.node.ports import Transport, Unreachable
 from fastquorum.types import Endpoint, Micros, NodeId
-from fastquorum.wire import API, ApiKey, ErrorCode, Frames, Message, request_header
+from fastquorum.wire import ApiKey, ErrorCode, Frames, Message, request_header
 from fastquorum.wire.error_codes import error_name
-from fastquorum.wire.fetch import FetchResponse
+from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 
 HANDSHAKE_CORRELATION_ID = 0x3FFF_FFFF
@@ -32,22 +31,6 @@ RECONNECT_BACKOFF_US_MAX = 500 * MS
 SOFTWARE_NAME = "fastquorum"
 _ENDED = "the connection ended"
 _NOT_KAFKA = "what it answers is not Kafka's protocol"
-
-
-class Purpose(enum.Enum):
-    """What a link is for."""
-
-    REQUEST = "request"
-    FETCH = "fetch"
-    CONTROL = "control"
-    """What a controller tells a broker, whose id may be a voter's, too."""
-
-
-class LinkState(enum.Enum):
-    DOWN = "down"
-    CONNECTING = "connecting"
-    HANDSHAKE = "handshake"
-    READY = "ready"
 
 
 class Answer(NamedTuple):
@@ -83,51 +66,6 @@ class FetchFrame(NamedTuple):
 
 
 PeerEvent = Answer | NoAnswer | FetchLink | FetchFrame
-
-
-class _InFlight(NamedTuple):
-    api_key: int
-    version: int
-    sent_us: Micros
-
-
-@dataclass(slots=True)
-class Link:
-    """One connection to one peer, or the wish for one."""
-
-    node_id: NodeId
-    purpose: Purpose
-    endpoint: Endpoint
-    connection: Connection = NO_CONNECTION
-    state: LinkState = LinkState.DOWN
-    handshake: int = 0
-    """Index into HANDSHAKE_VERSIONS."""
-    versions: dict[int, tuple[int, int]] = field(default_factory=dict)
-    waiting: list[tuple[int, Message]] = field(default_factory=list)
-    in_flight: dict[int, _InFlight] = field(default_factory=dict)
-    backoff_us: Micros = 0
-    retry_at_us: Micros = 0
-    heard_us: Micros = 0
-    """When the other side last gave a sign of life, or the connection was begun."""
-    last_error: str = ""
-    """Why it went down, or did not come up; empty once it is up."""
-    failing_since_us: Micros = -1
-    """When an attempt to reach the other side first failed; -1 if the last one did not, or none was made."""
-    failed_us: Micros = -1
-    """When one last failed."""
-
-    def fetch_version(self) -> int:
-        return self.common_version(ApiKey.FETCH)
-
-    def common_version(self, api_key: int) -> int:
-        """The highest version both sides speak; -1 if there is none. What is never advertised is asked of those who
-        were told to hear it."""
-        theirs = self.versions.get(api_key)
-        if theirs is None:
-            return -1 if API[api_key].is_advertised else API[api_key].versions.last
-        ours = API[api_key].versions
-        version = min(theirs[1], ours.last)
-        return version if version >= max(theirs[0], ours.first) else -1
 
 
 class Peers:
@@ -195,14 +133,18 @@ class Peers:
         now_us: Micros,
         purpose: Purpose = Purpose.REQUEST,
     ) -> list[PeerEvent]:
-        """Send, or connect and send then. NoAnswer at once while a lost connection is not to be retried yet."""
+        """Send, or connect and send then. NoAnswer at once while a lost connection is not to be retried yet, or, to a
+        Fetch, while another one is under way."""
         link = self._link(destination, purpose, endpoint)
         events: list[PeerEvent] = []
         if self._is_stuck(link, now_us):
             events += self._drop(link, now_us, self._no_answer())
+        # A second Fetch behind one that raft/ has given up would seem to answer the answer to it, and confirm a read
+        # barrier that it was sent before (lane rule 7). Its answer could not come before that one's.
+        is_second = link.has_fetch and isinstance(message, FetchRequest)
+        if is_second or (link.state is LinkState.DOWN and now_us < link.retry_at_us):
+            return [*events, NoAnswer(destination, correlation_id, unsupported=False)]
         if link.state is LinkState.DOWN:
-            if now_us < link.retry_at_us:
-                return [*events, NoAnswer(destination, correlation_id, unsupported=False)]
             self._connect(link, now_us)
         if link.state is LinkState.READY:
             return events + self._send(link, correlation_id, message, now_us)
@@ -395,6 +337,6 @@ class Peers:
         except WireError:
             # The peer's version lacks a field that must not be lost (a pre-vote, before Vote 2).
             return [NoAnswer(link.node_id, correlation_id, unsupported=True)]
-        link.in_flight[correlation_id] = _InFlight(api_key, version, now_us)
+        link.in_flight[correlation_id] = RequestInFlight(api_key, version, now_us)
         self._send_frame(link.connection, frame)
         return []

@@ -24,10 +24,11 @@ from fastquorum.node.door import Door
 from fastquorum.node.fetched import Fetched
 from fastquorum.node.inbound import Inbound
 from fastquorum.node.inbox import Inbox, Relayed, Waiting
+from fastquorum.node.links import Purpose
 from fastquorum.node.log_reader import LogReader
 from fastquorum.node.no_ops import NoOps
 from fastquorum.node.notices import Notices
-from fastquorum.node.peers import Peers, Purpose
+from fastquorum.node.peers import Peers
 from fastquorum.node.ports import Listener, Transport, WallClock
 from fastquorum.node.reachability import Reachability
 from fastquorum.node.sections import Critical, FailureStops

@@ -3,8 +3,8 @@
 Whoever takes over an epoch persists it, and epochs never fall: the last one, taken over once, would end the quorum for
 good. So an epoch that leaps is believed of a voter only, and never if it leads to where no quorum gets by elections.
 A replica that is no voter here may be one all the same, by a record that has not come yet (KIP-853): its requests count
-as long as they do not leap, but its pre-votes move nobody, as they need not (KIP-996). Responses come from a replica
-that was asked. Kafka believes every epoch of everybody.
+as long as they do not leap, where no leader leads or is heard; its pre-votes move nobody, as they need not (KIP-996).
+Responses come from a replica that was asked. Kafka believes every epoch of everybody.
 """
 
 from typing import Final
@@ -37,10 +37,13 @@ def is_credible_response(core: Core, epoch: Epoch, source: NodeId) -> bool:
 
 
 def _is_credible(core: Core, epoch: Epoch, sender: NodeId, is_known: bool) -> bool:
-    if epoch <= core.epoch + LEAP_MAX or (is_known and epoch <= LEAP_EPOCH_MAX):
+    is_near = epoch <= core.epoch + LEAP_MAX
+    if not is_known:
+        # Who would give no pre-vote leads, or hears its leader (KIP-996): that leader is not disturbed.
+        return epoch <= core.epoch or (is_near and core.role.grants_pre_vote(core, is_up_to_date=True))
+    if is_near or epoch <= LEAP_EPOCH_MAX:
         return True
-    if is_known:
-        core.emit(_damaged(core, epoch, sender))
+    core.emit(_damaged(core, epoch, sender))
     return False
 
 

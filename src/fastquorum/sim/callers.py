@@ -102,7 +102,7 @@ class Callers:
         if self._world.population is None and self._prng.randrange(4):
             process.as_caller(lambda: self.append(process))
         else:
-            process.as_caller(lambda: self._begin_barrier(process))
+            self.begin_barrier(process)
 
     def append(self, process: Process) -> Operation:
         operation = self.ledger.begin(process.node_id, self._values())
@@ -114,9 +114,15 @@ class Callers:
             self.ledger.failed(operation, maybe_committed=True, node_id=process.node_id)
         return operation
 
-    def _begin_barrier(self, process: Process) -> None:
-        with suppress(RetriableError, FatalError):
-            process.replica.shell.begin_barrier(Barrier(self, process), process.now_us)
+    def begin_barrier(self, process: Process) -> None:
+        """From a thread of its own, if there is a replica to call."""
+
+        def begin() -> None:
+            with suppress(RetriableError, FatalError):
+                process.replica.shell.begin_barrier(Barrier(self, process), process.now_us)
+
+        if process.takes_calls:
+            process.as_caller(begin)
 
     def _values(self) -> tuple[bytes, ...]:
         count = 1 if self._prng.randrange(3) else self._prng.between(2, 6)

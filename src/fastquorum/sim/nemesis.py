@@ -178,26 +178,27 @@ class Nemesis:
         self._world.scheduler.after(self._prng.between(self._rhythm // 20, self._rhythm), lambda: self._heal(None))
 
     def _delay(self, process: Process) -> None:
-        """What it sends to the leader arrives, but only when it has given the leader up, and nobody else is heard."""
-        leader = next((each for each in self._world.processes if each.is_leading and each is not process), None)
-        if leader is None:
+        """What a voter sends to the leader arrives, but only when it has given the leader up. Before it does, nobody
+        else is heard, and somebody asks the leader whether it leads: what came late must not confirm it."""
+        world, network, after = self._world, self._world.network, self._world.scheduler.after
+        leader = next((each for each in world.processes if each.is_leading), None)
+        others = [each for each in world.processes if each.node_id in world.ghost.voters and each is not leader]
+        if leader is None or not others:
             return
-        network, after, timeout_us = (
-            self._world.network,
-            self._world.scheduler.after,
-            self._swarm.config.fetch_timeout_us,
-        )
-        network.block(process.node_id, leader.node_id)
+        late = process if process in others else self._prng.pick(others)
+        network.block(late.node_id, leader.node_id)
 
         def cut_off_the_others() -> None:
-            for other in self._world.processes:
-                if self.is_active and other not in (process, leader):
+            for other in world.processes:
+                if self.is_active and other not in (late, leader):
                     network.block(other.node_id, leader.node_id)
+            after(1, lambda: world.callers.begin_barrier(leader))
 
+        timeout_us = self._swarm.config.fetch_timeout_us
         alone_us = self._prng.between(timeout_us, 2 * timeout_us)
         late_us = alone_us + self._prng.between(self._rhythm // 20, self._rhythm // 2)
         after(alone_us, cut_off_the_others)
-        after(late_us, lambda: network.release(process.node_id, leader.node_id))
+        after(late_us, lambda: network.release(late.node_id, leader.node_id))
         after(late_us + self._rhythm, lambda: self._heal(None))
 
     def _heal(self, process: Process | None) -> None:

@@ -173,6 +173,8 @@ class ClusterSwarm(NamedTuple):
                 idle_us_max=self.idle_us_max,
             )
             swarm = replace(swarm, weights=(0,) * len(FAULT_KINDS), lane_threads=(True,) * len(swarm.lane_threads))
+        if self.snapshot_interval_us:
+            swarm = replace(swarm, kraft_version=0)  # it is raised amid the faults
         return replace(swarm, config=config, faults_us=faults_us)
 
 

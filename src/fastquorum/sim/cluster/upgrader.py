@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from fastquorum.sim.cluster.client import Client
 from fastquorum.sim.prng import Prng
+from fastquorum.types import Micros
 from fastquorum.wire import ErrorCode, Message
 from fastquorum.wire.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
 
@@ -43,6 +44,26 @@ class Upgrader(Client):
             validate_only=validate_only,
         )
         self.ask(request, 2, self._on_checked if validate_only else self._on_raised)
+        interval_us = self._world.swarm.config.snapshot_interval_us
+        if interval_us and not validate_only:
+            self._hold_commits(self._prng.between(1, 4) * interval_us)
+
+    def _hold_commits(self, duration_us: Micros) -> None:
+        """What the controller appends now reaches the others, but their acknowledgements reach it later: meanwhile
+        snapshots are begun before a record that lies behind their end, not committed."""
+        network, processes = self._world.network, self._world.processes
+        leader = next((process for process in processes if process.is_leading), None)
+        if leader is None:
+            return
+        others = [process.node_id for process in processes if process is not leader]
+        for node_id in others:
+            network.block(node_id, leader.node_id)
+
+        def release() -> None:
+            for node_id in others:
+                network.release(node_id, leader.node_id)
+
+        self._world.scheduler.after(duration_us, release)
 
     def _on_checked(self, answer: Message | None) -> None:
         if isinstance(answer, UpdateFeaturesResponse) and answer.error_code == ErrorCode.NOT_CONTROLLER:
