@@ -3,6 +3,13 @@
 python -m tests.spark.campaign stream-kills --kills 10
 python -m tests.spark.campaign write-kills --kills 10
 python -m tests.spark.campaign cluster-kills
+
+And of other versions of Spark, each in a virtual environment that pip makes: every read, write, stream and command is
+as without Spark, or refused in one line. Delta's jar comes by Spark's Ivy, which looks into Maven's local repository
+first.
+
+python -m tests.spark.campaign versions --spark 4.0.* 4.3.*
+python -m tests.spark.campaign delta --package io.delta:delta-spark_2.13:4.2.0
 """
 
 import argparse
@@ -15,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.spark.stream_kills import stream_kills
+from tests.spark.version_checks import PARTS
+from tests.spark.versions import DELTA, VERSIONS, delta, versions
 from tests.spark.write_campaign import cluster_kills, write_kills
 
 
@@ -63,6 +72,21 @@ def _parser() -> argparse.ArgumentParser:
         "from Parquet to a quorum by a cluster of processes: leaders, workers, an executor and the driver are killed",
         lambda root, asked, say: cluster_kills(root, seed=asked.seed, say=say),
     )
+    sparks = add(
+        "versions",
+        "other versions of Spark give what no Spark gives, or refuse in one line",
+        lambda root, asked, say: versions(root, asked.spark, asked.environments, parts=asked.parts, say=say),
+    )
+    sparks.add_argument("--spark", nargs="+", default=VERSIONS, help="of PySpark (default: %(default)s)")
+    sparks.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="(default: all)")
+    lake = add(
+        "delta",
+        "logs into Delta tables and back, with the PySpark that this Delta wants",
+        lambda root, asked, say: delta(root, asked.package, asked.environments, say=say),
+    )
+    lake.add_argument("--package", default=DELTA, help="GROUP:ARTIFACT:VERSION (default: %(default)s)")
+    for each in (sparks, lake):
+        each.add_argument("--environments", type=Path, help="where to keep what pip installs; else it is made anew")
     for each in (stream, write):
         each.add_argument("--kills", type=int, default=10, help="of leaders (default: %(default)s)")
     for each in (write, cluster):

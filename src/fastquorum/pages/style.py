@@ -77,7 +77,9 @@ table{{border-collapse:collapse;font-size:.9rem}}td,th{{padding:.2rem .9rem .2re
 border-bottom:1px solid var(--line)}}th{{vertical-align:bottom}}td{{white-space:nowrap}}
 .l{{text-align:left;overflow-wrap:anywhere}}td.l{{min-width:5.4rem;white-space:normal}}td.one{{white-space:nowrap}}td.long{{min-width:14rem}}
 .rest{{color:var(--soft);font-size:.9rem}}
-svg{{max-width:100%;min-width:540px;height:auto;display:block}}
+svg{{max-width:100%;min-width:640px;height:auto;display:block}}
+@media screen and (max-width:42rem){{.wide{{padding-right:1.6rem;
+mask-image:linear-gradient(to left,transparent,#000 1.6rem)}}}}
 pre{{overflow:auto;max-height:30rem;background:var(--inset);padding:.8rem;font-size:.8rem}}
 @media print{{body{{margin:0;max-width:none}}svg{{min-width:0}}.wide,.cards,tr{{break-inside:avoid}}
 .wide{{overflow:visible}}h2{{break-after:avoid}}details,nav{{display:none}}*{{print-color-adjust:exact;-webkit-print-color-adjust:exact}}}}

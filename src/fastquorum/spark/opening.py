@@ -48,11 +48,13 @@ def session(
 
 def register(spark: "SparkSession") -> None:
     """Make the data source known to a session, as `spark.read.format("fastquorum")`. Its executors need fastquorum
-    installed as well."""
+    installed as well. What needs a newer PySpark than this one is refused from then on, in one line."""
     from pyspark.errors import AnalysisException
 
+    from fastquorum.spark.newer import refuse_early
     from fastquorum.spark.source import FastQuorumSource
 
+    refuse_early(spark)
     try:
         spark.dataSource.register(FastQuorumSource)
     except AnalysisException as error:

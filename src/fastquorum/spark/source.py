@@ -29,12 +29,13 @@ class FastQuorumSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
         """Of one job; UsageError. See `fastquorum.spark.writing`."""
-        writer: DataSourceWriter = newer("writing").batch_writer(dict(self.options), schema, overwrite)
-        return writer
+        from fastquorum.spark.writing import batch_writer
+
+        return batch_writer(dict(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
-        """Of one batch of a query; UsageError. See `fastquorum.spark.writing`."""
-        writer: DataSourceStreamWriter = newer("writing").stream_writer(dict(self.options), schema, overwrite)
+        """Of one batch of a query; UsageError. See `fastquorum.spark.stream_writing`."""
+        writer: DataSourceStreamWriter = newer("stream_writing").stream_writer(dict(self.options), schema, overwrite)
         return writer
 
     def schema(self) -> StructType:

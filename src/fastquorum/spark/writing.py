@@ -1,5 +1,4 @@
-"""`df.write` and `df.writeStream` with `format("fastquorum")`: user records, appended through a running quorum exactly
-once.
+"""`df.write.format("fastquorum")`: user records, appended through a running quorum exactly once.
 
 Spark's API: `pyspark.sql.datasource`. Spark calls `write` once for each attempt at a task, a speculative one included,
 in a process of the executor's. Who writes which batch is told by the task: a streaming query's id is in its checkpoint,
@@ -14,7 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -49,7 +48,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Errors as of `append_rows`."""
-        task = _task()
+        task = this_task()
         query_id, batch_id = (task.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID))
         if self._options.writer is None:
             writer, batch = f"job {self._job}", 0
@@ -58,7 +57,7 @@ class BatchWriter(DataSourceArrowWriter):
         else:
             writer, batch = f"writer {self._options.writer!r}", 0
         is_named_job = self._options.writer is not None and not (query_id and batch_id)
-        return _written(iterator, Whose(writer, batch, task.partitionId(), is_named_job), self._options)
+        return written(iterator, Whose(writer, batch, task.partitionId(), is_named_job), self._options)
 
     def commit(self, messages: Messages) -> None:
         """A task is done when its rows are committed. Of a job with a name it is noted that all are. Errors as of
@@ -72,46 +71,13 @@ class BatchWriter(DataSourceArrowWriter):
         when it is run again."""
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
-    """One batch of a streaming query."""
-
-    def __init__(self, options: WriteOptions) -> None:
-        """UsageError: a name is given, and it has one."""
-        if options.writer is not None:
-            raise UsageError(
-                "a streaming query takes no option writer", "it is known by the id that is in its checkpoint"
-            )
-        self._options = options
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Errors as of `append_rows`."""
-        task = _task()
-        query_id, batch_id = (task.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID))
-        if not query_id or not batch_id:
-            raise UsageError(
-                "Spark does not say which batch of which query this is",
-                "micro-batches have numbers, continuous processing is not served",
-            )
-        return _written(iterator, Whose(f"query {query_id}", int(batch_id), task.partitionId()), self._options)
-
-    def commit(self, messages: Messages, batchId: int) -> None:
-        """As for a job."""
-
-    def abort(self, messages: Messages, batchId: int) -> None:
-        """As for a job: the query, when it is started again, appends what is missing of the batch."""
-
-
 def batch_writer(options: dict[str, str], schema: StructType, overwrite: bool) -> BatchWriter:
     """UsageError: an option, a column or a mode that there is not."""
-    return BatchWriter(_checked(options, schema, overwrite))
+    return BatchWriter(checked(options, schema, overwrite))
 
 
-def stream_writer(options: dict[str, str], schema: StructType, overwrite: bool) -> StreamWriter:
-    """As `batch_writer`."""
-    return StreamWriter(_checked(options, schema, overwrite))
-
-
-def _checked(options: dict[str, str], schema: StructType, overwrite: bool) -> WriteOptions:
+def checked(options: dict[str, str], schema: StructType, overwrite: bool) -> WriteOptions:
+    """UsageError, as `batch_writer`."""
     if overwrite:
         raise UsageError("a log is only ever appended to: nothing in it can be overwritten", _MODES)
     parsed = parse_write_options(options)
@@ -119,11 +85,13 @@ def _checked(options: dict[str, str], schema: StructType, overwrite: bool) -> Wr
     return parsed
 
 
-def _written(rows: Iterator[pa.RecordBatch], whose: Whose, options: WriteOptions) -> Written:
+def written(rows: Iterator[pa.RecordBatch], whose: Whose, options: WriteOptions) -> Written:
+    """Append a task's rows. Errors as of `append_rows`."""
     return Written(whose, append_rows(rows, whose, options, load("native")))
 
 
-def _task() -> TaskContext:
+def this_task() -> TaskContext:
+    """The task that this process runs."""
     task = TaskContext.get()
     assert task is not None, "Spark writes in tasks"
     return task

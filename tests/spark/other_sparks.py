@@ -1,0 +1,33 @@
+"""Other versions of Spark, each in a virtual environment of its own: this one's packages, behind another PySpark.
+
+Packages come from where pip is set up to find them.
+"""
+
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+INSTALL_S: Final = 1800.0
+"""Half a gigabyte, on a loaded machine."""
+_HERE: Final = "here.pth"
+
+
+def made(directory: Path, packages: Sequence[str]) -> str:
+    """The Python of an environment with these packages, and whatever else this one has; made, unless it is there."""
+    python = directory / "bin" / "python"
+    packages_of = sysconfig.get_path("purelib", vars={"base": str(directory), "platbase": str(directory)})
+    here = Path(packages_of) / _HERE
+    if not here.exists():
+        _run(sys.executable, "-m", "venv", "--without-pip", "--clear", str(directory))
+        _run(sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", *packages)
+        # Last: pip must not take this environment's packages for that one's.
+        here.write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+    return str(python)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
