@@ -73,7 +73,7 @@ from fastquorum.cli.__main__ import main
 sys.exit(main())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=WAIT_S)
-    assert (done.returncode, done.stdout, done.stderr) == (128 + by, b"", b"")
+    assert (done.returncode, done.stderr) == (128 + by, b"")  # the demo may have begun to tell what it does
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGHUP])
