@@ -95,9 +95,14 @@ def test_a_node_that_dies_is_found_dead(run: Run) -> None:
 
 
 def forged_vote(live: Live, epoch: int) -> bytes:
-    """Well-formed, with a higher epoch: whoever gets it has to believe it."""
+    """Well-formed, a voter's, with a higher epoch: whoever gets it has to believe it."""
     topic = VoteRequest.TopicData
-    part = topic.PartitionData(replica_epoch=epoch, replica_id=live.quiet, last_offset=1 << 40)
+    part = topic.PartitionData(
+        replica_epoch=epoch,
+        replica_id=live.quiet,
+        replica_directory_id=live.directory_id(live.quiet),
+        last_offset=1 << 40,
+    )
     return frame(VoteRequest(cluster_id=CLUSTER_ID, topics=[topic(topic_name=TOPIC_NAME, partitions=[part])]), 2)
 
 

@@ -9,6 +9,7 @@ from fastquorum.config import MS, QuorumConfig
 from fastquorum.controller.broker_info import BROKER_INFO_VERSION
 from fastquorum.controller.state import ControllerSettings
 from fastquorum.node import control_channels
+from fastquorum.raft import events as ev
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import Endpoint, Uuid
 from fastquorum.wire import ErrorCode, Message
@@ -55,6 +56,11 @@ class Controller:
             first_records=LEVELS,
             controller=ControllerSettings(CLUSTER, older_brokers=older_brokers),
         ).lead()
+
+    def stop_leading(self) -> None:
+        """As a leader does whose disk hangs."""
+        self.rig.replica.request(ev.DiskStalled(), self.rig.now_us)
+        self.rig.work()
 
     # --- what brokers and clients ask ---------------------------------------------------------------------------------
 
@@ -334,8 +340,7 @@ def test_when_the_lead_ends_nobody_is_told_anything_more() -> None:
     controller = Controller()
     controller.activate(2, 9092)
     connection, _, _ = controller.one(9092)
-    controller.rig.follow(2, controller.rig.replica.raft.epoch + 1)
-    controller.rig.work()
+    controller.stop_leading()
     assert connection not in controller.rig.transport.open
     controller.rig.pass_time(5_000 * MS)
     assert controller.connections(9092) == []
@@ -347,7 +352,8 @@ def test_the_next_lead_tells_everything_again_as_another_controller() -> None:
     controller.create("t", 2)
     controller.tell_all(9092)
     before = controller.rig.replica.raft.epoch
-    controller.rig.follow(2, before + 1)
+    controller.stop_leading()
+    controller.rig.replica.request(ev.DiskRecovered(), controller.rig.now_us)
     controller.rig.lead()
     controller.rig.work()
     first = controller.one(9092)

@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.cli.conftest import wait_until
 from tests.privileges import missing
+from tests.process.processes import WAIT_S
 
 FS_IOC_SHUTDOWN = (2 << 30) | (4 << 16) | (ord("X") << 8) | 125
 NO_LOG_FLUSH = 2
@@ -45,7 +47,13 @@ class Disk:
             os.close(fd)
 
     def unmount(self) -> None:
-        subprocess.run(["umount", str(self.place)], check=False, capture_output=True)
+        """Once nobody holds a file there any more: the kernel takes a moment to bury a process that was killed. What is
+        mounted over one that is still there would be the same file system, without power."""
+        wait_until(self._is_unmounted, WAIT_S)
+
+    def _is_unmounted(self) -> bool:
+        done = subprocess.run(["umount", str(self.place)], check=False, capture_output=True)
+        return done.returncode == 0 or not os.path.ismount(self.place)
 
 
 @contextmanager

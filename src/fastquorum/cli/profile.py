@@ -4,6 +4,7 @@ import argparse
 import datetime
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -56,9 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
     loading = _loading(arguments, words)
     find_py_spy()  # said before the run, not after it
     check_directory("--out", arguments.out)
-    profiler = Profiler(arguments.out, arguments.rate, arguments.nodes)
     started = datetime.datetime.now(datetime.UTC)
-    result, runs = load.carry_out(loading, lambda stage: _around(profiler, stage))
+    with tempfile.TemporaryDirectory(prefix="fastquorum-profile-") as scratch:
+        profiler = Profiler(scratch, arguments.rate, arguments.nodes)
+        result, runs = load.carry_out(loading, lambda stage: _around(profiler, stage))
     report = report_of(profiler, result, words, arguments.rate, started)
     outputs = Outputs()
     _write(arguments, profiler, report, outputs)

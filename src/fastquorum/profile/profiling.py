@@ -45,7 +45,7 @@ class Profiler:
     """Takes one profile; what it found stands in its attributes."""
 
     def __init__(self, directory: str, rate: int, whom: str) -> None:
-        """Files go to `directory`; `rate` samples a second; `whom` is of WHOM."""
+        """What samplers write goes to `directory`, and is read there; `rate` samples a second; `whom` is of WHOM."""
         self.subjects: list[Subject] = []
         self.sampled: list[int] = []
         """Ids of the nodes whose stacks were to be taken."""
