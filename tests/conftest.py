@@ -20,7 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LEFT_OUT = "not long"
-"""As pyproject.toml has it."""
+"""Of the whole suite: a path that is named runs all that is there."""
 _SPARK = "tests/spark/test_"
 """Files whose tests share a session, but for few that have none or one of their own."""
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,6 +48,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return  # it is one of the three, and is called as the whole was
     is_whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
+    if is_whole and not config.option.markexpr:
+        config.option.markexpr = LEFT_OUT
     is_free = config.pluginmanager.hasplugin("xdist") and config.option.numprocesses is None
     if is_whole and is_free and not config.option.usepdb:
         config.option.numprocesses = 3
@@ -73,11 +75,16 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     """What a plain run leaves out."""
     if config.option.markexpr != LEFT_OUT:
         return None
-    return "left out: what takes a minute, or a Spark or servers for itself, which `pytest -m long` has"
+    return "left out: what takes a minute, or runs Apache Kafka or Spark, which `pytest -m long` has"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Among several processes, what waits longest goes first: who began it last would end long after the others."""
+    """What needs a Java is long. Among several processes, what waits longest goes first: who began it last would end
+    long after the others."""
+    for item in items:
+        if item.get_closest_marker("interop") or "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.long)
     if hasattr(config, "workerinput"):
         items.sort(key=_turn)
 

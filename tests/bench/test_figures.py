@@ -25,6 +25,9 @@ from fastquorum.errors import RecordTooLarge
 Result = dict[str, Any]
 
 
+pytestmark = pytest.mark.long
+
+
 def run(name: str, directory: Path, capsys: pytest.CaptureFixture[str]) -> Result:
     """The figure's JSON, after what all figures promise was looked at; nothing is left behind."""
     assert main(["--quick", "--only", name, "--format", "json", "--directory", str(directory)]) == 0

@@ -15,6 +15,8 @@ from tests.cli.conftest import in_process
 from tests.privileges import compiled
 from tests.process.faults.slow_disk import SHIM, SlowDisk
 
+pytestmark = pytest.mark.long
+
 SECOND = 1_000_000_000
 MS = 1_000_000
 

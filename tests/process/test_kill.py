@@ -17,7 +17,7 @@ from tests.process.load import Load, batch_of, fetch_committed, produce
 from tests.process.processes import WAIT_S
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_kills_lose_nothing_and_need_no_hands(tmp_path: Path) -> None:
     with campaign(tmp_path, seed=1) as running:
         for _ in range(10):

@@ -98,8 +98,8 @@ class Controller:
                 over.wait(0.02)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kernels", ["native", pytest.param("pure", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kernels", ["native", "pure"])
 def test_whatever_step_it_is_killed_at_it_goes_on(tmp_path: Path, kernels: str) -> None:
     controller = Controller(tmp_path, kernels)
     end, starts, snapshots = 0, set(), 0

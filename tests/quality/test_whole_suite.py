@@ -32,6 +32,7 @@ def test_pytest_looks_into_every_directory_with_tests(pytestconfig: pytest.Confi
     assert not [name for name in names for pattern in passed_over if fnmatch(name, pattern)]
 
 
+@pytest.mark.long
 def test_without_a_path_it_runs_in_three_processes_and_with_one_in_this(tmp_path: Path) -> None:
     tests = tmp_path / "tests"
     tests.mkdir()

@@ -10,7 +10,7 @@ import pytest
 from fastquorum import sim
 from fastquorum.sim.cluster.herd import KINDS
 
-SEEDS = 20
+SEEDS = 12
 
 
 @pytest.fixture(scope="module")
