@@ -25,6 +25,7 @@ REAL_PROCESSES = (
     "process",
     "profiling",
     "spark",
+    "tracing",
 )
 """Directories of tests/ whose tests start processes, or talk over sockets to nodes that run."""
 AGAIN_MAX = 3

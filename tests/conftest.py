@@ -46,6 +46,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     """Without a path, the whole suite, it runs in three processes, each file in one of them: more than half of its time
     is waiting for other processes. With a path, a debugger or `-n` it runs as it is asked to."""
     if hasattr(config, "workerinput"):
+        config.option.markexpr = config.workerinput["markexpr"]
         return  # it is one of the three, and is called as the whole was
     is_whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
     if is_whole and not config.option.markexpr:
@@ -57,6 +58,13 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         config.option.loadscopereorder = False
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """What is to be left out is decided where the whole was called."""
+    node.workerinput["markexpr"] = node.config.option.markexpr
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """What shares a Spark runs in one process: starting and warming another takes as long as many of its tests."""
     if config.option.dist != "loadfile":

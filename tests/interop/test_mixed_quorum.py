@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 COMMITS = 60
 SHORT = ("first is observed", pytest.param("another cluster", marks=pytest.mark.long))
-"""The others are played by `.ci/run` with `campaign mixed`."""
+"""`campaign mixed` plays all of them, and `.ci/run` some."""
 
 
 @pytest.fixture

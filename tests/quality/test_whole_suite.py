@@ -19,6 +19,14 @@ def test_it_is_in_one_of_three_processes():
     assert os.environ["PYTEST_XDIST_WORKER"] in ("gw0", "gw1", "gw2")
     assert os.environ["PYTEST_XDIST_WORKER_COUNT"] == "3"
 """
+LONG = """
+import pytest
+
+
+@pytest.mark.long
+def test_it_takes_a_minute():
+    pass
+"""
 OWN_ROOT = "ROOT = Path(__file__).resolve().parent.parent"
 BOUND_S = 100
 
@@ -43,7 +51,9 @@ def test_without_a_path_it_runs_in_three_processes_and_with_one_in_this(tmp_path
     (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n")
     for name in ("a", "b", "c"):
         (tests / f"test_{name}.py").write_text(TEST)
-    assert "3 passed" in run(tmp_path)
+    (tests / "test_d.py").write_text(LONG)
+    assert "3 passed" in run(tmp_path), "and what is long is left out"
+    assert "1 passed" in run(tmp_path, "tests/test_d.py")
     (tests / "test_a.py").write_text(TEST.replace("assert", "assert not").replace("[", ".get(").replace("]", ", '')"))
     assert "1 passed" in run(tmp_path, "tests/test_a.py")
 

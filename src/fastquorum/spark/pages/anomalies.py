@@ -36,9 +36,9 @@ def page_of(report: dict[str, Any]) -> Page:
         findings.setdefault(each["cluster_id"], []).append(each)
     told = counted(len(report["clusters"]), "cluster")
     return Page(
-        title=f"fastquorum spark anomalies, {told}",
+        title=f"fastquorum report anomalies, {told}",
         heading="What is unusual?",
-        subtitles=[f"fastquorum spark anomalies: {told}, each log its own measure. Times are UTC."],
+        subtitles=[f"fastquorum report anomalies: {told}, each log its own measure. Times are UTC."],
         report=report,
         cards=list(_cards(report)),
         warnings=list(islice(_doubts(report["clusters"]), DRAWN_MAX)),

@@ -15,9 +15,9 @@ def page_of(report: dict[str, Any]) -> Page:
     """Of a report with `violations`, `notes`, `kinds`, `clusters` and, as the command adds it, `logs`."""
     logs = counted(report["logs"], "log")
     return Page(
-        title=f"fastquorum spark audit-invariants, {logs}",
+        title=f"fastquorum audit invariants, {logs}",
         heading="Does each log keep its promises?",
-        subtitles=[f"fastquorum spark audit-invariants: {logs}."],
+        subtitles=[f"fastquorum audit invariants: {logs}."],
         report=report,
         cards=list(_cards(report)),
         sections=list(_sections(report)),

@@ -45,9 +45,9 @@ def page_of(report: dict[str, Any]) -> Page:
     """Of a report as `pipelines.audit_replicas.as_report` makes it."""
     told = counted(len(report["replicas"]), "replica")
     return Page(
-        title=f"fastquorum spark audit-replicas, {told}",
+        title=f"fastquorum audit replicas, {told}",
         heading="Do the replicas hold the same bytes?",
-        subtitles=[f"fastquorum spark audit-replicas: {told} of {counted(len(_clusters(report)), 'cluster')}."],
+        subtitles=[f"fastquorum audit replicas: {told} of {counted(len(_clusters(report)), 'cluster')}."],
         report=report,
         cards=list(_cards(report)),
         warnings=list(warnings_of(report)),

@@ -27,9 +27,9 @@ def page_of(said: dict[str, Any]) -> Page:
         ],
         warnings=[*audit_replicas.warnings_of(audit), *timeline.warnings_of(told)],
         sections=[
-            Section("Do the replicas hold the same bytes?", [Prose("As `fastquorum spark audit-replicas` tells it.")]),
+            Section("Do the replicas hold the same bytes?", [Prose("As `fastquorum audit replicas` tells it.")]),
             *audit_replicas.sections_of(audit),
-            Section("What happened?", [Prose("As `fastquorum spark timeline` tells it.")]),
+            Section("What happened?", [Prose("As `fastquorum report timeline` tells it.")]),
             *timeline.sections_of(told),
         ],
     )

@@ -24,9 +24,9 @@ def page_of(report: dict[str, Any]) -> Page:
     elif len(clusters) > 1:
         sections.insert(0, Section("Things that differ, by cluster", [_overview(clusters)]))
     return Page(
-        title=f"fastquorum spark image-diff, {told}",
+        title=f"fastquorum report image-diff, {told}",
         heading="What changed?",
-        subtitles=[f"fastquorum spark image-diff: {told} in which anything differs."],
+        subtitles=[f"fastquorum report image-diff: {told} in which anything differs."],
         report=report,
         cards=list(_cards(clusters)),
         warnings=list(_warnings(clusters[:DRAWN_MAX])),

@@ -19,10 +19,10 @@ def page_of(report: dict[str, Any]) -> Page:
     """Of a report as `pipelines.latency.as_report` makes it."""
     rows = report["latencies"]
     return Page(
-        title=f"fastquorum spark latency, {counted(len(rows), 'histogram')}",
+        title=f"fastquorum report latency, {counted(len(rows), 'histogram')}",
         heading="How long did it take?",
         subtitles=[
-            "fastquorum spark latency: histograms of runs added, so that a percentile is that of all of them together."
+            "fastquorum report latency: histograms of runs added, so that a percentile is that of all of them together."
         ],
         report=report,
         cards=list(_cards(report)),

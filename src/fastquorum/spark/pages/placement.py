@@ -35,9 +35,9 @@ def page_of(report: dict[str, Any]) -> Page:
     if len(clusters) > 1:
         sections.insert(0, Section("Clusters, the worst first", [_overview(clusters)]))
     return Page(
-        title=f"fastquorum spark placement, {told}",
+        title=f"fastquorum report placement, {told}",
         heading="Where do replicas and leaders lie?",
-        subtitles=[f"fastquorum spark placement: {told}."],
+        subtitles=[f"fastquorum report placement: {told}."],
         report=report,
         cards=list(_cards(clusters)),
         warnings=[*_unread(unread), *_warnings(clusters)],

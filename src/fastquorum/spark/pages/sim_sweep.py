@@ -16,9 +16,9 @@ def page_of(report: dict[str, Any]) -> Page:
     """Of a report as `pipelines.sim_sweep.as_report` makes it."""
     seeds, failed = counted(report["seeds"], "seed"), report["failed"]
     return Page(
-        title=f"fastquorum spark sim-sweep, {seeds}",
+        title=f"fastquorum sim sweep, {seeds}",
         heading="Does every simulated quorum keep its promises?",
-        subtitles=[f"fastquorum spark sim-sweep: seeds {text(report['first_seed'])} to {text(report['last_seed'])}."],
+        subtitles=[f"fastquorum sim sweep: seeds {text(report['first_seed'])} to {text(report['last_seed'])}."],
         report=report,
         cards=list(_cards(report)),
         warnings=[f"In {counted(len(failed), 'seed')} a promise was broken."] if failed else [],

@@ -29,9 +29,9 @@ def page_of(report: dict[str, Any]) -> Page:
     """Of a report with `events` and `clusters`."""
     told = counted(len(report["clusters"]), "cluster")
     return Page(
-        title=f"fastquorum spark timeline, {told}",
+        title=f"fastquorum report timeline, {told}",
         heading="What happened?",
-        subtitles=[f"fastquorum spark timeline: {told}. Times are UTC."],
+        subtitles=[f"fastquorum report timeline: {told}. Times are UTC."],
         report=report,
         cards=list(_cards(report)),
         warnings=list(warnings_of(report)),
