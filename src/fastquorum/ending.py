@@ -14,7 +14,8 @@ AGAIN_S: Final = 0.01
 """How soon it is looked again whether an import is over."""
 SAME_S: Final = 1.0
 """What comes so soon after the first one is the same request: timeout(1) signals the process and then its group, a
-closing terminal sends several. Undoing what has begun must not be cut short by it."""
+closing terminal and whatever passes signals on send several. What has begun is undone, or a node stopped in order, all
+the same."""
 _IMPORT: Final = "<frozen importlib"
 
 

@@ -41,8 +41,7 @@ def end_at_once() -> None:
 def ignore_meaningless() -> None:
     """From now on, where nobody decided otherwise. Only in a node: a command that starts programs hands this on."""
     for number in MEANINGLESS:
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, signal.SIG_IGN)
+        _replace(number, signal.SIG_DFL, signal.SIG_IGN)
 
 
 def undo_first() -> None:
@@ -68,7 +67,7 @@ def nothing_to_undo() -> None:
         _replace(number, end, _end)
 
 
-def _replace(number: signal.Signals, before: "Any", after: "Any") -> None:
+def _replace(number: int, before: "Any", after: "Any") -> None:
     if signal.getsignal(number) is before:
         signal.signal(number, after)
 

@@ -10,12 +10,10 @@ from types import FrameType
 from typing import Final
 
 from fastquorum.cli.interrupts import ignore_meaningless
+from fastquorum.ending import SAME_S
 
 STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 """Of these, a second one ends the process at once."""
-SAME_S: Final = 1.0
-"""What comes so soon after the first one is the same request: timeout(1) signals the process and then its group, a
-terminal and whatever passes signals on both send it."""
 
 
 class StopSignals:

@@ -146,9 +146,7 @@ def write_unsynced(root: str, owner: StateOwner, kernels: Kernels, state: Electi
     path = os.path.join(root, QUORUM_STATE)
     try:
         with (
-            closing(
-                lmdb.open(os.fsencode(path), map_size=MAP_BYTES, subdir=False, max_dbs=0, lock=False, sync=False)
-            ) as env,
+            closing(_open(path, sync=False)) as env,
             env.begin(write=True) as transaction,
         ):
             transaction.put(STATE_KEY, encode_state(kernels, owner, state))
