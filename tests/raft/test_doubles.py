@@ -7,7 +7,16 @@ from fastquorum.raft import events as ev
 from fastquorum.wire import ErrorCode
 
 from .scenario import EPOCH_MS, Replica, replica
-from .wire_messages import begin_request, directory, endpoint, fetch_request, fetch_response, key, vote_response
+from .wire_messages import (
+    begin_request,
+    directory,
+    endpoint,
+    fetch_request,
+    fetch_response,
+    key,
+    vote_request,
+    vote_response,
+)
 
 
 def notices(node: Replica) -> set[str]:
@@ -108,6 +117,72 @@ def test_a_static_voter_that_comes_back_in_another_directory_without_its_records
     leader.step(ev.RequestReceived(21, 18, request, 21, 1, EPOCH_MS))
     assert notices(leader) == {"records_lost"}
     assert str(directory(99)) in sentence(leader)
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("it_was", ["the leader", "voted for", "a candidate", "a follower"])
+def test_a_voter_that_names_a_lower_epoch_than_it_was_in_is_told_of(it_was: str, static: bool) -> None:
+    node = replica(1)
+    if static:
+        node.static_voters(1, 2, 3)
+    if it_was == "the leader":
+        node.follower(epoch=5, of=2)
+    elif it_was == "voted for":
+        node.unattached(epoch=5, voted=2)
+    elif it_was == "a candidate":
+        node.follower(epoch=4, of=3)
+        node.receives(vote_request(5, by=2))
+    else:
+        node.leader(epoch=5)
+        fetches(node, 20, at=0)
+    node.forget()
+    node.now_us += 3_000_000
+    node.receives(fetch_request(0, by=2))
+    assert notices(node) == {"votes_forgotten"}
+    said = sentence(node)
+    assert "node 2 at host2:9002" in said
+    assert "was in epoch 5, and is in epoch 0 now" in said
+    assert str(directory(2)) in said
+
+
+def test_a_vote_that_comes_from_a_lower_epoch_tells_it_too() -> None:
+    node = replica(1).follower(epoch=5, of=2)
+    node.now_us += 3_000_000
+    node.receives(vote_request(1, by=2, pre_vote=True))
+    assert notices(node) == {"votes_forgotten"}
+
+
+def test_who_leads_next_knows_of_the_former_leader_what_it_knew_as_a_follower() -> None:
+    node = replica(1).follower(epoch=5, of=2)
+    node.elapse(60_000)
+    node.elect_itself()
+    node.now_us += 3_000_000
+    node.forget()
+    node.receives(fetch_request(0, by=2))
+    assert notices(node) == {"votes_forgotten"}
+
+
+def test_a_voter_that_was_never_heard_in_a_higher_epoch_has_forgotten_nothing() -> None:
+    for sender, place in ((3, directory(3)), (2, directory(99)), (9, directory(9))):
+        node = replica(1).follower(epoch=5, of=2)
+        node.now_us += 3_000_000
+        node.receives(fetch_request(0, by=sender, directory_id=place))
+        assert notices(node) == set()
+
+
+def test_an_epoch_that_nobody_has_heard_of_is_not_held_against_a_voter() -> None:
+    node = replica(1).leader(epoch=5)
+    node.receives(fetch_request(500, by=2))
+    node.now_us += 3_000_000
+    fetches(node, 20, at=0)
+    assert notices(node) == set()
+
+
+def test_what_was_sent_in_the_epoch_before_is_no_loss() -> None:
+    node = replica(1).follower(epoch=4, of=3)
+    node.receives(begin_request(5, by=2))
+    node.receives(fetch_request(4, by=2))
+    assert notices(node) == set()
 
 
 def test_what_was_held_up_on_its_way_is_no_loss() -> None:

@@ -12,6 +12,7 @@ from fastquorum.kernels.lane import LaneMode, LaneState, PeerState
 from fastquorum.raft import messages
 from fastquorum.raft.effects import CloseLane, Effect, PersistElection, SendRequest
 from fastquorum.raft.election import ElectionState
+from fastquorum.raft.heard import HeardEpochs
 from fastquorum.raft.in_flight import InFlight
 from fastquorum.raft.ports import LogView, Random
 from fastquorum.raft.role import Role
@@ -20,6 +21,7 @@ from fastquorum.raft.transitions import Cause
 from fastquorum.raft.voters import LogHistory, VoterSetHistory
 from fastquorum.types import (
     LISTENER_NAME,
+    NO_NODE,
     UNKNOWN_OFFSET,
     ZERO_UUID,
     Endpoint,
@@ -65,6 +67,7 @@ class Core:
         self.listeners = listeners
         self.tells_leaders = tells_leaders
         self.tally = Tally()
+        self.heard = HeardEpochs()
         self.election = ElectionState()
         self.leader_endpoints: tuple[Endpoint, ...] = ()
         """Where the leader of this epoch listens, as it or others told; empty if no leader is known."""
@@ -139,7 +142,15 @@ class Core:
         if election.epoch > self.election.epoch:
             self.leader_endpoints = ()
         self._is_unsaved = self._is_unsaved or election != self.election
+        self.resume(election)
+
+    def resume(self, election: ElectionState) -> None:
+        """This is durable, or about to be."""
         self.election = election
+        for node_id in (election.leader_id, NO_NODE if election.voted_key is None else election.voted_key.id):
+            voter = self.voters.get(node_id)
+            if voter is not None:
+                self.heard.note(voter.key, election.epoch, self.now_us)
 
     def _save(self) -> None:
         if self._is_unsaved:

@@ -10,7 +10,7 @@ from typing import Final
 from fastquorum.kernels.lane import Connection
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import Notice
-from fastquorum.types import Endpoint, Micros, NodeId, Offset, ReplicaKey
+from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset, ReplicaKey
 
 REPLICAS_MAX: Final = 256
 """Replicas whose connections are remembered before those that are gone are forgotten."""
@@ -56,6 +56,26 @@ def notice_lost_records(core: Core, peer: ReplicaKey, had: Offset, has: Offset) 
             "used once; its votes may be forgotten, too: let no other voter stop until it has caught up",
         )
     )
+
+
+def note_epoch(core: Core, sender: ReplicaKey, epoch: Epoch) -> None:
+    """A request that names this epoch as its sender's own has come; who is no voter has no votes to forget."""
+    voter = core.voters.get(sender.id)
+    if voter is None or not core.voters.is_voter(sender):
+        return
+    was = core.heard.forgotten(voter.key, epoch, core.now_us)
+    if was is not None:
+        core.emit(
+            Notice(
+                "votes_forgotten",
+                f"node {sender.id}{_place(core, sender.id)}, directory id {sender.directory_id}, was in epoch {was}, "
+                f"and is in epoch {epoch} now: its directory was formatted anew, restored or copied, and a directory "
+                "id is used once; it may have forgotten votes, and records: let no other voter stop until it has "
+                "caught up",
+            )
+        )
+    if epoch <= core.epoch:  # what nobody here has heard of may be made up
+        core.heard.note(voter.key, epoch, core.now_us)
 
 
 class Turns:

@@ -4,24 +4,20 @@ A Fetch that is in order is admitted to the lane, which answers it and serves it
 "Fetch", KIP-630 (FetchSnapshot); Kafka `RaftLog.validateOffsetAndEpoch`.
 """
 
-from typing import Final
-
 from fastquorum.kernels.lane import NO_CONNECTION, Connection, FetchAdmission
 from fastquorum.raft import doubles, messages
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import AdmitFetch, SendResponse, SendSnapshotPart
 from fastquorum.raft.events import RequestReceived
+from fastquorum.raft.heard import GONE_US_MIN
 from fastquorum.raft.leader import Leader
-from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, Micros, Offset, OffsetAndEpoch, ReplicaKey
+from fastquorum.types import METADATA_TOPIC_ID, TOPIC_NAME, Epoch, Offset, OffsetAndEpoch, ReplicaKey
 from fastquorum.wire import ErrorCode
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 
 VERSION_MIN = 12
 """The first that carries the last fetched epoch, without which logs cannot be compared."""
-GONE_US_MIN: Final[Micros] = 1_000_000
-"""A process that ends, and starts again with another directory, is not heard for longer. A Fetch that was held up on
-its way, while its sender has gone on, is no loss."""
 _FetchPartition = FetchRequest.FetchTopic.FetchPartition
 
 
@@ -32,6 +28,7 @@ def on_fetch(core: Core, event: RequestReceived, request: FetchRequest) -> None:
         return
     partition = request.topics[0].partitions[0]
     peer = _peer_of(event.api_version, request)
+    doubles.note_epoch(core, peer, partition.current_leader_epoch)
     error = _partition_error(core, request, partition, peer)
     role = core.role
     if error is not ErrorCode.NONE:

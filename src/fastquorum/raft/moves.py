@@ -158,7 +158,7 @@ def initial_role(core: Core, stored: ElectionState | None) -> None:
     """Start-up from any persisted state (Kafka `QuorumState.initialize`). An election older than the log
     cannot say who voted in the log's epoch."""
     election = stored if stored is not None else ElectionState()
-    core.election = election
+    core.resume(election)
     if election.epoch < core.log.last_epoch:
         core.elect(ElectionState(core.log.last_epoch))
     core.role = _first_role(core)

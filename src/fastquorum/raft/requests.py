@@ -7,7 +7,7 @@ claims to lead an epoch which somebody else leads. Sources: KIP-595, KIP-853, KI
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.raft import claims, messages, moves
+from fastquorum.raft import claims, doubles, messages, moves
 from fastquorum.raft.core import Core
 from fastquorum.raft.effects import SendResponse
 from fastquorum.raft.election import ElectionState
@@ -54,10 +54,11 @@ def _judge_vote(core: Core, voter_id: NodeId, vote: _VoteAsked) -> tuple[ErrorCo
     last_epoch_max = vote.replica_epoch if vote.pre_vote else vote.replica_epoch - 1
     if vote.last_offset < 0 or not 0 <= vote.last_offset_epoch <= last_epoch_max:
         return ErrorCode.INVALID_REQUEST, False
+    candidate = ReplicaKey(vote.replica_id, vote.replica_directory_id)
+    doubles.note_epoch(core, candidate, vote.replica_epoch)
     error = _epoch_error(core, vote.replica_epoch, vote.replica_id)
     if error is not ErrorCode.NONE:
         return error, False
-    candidate = ReplicaKey(vote.replica_id, vote.replica_directory_id)
     if not claims.is_credible_vote(core, vote.replica_epoch, candidate, pre_vote=vote.pre_vote):
         return NOT_CREDIBLE, False
     if vote.replica_epoch > core.epoch:

@@ -1,0 +1,38 @@
+"""In which epochs the voters were, as far as this replica has heard since it started.
+
+Whoever leads an epoch, stands in it, is voted for in it or fetches in it has made it durable first (KIP-595 "Quorum
+State"): a voter that names a lower one later has lost its election state, and its votes with it.
+"""
+
+from typing import Final, NamedTuple
+
+from fastquorum.types import Epoch, Micros, ReplicaKey
+
+GONE_US_MIN: Final[Micros] = 1_000_000
+"""A process that ends, and starts again with another directory, is not heard for longer. What was held up on its way,
+while its sender has gone on, is no loss."""
+
+
+class _Heard(NamedTuple):
+    epoch: Epoch
+    since_us: Micros
+
+
+class HeardEpochs:
+    """The highest epoch of each voter, by its key as the voter set has it: a static voter's is its id alone."""
+
+    def __init__(self) -> None:
+        self._heard: dict[ReplicaKey, _Heard] = {}
+
+    def note(self, voter: ReplicaKey, epoch: Epoch, now_us: Micros) -> None:
+        """`voter` is in this epoch, or was."""
+        known = self._heard.get(voter)
+        if known is None or epoch > known.epoch:
+            self._heard[voter] = _Heard(epoch, now_us)
+
+    def forgotten(self, voter: ReplicaKey, epoch: Epoch, now_us: Micros) -> Epoch | None:
+        """The epoch that `voter` was in, if it names a lower one now."""
+        known = self._heard.get(voter)
+        if known is None or epoch >= known.epoch or now_us <= known.since_us + GONE_US_MIN:
+            return None
+        return known.epoch
