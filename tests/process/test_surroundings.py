@@ -106,3 +106,13 @@ def test_process_1_ends_by_a_signal_that_comes_while_it_starts(tmp_path: Path) -
             wait_until(lambda child=child, number=number: catches(child, number), 60)  # type: ignore[misc]
             os.kill(child, number)
             assert process.wait(STOP_S) in (128 + number, 0)  # 0: this test was slower than the start
+
+
+def test_a_process_that_may_hardly_open_a_file_is_told_what_to_raise() -> None:
+    for files in (10, 20):
+        words = ["sh", "-c", f'ulimit -n {files}; exec "$0" "$@"', sys.executable, "-m", "fastquorum", "doctor"]
+        answered = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert answered.returncode == 1
+        assert answered.stdout == ""
+        assert "raise the limit" in answered.stderr
+        assert "Traceback" not in answered.stderr

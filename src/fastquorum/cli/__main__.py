@@ -7,13 +7,20 @@ def main() -> int:
     """Run the command line; its exit code. Ctrl-C is quiet from here on, imports included, and a node ignores what
     has no meaning to it."""
     try:
-        from fastquorum.cli import interrupts
+        from fastquorum.cli import file_limit, interrupts
 
         interrupts.end_at_once()
         if sys.argv[1:2] == ["run"]:
             interrupts.ignore_meaningless()
     except KeyboardInterrupt:
         return 130  # interrupts.EXIT_INTERRUPTED, which may not be there yet
+    if not file_limit.is_enough_to_start():
+        print(
+            f"fastquorum: this process may have too few files open at once, {file_limit.FILES_MIN} is the least; "
+            "raise the limit (ulimit -n 1024)",
+            file=sys.stderr,
+        )
+        return 1
     from fastquorum.cli.main import main as run
 
     return run()

@@ -2,6 +2,16 @@
 
 import contextlib
 import resource
+from typing import Final
+
+FILES_MIN: Final = 32
+"""With fewer, Python itself may not get at the modules of a command."""
+
+
+def is_enough_to_start() -> bool:
+    """May this process open as many as any command needs?"""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return limit == resource.RLIM_INFINITY or limit >= FILES_MIN
 
 
 def raise_file_limit() -> None:
