@@ -1,6 +1,6 @@
 """Every case of names and addresses, each in a network and mount namespace of its own.
 
-python -m tests.process.campaign names [CASE ...]
+python -m tests.process.campaign names [--jobs N] [CASE ...]
 """
 
 import argparse
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -40,20 +41,26 @@ def run_case(name: str, directory: Path) -> Steps:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("case", nargs="*", choices=[*CASES, []], help="all, if none is named")
+    parser.add_argument("--jobs", type=int, default=1, help="cases at a time: they wait more than they work")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    failed = []
-    for name in arguments.case or CASES:
-        began = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="fastquorum-names-") as directory:
-            try:
-                steps = run_case(name, Path(directory))
-            except (AssertionError, subprocess.TimeoutExpired) as error:
-                failed.append(name)
-                print(f"FAILED {error}", flush=True)
-                continue
-        told = ", ".join(f"{step} {took_s:.1f} s" for step, took_s in steps.items())
-        print(f"{name}: {told} ({time.monotonic() - began:.0f} s in all)", flush=True)
+    chosen = arguments.case or list(CASES)
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        held = list(pool.map(_holds, chosen))
+    failed = [name for name, is_held in zip(chosen, held, strict=True) if not is_held]
     print(f"{len(failed)} failed: {', '.join(failed)}" if failed else "all held")
     return 1 if failed else 0
+
+
+def _holds(name: str) -> bool:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="fastquorum-names-") as directory:
+        try:
+            steps = run_case(name, Path(directory))
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            print(f"FAILED {error}", flush=True)
+            return False
+    told = ", ".join(f"{step} {took_s:.1f} s" for step, took_s in steps.items())
+    print(f"{name}: {told} ({time.monotonic() - began:.0f} s in all)", flush=True)
+    return True
