@@ -67,6 +67,38 @@ def test_an_address_that_never_answers_costs_a_name_a_moment(names: Names, deaf:
             assert sock.getpeername()[0] == "127.0.0.1"
 
 
+def test_sockets_of_which_a_forked_child_has_a_copy_disturb_nobody_once_they_have_failed(
+    names: Names, server: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = []
+
+    class Copied(socket.socket):
+        def connect_ex(self, address: object) -> int:
+            copies.append(os.dup(self.fileno()))
+            return super().connect_ex(address)  # type: ignore[arg-type]
+
+    names.addresses["h.test"] = ["127.0.0.9", "127.0.0.8", "127.0.0.1"]
+    reports: list[tuple[int, Dialed]] = []
+    has_ended = threading.Event()
+    dialer = Dialer(lambda number, dialed: (reports.append((number, dialed)), has_ended.set())[0])
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "socket", Copied)
+            for number in range(3):
+                has_ended.clear()
+                dialer.dial(number, Endpoint("", "h.test", port(server)), WAIT_S)
+                assert has_ended.wait(WAIT_S)
+        for _, dialed in reports:
+            assert dialed.sock is not None
+            dialed.sock.close()
+    finally:
+        dialer.close()
+        for each in copies:
+            os.close(each)
+    assert [number for number, _ in reports] == [0, 1, 2]
+    assert len(copies) > 3, "none had failed"
+
+
 def test_a_deadline_covers_a_look_up_that_never_ends(names: Names) -> None:
     names.hang("dead.test")
     began = time.monotonic()

@@ -1,5 +1,6 @@
 """The transport alone, against plain sockets: what is sent at once, kept, given up, and how names are resolved."""
 
+import os
 import signal
 import socket
 import threading
@@ -49,6 +50,19 @@ def test_a_frame_leaves_at_once_behind_its_length(transport: SocketTransport) ->
         assert theirs.recv(100) == b"\x00\x00\x00\x05hello"
         transport.send(number, bytearray(b""))
         assert theirs.recv(100) == bytes(4)
+
+
+def test_a_connection_of_which_a_forked_child_has_a_copy_is_not_heard_of_once_it_is_closed(
+    transport: SocketTransport,
+) -> None:
+    number, theirs = accepted(transport)
+    channel = transport.channel(number)
+    assert channel is not None
+    copy = os.dup(channel.fd)
+    transport.close(number)
+    theirs.close()
+    assert transport.poll(0) == []
+    os.close(copy)
 
 
 def test_what_the_socket_does_not_take_follows_in_order_when_it_does(transport: SocketTransport) -> None:

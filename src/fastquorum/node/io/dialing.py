@@ -51,6 +51,8 @@ class _Dial:
         self.ended: Dialed | None = None
         self.trying: dict[socket.socket, Address] = {}
         """Sockets that connect, and where to."""
+        self.done_with: list[socket.socket] = []
+        """To be closed, once they are watched no more."""
         self._timeout_s = timeout_s
         self._until_s = now_s + timeout_s
         self._name_server_until_s = now_s + NAME_SERVER_S
@@ -105,16 +107,20 @@ class _Dial:
             prefer(self.endpoint.host, address)
             self.end(Dialed(sock))
             return
-        sock.close()
+        self.done_with.append(sock)
         self._failed(address, os.strerror(code or errno.ECONNREFUSED))
         self.on_time(now_s)
 
     def end(self, ended: Dialed) -> None:
         self.ended = ended
-        for sock in self.trying:
-            sock.close()
+        self.done_with += self.trying
         self.trying.clear()
         self._untried.clear()
+
+    def close(self) -> None:
+        """Nobody watches its sockets any more."""
+        for sock in (*self.trying, *self.done_with):
+            sock.close()
 
     def _add(self, addresses: tuple[Address, ...]) -> None:
         self._untried.extend(each for each in addresses if each not in self._seen)
@@ -206,7 +212,7 @@ class _Loop:
         """In the loop's thread, or, after a fork, in the child, where there is none."""
         for number, each in self._dials.items():
             self._resolver.withdraw(number, each.endpoint.host)
-            each.end(Dialed(None))
+            each.close()
         self._dials.clear()
         with self._guard:
             self._is_over = True
@@ -217,7 +223,7 @@ class _Loop:
     def abandon_in_child(self) -> None:
         """After fork, in the child: let go of the descriptors. No lock is taken, a thread that is gone may hold it."""
         for each in self._dials.values():
-            each.end(Dialed(None))
+            each.close()
         if self._wake_fd >= 0:
             os.close(self._wake_fd)
             self._wake_fd = -1
@@ -252,34 +258,39 @@ class _Loop:
             if number in self._dials:
                 self._step(number, partial(_Dial.on_found, found=each))
         for number in cancelled & self._dials.keys():
-            for sock in self._dials[number].trying:
-                del self._by_descriptor[sock.fileno()]
             self._dials[number].end(Dialed(None))
-            self._forget(number)
+            self._settle(number)
 
     def _step(self, number: int, do: Callable[..., None]) -> None:
         dial = self._dials.get(number)
         if dial is None:  # it ended in this turn
             return
         do(dial, now_s=time.monotonic())
-        watched = {descriptor: sock for descriptor, (owner, sock) in self._by_descriptor.items() if owner == number}
-        for descriptor, sock in watched.items():
-            if sock not in dial.trying:  # closed, which took it out of the epoll set, or the one that is wanted
-                del self._by_descriptor[descriptor]
-        if dial.ended is not None and dial.ended.sock is not None:
-            self._epoll.unregister(dial.ended.sock)
+        self._settle(number)
+        if dial.ended is not None:
+            self._report(number, dial.ended)
+
+    def _settle(self, number: int) -> None:
+        """Watch the sockets that connect, and no other; forget what has ended."""
+        dial = self._dials[number]
+        for sock in dial.done_with:
+            self._watch_no_more(sock)
+            sock.close()
+        dial.done_with.clear()
         for sock in dial.trying:
-            if sock not in watched.values():
+            if sock.fileno() not in self._by_descriptor:
                 self._by_descriptor[sock.fileno()] = number, sock
                 self._epoll.register(sock, select.EPOLLOUT)
         if dial.ended is not None:
-            self._forget(number)
-            self._report(number, dial.ended)
+            if dial.ended.sock is not None:
+                self._watch_no_more(dial.ended.sock)
+            del self._dials[number]
+            self._resolver.withdraw(number, dial.endpoint.host)
 
-    def _forget(self, number: int) -> None:
-        """It has ended: none of its sockets is watched."""
-        dial = self._dials.pop(number)
-        self._resolver.withdraw(number, dial.endpoint.host)
+    def _watch_no_more(self, sock: socket.socket) -> None:
+        """Before it is closed: while a forked child has a copy, closing alone takes no socket out of an epoll set."""
+        if self._by_descriptor.pop(sock.fileno(), None) is not None:
+            self._epoll.unregister(sock)
 
     def _on_found(self, number: int, found: Found) -> None:
         """In a thread of the resolver's."""

@@ -153,7 +153,9 @@ class SocketTransport:
                 self._dialer.cancel(connection)
             else:
                 self.by_fd.pop(channel.fd, None)
-                channel.sock.close()  # which takes it out of its epoll set, too
+                # While a forked child has a copy of it, closing alone takes no socket out of an epoll set.
+                self.end(channel)
+                channel.sock.close()
             self._regard_crowd()
 
     def favour(self, connection: Connection) -> None:
