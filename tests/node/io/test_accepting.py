@@ -1,9 +1,11 @@
 """Connections taken in by an asyncio loop, and what is said of those that cannot be."""
 
 import asyncio
+import logging
 import os
 import resource
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,8 +13,11 @@ import pytest
 
 from fastquorum.node.io.accepting import Acceptor
 from fastquorum.node.io.listening import listen
+from fastquorum.node.io.log_writer import LOGGER
 from fastquorum.node.io.repeating import AGAIN_S, Repeating
 from fastquorum.types import Endpoint
+from tests.api.nodes import WAIT_S
+from tests.cli.conftest import wait_until
 
 
 @contextmanager
@@ -66,7 +71,36 @@ def test_what_goes_on_happening_is_said_once_a_minute_with_how_often(caplog: pyt
         fault.say("it went wrong")
     now_s += AGAIN_S
     fault.say("it went wrong")
+    wait_until(lambda: len(caplog.records) == 2, WAIT_S)
     assert [record.getMessage() for record in caplog.records] == [
         "it went wrong",
         "it went wrong (999 times more since it was said last)",
     ]
+
+
+def test_a_log_of_the_program_that_hangs_or_raises_does_nothing_to_the_thread_that_something_went_wrong_in(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    let_go, hangs = threading.Event(), threading.Event()
+
+    def look(record: logging.LogRecord) -> bool:
+        hangs.set()
+        let_go.wait()
+        raise ValueError(f"no {record.getMessage()}")
+
+    said = ""
+
+    def told() -> bool:
+        nonlocal said
+        said += capsys.readouterr().err
+        return "ValueError: no disk" in said
+
+    LOGGER.addFilter(look)
+    try:
+        Repeating().say("disk")
+        assert hangs.wait(WAIT_S)
+        let_go.set()
+        wait_until(told, WAIT_S)
+    finally:
+        let_go.set()
+        LOGGER.removeFilter(look)

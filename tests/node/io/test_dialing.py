@@ -80,7 +80,12 @@ def test_sockets_of_which_a_forked_child_has_a_copy_disturb_nobody_once_they_hav
     names.addresses["h.test"] = ["127.0.0.9", "127.0.0.8", "127.0.0.1"]
     reports: list[tuple[int, Dialed]] = []
     has_ended = threading.Event()
-    dialer = Dialer(lambda number, dialed: (reports.append((number, dialed)), has_ended.set())[0])
+
+    def report(number: int, dialed: Dialed) -> None:
+        reports.append((number, dialed))
+        has_ended.set()
+
+    dialer = Dialer(report)
     try:
         with monkeypatch.context() as patched:
             patched.setattr(socket, "socket", Copied)

@@ -1,94 +1,18 @@
 """What happens to a node that a program embeds, for the program's own logging: `logging.getLogger("fastquorum")`.
 
-Nothing is printed unless the program sets logging up. Handlers run in a thread of their own, since one that blocks must
-not hold up the replica; what comes while QUEUE_MAX lines wait for it is counted, and left out.
+Nothing is printed unless the program sets logging up.
 """
 
-import atexit
 import logging
-import queue
-import threading
-from typing import Final
 
 from fastquorum.errors import FastQuorumError
-from fastquorum.node.io import handles
 from fastquorum.node.io.clock import now_us
+from fastquorum.node.io.log_writer import LOGGER, write
 from fastquorum.node.io.observing import Leadership, Observer, leadership_text, reach_text
 from fastquorum.node.ports import SnapshotReport, Unreachable
 from fastquorum.types import NO_NODE, Endpoint, NodeId, Offset
 
-LOGGER: Final = logging.getLogger("fastquorum")
 LOGGER.addHandler(logging.NullHandler())
-QUEUE_MAX: Final = 1_000
-"""Lines that wait for the program's handlers."""
-EXIT_S: Final = 1.0
-"""How long a process that exits waits for them."""
-
-
-_TOO_SLOW: Final = "the handlers of this log are too slow"
-
-
-def _record(level: int, event: str, line: str) -> logging.LogRecord:
-    return LOGGER.makeRecord(LOGGER.name, level, __file__, 0, line, (), None, extra={"event": event})
-
-
-class _Writer:
-    """Hands records to the program's handlers, in a thread that begins with the first one."""
-
-    def __init__(self) -> None:
-        self._records: queue.Queue[logging.LogRecord | None] = queue.Queue(QUEUE_MAX)
-        self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
-        self._lost = 0
-
-    def put(self, record: logging.LogRecord) -> None:
-        if self._thread is None:
-            with self._starting:
-                self._start()
-        try:
-            self._records.put_nowait(record)
-        except queue.Full:
-            self._lost += 1
-
-    def _start(self) -> None:
-        """Once, whichever node logs first."""
-        if self._thread is None:
-            thread = threading.Thread(target=self._run, name="fastquorum-logging", daemon=True)
-            thread.start()
-            self._thread = thread
-
-    def finish(self) -> None:
-        """Wait a moment for what is still to be written."""
-        if self._thread is not None:
-            try:
-                self._records.put(None, timeout=EXIT_S)
-            except queue.Full:
-                return  # handlers that hang have the rest
-            self._thread.join(EXIT_S)
-
-    def _run(self) -> None:
-        while (record := self._records.get()) is not None:
-            lost, self._lost = self._lost, 0
-            if lost:
-                self._handle(_record(logging.WARNING, "lines_lost", f"{lost} lines were left out: {_TOO_SLOW}"))
-            self._handle(record)
-
-    @staticmethod
-    def _handle(record: logging.LogRecord) -> None:
-        """Have it written. A handler or filter of the program may raise anything: as logging itself does, tell stderr,
-        unless `logging.raiseExceptions` is off, and go on with the next line."""
-        try:
-            LOGGER.handle(record)
-        except Exception:
-            logging.Handler().handleError(record)
-
-
-_writers: Final[dict[int, _Writer]] = {}
-"""By how often the process was forked: a thread does not come along."""
-
-
-def _writer() -> _Writer:
-    return _writers.setdefault(handles.forks(), _Writer())
 
 
 def _has_handlers() -> bool:
@@ -99,14 +23,6 @@ def _has_handlers() -> bool:
             return True
         logger = logger.parent if logger.propagate else None
     return False
-
-
-@atexit.register
-def _at_exit() -> None:
-    handles.halt_all()  # those nodes say that they have stopped
-    writer = _writers.get(handles.forks())
-    if writer is not None:
-        writer.finish()
 
 
 class Logged:
@@ -120,8 +36,8 @@ class Logged:
         """Anybody, as far as was known here."""
 
     def _log(self, level: int, event: str, text: str) -> None:
-        if LOGGER.isEnabledFor(level) and _has_handlers():
-            _writer().put(_record(level, event, f"{self._node}{text}"))
+        if _has_handlers():
+            write(level, event, f"{self._node}{text}")
 
     def started(self, endpoint: Endpoint, cluster_id: str, node_id: NodeId) -> None:
         self._node = f"node {node_id}: "

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from fastquorum.node.io.log_writer import write
+
 AGAIN_S: Final = 60.0
-logger = logging.getLogger("fastquorum")
 
 
 class Repeating:
@@ -27,4 +28,4 @@ class Repeating:
             return
         again = f" ({self._unsaid} times more since it was said last)" if self._unsaid else ""
         self._due_s, self._unsaid = now_s + AGAIN_S, 0
-        logger.warning("%s%s", sentence, again, exc_info=error)
+        write(logging.WARNING, "repeated_fault", f"{sentence}{again}", error)
