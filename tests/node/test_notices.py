@@ -3,7 +3,7 @@
 import pytest
 
 from fastquorum.config import MS
-from fastquorum.node.notices import NOTICES_MAX, Notices
+from fastquorum.node.notices import AGAIN_US, NOTICES_MAX, Notices
 from fastquorum.types import METADATA_TOPIC_ID
 from fastquorum.wire.control_messages import VotersRecord
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
@@ -73,10 +73,35 @@ def test_an_epoch_that_a_voter_cannot_have_reached_is_told_of_once() -> None:
     assert str(2**31 - 1) in sentence
 
 
-def test_what_is_told_has_a_bound() -> None:
+def test_what_changes_is_told_of_a_node_once_a_minute_and_keeps_nothing_else_from_being_told() -> None:
     listener = FakeListener()
-    notices = Notices(listener, lambda node_id: None)
-    for number in range(3 * NOTICES_MAX):
-        notices.give("event", f"sentence {number}")
-        notices.give("event", f"sentence {number}")
+    notices = Notices(listener)
+    for epoch in range(1_000):
+        notices.give("epoch_not_believed", 3, f"epoch {epoch}", epoch)
+    notices.give("epoch_not_believed", 2, "of another node", 1_000)
+    notices.give("double", 3, "of another kind", 1_000)
+    notices.give("epoch_not_believed", 3, "a minute later", AGAIN_US)
+    assert [sentence for _, sentence in listener.notices] == [
+        "epoch 0",
+        "of another node",
+        "of another kind",
+        "a minute later",
+    ]
+
+
+def test_what_is_the_same_is_told_once() -> None:
+    listener = FakeListener()
+    notices = Notices(listener)
+    for minute in range(100):
+        notices.give("double", 3, "it is so", minute * AGAIN_US)
+    assert listener.notices == [("double", "it is so")]
+
+
+def test_what_is_told_within_a_minute_has_a_bound() -> None:
+    listener = FakeListener()
+    notices = Notices(listener)
+    for node_id in range(3 * NOTICES_MAX):
+        notices.give("records_lost", node_id, f"of node {node_id}", 0)
     assert len(listener.notices) == NOTICES_MAX
+    notices.give("records_lost", 2 * NOTICES_MAX, "later", AGAIN_US)
+    assert listener.notices[-1] == ("records_lost", "later")

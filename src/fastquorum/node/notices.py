@@ -4,48 +4,49 @@ happens.
 Belongs to the replica's thread.
 """
 
-from collections.abc import Callable
 from typing import Final
 
+from fastquorum.config import SECOND
 from fastquorum.errors import CorruptionError, WireError
 from fastquorum.node.ports import Listener
-from fastquorum.raft import events as ev
-from fastquorum.types import Endpoint, NodeId
-from fastquorum.wire import ErrorCode
+from fastquorum.types import Micros, NodeId
 
+AGAIN_US: Final = 60 * SECOND
+"""Within this time one thing is said of one node: what strangers send, or a node that is damaged, must not fill a log,
+nor keep from it what others are at fault in."""
 NOTICES_MAX: Final = 64
-"""Different ones in a replica's life: what strangers send must not fill a log."""
+"""Things said within AGAIN_US."""
 
 
 class Notices:
     """Passes on to the listener what was not said before."""
 
-    def __init__(self, listener: Listener, endpoint_of: Callable[[NodeId], Endpoint | None]) -> None:
-        self.other_clusters: tuple[NodeId, ...] = ()
-        """Voters of another cluster that the listener knows of, ascending."""
+    def __init__(self, listener: Listener) -> None:
         self._listener = listener
-        self._endpoint_of = endpoint_of
-        self._given: set[tuple[str, str]] = set()
+        self._said: dict[tuple[str, NodeId], tuple[str, Micros]] = {}
+        """What was said last of which node, and when; the oldest first."""
 
-    def give(self, event: str, sentence: str) -> None:
+    def give(self, event: str, about: NodeId, sentence: str, now_us: Micros) -> None:
         """`event` names the kind for machines; `sentence` says for people what is wrong, where, and what to do."""
-        notice = event, sentence
-        if notice not in self._given and len(self._given) < NOTICES_MAX:
-            self._given.add(notice)
-            self._listener.on_notice(event, sentence)
-
-    def on_event(self, event: ev.Event) -> None:
-        """A voter that says that it is of another cluster: raft/ asks again, for ever."""
-        if not isinstance(event, ev.ResponseReceived | ev.FetchResponseReceived) or event.source in self.other_clusters:
+        key = event, about
+        last = self._said.get(key)
+        if last is not None and (last[0] == sentence or now_us < last[1] + AGAIN_US):
             return
-        if getattr(event.message, "error_code", ErrorCode.NONE) == ErrorCode.INCONSISTENT_CLUSTER_ID:
-            self.other_clusters = tuple(sorted((*self.other_clusters, event.source)))
-            self._listener.on_other_cluster(event.source, self._endpoint_of(event.source))
+        if last is None and len(self._said) >= NOTICES_MAX:
+            oldest = next(iter(self._said))
+            if now_us < self._said[oldest][1] + AGAIN_US:
+                return
+            del self._said[oldest]
+        self._said.pop(key, None)
+        self._said[key] = sentence, now_us
+        self._listener.on_notice(event, sentence)
 
-    def on_refused_answer(self, node_id: NodeId, error: WireError | CorruptionError) -> None:
+    def on_refused_answer(self, node_id: NodeId, error: WireError | CorruptionError, now_us: Micros) -> None:
         """A frame that a node answered with cannot be taken in, and is asked for again, for ever."""
         self.give(
             "answer_refused",
+            node_id,
             f"what node {node_id} answers cannot be taken in, and is asked for again: {error}; find out which version "
             "it runs, and what its log holds there",
+            now_us,
         )

@@ -36,6 +36,7 @@ class Reachability:
         self._listener = listener
         self._endpoint_of = endpoint_of
         self._told: dict[NodeId, Unreachable] = {}
+        self._told_foreign: set[NodeId] = set()
 
     def look(self, now_us: Micros) -> None:
         """Learn what is so now, and tell what has been so for long enough."""
@@ -66,6 +67,9 @@ class Reachability:
             self.foreign.pop(event.source, None)
         elif event.source not in self.foreign:
             self.foreign[event.source] = now_us
+            if event.source not in self._told_foreign:
+                self._told_foreign.add(event.source)
+                self._listener.on_other_cluster(event.source, self._endpoint_of(event.source))
             self.look(now_us)
 
     def text(self) -> str:

@@ -77,7 +77,7 @@ class Replica:
         self._inbound = inbound
         self._door = door
         self._listener = listener
-        self._notices = Notices(listener, raft.endpoint_of)
+        self._notices = Notices(listener)
         self._control_appends = ControlAppends(kernels, shell.log, clock_ms, first_values)
         self._fetched = Fetched(kernels, shell.log, shell.lock)
         self._inbox = Inbox()
@@ -291,7 +291,6 @@ class Replica:
             self._door.on_relayed(item.number, item.answer)
             return
         if not isinstance(item, Waiting):
-            self._notices.on_event(item)
             self.reachability.on_event(item, now_us)
             self._step(item, now_us)
             return
@@ -334,7 +333,7 @@ class Replica:
             event = self.connections.read(connection, frame, self.raft.epoch)
         except (WireError, CorruptionError) as error:  # of the frame: nothing was read from the disk
             if self.connections.is_outgoing(connection):
-                self._notices.on_refused_answer(self.connections.node_of(connection), error)
+                self._notices.on_refused_answer(self.connections.node_of(connection), error, now_us)
             self.connections.hang_up(connection, now_us)
             return
         self._decide(event, now_us)
@@ -451,8 +450,8 @@ class Replica:
                     self.shell.advance(high_watermark)
             case fx.LeadershipChanged():
                 self._leaderships.append(effect)
-            case fx.Notice(event, sentence):
-                self._notices.give(event, sentence)
+            case fx.Notice(event, about, sentence):
+                self._notices.give(event, about, sentence, now_us)
             case fx.ShutdownComplete():
                 self._stop(None, now_us)
             case fx.Halt(error):

@@ -50,6 +50,7 @@ def _is_credible(core: Core, epoch: Epoch, sender: NodeId, is_known: bool) -> bo
 def _damaged(core: Core, epoch: Epoch, sender: NodeId) -> Notice:
     return Notice(
         "epoch_not_believed",
+        sender,
         f"node {sender} is in epoch {epoch}, says a message of it, which no elections lead to: it is not followed "
         f"there from epoch {core.epoch}; if its own election state says so, format its directory anew under another "
         "directory id, else find out what sends in its name",

@@ -26,6 +26,7 @@ def notice_own_lead(core: Core, endpoints: tuple[Endpoint, ...]) -> None:
     core.emit(
         Notice(
             "double",
+            core.key.id,
             f"node {core.key.id} is said to lead{f' at {at}' if at else ''}, and this node {core.key.id}, at "
             f"{_own_place(core)}, does not: another process runs with its id and directory id "
             f"{core.key.directory_id} on a copy of the directory, or this directory is an old one; stop one of the "
@@ -39,6 +40,7 @@ def notice_taken_place(core: Core, leader_id: NodeId) -> None:
     core.emit(
         Notice(
             "double",
+            core.key.id,
             f"leader {leader_id} gives the answers of node {core.key.id}, at {_own_place(core)}, to another process "
             f"that fetches with its id and directory id {core.key.directory_id}, on a copy of the directory: stop one "
             "of the two",
@@ -51,6 +53,7 @@ def notice_lost_records(core: Core, peer: ReplicaKey, had: Offset, has: Offset) 
     core.emit(
         Notice(
             "records_lost",
+            peer.id,
             f"node {peer.id}{_place(core, peer.id)}, directory id {peer.directory_id}, had all below offset {had} on "
             f"its disk, and has {has} now: its directory was formatted anew, restored or copied, and a directory id is "
             "used once; its votes may be forgotten, too: let no other voter stop until it has caught up",
@@ -68,6 +71,7 @@ def note_epoch(core: Core, sender: ReplicaKey, epoch: Epoch) -> None:
         core.emit(
             Notice(
                 "votes_forgotten",
+                sender.id,
                 f"node {sender.id}{_place(core, sender.id)}, directory id {sender.directory_id}, was in epoch {was}, "
                 f"and is in epoch {epoch} now: its directory was formatted anew, restored or copied, and a directory "
                 "id is used once; it may have forgotten votes, and records: let no other voter stop until it has "
@@ -98,6 +102,7 @@ class Turns:
             core.emit(
                 Notice(
                     "double",
+                    peer.id,
                     f"two processes fetch in turn as node {peer.id}{_place(core, peer.id)}, directory id "
                     f"{peer.directory_id}: a copied directory runs beside the original; stop one of the two",
                 )

@@ -154,10 +154,11 @@ class LeadershipChanged:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Whoever runs the node has to act: `event` names the kind, `sentence` says what is wrong and what to do. May be
-    ordered again and again; it is told once."""
+    """Whoever runs the node has to act: `event` names the kind, `about` the node that is at fault, `sentence` says what
+    is wrong and what to do. May be ordered again and again; it is told once."""
 
     event: str
+    about: NodeId
     sentence: str
 
 
