@@ -9,7 +9,7 @@ know why an append is refused.
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-from fastquorum.errors import FastQuorumError, OutOfOrderSequence, ProducerFenced, UnknownProducer
+from fastquorum.errors import FastQuorumError, FatalError, OutOfOrderSequence, ProducerFenced, UnknownProducer
 from fastquorum.node.ports import BarrierTicket, LaneLock
 from fastquorum.types import Offset
 
@@ -25,11 +25,12 @@ class Confirming(Generic[A]):
         self,
         lock: LaneLock,
         begin_barrier: Callable[[BarrierTicket], bool],
-        judge: Callable[[list[A]], None],
+        judge: Callable[[A], None],
         fail: Callable[[list[A], FastQuorumError], None],
         not_leader: Callable[[], FastQuorumError],
     ) -> None:
-        """All four are called with the lane lock held. `begin_barrier`: False if none can be begun now."""
+        """All four are called with the lane lock held. `begin_barrier`: False if none can be begun now. What `judge`
+        raises is told to all that wait, and raised: then nothing more is known of the log."""
         self._lock = lock
         self._begin_barrier = begin_barrier
         self._judge = judge
@@ -56,13 +57,23 @@ class Confirming(Generic[A]):
     def passed(self, high_watermark: Offset) -> None:
         """This node led when those that wait had come: they are judged by what the log has now."""
         with self._lock:
-            asked, self._asked = self._asked, []
-            self._judge(asked)
-            if self._next and not self._asked:
+            try:
+                while self._asked:
+                    self._judge(self._asked[0])
+                    del self._asked[0]
+            except BaseException as error:
+                cut_off = FatalError(f"an append was not judged to its end: {error!r}")
+                self._fail_all(error if isinstance(error, FastQuorumError) else cut_off)
+                raise
+            if self._next:
                 self._ask()
 
     def failed(self, error: FastQuorumError) -> None:
         """It leads no more: the next leader's log is what counts."""
         with self._lock:
-            asked, self._asked, self._next = self._asked + self._next, [], []
-            self._fail(asked, error)
+            self._fail_all(error)
+
+    def _fail_all(self, error: FastQuorumError) -> None:
+        """Lock held."""
+        asked, self._asked, self._next = self._asked + self._next, [], []
+        self._fail(asked, error)

@@ -271,25 +271,25 @@ class LaneCallers(Tallied):
     def _begin_confirming(self, ticket: BarrierTicket) -> bool:
         return self._begin_barrier(ticket, self._refused_at_us)
 
-    def _judge_again(self, appends: list[tuple[Queued, Micros]]) -> None:
-        """This node led after they had come: what is refused now, is refused for good."""
-        for queued, now_us in appends:
-            if not self.is_leader:
-                self._appends.fail(queued, self.not_leader())
-                continue
-            try:
-                verdict = AppendVerdict.FROZEN if self._appends.queued else self._append_now(queued, now_us)
-            except (UsageError, Overloaded) as error:
-                self._appends.fail(queued, self.refusals.counted(error))
-                continue
-            except BaseException as error:
-                self.cut_off(error)
-                raise
-            if verdict == AppendVerdict.FROZEN:
-                self._appends.queued.append(queued)
-                self._transport.wake()
-            elif verdict < 0:
-                self._appends.fail(queued, self.not_leader())
+    def _judge_again(self, append: tuple[Queued, Micros]) -> None:
+        """This node led after it had come: what is refused now, is refused for good."""
+        queued, now_us = append
+        if not self.is_leader:
+            self._appends.fail(queued, self.not_leader())
+            return
+        try:
+            verdict = AppendVerdict.FROZEN if self._appends.queued else self._append_now(queued, now_us)
+        except (UsageError, Overloaded) as error:
+            self._appends.fail(queued, self.refusals.counted(error))
+            return
+        except BaseException as error:
+            self.cut_off(error)
+            raise
+        if verdict == AppendVerdict.FROZEN:
+            self._appends.queued.append(queued)
+            self._transport.wake()
+        elif verdict < 0:
+            self._appends.fail(queued, self.not_leader())
 
     def _fail_refused(self, appends: list[tuple[Queued, Micros]], error: FastQuorumError) -> None:
         for queued, _ in appends:

@@ -128,23 +128,22 @@ class NativeProducers(NativeCallers):
     def _begin_confirming(self, ticket: BarrierTicket) -> bool:
         return self._shell.barrier_mail(self._mailbox, Passing(ticket)) >= 0
 
-    def _judge_again(self, appends: list[Appends]) -> None:
-        """This node led after they had come: what is refused now, is refused for good."""
-        for each in appends:
-            self._refused.keep_of_first([])
-            if self._queue:
-                self._queue.append(each)
-                continue
+    def _judge_again(self, appends: Appends) -> None:
+        """One append. This node led after it had come: what is refused now, is refused for good."""
+        refused: list[Refused] = []
+        frozen = [0]
+        if not self._queue:
             try:
-                refused, frozen = self._judged(each.submit(each.values, each.waiting), each)
-            except (UsageError, Overloaded) as final:
-                refused, frozen = [(0, final)], []
-            if frozen:
-                self._queue.append(each)
-                self._shell.hold_appends()
-            for _, error in refused:
-                self._count_refused(error)
-                self._fates.append((each.fail, each.waiting[0], error))
+                refused, frozen = self._judged(appends.submit(appends.values, appends.waiting), appends)
+            except (UsageError, Overloaded) as error:
+                refused, frozen = [(0, error)], []
+        self._refused.keep_of_first([])
+        if frozen:
+            self._queue.append(appends)
+            self._shell.hold_appends()
+        for _, final in refused:
+            self._count_refused(final)
+            self._fates.append((appends.fail, appends.waiting[0], final))
 
     def _fail_refused(self, appends: list[Appends], error: FastQuorumError) -> None:
         for each in appends:
