@@ -85,7 +85,7 @@ class LaneCallers(Tallied):
         self.are_observers_awaited = False
         self._beats: SteadyBeats | None = None
         self._beats_confirmed_us_max: Micros = 0
-        self._producer_states = ProducerStates(log, kernels)
+        self._producer_states = ProducerStates(log, kernels, clock_ms)
         self._confirming = Confirming[tuple[Queued, Micros]](
             lock, self._begin_confirming, self._judge_again, self._fail_refused, lambda: self.not_leader()
         )

@@ -14,6 +14,7 @@ from fastquorum.errors import OutOfOrderSequence, Overloaded, SequenceReused, Un
 from fastquorum.kernels import Buffer, Kernels, Producers
 from fastquorum.kernels.producers import ProducedBatch, Stamp
 from fastquorum.node.fences import FIRST_EPOCHS, NOTE_EPOCH
+from fastquorum.node.ports import WallClock
 from fastquorum.storage.log import Log
 from fastquorum.storage.producers import catch_up
 from fastquorum.types import Epoch, Micros, Offset
@@ -31,8 +32,13 @@ COUNTER_BITS: Final = 31
 REMEMBERED_US: Final = 300 * SECOND
 """A producer that appended within this time is not forgotten for the sake of new ones: as long as Kafka's clients try
 a batch again (librdkafka's message.timeout.ms)."""
+LONG_AGO_MS: Final = 3_600_000
+"""What lay in the log when this process began was appended longer ago than REMEMBERED_US if it was written so long ago:
+clocks of clients differ, by less."""
 NO_ROOM_RETRY_S: Final = 1.0
 _SAMPLE_US: Final = REMEMBERED_US // 30
+_MAX_TIMESTAMP: Final = slice(35, 43)
+"""Where a batch's header has it."""
 _RECORDS_AT: Final = 57
 """From here on a batch holds its record count and its records."""
 
@@ -40,13 +46,16 @@ _RECORDS_AT: Final = 57
 class ProducerStates:
     """The log's own, brought up to its end."""
 
-    def __init__(self, log: Log, kernels: Kernels) -> None:
+    def __init__(self, log: Log, kernels: Kernels, clock_ms: WallClock) -> None:
         self._log = log
         self._kernels = kernels
+        self._clock_ms = clock_ms
         self._id_epoch: Epoch = -1
         self._next_number = 0
         self._ends: deque[tuple[Micros, Offset]] = deque()
         """Where the log ended at some times, oldest first: one that is older than REMEMBERED_US, and later ones."""
+        self._found_end = log.end_offset
+        """What lies below it was appended before this process began."""
 
     def current(self) -> Producers:
         """As of the log's end. Raises Overloaded while that is still being read; CorruptionError."""
@@ -113,7 +122,8 @@ class ProducerStates:
             detail = f"nothing is known of producer {stamp.producer_id}: no first fence takes epoch {stamp.epoch}"
             raise UnknownProducer(detail=detail, producer_id=stamp.producer_id)
         self._note_end(now_us)
-        if producers.displaced_end > self._remembered_from(now_us):
+        displaced_end = producers.displaced_end
+        if displaced_end > self._remembered_from(now_us) and not self._is_from_long_ago(displaced_end):
             raise Overloaded(
                 "as many producers as are remembered have appended within the last minutes", NO_ROOM_RETRY_S
             )
@@ -138,6 +148,13 @@ class ProducerStates:
         """Whoever has appended behind this offset is remembered."""
         at_us, end_offset = self._ends[0]
         return end_offset if at_us <= now_us - REMEMBERED_US else -1
+
+    def _is_from_long_ago(self, end_offset: Offset) -> bool:
+        """Was the batch that ends there appended before this process began, and written long ago?"""
+        if not self._log.start_offset < end_offset <= self._found_end:
+            return False
+        written_ms = int.from_bytes(self._log.read(end_offset - 1, 1)[_MAX_TIMESTAMP], "big", signed=True)
+        return written_ms <= self._clock_ms() - LONG_AGO_MS
 
     def _holds(self, there: ProducedBatch, batch: Buffer) -> bool:
         """Are its records the same? When they were written, and by which epoch, does not matter."""

@@ -1,4 +1,4 @@
-"""The two clocks: one that never jumps, which everything is decided by, and the wall clock that only stamps records."""
+"""The two clocks: one that never jumps, which everything is decided by, and the wall clock, which stamps records."""
 
 from time import CLOCK_BOOTTIME, clock_gettime_ns, time_ns
 
@@ -22,5 +22,5 @@ def now_ns() -> int:
 
 
 def wall_clock_ms() -> int:
-    """Milliseconds since 1970: for timestamps only."""
+    """Milliseconds since 1970: for timestamps, and for what is compared with them."""
     return time_ns() // 1_000_000

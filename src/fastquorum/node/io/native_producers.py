@@ -15,6 +15,7 @@ from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import LeaderTerms
 from fastquorum.kernels.producers import Producer, Stamp
 from fastquorum.node.confirming import FINAL_REFUSALS, Confirming
+from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.native_appends import AppendQueue, Appends, Refused
 from fastquorum.node.io.native_callers import NativeCallers, Passing, fail_ticket
 from fastquorum.node.ports import AppendTicket, BarrierTicket
@@ -31,7 +32,7 @@ class NativeProducers(NativeCallers):
     def __init__(self, **given: Any) -> None:
         """As NativeCallers."""
         super().__init__(**given)
-        self._producer_states = ProducerStates(self.log, self._kernels)
+        self._producer_states = ProducerStates(self.log, self._kernels, wall_clock_ms)
         self._confirming = Confirming[Appends](
             self.lock, self._begin_confirming, self._judge_again, self._fail_refused, lambda: self.not_leader()
         )
