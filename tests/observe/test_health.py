@@ -1,5 +1,7 @@
 """/healthz and /readyz through a node's life, and the server that a bad client cannot hold up."""
 
+import asyncio
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ import pytest
 
 from fastquorum import sync
 from fastquorum.errors import ConfigError, DirectoryError, FatalError
+from fastquorum.node.io.accepting import ACCEPTS_MAX
 from fastquorum.node.io.listening import listen
 from fastquorum.observe import serving
 from fastquorum.observe.serving import MetricsServer
@@ -206,6 +209,32 @@ def test_clients_that_hang_hold_nobody_up(one: sync.Quorum) -> None:
             each.join()
         assert [each.status for each in found] == [200] * 4
         one.append(b"goes on", timeout=WAIT_S)
+
+
+def test_a_crowd_that_comes_at_once_takes_few_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd = 8 * serving.CONNECTIONS_MAX
+    most = 0
+    serve_one = MetricsServer._on_connected
+
+    def counting(self: MetricsServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal most
+        most = max(most, len(os.listdir("/proc/self/fd")))
+        serve_one(self, reader, writer)
+
+    monkeypatch.setattr(MetricsServer, "_on_connected", counting)
+    with listen(Endpoint("", "127.0.0.1", 0)) as listening, ExitStack() as held:
+        listening.listen(crowd)
+        endpoint = f"127.0.0.1:{listening.getsockname()[1]}"
+        for _ in range(crowd):
+            held.enter_context(connected(endpoint))
+        before = len(os.listdir("/proc/self/fd"))
+        server = MetricsServer(listening)
+        server.start()
+        try:
+            assert get(endpoint, "/healthz").status == 200  # behind all of them
+        finally:
+            server.close()
+    assert serving.CONNECTIONS_MAX < most - before < serving.CONNECTIONS_MAX + 5 * ACCEPTS_MAX
 
 
 def test_a_request_that_is_never_finished_ends(one: sync.Quorum, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,8 @@ class MetricsServer:
         self._faults = Repeating()
         self._open: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
         """By age, the oldest first."""
+        self._leaving: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
+        """Aborted to make room for others, and not over yet."""
         self._thread = threading.Thread(target=self._run, name="fastquorum-metrics", daemon=True)
 
     # --- from any thread ----------------------------------------------------------------------------------------------
@@ -80,7 +82,7 @@ class MetricsServer:
     def abandon_in_child(self) -> None:
         """After fork, in the child: the port and the connections are the parent's."""
         self._listening.close()
-        for writer in list(self._open):
+        for writer in [*self._open, *self._leaving]:
             writer.get_extra_info("socket")._sock.close()
 
     # --- its thread ---------------------------------------------------------------------------------------------------
@@ -101,7 +103,7 @@ class MetricsServer:
         await self._over.wait()
         looking.cancel()
         await acceptor.stop()
-        served = dict(self._open)
+        served = self._open | self._leaving
         for writer in served:
             writer.transport.abort()
         if served:
@@ -122,13 +124,16 @@ class MetricsServer:
 
     def _on_connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._open) >= CONNECTIONS_MAX:
-            next(iter(self._open)).transport.abort()
+            oldest = next(iter(self._open))
+            self._leaving[oldest] = self._open.pop(oldest)  # or the next one would find it here still
+            oldest.transport.abort()
         task = asyncio.create_task(self._serve_one(reader, writer))
         self._open[writer] = task
 
         def over(_: "asyncio.Task[None]") -> None:
             # Not in the task's own hands: one that is cancelled before it has begun runs none of its code.
             self._open.pop(writer, None)
+            self._leaving.pop(writer, None)
             writer.close()
 
         task.add_done_callback(over)
