@@ -244,14 +244,15 @@ class SimProducer:
         return tuple(b"produced-%d-%d" % (self._written, at) for at in range(count))
 
     def _send(self, process: Process) -> None:
-        """In order, and all behind one that is sent again, as the next leader may have none of them."""
-        epoch = process.replica.raft.epoch
-        first_due = next((said for said in self._unsettled if self._is_due(said, epoch)), None)
-        if first_due is None:
+        """In order, and all behind one that is sent again, as the next leader may have none of them; nothing behind one
+        that is under way elsewhere, as where a producer has no batches any sequence is taken."""
+        epoch, here = process.replica.raft.epoch, (process.node_id, process.incarnation)
+        unsettled = list(self._unsettled)
+        first = next((at for at, said in enumerate(unsettled) if self._is_due(said, epoch)), len(unsettled))
+        if any(said.sent_to != here for said in unsettled[:first]):
             return
-        for said in list(self._unsettled)[self._unsettled.index(first_due) :]:
-            said.sent_us, said.sent_epoch = self._now_us, epoch
-            said.sent_to = process.node_id, process.incarnation
+        for said in unsettled[first:]:
+            said.sent_us, said.sent_epoch, said.sent_to = self._now_us, epoch, here
             batch = self._batch(process, said.operation.values, said.sequence, self._epoch)
             try:
                 self._append(process, batch, Attempt(self, process, said, self._epoch))
