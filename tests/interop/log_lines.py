@@ -72,7 +72,10 @@ OURS_IN: Final[Mapping[str, str]] = {
     r"\d+ now: its directory was formatted anew, restored or copied, .*",
 }
 """By scenario: the warning that a node of ours must give there."""
-_FORGOTTEN: Final = r"fastquorum: node \d+ at \S+, directory id \S+, was in epoch \d+, and is in epoch \d+ now: its directory was formatted .*"
+_FORGOTTEN: Final = (
+    r"fastquorum: node \d+ at \S+, directory id \S+, was in epoch \d+, and is in epoch \d+ now: its directory was "
+    r"formatted .*"
+)
 OURS_PERHAPS_IN: Final[Mapping[str, str]] = {"snapshots": _FORGOTTEN, "stale directory": _FORGOTTEN}
 """By scenario: one that it gives if the node that lost its directory happens to ask it before it knows the epoch."""
 
