@@ -22,12 +22,15 @@ from fastquorum import sync
 from fastquorum.api.options import OpenOptions
 from fastquorum.config import MS, SECOND
 from fastquorum.errors import UsageError
+from fastquorum.kernels.lane import Connection
 from fastquorum.loopback import HOST, free_ports
-from fastquorum.node.io.outgoing import cut_off
+from fastquorum.node.io.outgoing import Outgoing, cut_off
 from fastquorum.types import LISTENER_NAME, Endpoint
 
 READY_S: Final = 30.0
 """How long a leader is waited for: on a machine that is busy with something else it may take so long."""
+CUT_S: Final = 30.0
+"""How long a node is waited for that is to give up its connections, as it does at once unless it is held up."""
 _MEMORY: Final = "/dev/shm"
 _CLOSE_S: Final = 0.1
 _SOON: Final[OpenOptions] = {
@@ -49,8 +52,8 @@ class Nodes(Generic[_Q]):
     """The nodes of one quorum, by id from 1."""
 
     def __init__(self, size: int, directory: str, options: OpenOptions) -> None:
-        if size < 1:
-            raise UsageError(f"a quorum of {size} is none", "ask for 1 node or more")
+        if not isinstance(size, int) or size < 1:
+            raise UsageError(f"a quorum of {size!r} is none", "ask for 1 node or more")
         self.nodes: dict[int, _Q] = {}
         self._directory = directory
         self._options = options
@@ -86,23 +89,35 @@ class Nodes(Generic[_Q]):
         return self.nodes[node_id]
 
     def partition(self, *node_ids: int) -> None:
-        """Cut these nodes off from all others: neither side reaches the other, until `heal`. The program reaches both.
-        A former partition is over. UsageError if the quorum has no such node."""
+        """Cut these nodes off from all others: neither side reaches the other once this returns, until `heal`. The
+        program reaches both; a leader that is cut off takes itself for the leader until its timeout is over, and
+        acknowledges nothing. A former partition is over. UsageError if there is no such node, or no other."""
         unknown = {*node_ids} - {*self._ids}
         if unknown:
             raise UsageError(f"this quorum has no node {min(unknown)}", f"it has 1 to {len(self._ids)}")
-        self._side = frozenset(node_ids)
-        for node_id in self.nodes:
-            self._cut(node_id)
+        if len({*node_ids}) in (0, len(self._ids)):
+            raise UsageError("nobody is cut off by that", "name some of the nodes, and not all")
+        self._part(frozenset(node_ids))
 
     def heal(self) -> None:
         """Have all nodes reach each other again."""
-        self.partition()
+        self._part(frozenset())
 
-    def _cut(self, node_id: int) -> None:
+    def _part(self, side: frozenset[int]) -> None:
+        self._side = side
+        cut = {node_id: self._cut(node_id) for node_id in self.nodes}
+        for node_id, connections in cut.items():
+            if not self._transport(node_id).errors.are_forgotten(connections, CUT_S):
+                raise TimeoutError(f"node {node_id} has not given up its connections within {CUT_S} s")
+
+    def _cut(self, node_id: int) -> list[Connection]:
         is_inside = node_id in self._side
         others = (each for other, each in self._endpoints.items() if (other in self._side) is not is_inside)
-        cut_off(self.nodes[node_id]._node._transport, others)
+        return cut_off(self._transport(node_id), others)
+
+    def _transport(self, node_id: int) -> Outgoing:
+        transport: Outgoing = self.nodes[node_id]._node._transport
+        return transport
 
     def _taken_out(self, node_id: int) -> _Q:
         """The node, which is to vanish. UsageError if it does not run."""

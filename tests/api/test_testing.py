@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 
 from fastquorum import sync
-from fastquorum.errors import ClosedError, NotLeader, NotReady, UsageError
+from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, UsageError
 from fastquorum.testing import AsyncNodes, BlockingNodes, async_quorum, async_quorum_of, quorum, quorum_of
 from tests.api.nodes import WAIT_S
 from tests.cli.conftest import wait_until
@@ -69,6 +69,21 @@ def test_a_leader_that_is_cut_off_is_replaced_and_follows_when_it_is_back(
     assert next(items).records[0].value == b"x"
     with pytest.raises(UsageError, match="this quorum has no node 4"):
         nodes.partition(4)
+    for nobody in ((), (1, 2, 3)):
+        with pytest.raises(UsageError, match="nobody is cut off"):
+            nodes.partition(*nobody)
+
+
+def test_a_leader_acknowledges_nothing_from_the_moment_that_it_is_cut_off(
+    quorum_of: Callable[..., BlockingNodes],
+) -> None:
+    for _ in range(3):
+        nodes = quorum_of(3)
+        leader = nodes.leader
+        leader.append(b"before", timeout=WAIT_S)
+        nodes.partition(leader.node_id)
+        with pytest.raises((AppendTimeout, NotLeader, NotReady)):
+            leader.append(b"behind", timeout=0.1)
 
 
 def test_they_end_with_the_block_even_if_it_fails() -> None:

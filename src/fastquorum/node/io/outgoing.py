@@ -64,6 +64,7 @@ class LastErrors:
         self._errors: dict[Endpoint, str] = {}
         self._guard = threading.Lock()
         """Of all: connections are begun in one thread and may end in another."""
+        self._has_ended = threading.Condition(self._guard)
         self._cut_off: frozenset[Place] = frozenset()
 
     def begin(self, connection: Connection, endpoint: Endpoint) -> None:
@@ -101,6 +102,12 @@ class LastErrors:
         """It is closed."""
         with self._guard:
             self._endpoints.pop(connection, None)
+            self._has_ended.notify_all()
+
+    def are_forgotten(self, connections: Iterable[Connection], timeout_s: float) -> bool:
+        """Wait until all of these are closed; False if that takes too long."""
+        with self._guard:
+            return self._has_ended.wait_for(lambda: self._endpoints.keys().isdisjoint(connections), timeout_s)
 
     def of(self, endpoint: Endpoint) -> str:
         """The last error; empty if there is none."""
@@ -116,8 +123,10 @@ class Outgoing(Protocol):
     def wake(self) -> None: ...
 
 
-def cut_off(transport: Outgoing, endpoints: Iterable[Endpoint]) -> None:
-    """Lose what is connected to these endpoints, and connect to none of them until it is called again. For tests of a
-    network that is parted; from any thread."""
-    transport.lost.extend(transport.errors.cut_off(frozenset(map(place, endpoints))))
+def cut_off(transport: Outgoing, endpoints: Iterable[Endpoint]) -> list[Connection]:
+    """Lose what is connected to these endpoints, and connect to none of them until it is called again. Return what is
+    to be closed, which the replica's thread does soon. For tests of a network that is parted; from any thread."""
+    connections = transport.errors.cut_off(frozenset(map(place, endpoints)))
+    transport.lost.extend(connections)
     transport.wake()
+    return connections
