@@ -229,7 +229,8 @@ class Quorum(Standing):
         ...     print([record.value for record in batch.records], batch.next_offset == offset + 2)
         [b'b'] True
 
-        Raises OffsetOutOfRange.
+        Raises OffsetOutOfRange where the log begins behind it; NotReady with `follow=False`, where this node has not
+        heard yet what is committed.
         """
         reader = CommittedReader(self._node, from_offset, follow=follow, progress=progress)
         while not self._watch.over:

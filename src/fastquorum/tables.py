@@ -4,8 +4,11 @@ Needs the extra: `pip install 'fastquorum[arrow]'`; no Spark, no JVM. The tables
 `fastquorum.spark`'s data source.
 """
 
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fastquorum.errors import UsageError
 from fastquorum.spark.installed import check_arrow
 
 if TYPE_CHECKING:
@@ -15,7 +18,10 @@ __all__ = ["open"]
 
 
 def open(
-    path: str = "", table: str = "records", threads: int | None = None, **options: object
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = "",
+    table: str = "records",
+    threads: int | None = None,
+    **options: object,
 ) -> "pa.RecordBatchReader":
     """A table as a stream of record batches, in the order of the log.
 
@@ -23,7 +29,8 @@ def open(
     reads; 8 MiB). A reader that is not read to its end is to be closed.
 
     Args:
-        path: a data directory, a log directory, one with such below it, a glob, or several with commas between.
+        path: a data directory, a log directory, one with such below it, a glob; or several of
+            them, as a list or with commas between.
         table: records, control, batches, epochs, voters, ... An unknown one is refused with those that there are.
         threads: that read; None: one a core.
         options: as of the data source, as `fromOffset=100`, `types="TOPIC_RECORD"`, `mode="quarantine"`,
@@ -35,4 +42,16 @@ def open(
     check_arrow()
     from fastquorum.spark.exporting import open_reader
 
-    return open_reader(path, table, threads, options)
+    return open_reader(_as_one(path), table, threads, options)
+
+
+def _as_one(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> str:
+    """Paths with commas between. UsageError."""
+    several = [path] if isinstance(path, str | os.PathLike) else path
+    if not isinstance(several, list | tuple) or not all(isinstance(each, str | os.PathLike) for each in several):
+        raise UsageError(f"path {path!r} is no path and no list of paths")
+    paths = [os.fspath(each) for each in several]
+    for each in paths:
+        if len(paths) > 1 and "," in each:
+            raise UsageError(f"{each!r} has a comma in it, which stands between paths", "name it by itself, by a glob")
+    return ",".join(paths)

@@ -44,6 +44,8 @@ def test_whoever_waits_or_asks_hears_whom_it_cannot_reach(tmp_path: Path, kernel
         with pytest.raises(NotReady) as not_ready:
             quorum.wait_ready(timeout=0.01)
         errors: list[Exception] = [not_ready.value]
+        with pytest.raises(NotReady, match="what is committed is not known"):
+            next(quorum.committed(follow=False))
         for use in (lambda: quorum.append(b"x", timeout=1), lambda: quorum.read_barrier(timeout=1)):
             with pytest.raises(NotLeader) as not_leader:
                 use()

@@ -91,6 +91,7 @@ def test_a_blocking_handle_is_closed_in_a_forked_child(tmp_path: Path, kernels: 
 
                 def in_vain() -> None:
                     closed(quorum, producer, quorum._watch)
+                    assert "the process that forked this one" in repr(quorum)
                     refused(
                         lambda: next(items),
                         lambda: next(empty),

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,8 +73,8 @@ def test_a_gap_and_what_is_long_past_are_refused(one: sync.Quorum, sequence: int
     assert values_of(one)[-1] == b"next"
 
 
-@pytest.mark.parametrize("sequence", [-1, 2**31])
-def test_what_is_no_sequence_is_refused(one: sync.Quorum, sequence: int) -> None:
+@pytest.mark.parametrize("sequence", [-1, 2**31, "0", 1.0, True])
+def test_what_is_no_sequence_is_refused(one: sync.Quorum, sequence: Any) -> None:
     with one.producer("p") as producer, pytest.raises(UsageError, match="sequence"):
         producer.append(b"x", sequence=sequence)
 
@@ -114,10 +115,15 @@ def test_other_values_under_a_sequence_that_is_taken_are_refused(one: sync.Quoru
 
 
 def test_a_producer_needs_a_name_and_a_with_block(one: sync.Quorum) -> None:
-    with pytest.raises(UsageError, match="name"):
-        one.producer("")
+    for nameless in ("", 5, b"p", None):
+        with pytest.raises(UsageError, match="no name"):
+            one.producer(nameless)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="with"):
         one.producer("p").append(b"x")
+    with one.producer("\udcff") as producer:
+        producer.append(b"x", timeout=WAIT_S)
+    with pytest.raises(UsageError, match="with"):
+        producer.append(b"x", timeout=WAIT_S)
 
 
 def test_what_does_not_fit_is_refused_and_not_owed(one: sync.Quorum) -> None:

@@ -25,6 +25,17 @@ def test_a_stream_has_the_rows_of_the_whole_in_their_order(tmp_path: Path, threa
         assert reader.read_all() == read_table(C1, "batches", columns="base_offset,epoch")
 
 
+def test_several_logs_are_given_as_a_list(tmp_path: Path) -> None:
+    roots = [make_log(tmp_path / name, 20, roll=5) for name in ("n1", "n2")]
+    with tables.open(roots) as several, tables.open(",".join(map(str, roots))) as as_one:
+        assert several.read_all() == as_one.read_all()
+    with tables.open(tuple(map(str, roots[:1]))) as one:
+        assert one.read_all() == read_table(str(roots[0]))
+    for wrong in (["a,b", "c"], [5], {"n1"}, None):
+        with pytest.raises(UsageError, match=r"comma|no list of paths"):
+            tables.open(wrong)  # type: ignore[arg-type]
+
+
 def test_a_stream_that_is_left_leaves_no_thread(tmp_path: Path) -> None:
     root = str(make_log(tmp_path / "n1", 200, roll=5))
     before = threading.active_count()

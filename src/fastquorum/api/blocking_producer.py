@@ -110,9 +110,11 @@ class Producer(ProducerCore):
 
     def __enter__(self) -> Self:
         self._take_name(None if self._timeout is None else time.monotonic() + self._timeout)
+        self._is_open = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Nothing is held: the producer lives in the log."""
+        self._is_open = False

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.errors import ClosedError, OffsetOutOfRange, UsageError
+from fastquorum.errors import ClosedError, NotReady, OffsetOutOfRange, UsageError
 from fastquorum.kernels import Header
 from fastquorum.node.io.running import RunningNode
 from fastquorum.types import Epoch, Offset
@@ -71,13 +71,16 @@ class CommittedReader:
     """One `committed()`: where it stands, and which items come next. Both twins wait in their own ways."""
 
     def __init__(self, node: RunningNode, from_offset: Offset, *, follow: bool, progress: bool) -> None:
-        """Raises ClosedError; OffsetOutOfRange where the log begins behind from_offset; UsageError if it is not one."""
+        """Raises ClosedError; OffsetOutOfRange where the log begins behind from_offset; UsageError if it is not one;
+        NotReady if it is to end at a high watermark that is not known yet."""
         if not isinstance(from_offset, int):
             raise UsageError(f"from_offset {from_offset!r} is not an offset", "give a whole number, 0 or above")
         node.check_open()
         start = node.log.start_offset
         if from_offset < start:
             raise OffsetOutOfRange(offset=from_offset, start_offset=start, end_offset=node.log.end_offset)
+        if not follow and node.high_watermark < 0:
+            raise NotReady("what is committed is not known here yet: call wait_ready() before")
         self.is_caught_up = False
         """Nothing more is committed: wait until `has_more`."""
         self.is_done = False

@@ -37,7 +37,7 @@ RETRY_S: Final = 0.01
 
 def producer_id(name: str) -> int:
     """Of its 62 bits all depend on the whole name."""
-    digest = hashlib.sha256(f"fastquorum:producer:{name}".encode()).digest()
+    digest = hashlib.sha256(f"fastquorum:producer:{name}".encode(errors="surrogatepass")).digest()
     return NAMED | int.from_bytes(digest[:8], "big") & (NAMED - 1)
 
 
@@ -59,14 +59,16 @@ class ProducerCore(Guarded):
 
     def __init__(self, node: RunningNode, name: str, timeout: float | None) -> None:
         super().__init__()
-        if not name:
-            raise UsageError("a producer without a name cannot be recognised", "name it after what it writes")
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"id {name!r} is no name of a producer", "name it after what it writes, as text")
         self.id = name
         self._node = node
         self._timeout = wait_s(timeout)
         self._producer_id = producer_id(name)
         self._epoch = -1
         self._next_sequence = -1
+        self._is_open = False
+        """In its block."""
         self._unsettled: Attempt | None = None
         """Sent, and its fate not known."""
 
@@ -119,12 +121,16 @@ class ProducerCore(Guarded):
 
     def _begin(self, values: tuple[bytes, ...], sequence: int | None) -> Attempt:
         """What is to be sent now: the append of unknown fate again, or the next. Raises RecordTooLarge, UsageError."""
+        if not self._is_open:
+            raise UsageError("the producer is not open", "use it in a `with` block")
         self._unsettled = attempt = self._unsettled or self._attempt(values, sequence)
         return attempt
 
     def _attempt(self, values: tuple[bytes, ...], sequence: int | None) -> Attempt:
         """Raises RecordTooLarge, UsageError."""
         first = self.next_sequence if sequence is None else sequence
+        if not isinstance(first, int) or isinstance(first, bool):
+            raise UsageError(f"sequence {sequence!r} is not a whole number")
         if not 0 <= first < SEQUENCES:
             raise UsageError(f"sequence {first} is outside 0..{SEQUENCES - 1}")
         batch = self._encoded(values, first)
@@ -250,9 +256,11 @@ class Producer(ProducerCore):
 
     async def __aenter__(self) -> Self:
         await self._quorum._within(self._timeout, self._take_name(), self._quorum._barrier_timeout)
+        self._is_open = True
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Nothing is held: the producer lives in the log."""
+        self._is_open = False

@@ -286,7 +286,8 @@ class Quorum(Standing):
         [b'b'] True
 
         Raises:
-            OffsetOutOfRange: records that old are gone, or never were.
+            OffsetOutOfRange: records that old are gone. An offset that is not there yet is waited for.
+            NotReady: with `follow=False`, and this node has not heard yet what is committed.
         """
         self._check_loop()
         reader = CommittedReader(self._node, from_offset, follow=follow, progress=progress)

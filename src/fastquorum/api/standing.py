@@ -32,7 +32,10 @@ class Standing(Guarded):
         return self._node.is_running
 
     def __repr__(self) -> str:
-        return f"<{type(self).__module__}.{type(self).__qualname__} of {self._node.name}>"
+        kind = f"{type(self).__module__}.{type(self).__qualname__}"
+        return (
+            f"<{kind} of the process that forked this one>" if self._is_in_child else f"<{kind} of {self._node.name}>"
+        )
 
     @property
     def node_id(self) -> NodeId:

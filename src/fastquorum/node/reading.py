@@ -189,7 +189,10 @@ def directory(value: object) -> str:
 
 
 def log_kind(value: object) -> LogKind:
-    return LogKind(plain_text(value))
+    text = plain_text(value)
+    if text not in {*LogKind}:
+        raise ValueError(f"expected {' or '.join(LogKind)}")
+    return LogKind(text)
 
 
 def kernels(value: object) -> str:
