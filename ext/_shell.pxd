@@ -176,7 +176,7 @@ cdef extern from "node/shell.h" namespace "fastquorum::node" nogil:
         int64_t append(const Slice *values, int64_t count, int64_t size_bytes, Waiter &waiter, cbool has_waited,
                        cbool is_pushed_later) except +
         void append_all(const Slice *values, int64_t count, Waiter *waiters, cbool have_waited, int64_t *offsets) except +
-        void push() noexcept
+        void push() except +
         void push_soon() noexcept
         int64_t append_encoded(uint8_t *batch, int64_t size, int64_t count, int64_t timestamp_ms, Waiter &waiter,
                                cbool has_waited, cbool admits_new) except +

@@ -86,8 +86,8 @@ class File {
         return 0;
     }
 
-    // The file system is full, or a quota is: nothing is lost by what fails with this.
-    static bool lacks_room(int error) noexcept { return error == ENOSPC || error == EDQUOT; }
+    // The file system is full, or a quota, or a limit of the process is reached: nothing is lost by what fails with this.
+    static bool lacks_room(int error) noexcept { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
     int close() noexcept {
         if (descriptor_ < 0) return 0;

@@ -9,7 +9,8 @@ from typing import Final
 
 REFUSALS: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 """This user may not do it, or nobody may: nothing was done, and no device has failed."""
-FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The file system is full, or what this user or this process may have of it is: nothing was written."""
 _PERMISSION: Final = "look at owner and mode of it and of the directories above it, and at what SELinux or AppArmor say"
 _LIMIT: Final = "raise the limit of open files (ulimit -n; LimitNOFILE= of systemd)"
 _NETWORK: Final = "look at the file server and the network, or keep the data on a local disk"

@@ -434,7 +434,8 @@ class StorageFailed(FatalError, OSError):
 
     @property
     def lacks_room(self) -> bool:
-        """The file system is full, or a quota is: what was to be written is not there, and all else is as it was."""
+        """The file system is full, or a quota is, or this process may not make its file larger: what was to be written
+        is not there, and all else is as it was."""
         return self.errno_code in FULL
 
     @property

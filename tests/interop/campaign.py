@@ -22,8 +22,9 @@ fuzz: so many mutants of golden and well-formed frames are sent to three real no
 while a client appends and reads. Exit code 0 if no node died, complained, hung or grew, the leader and its epoch are
 the same, and the log holds what was acknowledged.
 
-hostile: so many connections of each hostile kind at once to the leader of three real nodes of whichever build is
-installed. Exit code 0 if it leads on in its epoch, takes appends, keeps to its memory and complains of nothing.
+hostile: so many connections of each hostile kind at once to the leader, or a follower, of three real nodes, or of three
+controllers (`--log controllers`), of whichever build is installed, or pure (`--kernels pure`). Exit code 0 if it leads
+on in its epoch, takes appends, keeps to its memory and complains of nothing.
 
 messages: so many random messages in each direction between Kafka's generated classes and our codecs. Exit code 0 if
 all are the same bytes both ways.

@@ -4,15 +4,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fastquorum.client.connection import Deadline
+from fastquorum.client.connection import Deadline, NoAnswer, NotSent
 from fastquorum.client.quorum import Leader, QuorumClient
 from fastquorum.kernels import load
 from fastquorum.types import Endpoint
+from fastquorum.wire import ErrorCode
+from fastquorum.wire.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from fastquorum.wire.quorum_admin import DescribeQuorumResponse
 from tests.conftest import ROOT
 from tests.process.cluster import fixed_ports
@@ -23,6 +25,7 @@ from .directories import fastquorum
 CLUSTER_ID: Final = "usACA5tBSrKS64DhDt4jig"
 DIRECTORY_IDS: Final = {1: "vvU4x29PSmGr6cl_yWjBGQ", 2: "MzGshnxlQ8CWUREFNVsnEw", 3: "9vYZaEs_QvG4c-Lp2Qh1qA"}
 TOPIC: Final = "quorum"
+RUN: Final = (sys.executable, "-m", "fastquorum.cli", "run")
 
 Partition = DescribeQuorumResponse.TopicData.PartitionData
 
@@ -53,10 +56,13 @@ class Description(NamedTuple):
 class Nodes:
     """Use as `with running(...) as nodes`."""
 
-    def __init__(self, root: Path, *, log: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, root: Path, *, log: str, environment: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
+    ) -> None:
         self.ports = dict(zip(DIRECTORY_IDS, fixed_ports(len(DIRECTORY_IDS)), strict=True))
         self.ids = tuple(self.ports)
         self._root = root
+        self._arguments = arguments
         self._environment = {**os.environ, **(environment or {})}
         self._running: dict[int, subprocess.Popen[str]] = {}
         self._client = QuorumClient([self.endpoint(node_id) for node_id in self.ids], load("native"))
@@ -88,7 +94,7 @@ class Nodes:
         for node_id in node_ids:
             with (self._root / f"node{node_id}.stderr").open("ab") as errors:
                 self._running[node_id] = subprocess.Popen(
-                    [sys.executable, "-m", "fastquorum.cli", "run", "--data", str(self.data(node_id)), "--verbose"],
+                    [*RUN, "--data", str(self.data(node_id)), "--verbose", *self._arguments],
                     stdout=subprocess.PIPE,
                     stderr=errors,
                     cwd=ROOT,
@@ -143,9 +149,9 @@ class Nodes:
     def leader(self) -> Leader:
         return self._client.leader(Deadline(WAIT_S))
 
-    def describe(self) -> Description:
+    def describe(self, within_s: float = WAIT_S) -> Description:
         """Of whoever leads by now."""
-        return Description(self._client.describe(Deadline(WAIT_S)))
+        return Description(self._client.describe(Deadline(within_s)))
 
     def wait_epoch(self, after: int) -> Description:
         """Return once somebody leads a later epoch."""
@@ -157,11 +163,11 @@ class Nodes:
             assert not deadline.is_over, f"still epoch {found.epoch}, led by node {found.leader_id}"
             self._client.forget_leader()
 
-    def wait_caught_up(self) -> Description:
+    def wait_caught_up(self, within_s: float = WAIT_S) -> Description:
         """Return once every voter has what the leader has, and all of it is committed."""
-        deadline = Deadline(WAIT_S)
+        deadline = Deadline(within_s)
         while True:
-            found = self.describe()
+            found = self.describe(deadline.left_s)
             if set(found.end_offsets.values()) == {found.partition.high_watermark}:
                 return found
             assert not deadline.is_over, found.end_offsets
@@ -170,11 +176,36 @@ class Nodes:
         """As one batch; the first one's offset."""
         return self._client.append(values, Deadline(WAIT_S))
 
+    def change(self, threads: int) -> None:
+        """Have the active controller write, as brokers' configuration, how many threads clean their logs."""
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+        config = resource.AlterableConfig(name="log.cleaner.threads", config_operation=0, value=str(threads))
+        request = IncrementalAlterConfigsRequest(
+            resources=[resource(resource_type=4, resource_name="", configs=[config])]
+        )
+        try:
+            controller = self._client.controller(Deadline(WAIT_S)).endpoint
+            answer = self._client.ask(
+                controller, request, 1, IncrementalAlterConfigsResponse, Deadline(WAIT_S), silence_s=WAIT_S
+            )
+        except (NotSent, NoAnswer):
+            self._client.forget_leader()
+            raise
+        (response,) = answer.responses
+        assert response.error_code == ErrorCode.NONE, response
+
 
 @contextmanager
-def running(root: Path, *, log: str = "user", environment: Mapping[str, str] | None = None) -> Iterator[Nodes]:
-    """Started nodes, one of which leads; whatever happens, none is left behind. `environment` is added to ours."""
-    nodes = Nodes(root, log=log, environment=environment)
+def running(
+    root: Path,
+    *,
+    log: str = "user",
+    environment: Mapping[str, str] | None = None,
+    arguments: Sequence[str] = (),
+) -> Iterator[Nodes]:
+    """Started nodes, one of which leads; whatever happens, none is left behind. `environment` is added to ours,
+    `arguments` to `run`'s."""
+    nodes = Nodes(root, log=log, environment=environment, arguments=arguments)
     try:
         nodes.start(*nodes.ids)
         nodes.describe()

@@ -1,26 +1,25 @@
-"""Hostile crowds, in short: the long form is `python -m tests.interop.campaign hostile`."""
+"""Hostile crowds, in short. The long form: `python -m tests.interop.campaign hostile`, with `--log` and `--kernels`."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from .hostile import GROWTH_MIB_MAX, RECORD_BYTES, kinds, many_descriptors, withstand
-from .nodes import Nodes, running
+from .hostile import Load, hostile_nodes, many_descriptors, withstand
+from .hostile_kinds import kinds, plain
+from .nodes import Nodes
 
 pytestmark = pytest.mark.timeout(300)
+FLOODS = ("questions about the quorum", "offsets by time", "handshakes", "votes of voters and strangers")
+SHORT = [*plain(), *(f"{flood}, read" for flood in FLOODS)]
 
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    with many_descriptors(), running(Path(tmp_path_factory.mktemp("nodes"))) as started:
-        for _ in range(8):
-            started.append(os.urandom(RECORD_BYTES))
+def nodes() -> Iterator[Nodes]:
+    with many_descriptors(), hostile_nodes() as started:
         yield started
 
 
-@pytest.mark.parametrize("name", kinds())
+@pytest.mark.parametrize("name", SHORT)
 def test_a_crowd_of_each_kind_changes_no_leader(nodes: Nodes, name: str) -> None:
-    figures = withstand(nodes, name, 60, 0.3, GROWTH_MIB_MAX)
+    figures = withstand(nodes, name, kinds()[name], Load(60, 0.3))
     assert (figures["problems"], figures["unanswered"]) == ([], 0)

@@ -8,7 +8,7 @@ from fastquorum.config import MS, QuorumConfig
 from fastquorum.kernels import Attribute, load
 from fastquorum.node.answer_order import UNANSWERED_MAX
 from fastquorum.node.door import api_versions
-from fastquorum.node.door_fetch import SLICE_FETCHES
+from fastquorum.node.door_fetch import SLICE_BYTES, SLICE_FETCHES
 from fastquorum.node.door_produce import SWEEP_MIN
 from fastquorum.node.parked_fetches import STALE_MIN
 from fastquorum.raft import events as ev
@@ -329,6 +329,21 @@ def test_consumers_of_one_commit_are_answered_a_few_at_a_time() -> None:
     for _ in range(300):
         rig.replica.on_tick(rig.now_us)
     assert [a + len(rig.answers(each)) for a, each in zip(answered, consumers, strict=True)] == [1] * 300
+
+
+def test_large_answers_are_made_a_few_at_a_time_however_many_ask_at_once() -> None:
+    rig = Rig().lead()
+    rig.append(bytes(SLICE_BYTES // 4))
+    rig.sync()
+    consumers = [rig.accept() for _ in range(40)]
+    for consumer in consumers:
+        rig.ask(consumer, fetch(1, wait_ms=0), 12)
+    answered = [len(rig.answers(each)) for each in consumers]
+    assert sum(answered) == 4, "the log is not read for all of them while the quorum waits"
+    assert rig.replica.deadline_us <= rig.now_us, "the others are answered as soon as the thread has looked around"
+    for _ in range(40):
+        rig.replica.on_tick(rig.now_us)
+    assert [a + len(rig.answers(each)) for a, each in zip(answered, consumers, strict=True)] == [1] * 40
 
 
 def test_fetches_that_were_answered_leave_nothing_though_their_deadlines_are_far() -> None:

@@ -34,7 +34,7 @@ struct Context {
     }
 
     // Write whole batches at the log's end and have them synced. A failure latches before it is told (rule 5).
-    bool write(Span batches, Offset base_offset, Offset next_offset, std::int32_t epoch, std::int64_t timestamp_ms) noexcept {
+    bool write(Span batches, Offset base_offset, Offset next_offset, std::int32_t epoch, std::int64_t timestamp_ms) {
         if (log.append(batches, base_offset, next_offset, epoch, timestamp_ms) && log.request_flush()) return true;
         has_failed = true;
         return false;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 
 #include "../fetch_layout.h"
 #include "../scan.h"
@@ -116,7 +117,7 @@ class FollowerLane {
         expected.epoch_min = log_.last_epoch();
         expected.epoch_max = std::min(log_.last_epoch(), terms.epoch);
         ScanResult found;
-        if (!scan(records.data, records.size, 0, expected, true, batch_size_max, &found)) return Seen::cut_off;
+        if (!scan(records.data, records.size, 0, expected, true, batch_size_max, &found)) throw std::bad_alloc();
         if (found.valid_bytes == 0 || found.control_count != 0 ||
             (found.status.fault != Fault::none && found.status.fault != Fault::truncated))
             return Seen::unusual;

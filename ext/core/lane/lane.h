@@ -84,7 +84,7 @@ class Lane {
     }
 
     // False: what gathered could not be written.
-    bool freeze() noexcept {
+    bool freeze() {
         is_frozen_ = true;
         return !leader_ || context_.has_failed || mutated(Mutation::freezes_without_writing_what_gathered) || leader_->seal();
     }
@@ -156,7 +156,7 @@ class Lane {
 
     void on_flush_failed() noexcept { context_.has_failed = !mutated(Mutation::forgets_a_failed_sync); }
 
-    bool on_tick(Micros now_us) noexcept { return !leader_ || is_frozen_ || context_.has_failed || leader_->on_tick(now_us); }
+    bool on_tick(Micros now_us) { return !leader_ || is_frozen_ || context_.has_failed || leader_->on_tick(now_us); }
 
     // `ids`: ascending. False: none of these observers is awaited; else `observers_informed` follows.
     bool await_observers(const std::vector<std::int32_t> &ids, Offset offset) noexcept {
@@ -165,15 +165,15 @@ class Lane {
 
     // --- the callers' side ------------------------------------------------------------------------------------------------
 
-    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms, Micros now_us, bool gathers = false) noexcept {
+    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms, Micros now_us, bool gathers = false) {
         const Offset refused = refusal();
         return refused != 0 ? refused : leader_->append(values, count, timestamp_ms, now_us, gathers);
     }
 
     // What was appended to be gathered is written and sent now, unless it is to wait for a sync's end or raft/'s decision.
-    bool push(Micros now_us) noexcept { return refusal() != 0 || leader_->push(now_us); }
+    bool push(Micros now_us) { return refusal() != 0 || leader_->push(now_us); }
 
-    Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t record_count, std::int64_t timestamp_ms, Micros now_us) noexcept {
+    Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t record_count, std::int64_t timestamp_ms, Micros now_us) {
         const Offset refused = refusal();
         return refused != 0 ? refused : leader_->append_encoded(batch, size, record_count, timestamp_ms, now_us);
     }

@@ -54,7 +54,7 @@ class LeaderLane {
     // --- appends ----------------------------------------------------------------------------------------------------------
 
     // The first value's offset, or a verdict. What `gathers` waits for `push`, or for whatever else has a batch written.
-    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms, Micros now_us, bool gathers) noexcept {
+    Offset append(const Slice *values, std::int64_t count, std::int64_t timestamp_ms, Micros now_us, bool gathers) {
         if (batch_.record_count() == 0) batch_.open(log_.end_offset(), terms_.epoch, timestamp_ms);
         if (!batch_.append(values, count)) {
             if (OpenBatch::size_alone(values, count) > context_.batch_bytes_max) return verdict_too_large;
@@ -67,13 +67,13 @@ class LeaderLane {
     }
 
     // Write what gathered if nobody gains by its waiting, and answer whoever waits for records.
-    bool push(Micros now_us) noexcept {
+    bool push(Micros now_us) {
         if ((parked_voters_ > 0 || !log_.is_flushing()) && !seal()) return false;
         return parked_ == 0 || answer_parked(now_us);
     }
 
     // The first record's offset, or a verdict; the batch is stamped in place.
-    Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t record_count, std::int64_t timestamp_ms, Micros now_us) noexcept {
+    Offset append_encoded(std::uint8_t *batch, std::int64_t size, std::int64_t record_count, std::int64_t timestamp_ms, Micros now_us) {
         if (size > context_.batch_bytes_max) return verdict_too_large;
         if (!seal()) return verdict_cut_off;
         const Offset offset = log_.end_offset();
@@ -90,7 +90,7 @@ class LeaderLane {
     std::int64_t gathered_bytes() const noexcept { return batch_.record_count() > 0 ? batch_.size_bytes() : 0; }
 
     // Write what was accepted.
-    bool seal() noexcept {
+    bool seal() {
         if (batch_.record_count() == 0) return true;
         const Offset base = batch_.base_offset(), next = batch_.next_offset();
         return context_.write(batch_.seal(), base, next, terms_.epoch, batch_.timestamp_ms());
@@ -103,7 +103,7 @@ class LeaderLane {
     bool serves(Connection connection) const noexcept { return find(connection) != nullptr; }
 
     // `unusual`: nothing has changed.
-    Seen on_frame(Connection connection, Span frame, Micros now_us) noexcept {
+    Seen on_frame(Connection connection, Span frame, Micros now_us) {
         Peer *peer = find(connection);
         if (peer == nullptr || peer->is_parked || !is_fetch(frame, peer->api_version))
             // A late answer to a Fetch of ours, from when we followed, is passed over.
@@ -162,10 +162,10 @@ class LeaderLane {
     bool await_observers(const std::vector<std::int32_t> &ids, Offset offset) noexcept { return observers_.begin(served_, ids, offset); }
 
     // Go on after anything may have moved: a sync, a pause, an admission.
-    bool settle(Micros now_us) noexcept { return settle_after(true, now_us); }
+    bool settle(Micros now_us) { return settle_after(true, now_us); }
 
     // Answer whose wait is over.
-    bool on_tick(Micros now_us) noexcept {
+    bool on_tick(Micros now_us) {
         for (const Served &each : served_)
             if (each.peer->is_parked && each.peer->deadline_us <= now_us)
                 if (!answer(*each.peer, now_us)) return false;
@@ -294,7 +294,7 @@ class LeaderLane {
     }
 
     // Write what gathered, move the high watermark, answer whom that concerns and whoever does not want to wait.
-    bool settle_after(bool may_write, Micros now_us) noexcept {
+    bool settle_after(bool may_write, Micros now_us) {
         if (may_write && !seal()) return false;
         advance();
         if (!answer_parked(now_us)) return false;
@@ -345,7 +345,7 @@ class LeaderLane {
     }
 
     // Answer every parked Fetch that has records to get; for a pending barrier every voter's, empty or not.
-    bool answer_parked(Micros now_us) noexcept {
+    bool answer_parked(Micros now_us) {
         const Offset end = log_.end_offset();
         const Barriers &barriers = context_.barriers;
         const std::int64_t provoking = barriers.is_pending() ? barriers.begun() : 0;
@@ -371,7 +371,7 @@ class LeaderLane {
     }
 
     // Claim the peer's parked Fetch and answer it from the log as it is now.
-    bool answer(Peer &peer, Micros now_us) noexcept {
+    bool answer(Peer &peer, Micros now_us) {
         Span records{zero_uuid, 0};
         if (peer.sent_end < log_.end_offset()) {
             if (!log_.read(peer.sent_end, peer.bytes_max, &records)) return false;

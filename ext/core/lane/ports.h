@@ -47,9 +47,9 @@ class Log {
     virtual std::int32_t last_epoch() noexcept = 0;
     virtual bool is_flushing() noexcept = 0;
     // Whole batches at the log's end; they are written, not synced, when this returns.
-    virtual bool append(Span batches, Offset base_offset, Offset next_offset, std::int32_t epoch, std::int64_t timestamp_ms) noexcept = 0;
+    virtual bool append(Span batches, Offset base_offset, Offset next_offset, std::int32_t epoch, std::int64_t timestamp_ms) = 0;
     // Whole batches from the one that contains `offset`, at most bytes_max but at least one. Good until the next call.
-    virtual bool read(Offset offset, std::int64_t bytes_max, Span *batches) noexcept = 0;
+    virtual bool read(Offset offset, std::int64_t bytes_max, Span *batches) = 0;
     virtual bool request_flush() noexcept = 0;
 };
 
@@ -64,11 +64,11 @@ struct Frame {
 class Outputs {
    public:
     virtual ~Outputs() = default;
-    virtual void send(Connection connection, const Frame &frame) noexcept = 0;
-    virtual void hand_up(Connection connection, Span frame) noexcept = 0;
-    virtual void advanced(Offset high_watermark) noexcept = 0;
-    virtual void barrier_done(std::int64_t barrier, Offset high_watermark) noexcept = 0;
-    virtual void unparked(Connection connection, std::int32_t correlation_id, int api_version) noexcept = 0;
+    virtual void send(Connection connection, const Frame &frame) = 0;
+    virtual void hand_up(Connection connection, Span frame) = 0;
+    virtual void advanced(Offset high_watermark) = 0;
+    virtual void barrier_done(std::int64_t barrier, Offset high_watermark) = 0;
+    virtual void unparked(Connection connection, std::int32_t correlation_id, int api_version) = 0;
     virtual void observers_informed() noexcept = 0;
 };
 

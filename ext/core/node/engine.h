@@ -34,6 +34,7 @@
 #include <cstdint>
 #include <ctime>
 #include <deque>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -202,7 +203,7 @@ class Engine final : private lane::Outputs {
         epoll_ = strangers_ = control_ = news_ = -1;
     }
 
-    // One critical section.
+    // One critical section. One that is left by an exception, as there is no memory for what it was about, has ended the replica.
     class Section {
        public:
         explicit Section(Engine &engine, bool is_sockets_thread = false) : engine_(engine), is_sockets_thread_(is_sockets_thread) {
@@ -223,6 +224,7 @@ class Engine final : private lane::Outputs {
         void leave() noexcept {
             if (!is_in_) return;
             is_in_ = false;
+            if (std::uncaught_exceptions() > uncaught_) engine_.lack_memory();
             const bool needs_flusher = engine_.needs_flusher(is_sockets_thread_);
             const bool needs_sockets = !is_sockets_thread_ && engine_.needs_sockets();
             const bool needs_python = std::exchange(engine_.has_news_, false);
@@ -238,15 +240,18 @@ class Engine final : private lane::Outputs {
 
         void post(Waiter &waiter, std::int64_t result) {
             const Trace &trace = engine_.log_.trace();
+            allocate_at(Point::memory_for_waiter);
             if (waiter.slot) {
+                slots_.push_back(waiter.slot);  // first: nothing is told that may have to be told again
                 waiter.slot->set(result, trace.stamp(waiter.appended_us), trace.told());
-                slots_.push_back(std::move(waiter.slot));
+                waiter.slot.reset();
             } else if (!waiter.box) {
                 engine_.answer_produce(waiter.produce, result >= 0 ? 0 : not_leader_or_follower, result);
                 // Whoever was told before that its time is over is told nothing now.
                 if (waiter.produce.connection != lane::no_connection) trace.told()->note_one(result, trace.stamp(waiter.appended_us), now_ns());
-            } else if (waiter.box->post(waiter.object, result, trace.stamp(waiter.appended_us), trace.told())) {
+            } else {
                 boxes_.push_back(waiter.box);
+                if (!waiter.box->post(waiter.object, result, trace.stamp(waiter.appended_us), trace.told())) boxes_.pop_back();
             }
         }
 
@@ -255,6 +260,7 @@ class Engine final : private lane::Outputs {
 
         Engine &engine_;
         const bool is_sockets_thread_ = false;
+        const int uncaught_ = std::uncaught_exceptions();
         bool is_in_ = true;
         std::vector<SlotRef> slots_;
         std::vector<MailboxRef> boxes_;
@@ -293,12 +299,10 @@ class Engine final : private lane::Outputs {
         latch_.store(true, std::memory_order_release);
     }
 
-    // Of a native thread, without the lock: what it was about cannot be finished, and nothing may be built on that. The replica
-    // ends, and says why.
+    // Of a native thread, without the lock: as a Section that cannot be finished.
     void run_out_of_memory() noexcept {
         Section section(*this, true);
-        lacks_memory_ = true;
-        check(false);
+        lack_memory();
     }
     bool lacks_memory() const noexcept { return lacks_memory_; }
 
@@ -327,7 +331,7 @@ class Engine final : private lane::Outputs {
     void refuse_appends(bool refuse) noexcept { refuses_appends_ = refuse; }
 
     // Write and send what gathered.
-    void push() noexcept { check(lane_.push(now_us())); }
+    void push() { check(lane_.push(now_us())); }
 
     // Have the sockets' thread do so, soon.
     void push_soon() noexcept {
@@ -434,7 +438,7 @@ class Engine final : private lane::Outputs {
     // --- raft's side ----------------------------------------------------------------------------------------------------------
 
     // Frozen from here on; what was handed up or unparked meanwhile is in the news.
-    void freeze() noexcept { check(lane_.freeze()); }
+    void freeze() { check(lane_.freeze()); }
 
     // The terms end. What their lane has sent and a socket has not taken yet must not leave later (rule 3): such a connection
     // is given up.
@@ -463,7 +467,7 @@ class Engine final : private lane::Outputs {
     }
 
     // Frames that were taken are dealt with: their connections' next ones need not wait behind them.
-    void frames_done(const std::vector<DoneFrame> &frames) noexcept {
+    void frames_done(const std::vector<DoneFrame> &frames) {
         for (const auto &[connection, size] : frames) {
             crowd_.waiting_bytes -= waiting_size(size);
             Channel *channel = find(connection);
@@ -550,11 +554,19 @@ class Engine final : private lane::Outputs {
 
     // Take over a socket, non-blocking; 0 or an errno, and the socket is still the caller's then.
     int add(Connection number, int descriptor, bool is_accepted, Micros at_us) {
-        auto channel = std::make_shared<Channel>(number, descriptor, is_accepted, limits_.frame_bytes_max, at_us, crowd_);
+        Channel *channel;
+        try {
+            allocate_at(Point::memory_for_connection);
+            channel = channels_.emplace(number, std::make_shared<Channel>(number, descriptor, is_accepted, limits_.frame_bytes_max, at_us, crowd_))
+                          .first->second.get();
+        } catch (const std::bad_alloc &) {
+            return ENOMEM;
+        }
         channel->interest = is_accepted ? EPOLLIN : EPOLLOUT;
-        if (watch(*channel, EPOLL_CTL_ADD) != 0) return errno;
-        channels_.emplace(number, std::move(channel));
-        return 0;
+        if (watch(*channel, EPOLL_CTL_ADD) == 0) return 0;
+        const int error = errno;
+        channels_.erase(number);
+        return error;
     }
 
     bool knows(Connection connection) const noexcept { return channels_.count(connection) != 0; }
@@ -650,9 +662,15 @@ class Engine final : private lane::Outputs {
     }
 
    private:
+    // What a Section was about cannot be finished, and nothing may be built on that: the replica ends, and says why.
+    void lack_memory() noexcept {
+        lacks_memory_ |= log_.failure() == Failure::none;  // what fails after it follows from it
+        check(false);
+    }
+
     // --- lane::Outputs ----------------------------------------------------------------------------------------------------------
 
-    void send(Connection connection, const Frame &frame) noexcept override {
+    void send(Connection connection, const Frame &frame) override {
         if (!may_send()) return;
         const bool asks = lane_.mode() == lane::Mode::follower;
         if (hit(asks ? Point::before_send_fetch_request : Point::before_send_fetch_response) != 0) return break_off(connection);
@@ -662,23 +680,24 @@ class Engine final : private lane::Outputs {
         if (hit(asks ? Point::after_send_fetch_request : Point::after_send_fetch_response) != 0) break_off(connection);
     }
 
-    void hand_up(Connection connection, Span frame) noexcept override {
+    void hand_up(Connection connection, Span frame) override {
         HandedUp handed{connection, {}};
         if (!copied(frame, &handed.frame)) break_off(connection);  // empty it is no request, and its lane goes on all the same
         const auto size = static_cast<std::int64_t>(handed.frame.size());
+        allocate_at(Point::memory_for_event);
         handed_up_.push_back(std::move(handed));
         count_waiting(connection, size);
         has_news_ = true;
     }
 
-    void advanced(Offset high_watermark) noexcept override { advance(high_watermark); }
+    void advanced(Offset high_watermark) override { advance(high_watermark); }
 
-    void barrier_done(std::int64_t, Offset high_watermark) noexcept override {
+    void barrier_done(std::int64_t, Offset high_watermark) override {
         section_->post(barriers_.front(), high_watermark >= 0 ? high_watermark : barrier_failure_);
         barriers_.pop_front();
     }
 
-    void unparked(Connection connection, std::int32_t correlation_id, int api_version) noexcept override {
+    void unparked(Connection connection, std::int32_t correlation_id, int api_version) override {
         unparked_.push_back({connection, correlation_id, api_version});
         has_news_ = true;
     }
@@ -696,7 +715,7 @@ class Engine final : private lane::Outputs {
     }
 
     // 0, or a verdict. `most_bytes`: of the batch that it may become.
-    Offset admit_append(std::int64_t count, std::int64_t size_bytes, std::int64_t most_bytes, bool has_waited) noexcept {
+    Offset admit_append(std::int64_t count, std::int64_t size_bytes, std::int64_t most_bytes, bool has_waited) {
         if (is_stopped_) return verdict_stopped;
         if (has_failed()) return lane::verdict_failed;
         if (refuses_appends_ || is_given_up_) return lane::verdict_not_leader;
@@ -757,17 +776,17 @@ class Engine final : private lane::Outputs {
     }
 
     // Behind what gathered. What is too large for a batch is the lane's to refuse, and no other role appends.
-    bool make_room_for_batch(std::int64_t size_bytes, std::int64_t most_bytes) noexcept {
+    bool make_room_for_batch(std::int64_t size_bytes, std::int64_t most_bytes) {
         if (lane_.mode() != lane::Mode::leader || size_bytes > batch_bytes_max_) return true;
         return make_room(lane_.gathered_bytes(), std::min(most_bytes, batch_bytes_max_));
     }
 
     // A leader writes nothing of what comes: what gathered has its room.
-    bool make_room_for_frame(Span frame) noexcept { return lane_.mode() != lane::Mode::follower || make_room(0, frame.size); }
+    bool make_room_for_frame(Span frame) { return lane_.mode() != lane::Mode::follower || make_room(0, frame.size); }
 
     // False: the segment is full, or the file system. The lane is frozen then, which writes what gathered, and Python rolls, or finds
     // that it cannot.
-    bool make_room(std::int64_t gathered_bytes, std::int64_t size_bytes) noexcept {
+    bool make_room(std::int64_t gathered_bytes, std::int64_t size_bytes) {
         if (lane_.mode() == lane::Mode::closed || lane_.is_frozen() || !log_.is_lent()) return true;
         if (log_.make_room(gathered_bytes + size_bytes, gathered_bytes + size_bytes)) return true;
         check(log_.failure() == Failure::none && lane_.freeze());
@@ -874,6 +893,7 @@ class Engine final : private lane::Outputs {
 
     // Strangers' events wait behind those that the quorum lives by.
     void tell_python(const Channel &channel, Event event) {
+        allocate_at(Point::memory_for_event);
         if (channel.yields()) {
             strangers_events_.push(std::move(event));
         } else {
@@ -882,7 +902,7 @@ class Engine final : private lane::Outputs {
         has_news_ = true;
     }
 
-    void count_waiting(Connection connection, std::int64_t size) noexcept {
+    void count_waiting(Connection connection, std::int64_t size) {
         crowd_.waiting_bytes += waiting_size(size);
         if (Channel *channel = find(connection)) {
             ++channel->waiting;
@@ -974,7 +994,7 @@ class Engine final : private lane::Outputs {
     // What Python alone can decide waits for it: elections, clients, whoever is to be fenced. A leader whose Python hangs, be it in a call
     // that holds the interpreter or at a disk, would keep its followers content for ever. It is asked to take its news now and
     // then; if it does not, time and again, nothing is taken or sent any more, so that others elect.
-    void watch_python(Micros at_us) noexcept {
+    void watch_python(Micros at_us) {
         if (limits_.alone_us_max == 0 || lane_.mode() != lane::Mode::leader || is_given_up_) {
             look_at_us_ = never;
             return;

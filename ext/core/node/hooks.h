@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <ctime>
+#include <new>
 
 namespace fastquorum::node {
 
@@ -37,6 +38,11 @@ enum class Point : int {
     before_receive,   // bytes have come; nothing is read yet
     after_sync,       // the disk has answered; the lane does not know yet
     before_wait,      // a thread is about to wait in a slot
+    memory_for_record,   // here and below: with `eio` there is no memory
+    memory_for_waiter,
+    memory_for_event,
+    memory_for_sync,
+    memory_for_connection,
     count,
 };
 
@@ -45,7 +51,8 @@ inline constexpr const char *point_names[] = {
     "before-flush-count",        "after-flush-count",        "before-send-fetch-request",  "after-send-fetch-request",
     "before-send-fetch-response", "after-send-fetch-response", "before-send-produce-response", "after-send-produce-response",
     "before-segment-zero-fill",  "after-segment-zero-fill", "before-lock",                "before-wake",
-    "before-receive",            "after-sync",              "before-wait",
+    "before-receive",            "after-sync",              "before-wait",                "memory-for-record",
+    "memory-for-waiter",         "memory-for-event",        "memory-for-sync",            "memory-for-connection",
 };
 static_assert(sizeof point_names / sizeof *point_names == static_cast<std::size_t>(Point::count));
 
@@ -109,5 +116,10 @@ inline int fire(Point point) noexcept {
 
 // 0, or the errno that is to be taken for this place's.
 inline int hit(Point point) noexcept { return any_armed.load(std::memory_order_relaxed) ? fire(point) : 0; }
+
+// Of a place that allocates, in front of it.
+inline void allocate_at(Point point) {
+    if (hit(point) != 0) throw std::bad_alloc();
+}
 
 }  // namespace fastquorum::node

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,7 @@ class NodeLog final : public lane::Log {
         if (!has_job_) return false;
         has_job_ = false;
         files->clear();
+        allocate_at(Point::memory_for_sync);
         for (const SegmentRef &segment : loan_.segments)
             if (segment.base_offset > loan_.flushed.segment_base ||
                 (segment.base_offset == loan_.flushed.segment_base && segment.size_bytes > loan_.flushed.position))
@@ -165,7 +167,7 @@ class NodeLog final : public lane::Log {
     std::int32_t last_epoch() noexcept override { return loan_.last_epoch; }
     bool is_flushing() noexcept override { return loan_.is_flushing; }
 
-    bool append(Span batches, Offset base_offset, Offset next_offset, std::int32_t epoch, std::int64_t timestamp_ms) noexcept override {
+    bool append(Span batches, Offset base_offset, Offset next_offset, std::int32_t epoch, std::int64_t timestamp_ms) override {
         SegmentRef &active = loan_.segments.back();
         if (failure_ != Failure::none || !is_lent_ || base_offset != loan_.end_offset || next_offset <= base_offset || epoch != loan_.last_epoch)
             return fail(Failure::write, EINVAL);
@@ -175,10 +177,11 @@ class NodeLog final : public lane::Log {
         if (error == 0) error = hit(Point::after_segment_write);
         if (error != 0) return fail(Failure::write, error);
         trace_.written(base_offset, next_offset, epoch, now_ns());
-        if (!active.index->add_batch(batches.data, base_offset, active.size_bytes)) return fail(Failure::write, ENOMEM);
+        if (!active.index->add_batch(batches.data, base_offset, active.size_bytes)) throw std::bad_alloc();
         loan_.producers->read(batches.data, batches.size, base_offset, next_offset);
         active.size_bytes += batches.size;
         loan_.max_timestamp_ms = std::max(loan_.max_timestamp_ms, timestamp_ms);
+        allocate_at(Point::memory_for_record);
         tail_.append(batches, base_offset, next_offset);
         loan_.end_offset = next_offset;
         if (active.size_bytes + loan_.zeros_least <= loan_.prepared_bytes || lacks_room_) return true;
@@ -187,7 +190,7 @@ class NodeLog final : public lane::Log {
         return prepare(std::min(loan_.prepared_bytes + loan_.zeros_step, loan_.segment_bytes));
     }
 
-    bool read(Offset offset, std::int64_t bytes_max, Span *batches) noexcept override {
+    bool read(Offset offset, std::int64_t bytes_max, Span *batches) override {
         if (tail_.read(offset, bytes_max, batches)) return true;
         return read_disk(offset, std::min(bytes_max, disk_read_max), batches) || (failure_offset_ = offset, fail(Failure::read, EIO));
     }

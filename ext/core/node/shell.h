@@ -92,7 +92,7 @@ class Shell {
     // Why the log cut the lane off.
     Failure failure(int *error, Offset *offset) {
         Engine::Section section(engine_);
-        if (engine_.lacks_memory() && engine_.log().failure() == Failure::none) {
+        if (engine_.lacks_memory()) {
             *error = ENOMEM;
             return Failure::memory;
         }

@@ -29,7 +29,7 @@ CROWDED_ANSWER_BYTES: Final = 64 * 1024
 """While much is kept for all clients."""
 SLICE_FETCHES: Final = 64
 SLICE_BYTES: Final = 1024 * 1024
-"""Parked Fetches answered together, and records read for them: whatever the quorum has to do comes in between."""
+"""Fetches answered in one turn, and records read for them: whatever the quorum has to do comes in between."""
 
 
 def _each_once(message: FetchRequest) -> list[tuple[AskedTopic, list[AskedPartition]]]:
@@ -69,7 +69,7 @@ class Fetches:
     """Consumers' Fetches. Whether one has enough to read is known by positions: the log is read only to answer.
 
     Those that can be answered are due. A few of them are answered at a time, so that the quorum does not wait for all
-    consumers of a commit.
+    consumers of a commit, nor for all that ask at once.
     """
 
     def __init__(self, door: "Door") -> None:
@@ -82,6 +82,8 @@ class Fetches:
         self._counted_end: Offset = UNKNOWN_OFFSET
         """Up to here what is committed counts for all that are parked, which begin in the segment of that offset."""
         self._counted_segment: Offset = UNKNOWN_OFFSET
+        self._read_bytes = 0
+        """Records read for answers since the last tick, which follows at once when that is enough."""
 
     @property
     def are_parked(self) -> bool:
@@ -93,8 +95,13 @@ class Fetches:
 
     def on_request(self, request: Request, message: FetchRequest, now_us: Micros) -> None:
         fetch = Fetch(request, message, now_us)
-        if fetch.deadline_us <= now_us or not self._park(fetch):
-            self._answer(fetch)
+        if fetch.deadline_us > now_us and self._park(fetch):
+            return
+        if self._read_bytes < SLICE_BYTES:
+            self._read_bytes += self._answer(fetch)
+        else:
+            self._parked.add(fetch, 0)
+            self._due.append(fetch.token)
 
     def on_committed(self, now_us: Micros) -> None:
         if self._parked:
@@ -102,6 +109,7 @@ class Fetches:
             self._answer_due(now_us)
 
     def on_tick(self, now_us: Micros) -> None:
+        self._read_bytes = 0
         self._due.extend(self._parked.overdue(now_us))
         self._answer_due(now_us)
 
@@ -163,15 +171,15 @@ class Fetches:
         return missing_bytes
 
     def _answer_due(self, now_us: Micros) -> None:
-        size_bytes = count = 0
-        while self._due and count < SLICE_FETCHES and size_bytes < SLICE_BYTES:
+        count = 0
+        while self._due and count < SLICE_FETCHES and self._read_bytes < SLICE_BYTES:
             fetch = self._parked.get(self._due.popleft())
             count += 1
             if fetch is None or self._must_wait(fetch):
                 continue
             self._parked.take(fetch.token)
             if 0 <= fetch.deadline_us <= now_us or not self._park(fetch):
-                size_bytes += self._answer(fetch)
+                self._read_bytes += self._answer(fetch)
 
     def _answer(self, fetch: Fetch) -> int:
         """With what there is; how many bytes of records."""

@@ -126,7 +126,10 @@ class Segments(list[Segment]):
         if self._preparation.lacks_descriptor:
             limit = "raise its limit (`ulimit -n`, or LimitNOFILE= of its service)"
             return f"no segment can be made in {root}, since this process may open no more files: {limit}"
-        return f"no space is left on the file system of {root}: make room there"
+        return (
+            f"no space is left on the file system of {root}, or none that this user (quota) or process (ulimit -f) may "
+            "have: make room there, or raise the limit"
+        )
 
     def write(self, span: bytes) -> tuple[Segment, int]:
         """Put bytes at the end of the active segment: that one, and where they begin in it."""

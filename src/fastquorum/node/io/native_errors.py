@@ -48,13 +48,18 @@ def failure_of(shell: Shell, log: Log) -> FastQuorumError:
     if operation == "sync":
         return FsyncFailed(detail=detail, operation="sync", path=path, errno_code=code)
     if operation == "memory":
-        return FatalError(
-            "there is no memory left for what this node has to keep: what of its work is done is not known; give the "
-            "process more, and start it anew"
-        )
+        return lacks_memory()
     if operation == "read":
         try:
             log.read_stored(offset)
         except (CorruptionError, FatalError) as error:
             return error
     return StorageFailed(detail=detail, operation=operation or "use", path=path, errno_code=code)
+
+
+def lacks_memory() -> FatalError:
+    """What was begun could not be finished, on whichever thread."""
+    return FatalError(
+        "there is no memory left for what this node has to keep: what of its work is done is not known; give the "
+        "process more, and start it anew"
+    )

@@ -269,6 +269,7 @@ class NativeShell(NativeProducers):
             reason = error
         else:
             reason = FatalError(f"a critical section was cut off by {error!r}: start the process anew")
+        self.collect_failure()  # what came of it is not why
         self.error = self.error or reason
         self._shell.rouse()
 

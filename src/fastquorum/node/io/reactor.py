@@ -23,6 +23,7 @@ from fastquorum.node.io.accepting import OUT_OF_DESCRIPTORS, shortage
 from fastquorum.node.io.channel import NEVER
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.dialing import Dialed
+from fastquorum.node.io.native_errors import lacks_memory
 from fastquorum.node.io.outgoing import LastErrors
 from fastquorum.node.io.repeating import Repeating
 from fastquorum.node.ports import LaneLock, Transport
@@ -139,6 +140,8 @@ class Reactor:
             self._loop(replica)
         except (FatalError, CorruptionError) as error:
             replica.halt(error, now_us())
+        except MemoryError:
+            replica.halt(lacks_memory(), now_us())
         except BaseException as error:
             # A bug of ours: nothing is claimed any more, and everybody who waits is told before it is shown.
             replica.halt(FatalError(f"internal error in the replica's thread: {error!r}"), now_us())
