@@ -59,6 +59,24 @@ def test_the_voters_of_a_losing_branch_decide_nothing() -> None:
         assert [row["is_voter"] for row in found.values()] == [True] * 3
 
 
+def test_a_deposed_leaders_log_is_stale_though_the_branch_begins_behind_its_end() -> None:
+    """What is before a log that was cleaned is committed, but says nothing of what another has there."""
+    for second, expected in ((10, Verdict.STALE), (30, Verdict.BEHIND)):
+        cleaned = {offset: letter for offset, letter in {0: "a", 10: "b", 20: "c", 30: "D"}.items() if offset >= second}
+        found = audit({30: "D", 40: "E"}, cleaned, "aX", voters=voting(1, 2, 3), epochs=(3, 3, 2))
+        assert verdicts(found) == [Verdict.TAIL, Verdict.SAME, expected]
+        assert found[1]["committed_end"] == 40
+    # Of the epoch that the others have there, it is no deposed leader's.
+    found = audit({30: "D", 40: "E"}, "abcD", "aX", voters=voting(1, 2, 3), epochs=(3, 3, 1))
+    assert verdicts(found) == [Verdict.TAIL, Verdict.SAME, Verdict.DIVERGENT]
+
+
+def test_who_ends_before_the_branch_begins_has_a_say_by_what_it_shares_with_others() -> None:
+    found = audit({30: "d", 40: "e"}, "aXcde", "abc", voters=voting(1, 2, 3), epochs=(1, 1, 1))
+    assert verdicts(found) == [Verdict.SAME, Verdict.UNDECIDED, Verdict.UNDECIDED]
+    assert found[2]["offset"] == found[3]["offset"] == 10
+
+
 def test_voters_that_came_and_went_on_the_branch_that_won_count() -> None:
     more = pa.Table.from_pylist(
         [{"offset": 10, "voter_id": each, "directory": "/n1"} for each in (1, 2, 3, 4)], voting(1).schema
