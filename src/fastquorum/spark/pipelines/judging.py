@@ -28,6 +28,8 @@ from fastquorum.spark.pipelines.voting import Election, Node, proven_ends
 
 _SILENT: Final = -5
 """In place of a vote."""
+_TWO_MINDS: Final = -6
+"""The same, of a node of which two directories contradict each other."""
 LOST: Final = "who has lost records cannot tell whether it held these"
 NOBODY: Final = "no majority of the voters' directories holds the same"
 _TWO: Final = "another replica has other bytes of the same epoch there, and nobody can tell which are right"
@@ -73,22 +75,26 @@ def reference_of(
         speaks = (offsets < end) & ((each.ids >= 0) | (each.ids == INSIDE))
         mine = np.where(speaks, each.ids, _SILENT)
         before = by_node.get(node, np.full(len(offsets), _SILENT, np.int64))
-        # Two directories of a node that contradict each other say nothing.
-        agree = np.where((before == _SILENT) | (before == mine), mine, _SILENT)
+        agree = np.where((before == _SILENT) | (before == mine), mine, _TWO_MINDS)
         by_node[node] = np.where(mine == _SILENT, before, agree)
     best = np.zeros(len(offsets), np.int64)
     rival = np.zeros(len(offsets), np.int64)
     branch = replicas[won.branch].ids
     ids = np.where((branch >= 0) | (branch == INSIDE), branch, NOTHING)
+    is_split = np.zeros(len(offsets), np.bool_)
     for mine in by_node.values():
-        votes = np.where(mine == _SILENT, 0, sum((mine == other).astype(np.int64) for other in by_node.values()))
+        is_split |= mine == _TWO_MINDS
+        is_silent = (mine == _SILENT) | (mine == _TWO_MINDS)
+        votes = np.where(is_silent, 0, sum((mine == other).astype(np.int64) for other in by_node.values()))
         is_other = mine != ids
         rival = np.where(is_other, np.maximum(rival, np.minimum(votes, best)), rival)
         is_better = votes > best
         ids, best = np.where(is_better, mine, ids), np.where(is_better, votes, best)
     is_known = offsets < known_end
     ids = np.where(is_known, ids, NOTHING)
-    return Reference(ids, is_known & (rival == best) & (best > 0), *_contents(offsets, replicas, ids), ends)
+    # As many say the one as the other; or one node's directories do, and nobody else is there.
+    is_contested = is_known & (rival == best) & ((best > 0) | is_split)
+    return Reference(ids, is_contested, *_contents(offsets, replicas, ids), ends)
 
 
 def _contents(offsets: Ids, replicas: Sequence[Replica], ids: Ids) -> tuple[Ids, Ids]:
@@ -190,12 +196,8 @@ def _judge_behind(replica: Replica, offsets: Ids, committed: int, why_open: str 
     end = replica.end_offset
     if fault is not None:
         offset = int(offsets[fault])
-        if offset < replica.kept_end:
-            replica.judge(Verdict.DIVERGENT, offset, replica.why_not(offsets, fault))
-        elif _is_torn(replica, offset):
-            replica.judge(Verdict.TORN, offset, replica.why_not(offsets, fault))
-        else:
-            replica.judge(Verdict.TAIL, committed, replica.own_fault)
+        verdict = Verdict.TORN if _is_torn(replica, offset) else Verdict.DIVERGENT
+        replica.judge(verdict, offset, replica.why_not(offsets, fault))
     elif end > committed and why_open:
         replica.judge(Verdict.UNDECIDED, committed, why_open)
     elif end > committed:
