@@ -17,7 +17,7 @@ from fastquorum.spark.scan import Scan
 from fastquorum.storage.mark import LogPosition, Mark, encode_mark
 from fastquorum.storage.names import DURABLE_MARK, LOG_DIRECTORY, segment_name
 from tests.spark.pipelines.faulty_replicas import World, worlds
-from tests.spark.pipelines.test_audit_replicas import BATCHES, audit, rows_of, verdicts, voting
+from tests.spark.pipelines.test_audit_replicas import BATCHES, audit, holding, rows_of, verdicts, voting
 from tests.spark.replicas import Replicas, batches_at, told_at
 from tests.spark.tables.directories import batch
 from tests.wire.golden import CLUSTER
@@ -84,6 +84,13 @@ def test_two_directories_of_a_node_that_contradict_each_other_accuse_nobody() ->
     rows = [*rows_of(1, {0: "a", 10: "b", 20: "c"}), *rows_of(1, {0: "a", 10: "x", 20: "c"}, name="/copy")]
     found = audit_cluster(pa.Table.from_pylist(rows, BATCHES), voting(1)).to_pylist()
     assert [(row["verdict"], row["offset"]) for row in found] == [(Verdict.UNDECIDED, 10)] * 2
+
+
+def test_a_copy_of_a_tail_is_no_other_holder_of_it() -> None:
+    """With two of five that have it, one that lost records could have made it committed; with one it could not."""
+    told = pa.concat_tables([voting(1, 2, 3, 4, 5), holding(n2=[(10, 1)])], promote_options="default")
+    found = audit("abcd", "", "abc", "abc", "abc", voters=told, copies={"/copy": 1})
+    assert verdicts(found) == [Verdict.TAIL, Verdict.DIVERGENT, *[Verdict.SAME] * 3]
 
 
 def test_damage_inside_a_tail_is_no_crash() -> None:

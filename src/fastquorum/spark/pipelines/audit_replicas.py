@@ -103,10 +103,11 @@ def audit(batches: pa.Table, told: pa.Table) -> Audited:
     for each in replicas:
         if each.unreadable is None:
             find_loss(each)
-    voters = [each for each in replicas if each.is_voter]
-    lost = sum(each.has_lost for each in voters)
-    holders = sum(each.is_trusted and won.end is not None and each.end_offset > won.end for each in voters)
-    why_open = LOST if lost > 0 and lost + holders >= won.majority else NOBODY if shared is None else None
+    voters = [(each, node) for each, node in zip(replicas, nodes, strict=True) if each.is_voter]
+    lost = {node for each, node in voters if each.has_lost}
+    end = won.end
+    holders = {node for each, node in voters if each.is_trusted and end is not None and each.end_offset > end}
+    why_open = LOST if lost and len(lost | holders) >= won.majority else NOBODY if shared is None else None
     judge(offsets, replicas, won, right, won.end, why_open)
     if won.end is not None:
         compare_newest(replicas, won.end)
