@@ -74,6 +74,11 @@ def test_a_deposed_leaders_log_is_stale_though_the_branch_begins_behind_its_end(
     assert verdicts(found) == [Verdict.TAIL, Verdict.SAME, Verdict.DIVERGENT]
 
 
+def test_a_deposed_leaders_epoch_is_not_held_against_a_branch_that_is_wrong_there() -> None:
+    found = audit("X", "Ybc", "abc", "abc", "abc", voters=voting(1, 2, 3, 4, 5), epochs=(0, 0))
+    assert verdicts(found) == [Verdict.STALE, Verdict.DIVERGENT, *[Verdict.SAME] * 3]
+
+
 def test_who_ends_before_the_branch_begins_has_a_say_by_what_it_shares_with_others() -> None:
     found = audit({30: "d", 40: "e"}, "aXcde", "abc", voters=voting(1, 2, 3), epochs=(1, 1, 1))
     assert verdicts(found) == [Verdict.SAME, Verdict.UNDECIDED, Verdict.UNDECIDED]

@@ -168,15 +168,17 @@ def _judge_below(
     elif not is_wrong[position]:
         replica.judge(Verdict.UNDECIDED, offset, _TWO)
     else:
-        _judge_other(replica, branch, offsets, position, right)
+        _judge_other(replica, offsets, position, right, branch.epochs_from(committed))
     return True
 
 
-def _judge_other(replica: Replica, branch: Replica, offsets: Ids, position: int, right: Reference) -> None:
-    """It has good batches there, and others than are committed. What both are known to have behind that place counts;
-    that the branch begins later, and has nothing there, says nothing."""
+def _judge_other(
+    replica: Replica, offsets: Ids, position: int, right: Reference, epochs_beyond: frozenset[int]
+) -> None:
+    """It has good batches there, and others than are committed. It is held against what is right from there on, and the
+    branch's epochs beyond that: the branch may itself be wrong, or begin later."""
     offset, why = int(offsets[position]), replica.why_not(offsets, position)
-    mine, theirs = replica.epochs_from(offset), right.epochs_from(position) | branch.epochs_from(offset)
+    mine, theirs = replica.epochs_from(offset), right.epochs_from(position) | epochs_beyond
     is_same_body = replica.bodies[position] >= 0 and replica.bodies[position] == right.bodies[position]
     if mine & theirs or is_same_body:
         replica.judge(Verdict.DIVERGENT, offset, f"{why}, the same but for its epoch" if is_same_body else why)
