@@ -5,8 +5,7 @@ python -m tests.spark.campaign write-kills --kills 10
 python -m tests.spark.campaign cluster-kills
 
 And of other versions of Spark, each in a virtual environment that pip makes: every read, write, stream and command is
-as without Spark, or refused in one line. Delta's jar comes by Spark's Ivy, which looks into Maven's local repository
-first.
+as without Spark, or refused in one line. Delta's jars come by Maven (apt-get install maven).
 
 python -m tests.spark.campaign versions --spark 4.0.* 4.3.*
 python -m tests.spark.campaign delta --package io.delta:delta-spark_2.13:4.2.0

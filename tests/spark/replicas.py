@@ -46,19 +46,17 @@ class Replicas:
 
 def batches_at(path: str) -> pa.Table:
     """What `audit-replicas` reads of batches."""
-    return read_table(path, "batches", mode="quarantine", columns=",".join(auditing.BATCH_COLUMNS))
+    columns = ",".join(auditing.BATCH_COLUMNS)
+    return read_table(path, "batches", mode="quarantine", columns=columns, fromOffset="earliest")
 
 
 def told_at(path: str) -> pa.Table:
     """What else it reads, as one table."""
     snapshots = read_table(path, "checkpoints", mode="quarantine", columns=",".join(auditing.SNAPSHOT_COLUMNS))
     snapshots = snapshots.filter(pc.and_(snapshots["is_good"], pc.greater(snapshots["offset"], 0)))
-    begins = read_table(path, "base", mode="quarantine", columns=",".join(auditing.BASE_COLUMNS))
-    begins = begins.filter(begins["type"].is_null())
     tables = [
         read_table(path, "voters", mode="quarantine", columns=",".join(auditing.VOTER_COLUMNS)),
         read_table(path, "quorum_state", mode="quarantine", columns=",".join(auditing.PRESENT_COLUMNS)),
         snapshots.rename_columns({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop_columns("is_good"),
-        begins.rename_columns({"end_offset": "begin_offset"}).drop_columns("type"),
     ]
     return pa.concat_tables(tables, promote_options="default")

@@ -1,5 +1,5 @@
 """What one version of Spark makes of the data source, in a process of its own:
-`python -m tests.spark.version_checks PATH BOOTSTRAP DIRECTORY PART... [--delta PACKAGE]`.
+`python -m tests.spark.version_checks PATH BOOTSTRAP DIRECTORY PART... [--delta JAR...]`.
 
 Prints JSON: its version, and what each check came to: "same" as without Spark, or in which line it was refused.
 """
@@ -173,11 +173,11 @@ def main() -> int:
     for name in ("path", "bootstrap", "directory"):
         parser.add_argument(name)
     parser.add_argument("parts", nargs="*")
-    parser.add_argument("--delta")
+    parser.add_argument("--delta", nargs="+")
     asked = parser.parse_args()
     config = {"spark.driver.memory": "768m", "spark.sql.shuffle.partitions": 1}
     if asked.delta:
-        config |= {**_DELTA, "spark.jars.packages": asked.delta}
+        config |= {**_DELTA, "spark.jars": ",".join(asked.delta)}
     spark = fastquorum.spark.session("versions", "local[1]", config)
     checks = Checks(spark, asked.path, asked.bootstrap, Path(asked.directory))
     parts = {"reads": checks.reads, "pipelines": checks.pipelines, "writes": checks.writes, "delta": checks.delta}

@@ -9,7 +9,7 @@ from typing import Any, Final
 from fastquorum.spark.newer import NEEDS
 from tests.conftest import ROOT
 from tests.interop.nodes import running
-from tests.spark.other_sparks import made
+from tests.spark.other_sparks import jars_of, made
 from tests.spark.version_checks import PARTS, SAME
 from tests.wire.golden import CLUSTER
 
@@ -53,8 +53,9 @@ def delta(
     Delta wants. What each came to; AssertionError."""
     version = package.rpartition(":")[2]
     python = made((places or root) / f"delta-{version}", [f"delta-spark=={version}"])
+    jars = jars_of(package, (places or root) / f"delta-{version}-jars")
     with running(root / "nodes") as nodes:
-        said = _checked(python, root / "delta", nodes.bootstrap, "delta", "--delta", package)
+        said = _checked(python, root / "delta", nodes.bootstrap, "delta", "--delta", *jars)
     say(f"  {json.dumps(said)}")
     results = dict(said["results"])
     if not _has(said["spark"], "streaming"):

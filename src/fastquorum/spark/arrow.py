@@ -1,5 +1,6 @@
 """Columns in Arrow from what kernels give, and the other way round: no Python object for a row."""
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -19,11 +20,18 @@ _TIMESTAMP_MS_MIN: Final = -62_135_596_800_000
 _TIMESTAMP_MS_MAX: Final = 253_402_300_799_999
 """The end of 9999."""
 _NO_TIMESTAMP: Final = -1
+_REPEATED_MAX: Final = 16
+"""Columns of one value that are kept: a few megabytes each."""
 _NAMES: Final = np.array([ROW_TYPE_NAMES.get(number) for number in range(NO_TYPE, -NO_TYPE)], dtype=object)
 
 
 def same(value: Any, kind: pa.DataType, count: int) -> pa.Array:
-    """One value, over and over."""
+    """One value, over and over: most columns of most batches, which share it as slices."""
+    return _repeated(value, kind, 1 << max(count - 1, 0).bit_length()).slice(0, count)
+
+
+@functools.lru_cache(maxsize=_REPEATED_MAX)
+def _repeated(value: Any, kind: pa.DataType, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, kind), count)
 
 
@@ -34,6 +42,8 @@ def numbers(values: npt.NDArray[Any], kind: pa.DataType, *, null: int | None = N
 
 def timestamps(values_ms: Int64Array) -> pa.Array:
     """Milliseconds since 1970. Null: none (-1), or a time that Spark does not have, as clients may claim any."""
+    if not len(values_ms) or (values_ms.min() > _NO_TIMESTAMP and values_ms.max() <= _TIMESTAMP_MS_MAX):
+        return pa.array(values_ms * 1000, pa.int64()).view(TIMESTAMP)
     is_none = (values_ms == _NO_TIMESTAMP) | (values_ms < _TIMESTAMP_MS_MIN) | (values_ms > _TIMESTAMP_MS_MAX)
     micros = np.where(is_none, 0, values_ms) * 1000
     return pa.array(micros, pa.int64(), mask=is_none).cast(TIMESTAMP)
@@ -48,6 +58,8 @@ def moment(value_ms: int) -> int | None:
 
 def type_names(types: npt.NDArray[np.int16]) -> pa.Array:
     """As Kafka's tools print them; null where nobody knows."""
+    if len(types) and bool((types == types[0]).all()):
+        return same(_NAMES[types[0] - NO_TYPE], pa.string(), len(types))
     names = pa.array(_NAMES, pa.string())
     return names.take(pa.array(types.astype(np.int32) - NO_TYPE))
 

@@ -67,8 +67,6 @@ class LocalCluster(NamedTuple):
             present = present.filter(pc.equal(present["log_kind"], "metadata"))
         snapshots = self.read("checkpoints", auditing.SNAPSHOT_COLUMNS)
         snapshots = snapshots.filter(pc.and_(snapshots["is_good"], pc.greater(snapshots["offset"], 0)))
-        begins = self.read("base", auditing.BASE_COLUMNS, types="ABORT_TRANSACTION_RECORD")
-        begins = begins.filter(begins["type"].is_null())
         voters = self.read("voters", auditing.VOTER_COLUMNS)
         if of_images:
             voters = voters.filter(pc.is_in(voters["directory"], present["directory"].combine_chunks()))
@@ -76,7 +74,6 @@ class LocalCluster(NamedTuple):
             voters,
             present.drop_columns("log_kind"),
             snapshots.rename_columns({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop_columns("is_good"),
-            begins.rename_columns({"end_offset": "begin_offset"}).drop_columns("type"),
         ]
         return pa.concat_tables(tables, promote_options="default")
 
@@ -84,9 +81,15 @@ class LocalCluster(NamedTuple):
         """The headers of all batches (`audit_replicas.BATCH_COLUMNS`)."""
         return self.read("batches", auditing.BATCH_COLUMNS)
 
+    def judged(self) -> pa.Table:
+        """What its replicas are, of `audit_replicas.SCHEMA`."""
+        told = self.told()  # marks before batches: a node that runs goes on meanwhile
+        return auditing.audit_cluster(self.batches(), told)
+
     def choice(self, *, of_images: bool = False) -> pa.Table:
         """What is to be read of it, of `choosing.CHOICE`."""
-        return choosing.choice_of(self.batches(), self.told(of_images=of_images), of_image=of_images)
+        told = self.told(of_images=of_images)
+        return choosing.choice_of(self.batches(), told, of_image=of_images)
 
     def _split_bytes(self, found: Found) -> int:
         size_bytes = sum(entry.size_bytes for log in found.logs for entry in log.files)

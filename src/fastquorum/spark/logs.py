@@ -171,11 +171,21 @@ def _at(store: Store, root: str, entries: list[Entry]) -> FoundLog | Fault | Non
     if inner is not None and inner.is_directory:
         return _log(store, root, inner.path, entries, store.entries(inner.path))
     if not any(names.parse_segment(each.name) is not None for each in entries):
-        return None
+        return _without_log(store, root, entries)
     around, _, name = root.rpartition("/")
     if name == names.LOG_DIRECTORY and around:  # what it is, the data directory around it knows
         return _log(store, around, root, store.entries(around), entries)
     return _log(store, root, root, (), entries)
+
+
+def _without_log(store: Store, root: str, entries: list[Entry]) -> Fault | None:
+    """A directory that we formatted has a log's directory from then on: it was lost. (Kafka's brokers have none.)"""
+    if not {names.META_PROPERTIES, names.OWN_PROPERTIES} <= {each.name for each in entries}:
+        return None
+    gone = f"{root}/{names.LOG_DIRECTORY}"
+    found = _log(store, root, gone, entries, [])
+    hint = "restore it, or remove what is left of the data directory"
+    return found if isinstance(found, Fault) else _fault(root, DirectoryError("is not there", hint, gone), found)
 
 
 def _log(store: Store, root: str, log_directory: str, outer: Iterable[Entry], inner: list[Entry]) -> FoundLog | Fault:

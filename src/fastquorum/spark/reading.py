@@ -17,7 +17,11 @@ from fastquorum.storage.scanning import bytes_needed
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-WINDOW_BYTES: Final = 8 << 20
+WINDOW_BYTES: Final = 2 << 20
+"""Read at once, and made rows of: larger ones cost more, as their columns are too large for what malloc keeps."""
+REMOTE_WINDOW_BYTES: Final = 8 << 20
+"""The same where each read is a request."""
+_SCHEME: Final = "://"
 _LENGTH_END: Final = 12
 _MAGIC_AT: Final = 16
 _MAGIC: Final = b"\x02"
@@ -134,6 +138,7 @@ class Walk:
         self.piece = piece
         self._kernels = kernels
         self._store: Store = store_of(piece.path)
+        self._window_bytes = REMOTE_WINDOW_BYTES if _SCHEME in piece.path else WINDOW_BYTES
         self._base = piece.start
         """The window's place in the file."""
         self.window: bytes = b""
@@ -141,7 +146,7 @@ class Walk:
 
     def begin(self) -> None:
         """Look at the first bytes. CorruptionError, DirectoryError, as of all that follows."""
-        self._read(WINDOW_BYTES)
+        self._read(self._window_bytes)
 
     @property
     def position(self) -> int:
@@ -152,7 +157,7 @@ class Walk:
         """Everything before `at` is read; whether that was all."""
         self.at = at
         if at == len(self.window) and self.position < self.piece.end:
-            self._read(WINDOW_BYTES)
+            self._read(self._window_bytes)
         return self.position >= self.piece.end
 
     def refill(self, error: CorruptionError) -> bool:
@@ -163,7 +168,7 @@ class Walk:
         before = len(self.window) - self.at
         if self.at == 0 and before >= min(needed, self.piece.end - self._base):
             return False
-        self._read(max(needed, WINDOW_BYTES))
+        self._read(max(needed, self._window_bytes))
         return len(self.window) > before
 
     def is_blank_from_here(self, next_offset: int) -> bool:
@@ -173,7 +178,7 @@ class Walk:
             return False
         position, end = self.position, self.piece.end
         while position < end:
-            part = self._store.read(self.piece.path, position, min(WINDOW_BYTES, end - position))
+            part = self._store.read(self.piece.path, position, min(self._window_bytes, end - position))
             if not part:
                 return True  # it was trimmed meanwhile
             if part.strip(b"\0"):

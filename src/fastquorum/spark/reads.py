@@ -117,12 +117,7 @@ def told_of(spark: "SparkSession", path: str, *, of_images: bool = False) -> "Da
         "is_good and offset > 0"
     )
     snapshots = snapshots.withColumnsRenamed({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop("is_good")
-    # Of this table only the rows that have no type are wanted; a snapshot has no record of this one.
-    begins = table(
-        spark, path, "base", auditing.BASE_COLUMNS, mode="quarantine", types="ABORT_TRANSACTION_RECORD"
-    ).where("type is null")
-    begins = begins.withColumnRenamed("end_offset", "begin_offset").drop("type")
-    for more in (present, snapshots, begins):
+    for more in (present, snapshots):
         voters = voters.unionByName(more, allowMissingColumns=True)
     return voters
 

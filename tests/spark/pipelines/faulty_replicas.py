@@ -221,9 +221,17 @@ FAULTS: Final[tuple[Fault, ...]] = (
 )
 
 
+def _clean(draw: st.DrawFn, truth: list[Batch], log: Log, fault_offset: int) -> None:
+    """Its first batches are gone, at most up to the fault that is to be found, and a snapshot is of them."""
+    first = draw(st.integers(0, sum(each.base <= fault_offset for each in truth) - 1))
+    if first:
+        log.snapshots.append((truth[first].base, truth[first - 1].epoch))
+        log.batches = log.batches[first:]
+
+
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """Of whose voters a minority is faulty; any replica may have copies."""
+    """Of whose voters a minority is faulty; of the others all but one may begin later; any replica may have copies."""
     truth = draw(truths())
     voters = list(range(1, draw(st.sampled_from([3, 5])) + 1))
     end = truth[-1].last + 1
@@ -231,6 +239,10 @@ def worlds(draw: st.DrawFn) -> World:
     expected: dict[str, tuple[Verdict, int | None]] = {each.name: (Verdict.SAME, None) for each in logs}
     for log in draw(st.lists(st.sampled_from(logs), max_size=len(voters) // 2, unique_by=lambda log: log.node)):
         expected[log.name] = draw(st.sampled_from(FAULTS))(draw, log)
+    faults = [offset for verdict, offset in expected.values() if verdict is Verdict.DIVERGENT and offset is not None]
+    _, *others = [log for log in logs if expected[log.name][0] is Verdict.SAME]
+    for log in others:
+        _clean(draw, truth, log, min(faults, default=end))
     for log in draw(st.lists(st.sampled_from(logs), max_size=4)):
         name = f"{log.name}-copy-{len(logs)}"
         logs.append(replace(log, name=name))

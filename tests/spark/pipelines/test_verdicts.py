@@ -8,13 +8,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+from fastquorum.kernels import load
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.audit_replicas import as_report, audit_cluster
 from fastquorum.spark.pipelines.choosing import choice_of
 from fastquorum.spark.pipelines.replicas import Verdict
-from fastquorum.storage.names import LOG_DIRECTORY, segment_name
+from fastquorum.spark.scan import Scan
+from fastquorum.storage.mark import LogPosition, Mark, encode_mark
+from fastquorum.storage.names import DURABLE_MARK, LOG_DIRECTORY, segment_name
 from tests.spark.pipelines.faulty_replicas import World, worlds
-from tests.spark.pipelines.test_audit_replicas import audit, verdicts, voting
+from tests.spark.pipelines.test_audit_replicas import BATCHES, audit, holding, rows_of, verdicts, voting
 from tests.spark.replicas import Replicas, batches_at, told_at
 from tests.spark.tables.directories import batch
 from tests.wire.golden import CLUSTER
@@ -57,6 +60,47 @@ def test_the_voters_of_a_losing_branch_decide_nothing() -> None:
         assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.STALE]
         assert {row["committed_end"] for row in found.values()} == {40}
         assert [row["is_voter"] for row in found.values()] == [True] * 3
+
+
+def test_a_deposed_leaders_log_is_stale_though_the_branch_begins_behind_its_end() -> None:
+    """What is before a log that was cleaned is committed, but says nothing of what another has there."""
+    for second, expected in ((10, Verdict.STALE), (30, Verdict.BEHIND)):
+        cleaned = {offset: letter for offset, letter in {0: "a", 10: "b", 20: "c", 30: "D"}.items() if offset >= second}
+        found = audit({30: "D", 40: "E"}, cleaned, "aX", voters=voting(1, 2, 3), epochs=(3, 3, 2))
+        assert verdicts(found) == [Verdict.TAIL, Verdict.SAME, expected]
+        assert found[1]["committed_end"] == 40
+    # Of the epoch that the others have there, it is no deposed leader's.
+    found = audit({30: "D", 40: "E"}, "abcD", "aX", voters=voting(1, 2, 3), epochs=(3, 3, 1))
+    assert verdicts(found) == [Verdict.TAIL, Verdict.SAME, Verdict.DIVERGENT]
+
+
+def test_a_deposed_leaders_epoch_is_not_held_against_a_branch_that_is_wrong_there() -> None:
+    found = audit("X", "Ybc", "abc", "abc", "abc", voters=voting(1, 2, 3, 4, 5), epochs=(0, 0))
+    assert verdicts(found) == [Verdict.STALE, Verdict.DIVERGENT, *[Verdict.SAME] * 3]
+
+
+def test_who_ends_before_the_branch_begins_has_a_say_by_what_it_shares_with_others() -> None:
+    found = audit({30: "d", 40: "e"}, "aXcde", "abc", voters=voting(1, 2, 3), epochs=(1, 1, 1))
+    assert verdicts(found) == [Verdict.SAME, Verdict.UNDECIDED, Verdict.UNDECIDED]
+    assert found[2]["offset"] == found[3]["offset"] == 10
+
+
+def test_two_directories_of_a_node_that_contradict_each_other_accuse_nobody() -> None:
+    rows = [*rows_of(1, {0: "a", 10: "b", 20: "c"}), *rows_of(1, {0: "a", 10: "x", 20: "c"}, name="/copy")]
+    found = audit_cluster(pa.Table.from_pylist(rows, BATCHES), voting(1)).to_pylist()
+    assert [(row["verdict"], row["offset"]) for row in found] == [(Verdict.UNDECIDED, 10)] * 2
+
+
+def test_a_copy_of_a_tail_is_no_other_holder_of_it() -> None:
+    """With two of five that have it, one that lost records could have made it committed; with one it could not."""
+    told = pa.concat_tables([voting(1, 2, 3, 4, 5), holding(n2=[(10, 1)])], promote_options="default")
+    found = audit("abcd", "", "abc", "abc", "abc", voters=told, copies={"/copy": 1})
+    assert verdicts(found) == [Verdict.TAIL, Verdict.DIVERGENT, *[Verdict.SAME] * 3]
+
+
+def test_damage_inside_a_tail_is_no_crash() -> None:
+    found = audit("ab", {0: "a", 10: "b", 20: None, 30: "d"}, "ab")
+    assert (found[2]["verdict"], found[2]["offset"]) == (Verdict.DIVERGENT, 20)
 
 
 def test_voters_that_came_and_went_on_the_branch_that_won_count() -> None:
@@ -182,3 +226,55 @@ def test_logs_of_which_nothing_says_what_they_held_are_not_said_to_keep_promises
     assert report["notes"][0]["node_ids"] == [1, 2, 3]
     emptied.append(batch(0, 4), 1, 2)
     assert invariants.as_report(invariants.audit(str(tmp_path)))["notes"][0]["node_ids"] == [3]
+
+
+def test_a_log_whose_first_segment_is_gone_is_divergent_unless_a_snapshot_is_of_it(tmp_path: Path) -> None:
+    for kind in ("user", "metadata"):
+        three = Replicas(tmp_path / kind, 1, 2, 3, kind=kind)
+        three.append(batch(0, 4), 1, 2, 3)
+        three.roll(4, 1)
+        three.append(batch(4, 2), 1, 2, 3)
+        three.segments(1)[0].unlink()
+        rows = audit_cluster(batches_at(str(three.root)), told_at(str(three.root))).to_pylist()
+        assert [row["verdict"] for row in rows] == [Verdict.DIVERGENT, Verdict.SAME, Verdict.SAME]
+        assert rows[0]["why"] == "its log begins at offset 4, and no snapshot says what was before"
+        violations = invariants.as_report(invariants.audit(str(three.root)))["violations"]
+        assert [each["node_ids"] for each in violations if each["kind"] == "missing-segment"] == [[1]]
+
+
+@pytest.mark.parametrize("how", ["directory", "no log"])
+def test_what_cannot_be_read_at_the_end_of_a_log_is_no_tail(tmp_path: Path, how: str) -> None:
+    three = Replicas(tmp_path, 1, 2, 3)
+    three.append(batch(0, 4), 1, 2, 3)
+    if how == "directory":
+        (Path(three.path(2)) / LOG_DIRECTORY / segment_name(4)).mkdir()
+    else:
+        shutil.rmtree(Path(three.path(2)) / LOG_DIRECTORY)
+    rows = audit_cluster(batches_at(str(tmp_path)), told_at(str(tmp_path))).to_pylist()
+    assert [row["verdict"] for row in rows] == [Verdict.SAME, Verdict.UNDECIDED, Verdict.SAME]
+    assert rows[1]["why"].startswith("it cannot be read: ")
+    (violation,) = invariants.as_report(invariants.audit(str(tmp_path)))["violations"]
+    assert violation["node_ids"] == [2]
+
+
+def test_a_log_that_ends_below_its_own_mark_has_lost_records_though_nobody_else_has_more(tmp_path: Path) -> None:
+    one = Replicas(tmp_path, 1)
+    one.append(batch(0, 4), 1)
+    mark = Path(one.path(1)) / LOG_DIRECTORY / DURABLE_MARK
+    mark.write_bytes(encode_mark(load("native"), Mark(LogPosition(6, 0, 1000), 0)))
+    found = audit_of(tmp_path)
+    assert found["n1"][0] is Verdict.DIVERGENT
+    assert invariants.as_report(invariants.audit(str(tmp_path)))["kinds"] == {"lost-records": 1}
+
+
+def test_a_mark_that_a_node_wrote_since_its_log_was_found_says_nothing_of_what_was_read(tmp_path: Path) -> None:
+    one = Replicas(tmp_path, 1)
+    one.append(batch(0, 4), 1)
+    scan = Scan.of({"path": str(tmp_path), "table": "quorum_state", "columns": "durable_offset", "mode": "quarantine"})
+    found = scan.tasks()
+    one.append(batch(4, 2), 1)
+    size = one.segments(1)[0].stat().st_size
+    mark = Path(one.path(1)) / LOG_DIRECTORY / DURABLE_MARK
+    mark.write_bytes(encode_mark(load("native"), Mark(LogPosition(6, 0, size), 0)))
+    for tasks, expected in ((found, None), (scan.tasks(), 6)):
+        assert [each for task in tasks for rows in scan.read(task) for each in rows[0].to_pylist()] == [expected]

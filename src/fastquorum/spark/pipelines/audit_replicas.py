@@ -33,15 +33,13 @@ BATCH_COLUMNS: Final = (
 VOTER_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "voter_id")
 """What is read of table `voters`."""
 TOLD_COLUMNS: Final = (*VOTER_COLUMNS, "snapshot_offset", "snapshot_epoch", "begin_offset", "durable_offset")
-"""What else is known of directories, in rows of their own: of a good snapshot, from table `checkpoints`; from table
-`base` up to where a snapshot holds what is before the log; and up to where the log was synced."""
-PRESENT_COLUMNS: Final = ("cluster_id", "node_id", "directory", "durable_offset")
+"""What else is known of directories, in rows of their own: of a good snapshot, from table `checkpoints`; where the
+log's files begin, and up to where they were synced."""
+PRESENT_COLUMNS: Final = ("cluster_id", "node_id", "directory", "begin_offset", "durable_offset")
 """What is read of table `quorum_state`, which has a row for each directory: what else the voters' rows are to name, so
 that one without a single batch is judged, too."""
 SNAPSHOT_COLUMNS: Final = (*PRESENT_COLUMNS[:3], "offset", "epoch", "is_good")
 """What is read of table `checkpoints`."""
-BASE_COLUMNS: Final = (*PRESENT_COLUMNS[:3], "end_offset", "type")
-"""What is read of table `base`, of its rows without a type."""
 SCHEMA: Final = pa.schema(
     [
         pa.field("cluster_id", pa.string()),
@@ -104,11 +102,12 @@ def audit(batches: pa.Table, told: pa.Table) -> Audited:
         right = reference_of(offsets, replicas, nodes, won, known_end)
     for each in replicas:
         if each.unreadable is None:
-            find_loss(each, won.end)
-    voters = [each for each in replicas if each.is_voter]
-    lost = sum(each.has_lost for each in voters)
-    holders = sum(each.is_trusted and won.end is not None and each.end_offset > won.end for each in voters)
-    why_open = LOST if lost > 0 and lost + holders >= won.majority else NOBODY if shared is None else None
+            find_loss(each)
+    voters = [(each, node) for each, node in zip(replicas, nodes, strict=True) if each.is_voter]
+    lost = {node for each, node in voters if each.has_lost}
+    end = won.end
+    holders = {node for each, node in voters if each.is_trusted and end is not None and each.end_offset > end}
+    why_open = LOST if lost and len(lost | holders) >= won.majority else NOBODY if shared is None else None
     judge(offsets, replicas, won, right, won.end, why_open)
     if won.end is not None:
         compare_newest(replicas, won.end)

@@ -24,10 +24,12 @@ from fastquorum.spark.pipelines.replicas import (
     Verdict,
 )
 from fastquorum.spark.pipelines.torn import is_crash
-from fastquorum.spark.pipelines.voting import Election, Node
+from fastquorum.spark.pipelines.voting import Election, Node, proven_ends
 
 _SILENT: Final = -5
 """In place of a vote."""
+_TWO_MINDS: Final = -6
+"""The same, of a node of which two directories contradict each other."""
 LOST: Final = "who has lost records cannot tell whether it held these"
 NOBODY: Final = "no majority of the voters' directories holds the same"
 _TWO: Final = "another replica has other bytes of the same epoch there, and nobody can tell which are right"
@@ -45,6 +47,19 @@ class Reference(NamedTuple):
     """NOTHING: nobody knows."""
     is_contested: Flags
     """As many voters have one batch there as another one."""
+    epochs: Ids
+    """Of the right batches; NOTHING where none begins, or nobody knows."""
+    bodies: Ids
+    """The same, of their bodies."""
+    proven_ends: list[int]
+    """Up to where each replica's batches are known to be of the branch that won, as of `voting.proven_ends`."""
+
+    def epochs_from(self, position: int) -> frozenset[int]:
+        """Of the right batches that end there or later."""
+        first = position
+        while first > 0 and self.ids[first] == INSIDE:
+            first -= 1
+        return frozenset(self.epochs[first:].tolist()) - {NOTHING}
 
 
 def reference_of(
@@ -53,27 +68,44 @@ def reference_of(
     """Of the branch that won, by its voters; where none of them has anything, as it has it itself. `known_end`: the
     branch is known to be right up to there."""
     by_node: dict[Node, Ids] = {}
-    for each, node, end in zip(replicas, nodes, won.reach.tolist(), strict=True):
+    ends = proven_ends(replicas, won.branch)
+    for each, node, end in zip(replicas, nodes, ends, strict=True):
         if node is None or node not in won.voters:
             continue
         speaks = (offsets < end) & ((each.ids >= 0) | (each.ids == INSIDE))
         mine = np.where(speaks, each.ids, _SILENT)
         before = by_node.get(node, np.full(len(offsets), _SILENT, np.int64))
-        # Two directories of a node that contradict each other say nothing.
-        agree = np.where((before == _SILENT) | (before == mine), mine, _SILENT)
+        agree = np.where((before == _SILENT) | (before == mine), mine, _TWO_MINDS)
         by_node[node] = np.where(mine == _SILENT, before, agree)
     best = np.zeros(len(offsets), np.int64)
     rival = np.zeros(len(offsets), np.int64)
     branch = replicas[won.branch].ids
     ids = np.where((branch >= 0) | (branch == INSIDE), branch, NOTHING)
+    is_split = np.zeros(len(offsets), np.bool_)
     for mine in by_node.values():
-        votes = np.where(mine == _SILENT, 0, sum((mine == other).astype(np.int64) for other in by_node.values()))
+        is_split |= mine == _TWO_MINDS
+        is_silent = (mine == _SILENT) | (mine == _TWO_MINDS)
+        votes = np.where(is_silent, 0, sum((mine == other).astype(np.int64) for other in by_node.values()))
         is_other = mine != ids
         rival = np.where(is_other, np.maximum(rival, np.minimum(votes, best)), rival)
         is_better = votes > best
         ids, best = np.where(is_better, mine, ids), np.where(is_better, votes, best)
     is_known = offsets < known_end
-    return Reference(np.where(is_known, ids, NOTHING), is_known & (rival == best) & (best > 0))
+    ids = np.where(is_known, ids, NOTHING)
+    # As many say the one as the other; or one node's directories do, and nobody else is there.
+    is_contested = is_known & (rival == best) & ((best > 0) | is_split)
+    return Reference(ids, is_contested, *_contents(offsets, replicas, ids), ends)
+
+
+def _contents(offsets: Ids, replicas: Sequence[Replica], ids: Ids) -> tuple[Ids, Ids]:
+    """Epochs and bodies of the batches with these ids, as whichever replica has them says."""
+    epochs, bodies = (np.full(len(offsets), NOTHING, np.int64) for _ in range(2))
+    for each in replicas:
+        its_epochs = np.full(len(offsets), NOTHING, np.int64)
+        its_epochs[np.searchsorted(offsets, each.held[0])] = each.held[2]
+        is_its = (ids >= 0) & (each.ids == ids)
+        epochs, bodies = np.where(is_its, its_epochs, epochs), np.where(is_its, each.bodies, bodies)
+    return epochs, bodies
 
 
 def differ(replicas: Sequence[Replica], right: Reference) -> list[Replica]:
@@ -96,14 +128,14 @@ def judge(
 ) -> None:
     """All but those that have lost records, which are judged already. `why_open`: of what is beyond the committed end
     nobody can tell whether a majority had it, and why."""
-    for each, reach in zip(replicas, won.reach.tolist(), strict=True):
+    for each, proven_end in zip(replicas, right.proven_ends, strict=True):
         if each.unreadable is not None:
             each.verdict, each.why = Verdict.UNDECIDED, each.unreadable
         elif not each.is_trusted:
             continue
         elif committed is None:
             _judge_alone(each, offsets)
-        elif not _judge_below(each, offsets, replicas[won.branch], right, int(reach), committed):
+        elif not _judge_below(each, offsets, replicas[won.branch], right, proven_end, committed):
             _judge_behind(each, offsets, committed, why_open)
     if committed is not None:
         _contest_tails(offsets, replicas, committed)
@@ -116,14 +148,16 @@ def _judge_alone(replica: Replica, offsets: Ids) -> None:
     replica.why = "; ".join(each for each in (replica.own_fault, nobody) if each)
 
 
-def _judge_below(replica: Replica, offsets: Ids, branch: Replica, right: Reference, reach: int, committed: int) -> bool:
+def _judge_below(
+    replica: Replica, offsets: Ids, branch: Replica, right: Reference, proven_end: int, committed: int
+) -> bool:
     """Whether it has anything else where records are committed."""
     there = np.arange(len(offsets)) <= replica.last_position
     wanted = there & (offsets < committed) & (replica.ids != ANYTHING)
     has_one = (replica.ids >= 0) | (replica.ids == INSIDE)
     is_wrong = (replica.ids != right.ids) & (right.ids != NOTHING) & ~(right.is_contested & has_one)
     is_wrong |= replica.ids == DAMAGED
-    position = _first(wanted & (is_wrong | (right.is_contested & has_one & (offsets < reach))))
+    position = _first(wanted & (is_wrong | (right.is_contested & has_one & (offsets < proven_end))))
     if position is None:
         return False
     offset = int(offsets[position])
@@ -134,16 +168,19 @@ def _judge_below(replica: Replica, offsets: Ids, branch: Replica, right: Referen
     elif not is_wrong[position]:
         replica.judge(Verdict.UNDECIDED, offset, _TWO)
     else:
-        _judge_other(replica, branch, offsets, position, reach)
+        _judge_other(replica, offsets, position, right, branch.epochs_from(committed))
     return True
 
 
-def _judge_other(replica: Replica, branch: Replica, offsets: Ids, position: int, reach: int) -> None:
-    """It has good batches there, and others than are committed."""
+def _judge_other(
+    replica: Replica, offsets: Ids, position: int, right: Reference, epochs_beyond: frozenset[int]
+) -> None:
+    """It has good batches there, and others than are committed. It is held against what is right from there on, and the
+    branch's epochs beyond that: the branch may itself be wrong, or begin later."""
     offset, why = int(offsets[position]), replica.why_not(offsets, position)
-    mine, theirs = replica.epochs_from(offset), branch.epochs_from(offset)
-    is_same_body = replica.bodies[position] >= 0 and replica.bodies[position] == branch.bodies[position]
-    if offset < reach or mine & theirs or is_same_body:
+    mine, theirs = replica.epochs_from(offset), right.epochs_from(position) | epochs_beyond
+    is_same_body = replica.bodies[position] >= 0 and replica.bodies[position] == right.bodies[position]
+    if mine & theirs or is_same_body:
         replica.judge(Verdict.DIVERGENT, offset, f"{why}, the same but for its epoch" if is_same_body else why)
     elif replica.snapshots and replica.snapshots[-1].offset > offset:
         text = f"{why}, and its own snapshot is of all below {replica.snapshots[-1].offset}"
@@ -161,12 +198,8 @@ def _judge_behind(replica: Replica, offsets: Ids, committed: int, why_open: str 
     end = replica.end_offset
     if fault is not None:
         offset = int(offsets[fault])
-        if offset < replica.kept_end:
-            replica.judge(Verdict.DIVERGENT, offset, replica.why_not(offsets, fault))
-        elif _is_torn(replica, offset):
-            replica.judge(Verdict.TORN, offset, replica.why_not(offsets, fault))
-        else:
-            replica.judge(Verdict.TAIL, committed, replica.own_fault)
+        verdict = Verdict.TORN if _is_torn(replica, offset) else Verdict.DIVERGENT
+        replica.judge(verdict, offset, replica.why_not(offsets, fault))
     elif end > committed and why_open:
         replica.judge(Verdict.UNDECIDED, committed, why_open)
     elif end > committed:

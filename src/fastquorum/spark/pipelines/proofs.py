@@ -4,8 +4,9 @@ durable mark a log was synced.
 So the newest good snapshot of a voter says how much is committed at least, whatever is left of the logs; a replica that
 ends below its own snapshot or mark has lost records; and a log that has another epoch at its own snapshot's last offset
 is not the log that it is of (by Raft's log matching, section 5.3). A log that was replaced by a snapshot begins with
-it, and has lost nothing. (A node that stopped after it fetched a snapshot, and before it replaced its log, looks like
-one that has lost records, which is true of its log: when it starts, it replaces it.) Source: KIP-630.
+it, and has lost nothing; one whose files begin behind all its snapshots has lost what was before. (A node that stopped
+after it fetched a snapshot, and before it replaced its log, looks like one that has lost records, which is true of its
+log: when it starts, it replaces it.) Source: KIP-630.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,10 @@ from fastquorum.spark.pipelines.voting import Election
 
 
 def compare_own(replica: Replica) -> None:
-    """A replica whose log is not the one that its own snapshots are of is divergent."""
+    """A replica whose log is not the one that its own snapshots are of, or lacks its beginning, is divergent."""
+    if replica.lost_begin is not None and replica.unreadable is None:
+        why = f"its log begins at offset {replica.lost_begin}, and no snapshot says what was before"
+        replica.judge(Verdict.DIVERGENT, 0, why)
     for snapshot in replica.snapshots:
         found = replica.batch_at(snapshot.offset - 1)
         if replica.is_trusted and found is not None and found.epoch != snapshot.epoch:
@@ -65,11 +69,11 @@ def compare_newest(replicas: Sequence[Replica], committed: int) -> None:
             each.judge(Verdict.STALE if is_older else Verdict.UNDECIDED, held.base_offset, why)
 
 
-def find_loss(replica: Replica, bound: int | None) -> None:
-    """A replica that ends below what it once had is divergent, unless it has all that is committed (`bound`)."""
+def find_loss(replica: Replica) -> None:
+    """A replica that ends below what it once had is divergent: a node that cuts its log off lowers its mark first."""
     own = replica.snapshots[-1].offset if replica.snapshots else 0
     end = replica.end_offset
-    if end >= replica.kept_end or (bound is not None and end >= bound):
+    if end >= replica.kept_end:
         return
     text = EMPTY if end == 0 else f"its log ends at {end}"
     if end < own:

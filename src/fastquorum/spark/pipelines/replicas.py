@@ -92,6 +92,8 @@ class Replica:
     verdict: Verdict = Verdict.SAME
     offset: int | None = None
     why: str | None = None
+    lost_begin: int | None = None
+    """Its files begin there, above 0, and no good snapshot says what was before; None: all before them is known."""
     has_lost: bool = False
     """It ends below what it once had."""
 
@@ -141,9 +143,8 @@ class Replica:
 def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
     """The base offsets of the cluster's batches, ascending, and who has which batch there: of each directory that any
     row names. `told`: rows that name directories, and may say `snapshot_offset` and `snapshot_epoch`, of a good
-    snapshot, `begin_offset`, up to which a snapshot holds what is before the log, or `durable_offset`, up to which all
-    was synced."""
-    is_unreadable = pc.and_(batches["error"].is_valid(), batches["segment"].is_null())
+    snapshot, `begin_offset`, where its files begin, or `durable_offset`, up to which all was synced."""
+    is_unreadable = _are_unreadable(batches)
     unreadable = batches.filter(is_unreadable).select(["cluster_id", "node_id", "directory", "error"]).to_pylist()
     batches = batches.filter(pc.invert(is_unreadable))
     rows = [*unreadable, *(row for row in told.to_pylist() if row["directory"])]
@@ -158,9 +159,19 @@ def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
             by_directory[row["directory"]].synced_end = row["durable_offset"]
     for row in unreadable:
         by_directory[row["directory"]].unreadable = f"{UNREADABLE}: {row['error']}"
+    for row in rows:
+        each, begin = by_directory[row["directory"]], row.get("begin_offset") or 0
+        if begin and not any(snapshot.offset >= begin for snapshot in each.snapshots):
+            each.lost_begin = begin
     for each in found:
         each.snapshots.sort()
     return offsets, sorted(found, key=lambda each: each.directory)
+
+
+def _are_unreadable(batches: pa.Table) -> pa.ChunkedArray:
+    """Rows of what was not seen at all: a directory, or a segment's rest from somewhere on."""
+    is_unseen = pc.and_(batches["base_offset"].is_null(), pc.equal(pc.fill_null(batches["size_bytes"], 0), 0))
+    return pc.and_(batches["error"].is_valid(), pc.or_(batches["segment"].is_null(), is_unseen))
 
 
 def _with_batches(batches: pa.Table) -> tuple[Ids, list[Replica]]:
@@ -252,7 +263,7 @@ def _damage(rows: pa.Table, base: Ids, last: Ids, is_damaged: npt.NDArray[np.boo
 def _without(offsets: Ids, others: Iterable[Replica], rows: Iterable[dict[str, Any]]) -> list[Replica]:
     """Those that are there, and have no batch."""
     known = {each.directory for each in others}
-    begins = {row["directory"]: row["begin_offset"] for row in rows if row.get("begin_offset") is not None}
+    begins = {row["directory"]: row["begin_offset"] for row in rows if row.get("begin_offset")}
     return [
         Replica(
             row["cluster_id"],

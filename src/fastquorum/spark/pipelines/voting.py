@@ -102,12 +102,29 @@ def _reaches(replicas: Sequence[Replica]) -> Ids:
 
 
 def _reach(branch: Replica, other: Replica) -> int:
-    same = np.flatnonzero((branch.ids == other.ids) & (branch.ids >= 0))
     # What is before a log is in a snapshot, and was committed: it says nothing else than the others do.
     before = max(min(other.start_offset, branch.end_offset), min(branch.start_offset, other.end_offset))
-    if not len(same):
-        return before
-    return max(before, int(branch.ends[same[-1]]))
+    return max(before, _common_end(branch, other))
+
+
+def _common_end(one: Replica, other: Replica) -> int:
+    """Behind the last batch that both have; 0: they have none."""
+    same = np.flatnonzero((one.ids == other.ids) & (one.ids >= 0))
+    return int(one.ends[same[-1]]) if len(same) else 0
+
+
+def proven_ends(replicas: Sequence[Replica], branch: int) -> list[int]:
+    """Up to where each replica's batches are known to be of a branch: it has a batch behind them in common with that,
+    or with another replica that has one farther on. So one that ends before the branch begins may be known, too."""
+    found = [0] * len(replicas)
+    found[branch] = replicas[branch].end_offset
+    open_ones = set(range(len(replicas)))
+    while open_ones:
+        known = max(open_ones, key=lambda at: found[at])
+        open_ones.remove(known)
+        for at in open_ones:
+            found[at] = max(found[at], min(found[known], _common_end(replicas[known], replicas[at])))
+    return found
 
 
 # --- who votes along a branch -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from fastquorum.errors import FastQuorumError
+from fastquorum.errors import DirectoryError, FastQuorumError
 from fastquorum.kernels import load
 from fastquorum.raft.election import ElectionState
 from fastquorum.spark.file_kinds import FileKind, kind_of
@@ -23,7 +23,7 @@ from fastquorum.storage import names
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.lmdb_file import value_in
-from fastquorum.storage.mark import read_mark
+from fastquorum.storage.mark import LogPosition, read_mark
 from fastquorum.storage.state_value import STATE_KEY, decode_state
 from fastquorum.types import ZERO_UUID
 
@@ -51,7 +51,8 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
 
 
 def _durable_offset(log: FoundLog) -> int | None:
-    """Up to where our durable mark says that the log was synced, exclusive; None: no good mark is there."""
+    """Up to where our durable mark says that the log was synced, exclusive; None: no good mark is there, or its node
+    has written it since the log was found."""
     if log.entry(names.DURABLE_MARK) is None:
         return None
     disk, inside = disk_of(log)
@@ -59,7 +60,19 @@ def _durable_offset(log: FoundLog) -> int | None:
         mark = read_mark(disk, load("native"), inside)
     except FastQuorumError:
         return None  # table `files` says what is wrong with it
-    return None if mark is None else mark.at.offset
+    return None if mark is None or _is_later(log, mark.at) else mark.at.offset
+
+
+def _is_later(log: FoundLog, at: LogPosition) -> bool:
+    """Whether a place is beyond the files as they were found, and there by now."""
+    segment = next((each for each in log.segments if each.base_offset == at.segment_base), None)
+    if segment is not None and at.position <= segment.size_bytes:
+        return False
+    path = f"{log.log_directory}/{names.segment_name(at.segment_base)}"
+    try:
+        return at.position <= store_of(path).size(path)
+    except DirectoryError:
+        return False
 
 
 def _states(log: FoundLog) -> Iterator[Row]:

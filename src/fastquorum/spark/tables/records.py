@@ -210,7 +210,7 @@ def _damaged(schema: pa.Schema, damage: Damage) -> pa.RecordBatch:
 def _errors(seen: _Seen) -> pa.Array:
     rows = seen.rows
     if not rows.faults.any():
-        return pa.nulls(len(rows.offsets), pa.string())
+        return arrow.same(None, pa.string(), len(rows.offsets))
     told: list[str | None] = [None] * len(rows.offsets)
     for at in np.flatnonzero(rows.faults).tolist():
         number, version = int(rows.types[at]), int(rows.versions[at])

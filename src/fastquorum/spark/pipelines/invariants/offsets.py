@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from fastquorum.kernels import BatchFault
 from fastquorum.spark.pipelines.invariants.findings import NOTHING, SCHEMA, Finding, Kind, Whose, table_of
 from fastquorum.spark.pipelines.torn import is_crash, looks_torn
+from fastquorum.storage.identity import LogKind
 
 COLUMNS: Final = (
     "cluster_id",
@@ -29,7 +30,7 @@ COLUMNS: Final = (
 """What is read of table `batches`, damage set aside in `error`."""
 CHECKPOINT_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "is_good")
 """What is read of table `checkpoints`."""
-STATE_COLUMNS: Final = ("cluster_id", "node_id", "directory", "begin_offset", "durable_offset")
+STATE_COLUMNS: Final = ("cluster_id", "node_id", "directory", "log_kind", "begin_offset", "durable_offset")
 """What is read of table `quorum_state`, which has a row for each directory."""
 _NOTHING: Final = -1
 _NO_GOING_ON: Final = f"corrupt: {BatchFault.OFFSET}"
@@ -45,12 +46,15 @@ class _Kept(NamedTuple):
     """Of its durable mark, exclusive; None: there is none."""
     begin: int
     """Where its files begin."""
+    is_of_users: bool
+    """It has user records. Where a log of metadata begins, `facts.base_facts` looks at."""
 
     @classmethod
     def of(cls, told: pa.Table) -> Self:
         ends = {name: _most(told, name) for name in ("durable_offset", "begin_offset")}
         good = told.filter(pc.fill_null(told["is_good"], False)) if "is_good" in told.schema.names else told
-        return cls(_most(good, "offset") or 0, ends["durable_offset"], ends["begin_offset"] or 0)
+        is_of_users = "log_kind" in told.schema.names and LogKind.USER in told["log_kind"].to_pylist()
+        return cls(_most(good, "offset") or 0, ends["durable_offset"], ends["begin_offset"] or 0, is_of_users)
 
 
 def _most(table: pa.Table, name: str) -> int | None:
@@ -94,6 +98,9 @@ def audit_offsets(batches: pa.Table, told: pa.Table) -> pa.Table:
     end_offset = int(last.max()) + 1 if len(good) else kept.begin
     if not is_end_damaged:
         found += _lost(end_offset, kept)
+    if kept.is_of_users and kept.begin > kept.snapshot_end:
+        says = f"the log begins at offset {kept.begin}, and no snapshot says what was before"
+        found.append(Finding(Kind.MISSING_SEGMENT, says, None))
     if not found and not batches.num_rows and not kept.snapshot_end:
         found.append(Finding(Kind.UNCHECKED, NOTHING, None))
     return table_of(found, Whose.of(ordered if ordered.num_rows else told))
@@ -147,7 +154,8 @@ def _damaged(ordered: pa.Table, at: int, last_good: int, kept: _Kept) -> Finding
         kind = Kind.TORN_END
     else:
         kind = Kind.BIT_FLIP
-    return Finding(kind, f"{row['error']}, {row['size_bytes'] or 0} bytes", row["base_offset"])
+    size = f", {row['size_bytes']} bytes" if row["size_bytes"] else ""
+    return Finding(kind, f"{row['error']}{size}", row["base_offset"])
 
 
 def _expected(ordered: pa.Table, at: int) -> int:

@@ -21,11 +21,12 @@ def audit(path: str) -> pa.Table:
 
 def audit_by(read: Read) -> pa.Table:
     """As `audit`, of whatever logs `read` reads."""
-    batches = read("batches", offsets.COLUMNS)
+    # Marks before batches: a node that runs goes on meanwhile.
     told = pa.concat_tables(
-        [read("checkpoints", offsets.CHECKPOINT_COLUMNS), read("quorum_state", offsets.STATE_COLUMNS)],
+        [read("quorum_state", offsets.STATE_COLUMNS), read("checkpoints", offsets.CHECKPOINT_COLUMNS)],
         promote_options="default",
     )
+    batches = read("batches", offsets.COLUMNS)
     control = read("control", leaders.COLUMNS, types=leaders.TYPE)
     types = ",".join(facts.TYPES)
     said = pa.concat_tables(
