@@ -26,7 +26,8 @@ using lane::Frame;
 using lane::Micros;
 
 inline constexpr Micros never = -1;
-inline constexpr std::int64_t outbox_bytes_max = 8 * 1024 * 1024;  // what it may be owed beyond one frame; more, and it is closed
+// What it may be owed beyond one frame; more, and it is closed. Two of the largest answers leave at once where one waited for the other.
+inline constexpr std::int64_t outbox_bytes_max = 24 * 1024 * 1024;
 inline constexpr std::int64_t pause_bytes = 256 * 1024;  // owed more than this it is not read from: it would only be owed more
 inline constexpr std::int64_t flush_bytes = 256 * 1024;  // sent at once of what it is owed, if others go first
 inline constexpr std::int64_t length_bytes = 4;

@@ -32,8 +32,9 @@ from fastquorum.types import Endpoint, Micros
 READ: Final = select.EPOLLIN
 READ_WRITE: Final = select.EPOLLIN | select.EPOLLOUT
 WRITE: Final = select.EPOLLOUT
-OUTBOX_BYTES_MAX: Final = 8 * 1024 * 1024
-"""What a connection may be owed beyond one frame; a peer that lets more pile up is closed."""
+OUTBOX_BYTES_MAX: Final = 24 * 1024 * 1024
+"""What a connection may be owed beyond one frame; a peer that lets more pile up is closed. Two of the largest answers
+leave at once where one waited for the other."""
 PAUSE_BYTES: Final = 256 * 1024
 """A connection that is owed more than this is not read from, and no answer is made for it: there would only be more."""
 CROWD_BYTES: Final = 64 * 1024 * 1024
