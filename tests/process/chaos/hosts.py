@@ -21,7 +21,11 @@ from tests.process.wall_clock import WallClock, wall_clock
 NETWORK = "10.99.0."
 CLIENTS = f"{NETWORK}100"
 PORT = 9093
-SETTINGS: Mapping[str, object] = {"metadata.log.segment.bytes": 65536, "log.preallocate.bytes": 32768}
+SETTINGS: Mapping[str, object] = {
+    "metadata.log.segment.bytes": 65536,
+    "log.preallocate.bytes": 32768,
+    "disk.stall.max.ms": 800,  # an interpreter that is held for long (`nemesis.HELD_S`) is given up
+}
 
 
 class Hosts(Cluster):
