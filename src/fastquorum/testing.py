@@ -183,7 +183,10 @@ class AsyncNodes(Nodes[fastquorum.Quorum]):
         return node
 
     async def _start_all(self) -> None:
-        await asyncio.gather(*map(self.start, self._ids))
+        started = await asyncio.gather(*map(self.start, self._ids), return_exceptions=True)
+        for each in started:
+            if isinstance(each, BaseException):
+                raise each  # now that no other start is under way: `_close_all` finds them all
         for node in self:
             await node.wait_ready(READY_S)
 

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
+import fastquorum
 from fastquorum import sync
 from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, UsageError
 from fastquorum.testing import AsyncNodes, BlockingNodes, async_quorum, async_quorum_of, quorum, quorum_of
@@ -130,3 +131,27 @@ def test_the_readme_s_example_passes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_where_one_node_cannot_start_none_of_those_that_do_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[fastquorum.Quorum] = []
+    has_failed = asyncio.Event()
+    opens = fastquorum.open
+
+    async def open_or_fail(path: str, **options: Any) -> fastquorum.Quorum:
+        if options["node_id"] == 1:
+            has_failed.set()
+            raise NotReady("no start")
+        await has_failed.wait()
+        opened.append(await opens(path, **options))
+        return opened[-1]
+
+    async def main() -> None:
+        with pytest.raises(NotReady, match="no start"):
+            async with async_quorum(3):
+                pass
+
+    monkeypatch.setattr(fastquorum, "open", open_or_fail)
+    asyncio.run(main())
+    assert len(opened) == 2
+    assert not any(node._node.is_running for node in opened)

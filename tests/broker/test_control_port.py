@@ -1,22 +1,31 @@
 """The socket at which a member is told what it leads: who is taken in, who makes room, and whom it outlives."""
 
 import contextlib
+import functools
 import os
 import resource
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from fastquorum import sync
+from fastquorum.broker.io import running
 from fastquorum.broker.io.control_port import CONNECTIONS_MAX, NEVER, PAUSE_US, ControlPort
-from fastquorum.config import QuorumConfig
+from fastquorum.config import MS, QuorumConfig
 from fastquorum.kernels import load
+from fastquorum.node.io import transport as sockets
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.listening import listen
 from fastquorum.node.io.transport import SocketTransport
 from fastquorum.types import Endpoint
 from tests.api.nodes import WAIT_S
 from tests.broker.clusters import join, one_controller
+from tests.cli.conftest import wait_until
 
 ANY = Endpoint("PLAINTEXT", "127.0.0.1", 0)
 NOW = 5_000_000
@@ -102,3 +111,50 @@ def test_a_forked_child_does_not_keep_the_port(tmp_path: Path) -> None:
         os.close(tells)
         os.close(waits)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def dial(member: sync.Membership) -> socket.socket:
+    (at,) = member.listeners
+    return socket.create_connection((at.host, at.port), WAIT_S)
+
+
+def transport_of(member: sync.Membership) -> Any:
+    holder: Any = member
+    return holder._member._transport
+
+
+@pytest.mark.parametrize("sent", [b"", (1000).to_bytes(4, "big") + b"begun"], ids=["nothing", "a part of a frame"])
+def test_whoever_sends_no_whole_frame_in_time_loses_its_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(running, "QuorumConfig", functools.partial(QuorumConfig, partial_frame_us_max=50 * MS))
+    with (
+        one_controller(tmp_path, older_brokers=True) as bootstrap,
+        join(bootstrap, 7, control_requests=True, host="127.0.0.1", port=0) as member,
+        dial(member) as caller,
+    ):
+        caller.sendall(sent)
+        assert caller.recv(1) == b"", "closed before the socket's own timeout"
+
+
+def test_what_callers_have_begun_is_counted_and_with_too_much_of_it_they_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "KEPT_BYTES_MAX", 300_000)
+    with (
+        one_controller(tmp_path, older_brokers=True) as bootstrap,
+        join(bootstrap, 7, control_requests=True, host="127.0.0.1", port=0) as member,
+    ):
+        transport = transport_of(member)
+        with dial(member) as caller:
+            caller.settimeout(WAIT_S)
+            caller.sendall((50 << 20).to_bytes(4, "big"))
+            caller.sendall(bytes(400_000))
+            wait_until(lambda: transport._is_crowded, WAIT_S)
+            caller.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )  # a reset is seen though paused
+            assert any(each.is_paused for each in transport.channels())
+        wait_until(lambda: not transport._is_crowded, WAIT_S)
+        member.wait_active(WAIT_S)
+        wait_until(lambda: transport._waiting_bytes == 0, WAIT_S)

@@ -1,5 +1,6 @@
 """Clients that ask and do not read, or that ask much while something waits: what is kept for them has a bound."""
 
+from collections import deque
 from typing import Any
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.node import answer_order
 from fastquorum.node.answer_order import HELD_BYTES_MAX
+from fastquorum.node.inbox import Inbox, Waiting
+from fastquorum.raft import events as ev
 from fastquorum.wire import Message
 from fastquorum.wire.fetch import FetchResponse
 from fastquorum.wire.handshake import ApiVersionsRequest
@@ -80,6 +83,21 @@ def test_what_is_asked_behind_something_that_waits_holds_a_few_answers_only(firs
     fetched = [message for _, message in answers[1:] if isinstance(message, FetchResponse)]
     assert {len(partition_of(each).records or b"") > RECORD_BYTES for each in fetched} <= {True, False}
     assert order.kept_bytes == 0
+
+
+def test_what_was_set_aside_goes_behind_others_and_before_what_came_later_on_its_connection() -> None:
+    first, second, third, fourth = (Waiting(7, b"%d" % number, False) for number in range(4))
+    other, event = Waiting(8, b"other", False), ev.TimerFired()
+    inbox = Inbox()
+    for item in (event, other, third, other, fourth):
+        inbox.append(item)
+    inbox.put_back(deque([first, second]))
+    assert [inbox.take() for _ in range(len(inbox))] == [event, other, first, second, third, other, fourth]
+    for item in (event, other):
+        inbox.append(item)
+    inbox.put_back(())
+    inbox.put_back([first, second])
+    assert [inbox.take() for _ in range(len(inbox))] == [event, other, first, second]
 
 
 def test_with_much_kept_for_all_nobody_has_a_second_request_under_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Real nodes in real processes over real directories: started, killed, waited for, and read when they are down."""
 
 import random
+import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -151,8 +152,7 @@ class Cluster:
     def kill(self, *node_ids: int) -> None:
         """SIGKILL, all of them first, then wait; what their disks say about votes is noted."""
         for node_id in node_ids:
-            if self.nodes[node_id].is_alive:
-                self.nodes[node_id]._process.kill()
+            self.nodes[node_id].signal(signal.SIGKILL)
         for node_id in node_ids:
             self.nodes[node_id].ended()
             self.note_state(node_id)
@@ -160,8 +160,7 @@ class Cluster:
     def stop(self, *node_ids: int) -> dict[int, int]:
         """SIGTERM to these (all) at once; their exit codes."""
         for node_id in node_ids or self.ids:
-            if self.nodes[node_id].is_alive:
-                self.nodes[node_id].signal(15)
+            self.nodes[node_id].signal(signal.SIGTERM)
         codes = {node_id: self.nodes[node_id].ended() for node_id in node_ids or self.ids}
         for node_id in codes:
             self.note_state(node_id)
@@ -173,6 +172,11 @@ class Cluster:
             process.close()
         if self.links:
             self.links.close()
+
+    @property
+    def processes(self) -> Sequence[NodeProcess]:
+        """All that were ever started."""
+        return self._all
 
     @property
     def alive(self) -> list[int]:

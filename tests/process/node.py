@@ -2,8 +2,9 @@
 
 Says what happens as JSON lines on stdout: opened, leadership, ready, appended, stopped, failed... Takes one command a
 line on stdin: `append TIMEOUT_S VALUE`, `barrier TIMEOUT_S`, `transfer NODE`, `status`, and what else a program does:
-`wait SECONDS`, `compute SECONDS` in Python, `hold SECONDS` in a C call that keeps the GIL. SIGTERM and the end of stdin
-stop it gracefully. It dies with whoever started it.
+`wait SECONDS`, `compute SECONDS` in Python, `hold SECONDS` in a C call that keeps the GIL, `hold-until FIFO` in one
+that waits for a byte there. A command for which there is no memory is `refused`. SIGTERM and the end of stdin stop it
+gracefully. It dies with whoever started it.
 """
 
 import ctypes
@@ -50,7 +51,7 @@ def _follow_leadership(node: sync.Quorum, over: _Over) -> None:
     """Report every leader, and when the quorum works under it."""
     try:
         for now in node.leadership():
-            say("leadership", epoch=now.epoch, leader=now.leader_id, is_self=now.is_self)
+            say("leadership", epoch=now.epoch, leader=now.leader_id, is_self=now.is_self, reason=now.reason)
             if now.leader_id >= 0:
                 ready = node.wait_ready()
                 say("ready", epoch=ready.epoch, leader=ready.leader_id)
@@ -108,6 +109,14 @@ def _hold(seconds: float) -> None:
     say("held")
 
 
+def _hold_until(fifo: str) -> None:
+    fd = os.open(fifo, os.O_RDWR)
+    say("holding")
+    ctypes.PyDLL(None).read(fd, ctypes.create_string_buffer(1), 1)
+    os.close(fd)
+    say("held")
+
+
 def _obey(node: sync.Quorum, over: _Over) -> None:
     for line in sys.stdin:
         match line.rstrip("\n").split(" ", 2):
@@ -120,11 +129,16 @@ def _obey(node: sync.Quorum, over: _Over) -> None:
             case ["wait" | "compute" | "hold" as what, seconds]:
                 does = {"wait": _wait, "compute": _compute, "hold": _hold}[what]
                 work = threading.Thread(target=does, args=(float(seconds),), daemon=True)
+            case ["hold-until", fifo]:
+                work = threading.Thread(target=_hold_until, args=(fifo,), daemon=True)
             case ["transfer", heir]:
                 work = threading.Thread(target=_transfer, args=(node, int(heir)), daemon=True)
             case _:
                 raise AssertionError(line)
-        work.start()
+        try:
+            work.start()
+        except (RuntimeError, MemoryError) as error:  # no memory for a thread: the program goes on without
+            say("refused", command=line, text=str(error))
     over.set()
 
 

@@ -1,6 +1,7 @@
 """A child process that speaks JSON lines: started, signalled, reaped. A thread reads what it says, so nobody polls."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -38,6 +39,13 @@ class NodeProcess:
         self._on_event = on_event
         self._said = threading.Condition()
         self._over = False
+        self.over_s = math.inf
+        """When it ended, by the monotonic clock."""
+        self.signals: set[int] = set()
+        """Sent to it while it ran."""
+        self._errors_from = errors.stat().st_size if errors.exists() else 0
+        self._errors_bytes = -1
+        """How much it wrote to stderr, once it has ended."""
         with errors.open("ab") as stderr:
             self._process = subprocess.Popen(
                 [*prefix, sys.executable, "-m", module, *arguments],
@@ -62,6 +70,18 @@ class NodeProcess:
     @property
     def stderr(self) -> str:
         return self.errors.read_text(errors="replace")
+
+    @property
+    def own_stderr(self) -> str:
+        """Without that of processes before it and after it."""
+        with self.errors.open("rb") as stderr:
+            stderr.seek(self._errors_from)
+            return stderr.read(self._errors_bytes).decode(errors="replace")
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        return self._process.poll()
 
     def said(self, event: str) -> list[Event]:
         with self._said:
@@ -119,7 +139,9 @@ class NodeProcess:
         self.wait_status(lambda status: status["high_watermark"] >= end_offset)
 
     def signal(self, number: int) -> None:
-        self._process.send_signal(number)
+        if self.is_alive:
+            self.signals.add(number)
+            self._process.send_signal(number)
 
     def ended(self, timeout_s: float = WAIT_S) -> int:
         """Its exit code, negative for a signal, once it has ended and all it said was read."""
@@ -136,14 +158,12 @@ class NodeProcess:
 
     def kill(self) -> int:
         """SIGKILL, which a stopped process obeys too; its exit code."""
-        if self.is_alive:
-            self._process.kill()
+        self.signal(signal.SIGKILL)
         return self.ended()
 
     def stop(self, timeout_s: float = WAIT_S) -> int:
         """SIGTERM; its exit code."""
-        if self.is_alive:
-            self.signal(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
         return self.ended(timeout_s)
 
     def close(self) -> None:
@@ -168,6 +188,9 @@ class NodeProcess:
             with self._said:
                 self.events.append(event)
                 self._said.notify_all()
+        self._process.wait()
+        self._errors_bytes = self.errors.stat().st_size - self._errors_from
         with self._said:
             self._over = True
+            self.over_s = time.monotonic()
             self._said.notify_all()

@@ -80,6 +80,9 @@ WAYS: dict[tuple[RoleName, Cause], Callable[[Replica], object]] = {
     (RoleName.LEADER, Cause.QUORUM_LOST): time_out,
     (RoleName.LEADER, Cause.RESIGN_REQUESTED): lambda asked: asked.step(ev.ResignRequested(-1, 5)),
     (RoleName.LEADER, Cause.DISK_STALLED): lambda asked: asked.step(ev.DiskStalled()),
+    (RoleName.LEADER, Cause.INTERPRETER_HELD): lambda asked: asked.step(
+        ev.ResignRequested(-1, 5, Cause.INTERPRETER_HELD)
+    ),
     (RoleName.LEADER, Cause.DISK_FULL): fill_the_disk,
     (RoleName.LEADER, Cause.SHUTDOWN): lambda asked: asked.step(ev.ShutdownRequested()),
     **{(role, Cause.HIGHER_EPOCH): lambda asked: asked.receives(vote_request(6, to=key(3))) for role in RoleName},

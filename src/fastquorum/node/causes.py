@@ -17,6 +17,9 @@ WORDS: Final = {
     Cause.QUORUM_LOST: "no majority of voters fetched in time",
     Cause.RESIGN_REQUESTED: "this node was asked to resign",
     Cause.DISK_STALLED: "this node's disk does not answer",
+    Cause.INTERPRETER_HELD: (
+        "this node's interpreter was held by a call, or its own thread by the disk, for longer than disk.stall.max.ms"
+    ),
     Cause.DISK_FULL: "this node's disk is full",
     Cause.SHUTDOWN: "this node stops",
     Cause.HIGHER_EPOCH: "another node began a later epoch",

@@ -221,10 +221,10 @@ class Connections:
         return self._set_aside
 
     def on_drained(self, connection: Connection) -> None:
-        """More may be made for it. What was set aside is looked at after all that waits now."""
+        """More may be made for it. What was set aside is looked at after what waits now of others."""
         if connection in self._held_back:
             self._held_back.discard(connection)
-            self._inbox.extend(self._set_aside.pop(connection, ()))
+            self._inbox.put_back(self._set_aside.pop(connection, ()))
             self._door.on_drained(connection)
 
     # --- what goes out ------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ Knows which of raft's events a peer's answer is, and which answers are a client'
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from fastquorum.kernels.lane import Connection
@@ -49,8 +49,14 @@ class Inbox:
     def append(self, item: Item) -> None:
         self._items.append(item)
 
-    def extend(self, items: Iterable[Item]) -> None:
-        self._items.extend(items)
+    def put_back(self, frames: Sequence[Waiting]) -> None:
+        """One connection's, which were set aside: behind everything that waits, but before what came on it later."""
+        connections = {frame.connection for frame in frames}
+        is_later = (isinstance(each, Waiting) and each.connection in connections for each in self._items)
+        at = next((at for at, later in enumerate(is_later) if later), len(self._items))
+        self._items.rotate(-at)
+        self._items.extendleft(reversed(frames))
+        self._items.rotate(at)
 
     def put_first(self, item: Item) -> None:
         """Before everything that waits."""

@@ -197,7 +197,7 @@ MEANINGS: Final = {
     "snapshot_interval_us": "or after so long, if anything was committed; 0: never",
     "retention_bytes": "log and snapshots beyond it go, if a later snapshot covers them; 0 or -1: never",
     "retention_us": "what is older goes, if a later snapshot covers it; 0 or -1: never",
-    "disk_stall_us_max": "a sync, or a Python that hangs, for longer than this makes a leader resign",
+    "disk_stall_us_max": "a sync, or a call that holds the interpreter, for longer than this makes a leader resign",
     "busy_poll_us": "the native sockets look for events this long before they sleep: where processors are to spare",
 }
 """For people, by name."""

@@ -7,6 +7,7 @@ rule 2). Times are microseconds of one monotonic clock.
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from fastquorum.raft.transitions import Cause
 from fastquorum.types import Endpoint, Epoch, NodeId, Offset, OffsetAndEpoch, VoterSet
 from fastquorum.wire import Message
 
@@ -125,10 +126,12 @@ class RoomChanged:
 
 @dataclass(frozen=True, slots=True)
 class ResignRequested:
-    """The user's transfer of leadership: the preferred successor, or NO_NODE for any."""
+    """The user's transfer of leadership: the preferred successor, or NO_NODE for any. Or another cause that lies in
+    neither log nor quorum, one of a leader's in `transitions.TABLE`."""
 
     preferred: NodeId
     epoch: Epoch
+    cause: Cause = Cause.RESIGN_REQUESTED
 
 
 @dataclass(frozen=True, slots=True)

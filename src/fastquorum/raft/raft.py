@@ -298,9 +298,9 @@ class Raft:
                     core.role.resign(Cause.DISK_STALLED)
             case DiskRecovered():
                 core.disk_recovered()
-            case ResignRequested(preferred, epoch):
+            case ResignRequested(preferred, epoch, cause):
                 if isinstance(core.role, Leader) and epoch == core.epoch:
-                    core.role.resign(Cause.RESIGN_REQUESTED, preferred)
+                    core.role.resign(cause, preferred)
             case KRaftVersionRaised():
                 voter_updates.on_raised(core, event)
             case ShutdownRequested():

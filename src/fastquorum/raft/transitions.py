@@ -33,6 +33,7 @@ class Cause(enum.StrEnum):
     QUORUM_LOST = "no majority fetches"
     RESIGN_REQUESTED = "asked to resign"
     DISK_STALLED = "disk stalled"
+    INTERPRETER_HELD = "interpreter held"
     DISK_FULL = "disk full"
     SHUTDOWN = "shutdown"
     HIGHER_EPOCH = "higher epoch, no leader"
@@ -57,6 +58,7 @@ TABLE: Final[dict[tuple[RoleName, Cause], RoleName]] = {
     (_L, Cause.QUORUM_LOST): _R,
     (_L, Cause.RESIGN_REQUESTED): _R,
     (_L, Cause.DISK_STALLED): _R,
+    (_L, Cause.INTERPRETER_HELD): _R,
     (_L, Cause.DISK_FULL): _R,
     (_L, Cause.SHUTDOWN): _R,
     (_R, Cause.ELECTION_TIMEOUT): _U,

@@ -12,6 +12,7 @@ from fastquorum.config import QuorumConfig
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.reactor import READ
 from fastquorum.node.io.socket_reactor import SocketReactor
+from fastquorum.raft import events as ev
 
 FLUSHER_FD = -7
 
@@ -111,6 +112,20 @@ def test_a_sync_s_report_after_the_end_is_left_for_whoever_closes_the_log(wake_f
     loop.reactor.post(lambda replica, now_us: loop.reactor.on_stopped(None))
     loop.run()
     assert loop.calls == []
+
+
+def test_a_loop_that_was_held_up_does_not_blame_the_disk_before_it_has_looked_again(wake_fd: int) -> None:
+    loop = Loop(wake_fd)
+    loop.replica.request = lambda event, now_us: loop.calls.append(event)
+    reactor: Any = loop.reactor
+    reactor._transport.overdue = lambda now_us: []
+    reactor._flusher.is_stalled = lambda now_us, stall_us_max: True
+    stall_us_max = reactor._config.disk_stall_us_max
+    reactor._sweep_at_us = 1_000
+    reactor._sweep(loop.replica, 1_000 + 2 * stall_us_max)
+    assert loop.calls == []
+    reactor._sweep(loop.replica, reactor._sweep_at_us)
+    assert loop.calls == [ev.DiskStalled()]
 
 
 class Late:

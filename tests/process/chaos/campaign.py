@@ -3,8 +3,9 @@
     python -m tests.process.campaign chaos --histories 20 --seconds 30 --report FILE
 
 Exit code 0 if every history is linearizable, nothing acknowledged is lost, doubled or moved, all replicas are the same,
-nobody voted twice, and each cluster commits again once everything has healed. Needs root, network namespaces and loop
-mounts. A history that fails keeps its directories where --directory says.
+nobody voted twice, no node crashed or ended by itself without a fault that explains it (`ends`), and each cluster
+commits again once everything has healed. Needs root, network namespaces and loop mounts. A history that fails keeps
+its directories where --directory says.
 """
 
 import argparse
@@ -57,6 +58,7 @@ def summary(reports: list[Report]) -> dict[str, Any]:
         "unknown": sum(report.unknown for report in reports),
         "barriers": sum(report.barriers for report in reports),
         "epochs_with_leader": sum(report.epochs for report in reports),
+        "given_up": sum(report.given_up for report in reports),
         "faults": dict(sorted(faults.items())),
         "failed": [report.as_json() for report in reports if report.problems],
     }

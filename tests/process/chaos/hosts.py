@@ -21,7 +21,13 @@ from tests.process.wall_clock import WallClock, wall_clock
 NETWORK = "10.99.0."
 CLIENTS = f"{NETWORK}100"
 PORT = 9093
-SETTINGS: Mapping[str, object] = {"metadata.log.segment.bytes": 65536, "log.preallocate.bytes": 32768}
+START_S = 120.0
+"""A busy machine starts three nodes, and elections with timeouts of a fraction of a second come to nothing at first."""
+SETTINGS: Mapping[str, object] = {
+    "metadata.log.segment.bytes": 65536,
+    "log.preallocate.bytes": 32768,
+    "disk.stall.max.ms": 800,  # an interpreter that is held for long (`nemesis.HELD_S`) is given up
+}
 
 
 class Hosts(Cluster):
@@ -128,5 +134,5 @@ def hosts(root: Path, seed: int) -> Iterator[Hosts]:
         quorum = Hosts(root, network, namespaces, clients, disks, clock)
         stack.callback(quorum.close)
         quorum.start(*quorum.ids)
-        quorum.ready()
+        quorum.ready(timeout_s=START_S)
         yield quorum

@@ -3,9 +3,11 @@
 import random
 import resource
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from tests.process.chaos.ends import NO_MEMORY, POWER_LOSS, Struck
 from tests.process.chaos.hosts import CLIENTS, Hosts
 from tests.process.chaos.switch import Link
 
@@ -14,7 +16,8 @@ FAULT_S = (0.3, 2.5)
 QUIET_S = (0.1, 1.0)
 """How long there is none afterwards."""
 DAY_S = 86_400
-HELD_S = 2.0
+HELD_S = (0.3, 4.0)
+"""Below and above `disk.stall.max.ms`, after which a leader's native threads give up its lead."""
 End = Callable[[], None]
 
 
@@ -27,6 +30,8 @@ class Nemesis:
         self._pacing = threading.Event()
         """Never set: what is waited for is time."""
         self.done: Counter[str] = Counter()
+        self.struck: list[Struck] = []
+        """Faults that a process may end of."""
 
     def strike(self) -> None:
         """One fault, or two at once, from beginning to end; then a quiet moment, and whoever is down is started."""
@@ -57,6 +62,9 @@ class Nemesis:
 
     def _wait(self, bounds: tuple[float, float]) -> None:
         self._pacing.wait(self._random.uniform(*bounds))
+
+    def _note(self, node_id: int, fault: str) -> None:
+        self.struck.append(Struck(node_id, fault, time.monotonic()))
 
     def _any(self) -> int:
         """Half of the time the leader."""
@@ -133,6 +141,7 @@ class Nemesis:
         """One machine loses power, or all at once."""
         whom = self._quorum.ids if self._random.random() < 0.3 else (self._any(),)
         for node_id in whom:
+            self._note(node_id, POWER_LOSS)
             self._quorum.lose_power(node_id)
         return _nothing
 
@@ -143,12 +152,18 @@ class Nemesis:
     def memory(self) -> End:
         """A node is given no memory beyond what it has and a little."""
         spare = self._random.randrange(0, 8 << 20)
-        return self._limit(resource.RLIMIT_AS, lambda node_id: self._quorum.memory_bytes(node_id) + spare)
+
+        def measure(node_id: int) -> int:
+            self._note(node_id, NO_MEMORY)
+            return self._quorum.memory_bytes(node_id) + spare
+
+        return self._limit(resource.RLIMIT_AS, measure)
 
     def _limit(self, what: int, measure: Callable[[int], int]) -> End:
+        """Of a node that is open: an interpreter that cannot start is none of ours."""
         node_id = self._any()
         process = self._quorum.nodes[node_id]
-        if not process.is_alive:
+        if not process.is_alive or not process.said("opened"):
             return _nothing
         try:
             self._quorum.limit(node_id, what, measure(node_id))
@@ -164,8 +179,9 @@ class Nemesis:
     def hold(self) -> End:
         """A C call keeps the interpreter; the native threads go on."""
         process = self._quorum.nodes[self._any()]
+        seconds = self._random.uniform(*HELD_S)
         if process.is_alive:
-            process.tell(f"hold {HELD_S}")
+            process.tell(f"hold {seconds}")
         return _nothing
 
     def clock(self) -> End:
@@ -185,9 +201,9 @@ FAULTS: Mapping[str, Callable[[Nemesis], End]] = {
     "trickle": Nemesis.trickle,
     "freeze": Nemesis.freeze,
     "kill -9": Nemesis.kill,
-    "power loss": Nemesis.power,
+    POWER_LOSS: Nemesis.power,
     "no descriptors": Nemesis.descriptors,
-    "no memory": Nemesis.memory,
+    NO_MEMORY: Nemesis.memory,
     "interpreter held": Nemesis.hold,
     "clock": Nemesis.clock,
 }

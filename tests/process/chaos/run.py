@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from fastquorum import log
-from tests.process.chaos import linearizable
+from fastquorum.node.causes import WORDS
+from fastquorum.raft.transitions import Cause
+from tests.process.chaos import ends, linearizable
 from tests.process.chaos.hosts import Hosts, hosts
 from tests.process.chaos.linearizable import Barrier, Operation
 from tests.process.chaos.nemesis import Nemesis
@@ -33,6 +35,8 @@ class Report:
     unknown: int = 0
     barriers: int = 0
     epochs: int = 0
+    given_up: int = 0
+    """How often a leader found that it had been given up, as its interpreter was held."""
     faults: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -76,7 +80,7 @@ def _barrier(process: NodeProcess) -> Barrier | None:
     began_s = time.monotonic()
     try:
         process.tell(f"barrier {BARRIER_S}")
-        answer = process.wait_event("barrier", after=after)
+        answer = process.wait(lambda each: each["event"] in ("barrier", "refused"), after=after)
     except (AssertionError, BrokenPipeError, ValueError):
         return None  # it is down, or was frozen; its pipe may be closed already
     ended_s = answer["at_s"]
@@ -106,11 +110,25 @@ def one_history(root: Path, seed: int, seconds: float) -> Report:
             load.pause()
         if not report.problems:
             _judge(quorum, history, readers.barriers, report)
+        report.problems += ends.problems(map(ends.end_of, quorum.processes), nemesis.struck)
+        report.given_up = sum(map(_times_given_up, quorum.processes))
     return report
+
+
+def _times_given_up(process: NodeProcess) -> int:
+    reason = WORDS[Cause.INTERPRETER_HELD]
+    return sum(each["reason"].startswith(reason) for each in process.said("leadership"))
 
 
 def _judge(quorum: Hosts, history: History, barriers: list[Barrier], report: Report) -> None:
     read = _read_committed(quorum)
+    for node_id in quorum.ids:
+        try:
+            quorum.nodes[node_id].wait_status(
+                lambda status: status["high_watermark"] > read[-1][0], timeout_s=HEALED_S
+            )  # until then it may hold what was never committed
+        except (AssertionError, BrokenPipeError) as error:
+            report.problems.append(f"node {node_id} does not follow {HEALED_S:g} s after everything healed: {error}")
     quorum.stop()
     appends = list(history.by_value.values())
     operations: list[Operation] = [_as_operation(each) for each in appends]

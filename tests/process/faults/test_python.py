@@ -3,10 +3,13 @@
 Elections are raft's, in a Python thread; contact and commits are the native lane's, which needs no interpreter.
 """
 
+import os
 from pathlib import Path
 
 import pytest
 
+from fastquorum.node.causes import WORDS
+from fastquorum.raft.transitions import Cause
 from tests.process.cluster import cluster
 from tests.process.faults.settings import PATIENT
 from tests.process.judged import under_load
@@ -54,3 +57,25 @@ def test_a_c_call_that_holds_the_interpreter_causes_no_election(tmp_path: Path, 
             assert history.wait_acked(20, WAIT_S)
             assert (quorum.leader(), quorum.epoch()) == (leader, epoch)
         assert quorum.ballots.epochs == [epoch]
+
+
+def test_a_leader_whose_interpreter_was_held_for_too_long_says_so_and_follows(tmp_path: Path) -> None:
+    with cluster(tmp_path, settings={**SHORT, "disk.stall.max.ms": 400}) as quorum:
+        leader, epoch = quorum.leader(), quorum.epoch()
+        held = quorum.nodes[leader]
+        other = next(quorum.nodes[node_id] for node_id in quorum.ids if node_id != leader)
+        fifo = tmp_path / "fifo"
+        os.mkfifo(fifo)
+        with under_load(quorum) as (_, history):
+            assert history.wait_acked(20, WAIT_S)
+            before = len(held.events)
+            held.tell(f"hold-until {fifo}")
+            held.wait_event("holding")
+            after = other.wait(lambda each: each["event"] == "ready" and each["epoch"] > epoch)
+            assert after["leader"] != leader
+            fifo.write_bytes(b".")
+            held.wait_event("held")
+            lost = held.wait(lambda each: each["event"] == "leadership" and not each["is_self"], after=before)
+            assert lost["reason"].startswith(WORDS[Cause.INTERPRETER_HELD])
+            held.wait_role("follower")
+            assert history.wait_acked(20, WAIT_S)

@@ -5,6 +5,7 @@ Methods may be called from any thread. Whoever listens hears in the member's thr
 Source: epoll(7); Kafka `NodeToControllerChannelManager`.
 """
 
+import errno
 import os
 import random
 import secrets
@@ -22,7 +23,7 @@ from fastquorum.broker.io.keeping import Keeping, Kept
 from fastquorum.broker.lifecycle import NEVER
 from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.broker.told_agent import ToldAgent
-from fastquorum.config import QuorumConfig
+from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import ClosedError, FastQuorumError, FatalError
 from fastquorum.kernels import Kernels
 from fastquorum.node.io import handles
@@ -36,10 +37,13 @@ from fastquorum.types import Micros
 from fastquorum.version import __version__
 from fastquorum.wire import frames_of
 
+SWEEP_US_MIN: Final = 10 * MS
+"""Connections' deadlines need no more precision."""
 HALT_S: Final = 1.0
 """What the thread may take to end once it was told to."""
 _NO_CONTROLLER: Final = "it serves no brokers: run every node of the quorum with --controller"
-_READABLE: Final = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
+_HANG_UP: Final = select.EPOLLHUP | select.EPOLLERR
+_READABLE: Final = select.EPOLLIN | _HANG_UP
 
 Command = Callable[[Micros], Iterable[Effect]]
 
@@ -80,6 +84,9 @@ class RunningMember(handles.Guarded):
         client_id = f"broker-{settings.broker_id}"
         self._peers = Peers(self._transport, self._transport.send, frames_of(kernels), limits, client_id, __version__)
         self._receiver = Receiver()
+        self._sweep_at_us: Micros = 0
+        shortest_us = min(limits.partial_frame_us_max, limits.request_timeout_us, limits.connection_idle_us_max)
+        self._sweep_every_us = max(SWEEP_US_MIN, shortest_us // 4)
         self._commands: deque[Command] = deque()
         self._listeners: list[Callable[[], None]] = []
         self.is_ending = False
@@ -183,12 +190,25 @@ class RunningMember(handles.Guarded):
                 self._carry_out(agent.on_tick(now_us()))
             if self._port is not None:
                 self._port.on_tick(now_us())
+            if self._sweep_at_us <= now_us():
+                self._sweep(now_us())
             self._publish(is_news=False)
 
     def _wait_s(self) -> float:
-        due = (self._agent.deadline_us, NEVER if self._port is None else self._port.deadline_us)
+        due = (
+            self._agent.deadline_us,
+            NEVER if self._port is None else self._port.deadline_us,
+            self._sweep_at_us if len(self._transport) else NEVER,
+        )
         deadline_us = min((each for each in due if each != NEVER), default=NEVER)
         return -1 if deadline_us == NEVER else max(deadline_us - now_us(), 0) / 1_000_000
+
+    def _sweep(self, now: Micros) -> None:
+        """Connections that have not done in time what they began."""
+        self._sweep_at_us = now + self._sweep_every_us
+        for connection in self._transport.overdue(now):
+            self._transport.errors.failed(connection, os.strerror(errno.ETIMEDOUT))
+            self._lose(connection)
 
     def _take_in(self) -> None:
         """What other threads have left here."""
@@ -214,21 +234,25 @@ class RunningMember(handles.Guarded):
             return
         if mask & select.EPOLLOUT:
             self._transport.flush(channel)
-        if not mask & _READABLE:
-            return
-        frames = self._receiver.frames(channel, now_us())
+        if mask & _READABLE and not (channel.is_paused and not mask & _HANG_UP):
+            self._receive(channel)
+
+    def _receive(self, channel: Channel) -> None:
+        transport, partial_bytes = self._transport, channel.partial_bytes
+        frames = self._receiver.frames(channel, now_us(), transport.receive_bytes(channel))
+        transport.received(channel, frames or (), partial_bytes)
         if frames is None:
             self._lose(channel.number)
             return
+        channel.seen_frame = channel.seen_frame or bool(frames)
         for frame in frames:
-            if channel.broken or not self._transport.knows(channel.number):
+            if channel.broken or not transport.knows(channel.number):
                 return
             if self._told is not None and channel.accepted:
                 self._carry_out(self._told.on_control(channel.number, frame, now_us()))
-                continue
-            if not self._peers.owns(channel.number):
-                return
-            self._tell(self._peers.on_frame(channel.number, frame, now_us()))
+            elif self._peers.owns(channel.number):
+                self._tell(self._peers.on_frame(channel.number, frame, now_us()))
+            transport.dealt_with(channel.number, len(frame))
 
     def _lose(self, connection: int) -> None:
         self._transport.close(connection)

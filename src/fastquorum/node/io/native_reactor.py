@@ -16,7 +16,8 @@ from fastquorum.node.io.ranked_reactor import RankedReactor
 from fastquorum.node.io.reactor import READ
 from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
-from fastquorum.types import Micros
+from fastquorum.raft.transitions import Cause
+from fastquorum.types import NO_NODE, Micros
 
 if TYPE_CHECKING:
     from fastquorum.kernels.shell import Mailbox, Shell
@@ -39,6 +40,12 @@ class NativeReactor(RankedReactor):
         self._transport.epoll.register(self._news_fd, READ)
         self._transport.epoll.register(self._mail_fd, READ)
 
+    def _serve(self, replica: Replica, ready: list[tuple[int, int]]) -> bool:
+        # Before anything else: whatever is decided otherwise would be told as the reason why the lead ended.
+        if self._shell.take_given_up():
+            _come_back(replica, now_us())
+        return super()._serve(replica, ready)
+
     def _on_source(self, replica: Replica, fd: int, mask: int, now: Micros) -> None:
         if fd == self._news_fd:
             with self._lock:
@@ -49,11 +56,6 @@ class NativeReactor(RankedReactor):
 
     def _is_behind(self, replica: Replica) -> bool:
         return bool(_driver(replica).events or self._arrivals)
-
-    def _catch_up(self, replica: Replica) -> None:
-        if self._shell.take_given_up():
-            _come_back(replica, now_us())
-        super()._catch_up(replica)
 
     def _take_arrivals(self, replica: Replica) -> list[Arrival]:
         # Any call of the driver may have collected news, timers' included.
@@ -93,8 +95,7 @@ class NativeReactor(RankedReactor):
 def _come_back(replica: Replica, now: Micros) -> None:
     """The first thing that a thread decides about which took no news for so long that the native threads, which do not
     need it and would have led on for ever, gave up the lead."""
-    replica.request(ev.DiskStalled(), now)
-    replica.request(ev.DiskRecovered(), now)
+    replica.request(ev.ResignRequested(NO_NODE, replica.raft.epoch, Cause.INTERPRETER_HELD), now)
 
 
 def _driver(replica: Replica) -> NativeShell:

@@ -301,11 +301,13 @@ class Reactor:
 
     def _sweep(self, replica: Replica, now: Micros) -> None:
         """Deadlines that need no precision: overdue connections, a disk that does not answer, accepting again."""
-        self._sweep_at_us = now + self._sweep_every_us
+        late_us, self._sweep_at_us = now - self._sweep_at_us, now + self._sweep_every_us
         for connection in self._transport.overdue(now):
             self._transport.errors.failed(connection, os.strerror(errno.ETIMEDOUT))
             self._lose(replica, connection, now)
-        if self._flusher.is_stalled(now, self._config.disk_stall_us_max):
+        stall_us_max = self._config.disk_stall_us_max
+        # While this thread was held up, so may have been what reports a sync's end: the disk is judged next time.
+        if late_us < stall_us_max // 2 and self._flusher.is_stalled(now, stall_us_max):
             replica.request(ev.DiskStalled(), now)
         if 0 <= self._accept_at_us <= now:
             self._accept_at_us = NEVER
