@@ -304,7 +304,7 @@ class Replica:
 
     # --- talking to it ------------------------------------------------------------------------------------------------
 
-    def receives(self, message: Message, version: int = -1) -> Message:
+    def receives(self, message: Message, version: int = -1, *, connection: int = 7) -> Message:
         """The answer to a request."""
         self._tokens += 1
         latest = type(message).__wire__.versions.last
@@ -313,7 +313,7 @@ class Replica:
                 token=self._tokens,
                 api_version=latest if version < 0 else version,
                 message=message,
-                connection=7,
+                connection=connection,
                 correlation_id=70,
                 wall_clock_ms=EPOCH_MS,
             )

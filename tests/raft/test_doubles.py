@@ -137,7 +137,7 @@ def test_a_voter_that_names_a_lower_epoch_than_it_was_in_is_told_of(it_was: str,
         fetches(node, 20, at=0)
     node.forget()
     node.now_us += 3_000_000
-    node.receives(fetch_request(0, by=2))
+    node.receives(fetch_request(0, by=2), connection=30)
     assert notices(node) == {"votes_forgotten"}
     said = sentence(node)
     assert "node 2 at host2:9002" in said
@@ -182,6 +182,16 @@ def test_what_was_sent_in_the_epoch_before_is_no_loss() -> None:
     node = replica(1).follower(epoch=4, of=3)
     node.receives(begin_request(5, by=2))
     node.receives(fetch_request(4, by=2))
+    assert notices(node) == set()
+
+
+def test_what_was_held_up_for_long_on_a_connection_that_was_there_before_is_no_loss() -> None:
+    node = replica(1).follower(epoch=3, of=3)
+    node.receives(vote_request(4, by=3), connection=20)
+    node.receives(vote_request(5, by=2), connection=21)
+    node.now_us += 60_000_000
+    for connection in (19, 20, 21):
+        node.receives(fetch_request(4, by=2), connection=connection)
     assert notices(node) == set()
 
 

@@ -45,7 +45,7 @@ class RequestReceived:
     api_version: int
     message: Message
     connection: int
-    """For FetchAdmission only."""
+    """For FetchAdmission, and to tell new connections from old ones."""
     correlation_id: int
     """The requester's, for FetchAdmission only."""
     wall_clock_ms: int = -1

@@ -6,6 +6,7 @@ State"): a voter that names a lower one later has lost its election state, and i
 
 from typing import Final, NamedTuple
 
+from fastquorum.kernels.lane import NO_CONNECTION, Connection
 from fastquorum.types import Epoch, Micros, ReplicaKey
 
 GONE_US_MIN: Final[Micros] = 1_000_000
@@ -16,6 +17,8 @@ while its sender has gone on, is no loss."""
 class _Heard(NamedTuple):
     epoch: Epoch
     since_us: Micros
+    newest: Connection
+    """Connections up to this one were there before."""
 
 
 class HeardEpochs:
@@ -23,16 +26,24 @@ class HeardEpochs:
 
     def __init__(self) -> None:
         self._heard: dict[ReplicaKey, _Heard] = {}
+        self._newest: Connection = NO_CONNECTION
+        self._served: Connection = NO_CONNECTION
+
+    def serve(self, connection: Connection) -> None:
+        """What is heard from now on comes on this connection. Their numbers ascend."""
+        self._newest = max(self._newest, self._served)
+        self._served = connection
 
     def note(self, voter: ReplicaKey, epoch: Epoch, now_us: Micros) -> None:
         """`voter` is in this epoch, or was."""
         known = self._heard.get(voter)
         if known is None or epoch > known.epoch:
-            self._heard[voter] = _Heard(epoch, now_us)
+            self._heard[voter] = _Heard(epoch, now_us, max(self._newest, self._served))
 
     def forgotten(self, voter: ReplicaKey, epoch: Epoch, now_us: Micros) -> Epoch | None:
-        """The epoch that `voter` was in, if it names a lower one now."""
+        """The epoch that `voter` was in, if it names a lower one now. On a connection that was there before, that may be
+        old: a network or a receiver that stands still holds it up for any time."""
         known = self._heard.get(voter)
-        if known is None or epoch >= known.epoch or now_us <= known.since_us + GONE_US_MIN:
+        if known is None or epoch >= known.epoch or self._served <= known.newest:
             return None
-        return known.epoch
+        return known.epoch if now_us > known.since_us + GONE_US_MIN else None

@@ -312,6 +312,7 @@ class Raft:
 
     def _on_request(self, event: RequestReceived) -> None:
         core, message = self._core, event.message
+        core.heard.serve(event.connection)
         asked = requests.Asked(event.token, event.api_version)
         match message:
             case VoteRequest():
