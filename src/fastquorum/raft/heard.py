@@ -41,8 +41,8 @@ class HeardEpochs:
             self._heard[voter] = _Heard(epoch, now_us, max(self._newest, self._served))
 
     def forgotten(self, voter: ReplicaKey, epoch: Epoch, now_us: Micros) -> Epoch | None:
-        """The epoch that `voter` was in, if it names a lower one now. On a connection that was there before, that may be
-        old: a network or a receiver that stands still holds it up for any time."""
+        """The epoch that `voter` was in, if it names a lower one now. What comes on a connection that was there before
+        may be old: a network or a receiver that stands still holds it up for any time."""
         known = self._heard.get(voter)
         if known is None or epoch >= known.epoch or self._served <= known.newest:
             return None
