@@ -7,7 +7,7 @@ import pytest
 import fastquorum as fq
 from fastquorum import sync
 from fastquorum.cli.main import main
-from fastquorum.errors import UsageError
+from fastquorum.errors import ConfigError, UsageError
 from fastquorum.home import expanded
 from tests.api.nodes import QUICK, WAIT_S
 
@@ -37,6 +37,14 @@ def test_it_does_for_whatever_takes_a_path(home: Path, capfd: pytest.CaptureFixt
     assert (home / "n3" / "meta.properties").exists()
     assert not Path("~").exists()
     capfd.readouterr()
+
+
+def test_an_empty_path_is_told_as_that() -> None:
+    with pytest.raises(ConfigError, match="it is empty"), sync.open(""):
+        pass
+    for read in (expanded, fq.log.open):
+        with pytest.raises(UsageError, match="the path is empty"):
+            read("")
 
 
 def test_where_no_home_is_known_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

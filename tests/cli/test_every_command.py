@@ -7,12 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TextIO, cast
 
 import pytest
 
 from fastquorum.cli.completion import SHELLS
 from fastquorum.cli.main import COMMANDS, GROUPS, Command, main, parser_of
-from fastquorum.cli.parser import PATHS, CommandParser
+from fastquorum.cli.parser import CommandParser, names_a_path
 from tests.cli.conftest import Ran
 
 NOWHERE = "/proc/nowhere/file"
@@ -35,15 +36,11 @@ def positionals(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
     return (each for each in parser._actions if not each.option_strings)
 
 
-def names_path(action: argparse.Action) -> bool:
-    return isinstance(action.metavar, str) and any(each in action.metavar for each in PATHS)
-
-
 def value_for(action: argparse.Action, path: str) -> str:
     """Something that this argument takes, wherever that leads."""
     if action.choices:
         return str(next(iter(action.choices)))
-    if names_path(action):
+    if names_a_path(action):
         return path
     for value in ("127.0.0.1:1", "1", "0:1", "x"):
         try:
@@ -62,7 +59,7 @@ def least(parser: argparse.ArgumentParser, path: str) -> list[str]:
     for each in needed:
         words += [each.option_strings[-1]] if each.nargs == 0 else [each.option_strings[-1], value_for(each, path)]
     for each in positionals(parser):
-        if each.nargs in (None, "+") or (each.nargs == "?" and names_path(each)):
+        if each.nargs in (None, "+") or (each.nargs == "?" and names_a_path(each)):
             words.append(value_for(each, path))
     return words
 
@@ -138,7 +135,7 @@ def test_a_path_that_cannot_be_used_is_told_before_any_work_is_done(
     parser = parser_for(command)
     soon = ("--timeout", "0.1") if "--timeout" in parser._option_string_actions else ()
     for action in parser._actions:
-        if not names_path(action) or action.nargs in ("*", argparse.REMAINDER):
+        if not names_a_path(action) or action.nargs in ("*", argparse.REMAINDER):
             continue
         words = least(parser, NOWHERE)
         if any(action in group._group_actions for group in parser._mutually_exclusive_groups if group.required):
@@ -151,6 +148,31 @@ def test_a_path_that_cannot_be_used_is_told_before_any_work_is_done(
         assert "Traceback" not in ran.err
 
 
+@pytest.mark.parametrize("command", BY_WORDS)
+def test_an_empty_path_is_refused_and_never_the_current_directory(
+    fastquorum: Callable[..., Ran], command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    parser = parser_for(command)
+    for action in filter(names_a_path, parser._actions):
+        words = least(parser, NOWHERE)
+        if not action.option_strings:
+            words = [("" if each == NOWHERE else each) for each in words]
+        elif any(action in group._group_actions for group in parser._mutually_exclusive_groups if group.required):
+            words = [action.option_strings[-1], ""]
+        elif action.option_strings[-1] in words:
+            words[words.index(action.option_strings[-1]) + 1] = ""
+        else:
+            words += [action.option_strings[-1], ""]
+        if not action.option_strings and "" not in words:
+            words.append("")
+        ran = fastquorum(*command.words, *words)
+        assert (ran.code, ran.out) == (2, ""), (words, ran)
+        assert " is empty; was a variable not set?" in ran.err, (words, ran)
+        assert len(ran.err.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
 @contextlib.contextmanager
 def stdout_of(path: str) -> Iterator[None]:
     before = sys.stdout
@@ -160,6 +182,29 @@ def stdout_of(path: str) -> Iterator[None]:
     finally:
         opened, sys.stdout = sys.stdout, before
         opened.close()
+
+
+@contextlib.contextmanager
+def stdout_closed() -> Iterator[None]:
+    """As Python finds it after `>&-`."""
+    before, sys.stdout = sys.stdout, cast("TextIO", None)
+    try:
+        yield
+    finally:
+        opened, sys.stdout = sys.stdout, before
+        opened.close()
+
+
+def test_a_node_goes_on_without_its_output_and_others_say_that_it_is_lost(data: Path) -> None:
+    def closed(*words: str) -> subprocess.CompletedProcess[str]:
+        command = ["sh", "-c", '"$@" >&-', "sh", sys.executable, "-m", "fastquorum.cli", *words]
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+    assert closed("run", "--data", str(data), "--until-stdin-ends").returncode == 0
+    verified = closed("log", "verify", str(data))
+    assert verified.returncode == 1
+    assert verified.stderr.startswith("fastquorum: stdout is closed")
+    assert len(verified.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("command", BY_WORDS)
@@ -178,6 +223,9 @@ def test_help_fits_a_narrow_terminal_without_colours_and_says_where_it_cannot_be
     with stdout_of("/dev/full"):
         assert main([*command.words, "--help"]) == 1
     assert capfd.readouterr().err == "fastquorum: stdout: No space left on device\n"
+    with stdout_closed():
+        assert main([*command.words, "--help"]) == 1
+    assert capfd.readouterr().err.startswith("fastquorum: stdout is closed")
 
 
 def test_the_shells_complete_every_command_and_option(fastquorum: Callable[..., Ran]) -> None:

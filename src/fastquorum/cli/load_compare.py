@@ -18,8 +18,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum load compare before.json after.json",
         "fastquorum load compare before.json bench/history     # the newest result there",
     )
-    parser.add_argument("a", metavar="A", help="a result (JSON file), or a history's directory: its newest")
-    parser.add_argument("b", metavar="B", help="another one")
+    parser.add_argument("a", metavar="FILE|DIR", help="A: a result (JSON file), or a history's directory: its newest")
+    parser.add_argument("b", metavar="FILE|DIR", help="B: another one")
     add_format(parser)
 
 

@@ -15,13 +15,13 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from fastquorum.cli import interrupts
-from fastquorum.cli.parser import CommandParser
+from fastquorum.cli.parser import CommandParser, names_a_path
 from fastquorum.cli.questions import IN_ONE_PROCESS, QUESTIONS
-from fastquorum.cli.streams import complain, drop, open_streams, settle
+from fastquorum.cli.streams import StdoutClosed, complain, drop, open_streams, settle
 from fastquorum.ending import Terminated
 from fastquorum.errnos import reason, remedy
-from fastquorum.errors import FastQuorumError
-from fastquorum.home import expanded
+from fastquorum.errors import FastQuorumError, UsageError
+from fastquorum.home import EMPTY_HINT, expanded
 
 EXIT_BROKEN_PIPE: Final = 141
 EXIT_CODES: Final = (
@@ -128,6 +128,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return interrupts.EXIT_INTERRUPTED
     except BrokenPipeError:
         return EXIT_BROKEN_PIPE  # whoever read our output has gone
+    except StdoutClosed:
+        complain("fastquorum: stdout is closed, and what there is to print is lost; send it to a file, or to /dev/null")
+        return 1
     except MemoryError:
         complain("fastquorum: there is not enough memory; raise the limit of the container, or ulimit -v")
         return 1
@@ -149,13 +152,16 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _attempt(arguments: argparse.Namespace) -> int:
     try:
-        for name in arguments.path_arguments:
+        for name, shown in arguments.path_arguments.items():
             value = getattr(arguments, name)
-            setattr(arguments, name, [*map(expanded, value)] if isinstance(value, list) else value and expanded(value))
+            if value == "" or (isinstance(value, list) and "" in value):
+                raise UsageError(f"{shown} is empty", EMPTY_HINT)
+            if value is not None:
+                setattr(arguments, name, [*map(expanded, value)] if isinstance(value, list) else expanded(value))
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:
+    except (BrokenPipeError, StdoutClosed):
         raise
     except (FastQuorumError, OSError) as error:
         return _failed(arguments, error)
@@ -268,9 +274,14 @@ def _other_names() -> dict[str, str]:
     return {name: words for name, words in names.items() if name not in taken}
 
 
-def _path_arguments(parser: argparse.ArgumentParser) -> tuple[str, ...]:
-    """Arguments that are paths, as their metavar says: the shell leaves `~` as it is in `--data=~/n1`."""
-    return tuple(each.dest for each in parser._actions if {"DIR", "FILE"} & {*str(each.metavar).split("|")})
+def _path_arguments(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """Return the arguments that are paths, as their metavar says, and how the user knows each: the shell leaves `~` as
+    it is in `--data=~/n1`."""
+    return {
+        each.dest: each.option_strings[-1] if each.option_strings else str(each.metavar)
+        for each in parser._actions
+        if names_a_path(each)
+    }
 
 
 def _chosen(words: list[str]) -> Command | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-PATHS: Final = ("DIR", "FILE", "PATH", "IN")
+PATHS: Final = frozenset({"DIR", "FILE", "PATH", "IN", "OUT", "PLAN", "PREFIX"})
 """What stands for a place in the file system, in the metavar of an option or argument."""
 _NEAR: Final = 0.6
 """From here on something may be meant (`difflib`)."""
@@ -46,11 +46,11 @@ class CommandParser(argparse.ArgumentParser):
         """Exit with this command's usage: nothing here takes these words."""
         said = f"unrecognized arguments: {' '.join(words)}"
         single = [each for each in self._get_positional_actions() if each.nargs in (None, "?")]
-        path = next((each for each in single if _names_a_path(each)), None)
-        if path is not None:
-            self.error(f"{said}; it takes one {path.metavar}: ask for each of several in turn")
+        paths = [each for each in single if names_a_path(each)]
+        if len(paths) == 1:
+            self.error(f"{said}; it takes one {paths[0].metavar}: ask for each of several in turn")
         if not single and not words[0].startswith("-"):
-            option = next((each for each in self._actions if each.option_strings and _names_a_path(each)), None)
+            option = next((each for each in self._actions if each.option_strings and names_a_path(each)), None)
             example = f", as {option.option_strings[-1]} {words[0]}" if option is not None else ""
             self.error(f"{said}; a value stands behind its option here{example}")
         self.error(said)
@@ -80,8 +80,9 @@ class CommandParser(argparse.ArgumentParser):
             target.write(message)
 
 
-def _names_a_path(action: argparse.Action) -> bool:
-    return isinstance(action.metavar, str) and any(each in action.metavar for each in PATHS)
+def names_a_path(action: argparse.Action) -> bool:
+    """Is the value of this option or argument a place in the file system?"""
+    return isinstance(action.metavar, str) and not PATHS.isdisjoint(action.metavar.split("|"))
 
 
 def _meant(typed: str, known: Iterable[str], meanings: Mapping[str, str] = MappingProxyType({})) -> str:

@@ -1,6 +1,7 @@
 """stdin, stdout and stderr of the command's process, whatever it was started with."""
 
 import contextlib
+import errno
 import io
 import os
 import select
@@ -28,19 +29,59 @@ class WaitingFile(io.FileIO):
         return whole
 
 
+class StdoutClosed(OSError):
+    """The command has something to print, and was started without a stdout."""
+
+
+class ClosedStdout(io.TextIOBase):
+    """In place of a stdout that was closed (`>&-`): what is printed is not lost without a word.
+
+    Its descriptor leads to /dev/null, so that no file that is opened later gets it, and is written to by a program that
+    this one starts.
+    """
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
+
+    def __init__(self) -> None:
+        self._null = open(os.devnull, "wb", buffering=0)  # noqa: SIM115 - for the life of the process
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._null.fileno()
+
+    @property
+    def buffer(self) -> BinaryIO:
+        """What takes bytes: there is none. Raises StdoutClosed."""
+        raise StdoutClosed(errno.EBADF, "stdout is closed")
+
+    def write(self, text: str, /) -> int:
+        """Raise StdoutClosed, if there is a text."""
+        if text:
+            raise StdoutClosed(errno.EBADF, "stdout is closed")
+        return 0
+
+    def close(self) -> None:
+        self._null.close()
+        super().close()
+
+
 def open_streams() -> None:
-    """Open what is missing (`>&-`): Python has None in its place. Have the others wait for room, and show what the
-    terminal cannot."""
+    """Open what is missing (`>&-`): Python has None in its place. Nothing but stdout is missed.
+
+    The others wait for room, and show what the terminal cannot."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: SIM115 - for the life of the process
-    sys.stdout = _opened(sys.stdout, sys.__stdout__, _STDOUT)
-    sys.stderr = _opened(sys.stderr, sys.__stderr__, _STDERR)
+    stdout = cast("TextIO", ClosedStdout()) if sys.stdout is None else sys.stdout
+    sys.stdout = _opened(stdout, sys.__stdout__, _STDOUT)
+    stderr = open(os.devnull, "w") if sys.stderr is None else sys.stderr  # noqa: SIM115 - as above
+    sys.stderr = _opened(stderr, sys.__stderr__, _STDERR)
 
 
-def _opened(stream: TextIO | None, first: TextIO | None, fd: int) -> TextIO:
+def _opened(stream: TextIO, first: TextIO | None, fd: int) -> TextIO:
     """`first`: what Python began with; what somebody else has put in its place stays there."""
-    if stream is None:
-        return open(os.devnull, "w")
     if stream is first and isinstance(stream, io.TextIOWrapper):
         stream.flush()
         waiting = WaitingFile(fd, "wb", closefd=False)

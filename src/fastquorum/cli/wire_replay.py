@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", metavar="HOST:PORT", required=True, help="the node to ask")
     parser.add_argument(
         "--ignore",
-        metavar="PATH",
+        metavar="FIELD",
         action="append",
         default=[],
         help="a field that may differ, as in response_json, and all below it: `port` anywhere, `brokers[].port` from "

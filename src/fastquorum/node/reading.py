@@ -13,8 +13,10 @@ Parse = Callable[[object], Value]
 
 
 def plain_text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str):
         raise ValueError("expected text")
+    if not value.strip():
+        raise ValueError("it is empty")
     return value.strip()
 
 

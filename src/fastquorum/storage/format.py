@@ -210,6 +210,11 @@ def check_options(options: FormatOptions) -> None:
         raise UsageError(
             f"node {options.node_id} is not among the voters {list(voters.ids)}", "add it, or format it as an observer"
         )
+    if own is not None and options.is_observer:
+        raise UsageError(
+            f"node {options.node_id} is to be an observer, and is among the voters {list(voters.ids)}",
+            "leave out --observer for a voter, or take the node out of the voters",
+        )
     if own is not None and own.key.directory_id not in (ZERO_UUID, options.directory_id):
         raise UsageError(
             f"the voters give node {options.node_id} directory id {own.key.directory_id}, "

@@ -18,6 +18,7 @@ from fastquorum.types import (
     LISTENER_NAME,
     NODE_ID_MAX,
     TOPIC_NAME,
+    ZERO_UUID,
     Endpoint,
     NodeId,
     ReplicaKey,
@@ -172,6 +173,8 @@ def _parse_voter(text: str, listener_name: str, host: str, port: int) -> Voter:
     if int(node) > NODE_ID_MAX:
         raise ValueError(f"{text!r} is not a voter: its id is above {NODE_ID_MAX}")
     directory = _split(text)[2]
+    if directory and Uuid.parse(directory) == ZERO_UUID:
+        raise ValueError(f"{text!r} is not a voter: the directory id is all zeros, which stands for an unknown one")
     key = ReplicaKey(int(node), Uuid.parse(directory)) if directory else ReplicaKey(int(node))
     return Voter(key, (Endpoint(listener_name, host, port),))
 
