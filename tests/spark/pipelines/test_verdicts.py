@@ -1,6 +1,7 @@
 """Verdicts over replicas with copies, other batch boundaries, epochs and voters, overlaps and links: what is divergent,
 and what a crash or an election leaves; and all pipelines agree on what is committed."""
 
+import itertools
 import shutil
 from pathlib import Path
 
@@ -72,6 +73,13 @@ def test_a_deposed_leaders_log_is_stale_though_the_branch_begins_behind_its_end(
     # Of the epoch that the others have there, it is no deposed leader's.
     found = audit({30: "D", 40: "E"}, "abcD", "aX", voters=voting(1, 2, 3), epochs=(3, 3, 1))
     assert verdicts(found) == [Verdict.TAIL, Verdict.SAME, Verdict.DIVERGENT]
+
+
+def test_verdicts_do_not_depend_on_what_directories_are_called() -> None:
+    """One has led epoch 6 for a moment, and another 7 behind what the third has."""
+    for order in itertools.permutations((("abX", 7, Verdict.TAIL), ("aY", 6, Verdict.STALE), ("ab", 1, Verdict.SAME))):
+        logs, epochs, expected = zip(*order, strict=True)
+        assert verdicts(audit(*logs, voters=voting(1, 2, 3), epochs=epochs)) == list(expected)
 
 
 def test_a_deposed_leaders_epoch_is_not_held_against_a_branch_that_is_wrong_there() -> None:

@@ -67,13 +67,19 @@ def elect(
     """By what each replica holds. `told`: rows with directory, offset and voter_id, among others."""
     reaches = _reaches(replicas)
     ballots = [_ballot(branch, replicas, reaches, nodes, told) for branch in range(len(replicas))]
-    best = max(ballots, key=lambda each: (-1 if each.end is None else each.end, -each.branch))
+    best = max(ballots, key=lambda each: (-1 if each.end is None else each.end, *_up_to_date(replicas[each.branch])))
     for each in ballots:
         if each.end is not None and best.end is not None and _contradicts(each, best):
             shared = int(each.reach[best.branch])
             if _support(each, nodes, shared) > _support(best, nodes, shared):
                 best = each
     return best
+
+
+def _up_to_date(replica: Replica) -> tuple[int, int]:
+    """Its last epoch and its end, as votes go by: of branches that end alike the first knows of most elections. What
+    they are called decides nothing."""
+    return max(replica.epochs_from(0), default=-1), replica.end_offset
 
 
 def count_nodes(nodes: Sequence[Node | None], reach: Ids, voters: frozenset[Node], offset: int) -> int:
