@@ -112,6 +112,9 @@ def place(endpoint: Endpoint) -> tuple[str, int]:
 
 def _split(text: str) -> tuple[str, str]:
     """Host, without brackets, and port as text."""
+    scheme, is_url, _ = text.partition("://")
+    if is_url:
+        raise AddressError(f"{_cut(scheme)!r} in front of it is not wanted: it is HOST:PORT alone")
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         if not bracket:
@@ -121,7 +124,7 @@ def _split(text: str) -> tuple[str, str]:
     else:
         host, colon, port = text.rpartition(":")
         host, rest = (host, colon + port) if colon else (text, "")
-        if ":" in host:
+        if ":" in host or (text.startswith(":") and text.count(":") > 1):
             raise AddressError("an IPv6 address stands in brackets, as in [::1]:9093")
     if not rest:
         raise AddressError("the port is missing")

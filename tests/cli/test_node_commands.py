@@ -110,8 +110,10 @@ def test_offset_out_of_range_and_oversize_records_are_refused(fastquorum: Run, r
     almost = in_process("append", *at, stdin="y" * (8 * 1024 * 1024))
     assert (almost.code, almost.out) == (2, "")
     assert "do not fit into one batch" in almost.err
-    bad = fastquorum("append", *at, "--encoding", "hex", "--value", "zz")
-    assert bad.code == 2
+    for encoding, line in (("hex", "zz"), ("hex", "é"), ("hex", "abc"), ("base64", "a"), ("base64", "é")):
+        bad = fastquorum("append", *at, "--encoding", encoding, "--value", line)
+        assert bad.code == 2
+        assert f"is not {encoding}: expected" in bad.err
     assert fastquorum("read", *at).out == "1\tx\n2\tbefore\n"
 
 

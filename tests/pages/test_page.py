@@ -78,7 +78,16 @@ def test_what_is_no_page_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([str(tmp_path / "other.html")]) == 2
     assert "this is no page of a report" in capsys.readouterr().err
     assert main([str(tmp_path / "none.html")]) == 2
+    assert capsys.readouterr().err.endswith("none.html: No such file or directory\n")
     assert main([]) == 2
+
+
+def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    write_page(str(path), page(report={"text": "x" * 200_000}))
+    line = f"{sys.executable} -m fastquorum.pages {path} | head -c 10; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stdout), done.stderr) == (141, 10, "")
 
 
 def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:

@@ -19,10 +19,16 @@ from fastquorum.types import Offset
 _READ_BYTES: Final = 1 << 16
 _BATCH_BYTES: Final = 1 << 20
 """Lines that arrive together are appended together, up to about this much."""
+_SHOWN_BYTES: Final = 40
+"""Of a line that cannot be read, in its error."""
 _ENCODINGS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "text": lambda line: line,
     "hex": lambda line: bytes.fromhex(line.decode("ascii")),
     "base64": lambda line: base64.b64decode(line, validate=True),
+}
+_WRITTEN: Final = {
+    "hex": "two digits from 0 to f for each byte",
+    "base64": "four letters for each three bytes, '=' at the end for what lacks",
 }
 
 
@@ -45,7 +51,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    decode = _ENCODINGS[arguments.encoding]
     bootstrap = parse_bootstrap(arguments.bootstrap)
     # Two digits a byte is the longest way to write one.
     line_bytes_max = BATCH_BYTES_MAX if arguments.encoding == "text" else 2 * BATCH_BYTES_MAX
@@ -54,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     with QuorumClient(bootstrap, load_kernels(arguments.kernels), tell) as client:
         try:
             for batch in lines:
-                values = [_decoded(decode, line, done + number) for number, line in enumerate(batch, 1)]
+                values = [_decoded(arguments.encoding, line, done + number) for number, line in enumerate(batch, 1)]
                 offset = _append(client, values, Deadline(arguments.timeout))
                 done += len(values)
                 _report(arguments.format, offset, len(values))
@@ -85,11 +90,15 @@ def _append(client: QuorumClient, values: Sequence[bytes], deadline: Deadline) -
             time.sleep(0.05)
 
 
-def _decoded(decode: Callable[[bytes], bytes], line: bytes, number: int) -> bytes:
+def _decoded(encoding: str, line: bytes, number: int) -> bytes:
     try:
-        return decode(line)
+        return _ENCODINGS[encoding](line)
     except ValueError as error:
-        raise UsageError(f"record {number}: {error}", "nothing of its batch was appended") from error
+        shown = repr(line[:_SHOWN_BYTES]).removeprefix("b") + ("..." if len(line) > _SHOWN_BYTES else "")
+        raise UsageError(
+            f"record {number}, {shown}, is not {encoding}: expected {_WRITTEN[encoding]}",
+            "nothing of its batch was appended",
+        ) from error
 
 
 def _batches_of(values: Sequence[str]) -> Iterator[list[bytes]]:

@@ -64,7 +64,7 @@ def parse_bootstrap(text: str) -> tuple[Endpoint, ...]:
 
 def positive_seconds(text: str) -> float:
     """An argparse type."""
-    return number(text, "a number of seconds above 0", lambda value: 0 < value < 1e9)
+    return number(text, "a number of seconds above 0 and below a thousand million", lambda value: 0 < value < 1e9)
 
 
 def number(text: str, what: str, fits: Callable[[float], bool]) -> float:
@@ -79,16 +79,16 @@ def number(text: str, what: str, fits: Callable[[float], bool]) -> float:
 
 
 def natural(text: str) -> int:
-    """An argparse type: 0 and up."""
-    if not is_whole(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    """An argparse type: 0 and up, in 64 bits."""
+    if not is_whole(text) or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {2**63 - 1}")
     return int(text)
 
 
 def positive(text: str) -> int:
-    """An argparse type: 1 and up."""
-    if not is_whole(text) or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    """An argparse type: 1 and up, in 64 bits."""
+    if not is_whole(text) or not 0 < int(text) < 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {2**63 - 1}")
     return int(text)
 
 

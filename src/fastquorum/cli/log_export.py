@@ -5,6 +5,7 @@ import os
 
 from fastquorum.cli import spark_output
 from fastquorum.cli.arguments import explain
+from fastquorum.cli.outputs import check_directory
 from fastquorum.errors import UsageError
 from fastquorum.pages.new_files import new_directory
 from fastquorum.spark.installed import check_arrow
@@ -40,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     spark_output.check_text("--out", arguments.out)
     if os.path.lexists(arguments.out):
         raise UsageError(f"{arguments.out} is there already", "name another --out, or remove it")
+    check_directory("--out", arguments.out)
     options = dict(_option(each) for each in arguments.option)
     path = spark_output.path_of(arguments)
     spark_output.check_in(None, path)

@@ -1,7 +1,7 @@
 """Entry point: finds the subcommand, runs it, and turns what it raises into one line and an exit code.
 
 Exit codes: 0 done, 1 the verdict is bad, 2 wrong usage, or a refusal that changed nothing, 3 try again, 4 corrupt
-bytes, 5 the replica must stop, 130 interrupted, 143 terminated. Errors bring theirs along
+bytes, 5 the replica must stop, 129 hung up, 130 interrupted, 143 terminated. Errors bring theirs along
 (`FastQuorumError.exit_code`).
 """
 
@@ -26,7 +26,7 @@ from fastquorum.home import EMPTY_HINT, expanded
 EXIT_BROKEN_PIPE: Final = 141
 EXIT_CODES: Final = (
     "exit codes: 0 done, 1 a bad verdict or a failed command, 2 wrong usage, or a refusal that changed nothing, "
-    "3 try again later, 4 corrupt bytes, 5 the replica must stop, 130 interrupted, 143 terminated"
+    "3 try again later, 4 corrupt bytes, 5 the replica must stop, 129 hung up, 130 interrupted, 143 terminated"
 )
 
 

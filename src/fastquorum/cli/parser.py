@@ -68,9 +68,9 @@ class CommandParser(argparse.ArgumentParser):
         if isinstance(action, argparse._SubParsersAction):
             todo = (
                 _meant(str(value), [*choices, *self.other_names], self.other_names)
-                or f" (choose from {', '.join(choices)})"
+                or f" (choose from {', '.join(choices)});"
             )
-            raise argparse.ArgumentError(None, f"there is no command {value!r}{todo}; `{self.prog} --help` lists them")
+            raise argparse.ArgumentError(None, f"there is no command {value!r}{todo} `{self.prog} --help` lists them")
         raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {', '.join(choices)}){near}")
 
     def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:

@@ -181,6 +181,8 @@ def _parse_voter(text: str, listener_name: str, host: str, port: int) -> Voter:
 
 def _address(text: str) -> tuple[str, int]:
     host, port, _ = _split(text)
+    if "[" not in text and text.count(":") > 2:
+        raise ValueError(f"{text!r} is not a voter: an IPv6 address stands in brackets, as in 1@[::1]:9093")
     try:
         return parse_address(f"{host}:{port}", may_be_everywhere=False)
     except AddressError as error:

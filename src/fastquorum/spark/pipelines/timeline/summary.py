@@ -64,7 +64,8 @@ def as_text(said: dict[str, Any]) -> Iterator[str]:
         f"{_minutes(said['lasted_ms'])}, up to offset {said['end_offset']}"
     )
     yield from _doubts(said)
-    yield "; ".join(f"{name}: {count}" for name, count in said["events"].items()) or "nothing happened to any node"
+    counts = ", ".join(f"{name} {count} {'time' if count == 1 else 'times'}" for name, count in said["events"].items())
+    yield f"events: {counts}" if counts else "nothing happened to any node"
     partitions = said["partitions"]
     yield f"{partitions['count']} partitions, {partitions['at_end']['count']} of them at the end"
     for each in CONDITIONS:
