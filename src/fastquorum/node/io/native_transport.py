@@ -97,10 +97,10 @@ class NativeTransport:
 
     def close(self, connection: Connection) -> None:
         """Close; no report follows."""
-        self.errors.forget(connection)
         if self._dialing.pop(connection, None) is not None:
             self._dialer.cancel(connection)
         self._shell.close_connection(connection)
+        self.errors.forget(connection)  # whoever waits for that goes on when nothing is sent any more
 
     def wake(self) -> None:
         """Have the replica's thread look around soon. From any thread."""

@@ -149,7 +149,6 @@ class SocketTransport:
             self._owed_bytes -= channel.outbox_bytes
             self._partial_bytes -= channel.partial_bytes
             self._waiting_bytes -= channel.waiting_bytes
-            self.errors.forget(connection)
             if channel.sock is None:
                 self._dialer.cancel(connection)
             else:
@@ -157,6 +156,7 @@ class SocketTransport:
                 # While a forked child has a copy of it, closing alone takes no socket out of an epoll set.
                 self.end(channel)
                 channel.sock.close()
+            self.errors.forget(connection)  # whoever waits for that goes on when nothing is sent any more
             self._regard_crowd()
 
     def favour(self, connection: Connection) -> None:
