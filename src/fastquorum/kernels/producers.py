@@ -33,6 +33,7 @@ _CRC: Final = slice(17, 21)
 _STAMP: Final = struct.Struct(">qhii")
 _STAMP_POSITION: Final = 43
 """Where a batch's header has its checksum; and producer id, epoch, first sequence and record count in a row."""
+_MAX_TIMESTAMP: Final = slice(35, 43)
 
 
 class Stamp(NamedTuple):
@@ -59,6 +60,11 @@ def stamp_of(batch: Buffer) -> Stamp:
     """What a whole batch's header says of its producer."""
     producer_id, epoch, first_sequence, record_count = _STAMP.unpack_from(batch, _STAMP_POSITION)
     return Stamp(producer_id, epoch, first_sequence, record_count, int.from_bytes(batch[_CRC], "big"))
+
+
+def max_timestamp_ms_of(batch: Buffer) -> int:
+    """The largest timestamp in a whole batch, as its header has it: milliseconds since 1970, by whoever wrote it."""
+    return int.from_bytes(batch[_MAX_TIMESTAMP], "big", signed=True)
 
 
 class ProducedBatch(NamedTuple):

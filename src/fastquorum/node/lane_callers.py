@@ -7,7 +7,6 @@ say "lock held" are parts of one critical section (lane rule 3).
 import copy
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError, NotLeader, Overloaded, UsageError
@@ -27,7 +26,7 @@ from fastquorum.kernels.lane import (
     Send,
     Unparked,
 )
-from fastquorum.kernels.producers import ProducedBatch, Producer, Stamp
+from fastquorum.kernels.producers import ProducedBatch, Producer, Stamp, max_timestamp_ms_of
 from fastquorum.node.appends import Appends, Queued
 from fastquorum.node.barriers import Barriers
 from fastquorum.node.confirming import FINAL_REFUSALS, Confirming
@@ -38,9 +37,6 @@ from fastquorum.node.shell import Terms
 from fastquorum.node.tallies import Tallied
 from fastquorum.storage.log import Log
 from fastquorum.types import UNKNOWN_OFFSET, Micros, Offset
-
-_MAX_TIMESTAMP: Final = slice(35, 43)
-"""Where a batch's header has it."""
 
 
 class LaneCallers(Tallied):
@@ -240,7 +236,7 @@ class LaneCallers(Tallied):
             offset, outputs = self._lane.append(queued.values, self._clock_ms(), now_us)
         else:
             # What its producer wrote is what a reader looks for, not when it came here.
-            timestamp_ms = int.from_bytes(queued.encoded[_MAX_TIMESTAMP], "big", signed=True)
+            timestamp_ms = max_timestamp_ms_of(queued.encoded)
             offset, outputs = self._lane.append_encoded(queued.encoded, queued.record_count, timestamp_ms, now_us)
         if offset >= 0:
             self.appended_us = now_us

@@ -12,7 +12,7 @@ from typing import Final
 from fastquorum.config import SECOND
 from fastquorum.errors import OutOfOrderSequence, Overloaded, SequenceReused, UnknownProducer
 from fastquorum.kernels import Buffer, Kernels, Producers
-from fastquorum.kernels.producers import ProducedBatch, Stamp
+from fastquorum.kernels.producers import ProducedBatch, Stamp, max_timestamp_ms_of
 from fastquorum.node.fences import FIRST_EPOCHS, NOTE_EPOCH
 from fastquorum.node.ports import WallClock
 from fastquorum.storage.log import Log
@@ -37,8 +37,6 @@ LONG_AGO_MS: Final = 3_600_000
 clocks of clients differ, by less."""
 NO_ROOM_RETRY_S: Final = 1.0
 _SAMPLE_US: Final = REMEMBERED_US // 30
-_MAX_TIMESTAMP: Final = slice(35, 43)
-"""Where a batch's header has it."""
 _RECORDS_AT: Final = 57
 """From here on a batch holds its record count and its records."""
 
@@ -153,7 +151,7 @@ class ProducerStates:
         """Was the batch that ends there appended before this process began, and written long ago?"""
         if not self._log.start_offset < end_offset <= self._found_end:
             return False
-        written_ms = int.from_bytes(self._log.read(end_offset - 1, 1)[_MAX_TIMESTAMP], "big", signed=True)
+        written_ms = max_timestamp_ms_of(self._log.read(end_offset - 1, 1))
         return written_ms <= self._clock_ms() - LONG_AGO_MS
 
     def _holds(self, there: ProducedBatch, batch: Buffer) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from fastquorum.errors import FastQuorumError, Overloaded, UsageError
 from fastquorum.kernels import shell as native
 from fastquorum.kernels.lane import LeaderTerms
-from fastquorum.kernels.producers import Producer, Stamp
+from fastquorum.kernels.producers import Producer, Stamp, max_timestamp_ms_of
 from fastquorum.node.confirming import FINAL_REFUSALS, Confirming
 from fastquorum.node.io.clock import wall_clock_ms
 from fastquorum.node.io.native_appends import AppendQueue, Appends, Refused
@@ -21,9 +21,6 @@ from fastquorum.node.io.native_callers import NativeCallers, Passing, fail_ticke
 from fastquorum.node.ports import AppendTicket, BarrierTicket
 from fastquorum.node.producer_states import ProducerStates
 from fastquorum.types import Micros
-
-_MAX_TIMESTAMP: Final = slice(35, 43)
-"""Where a batch's header has it."""
 
 
 class NativeProducers(NativeCallers):
@@ -43,7 +40,7 @@ class NativeProducers(NativeCallers):
         self, batch: bytearray, record_count: int, ticket: AppendTicket, now_us: Micros, stamp: Stamp | None = None
     ) -> None:
         """See `LaneShell.append_encoded`."""
-        timestamp_ms = int.from_bytes(batch[_MAX_TIMESTAMP], "big", signed=True)
+        timestamp_ms = max_timestamp_ms_of(batch)
 
         def submit(batches: list[bytearray], tickets: list[AppendTicket]) -> Sequence[int]:  # lock held
             return (self._append_stamped(batches[0], record_count, timestamp_ms, tickets[0], stamp, now_us, True),)
