@@ -33,6 +33,11 @@ take some hundred with the call, that is more than the tolerance."""
 WARM_CALLS, CALLS, MORE_CALLS = 100, 10, 60
 """A call's count is the difference of two runs, so that what is done once a run falls out. Before them the interpreter
 has specialized its own code, and caches are filled."""
+ROUNDS = 3
+"""How often a kernel that grew is counted at most; its least count is compared. Where the interpreter's allocator
+stands moves `split frames` by up to 3%, alike in all runs of one environment: each round begins elsewhere in it."""
+FRAME_BYTES, MOVED_BY = 200, 1_009
+"""The size of the frames in question, and how many objects of that size stand before them in each next round."""
 LEFT_OUT = ("16 MB",)
 """Says nothing that 64 KB does not."""
 
@@ -52,8 +57,13 @@ class Change(NamedTuple):
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    counts, build = count()
     known: dict[str, dict[str, float]] = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
+    counts, build = count()
+    for moved in range(1, ROUNDS):
+        if not grown(compare(counts, known.get(build, {})), options.tolerance):
+            break
+        again, _ = count(moved)
+        counts = {kernel: min(found, again[kernel]) for kernel, found in counts.items()}
     if options.update:
         known[build] = counts
         BASELINE.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
@@ -66,11 +76,11 @@ def main(arguments: list[str]) -> int:
     if build not in known:
         print(f"no baseline for {build}: nothing is compared; --update adds one", file=sys.stderr)
         return 0
-    grown = [each.kernel for each in changes if each.verdict(options.tolerance) == "GREW"]
+    too_many = grown(changes, options.tolerance)
     missing = sorted(known[build].keys() - counts.keys())
-    if grown or missing:
+    if too_many or missing:
         limit = f"{options.tolerance:.0%} and {JITTER} instructions"
-        print(f"more than {limit} over the baseline: {'; '.join(grown) or 'none'}", file=sys.stderr)
+        print(f"more than {limit} over the baseline: {'; '.join(too_many) or 'none'}", file=sys.stderr)
         print(f"in the baseline, not counted: {'; '.join(missing) or 'none'}", file=sys.stderr)
         print("if that is meant: python -m bench instructions --update", file=sys.stderr)
         return 1
@@ -81,6 +91,10 @@ def compare(counts: Mapping[str, float], baseline: Mapping[str, float]) -> list[
     return [Change(kernel, now, baseline.get(kernel)) for kernel, now in counts.items()]
 
 
+def grown(changes: Iterable[Change], tolerance: float) -> list[str]:
+    return [each.kernel for each in changes if each.verdict(tolerance) == "GREW"]
+
+
 def lines(changes: Iterable[Change], tolerance: float) -> list[str]:
     rows = [("kernel", "instructions a call", "baseline", "")]
     for each in changes:
@@ -89,8 +103,8 @@ def lines(changes: Iterable[Change], tolerance: float) -> list[str]:
     return table(rows)
 
 
-def count() -> tuple[dict[str, float], str]:
-    """By kernel, and which build they are of."""
+def count(moved: int = 0) -> tuple[dict[str, float], str]:
+    """By kernel, and which build they are of. `moved` is how many small objects the allocator has given out before."""
     if shutil.which("valgrind") is None:
         raise SystemExit("bench: no valgrind; Debian, Ubuntu: apt install valgrind")
     marks = floors.callgrind_marks()
@@ -98,7 +112,7 @@ def count() -> tuple[dict[str, float], str]:
         out = f"{directory}/callgrind"
         command = [
             *("valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}"),
-            *(sys.executable, "-m", "bench.instructions", str(marks)),
+            *(sys.executable, "-m", "bench.instructions", str(marks), str(moved * MOVED_BY)),
         ]
         environment = {"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -128,14 +142,16 @@ def build_name() -> str:
     return f"{platform.machine()}, {build.build_kind}, {build.cpu_path}, {build.compiler}, Python {python}"
 
 
-def run_kernels(marks: str) -> None:
-    """Under callgrind. Peers stay out: only our kernels are counted, and they alone are waited for."""
+def run_kernels(marks: str, moved: int) -> None:
+    """Under callgrind, behind `moved` small objects. Peers stay out: only our kernels are counted, and they alone are
+    waited for."""
     from bench import peers
     from bench.cases import Setting, batches, checksum, lookups, messages
     from bench.measure import Role
 
     peers.module = lambda name: None  # type: ignore[assignment]
     library = ctypes.CDLL(marks)
+    held = [bytes(FRAME_BYTES) for _ in range(moved)]
     setting = Setting(tempfile.gettempdir(), is_quick=True, has_compiler=False)
     for subject in (checksum, batches, messages, lookups):
         for case in subject.cases(setting):
@@ -147,6 +163,7 @@ def run_kernels(marks: str) -> None:
                     library.counting_from_here()
                     native[0].run(calls)
                     library.counting_to_here(f"{calls}, {name}".encode())
+    del held
     print(build_name())
 
 
@@ -161,4 +178,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    run_kernels(sys.argv[1])
+    run_kernels(sys.argv[1], int(sys.argv[2]))

@@ -36,7 +36,7 @@ def test_the_interpreters_jitter_is_no_breach_however_small_the_kernel() -> None
 
 def run(monkeypatch: pytest.MonkeyPatch, baseline: Path, counts: dict[str, float], *arguments: str) -> int:
     monkeypatch.setattr(instructions, "BASELINE", baseline)
-    monkeypatch.setattr(instructions, "count", lambda: (counts, BUILD))
+    monkeypatch.setattr(instructions, "count", lambda moved=0: (counts, BUILD))
     return main(list(arguments))
 
 
@@ -56,6 +56,25 @@ def test_the_baseline_of_this_build_decides_and_another_build_has_none(
     assert run(monkeypatch, baseline, {"a": 1040.0, "b": 100.0}, "--tolerance", "0.05") == 0
     assert run(monkeypatch, baseline, {"a": 1000.0}) == 1
     assert "in the baseline, not counted: b" in capsys.readouterr().err
+
+
+def test_a_kernel_that_grew_is_counted_again_elsewhere_in_memory_and_its_least_count_decides(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    baseline = tmp_path / "instructions.json"
+    baseline.write_text(json.dumps({BUILD: {"a": 1000.0, "b": 1000.0}}))
+    monkeypatch.setattr(instructions, "BASELINE", baseline)
+    rounds = [{"a": 1040.0, "b": 1000.0}, {"a": 1050.0, "b": 1090.0}, {"a": 1010.0, "b": 1000.0}]
+    asked: list[int] = []
+    monkeypatch.setattr(instructions, "count", lambda moved=0: (asked.append(moved), (rounds[moved], BUILD))[1])
+    assert main([]) == 0
+    assert asked == [0, 1, 2]
+    rounds[2]["a"] = 1040.0
+    assert main([]) == 1
+    rounds[0]["a"] = 1030.0
+    asked.clear()
+    assert main([]) == 0
+    assert asked == [0]
 
 
 def test_the_stored_baseline_is_readable_and_counts_something() -> None:
