@@ -27,8 +27,8 @@ cdef extern from "node/produce.h" namespace "fastquorum::node" nogil:
         int32_t timeout_ms
         Span records
 
-    cdef cppclass ProduceRef:
-        ProduceRef() noexcept
+    cdef cppclass WaitingProduce:
+        WaitingProduce() noexcept
         int32_t correlation_id
         int32_t version
 
@@ -41,7 +41,7 @@ cdef extern from "node/produce.h" namespace "fastquorum::node" nogil:
         vector[ProduceAnswer] answers
         cbool parse(Span frame, ProduceFields *fields) noexcept
         cbool takes(Span records, BatchHeader *header) noexcept
-        vector[uint8_t] answer(const ProduceRef &to, int16_t error, int64_t base_offset, int64_t log_start_offset) except +
+        vector[uint8_t] answer(const WaitingProduce &to, int16_t error, int64_t base_offset, int64_t log_start_offset) except +
 
 
 cdef class ProduceDoor:

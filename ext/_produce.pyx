@@ -48,7 +48,7 @@ cdef class ProduceDoor:
 
     def answer(self, int version, int correlation_id, int error, int64_t base_offset, int64_t log_start_offset):
         """A response frame."""
-        cdef ProduceRef to
+        cdef WaitingProduce to
         to.version = version
         to.correlation_id = correlation_id
         return core.bytes_of(self.service.answer(to, error, base_offset, log_start_offset))

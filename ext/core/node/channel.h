@@ -18,6 +18,7 @@
 
 #include "../lane/ports.h"
 #include "crowd.h"
+#include "produce.h"
 
 namespace fastquorum::node {
 
@@ -147,6 +148,7 @@ struct Channel {
     // Nothing is owed any more.
     void let_go() noexcept {
         take_held();
+        produces.clear();
         crowd.owed_bytes -= outbox_bytes;
         outbox.clear();
         outbox_bytes = 0;
@@ -168,6 +170,9 @@ struct Channel {
         if (accepted && !seen_frame.load(std::memory_order_relaxed) && now_us - opened_us > partial_us_max) return true;
         return accepted && now_us - heard_us.load(std::memory_order_relaxed) > idle_us_max;
     }
+
+    // How many Produces were answered before: the number of the first one that waits.
+    std::int64_t produces_answered() const noexcept { return produces_taken - static_cast<std::int64_t>(produces.size()); }
 
     bool is_pythons() const noexcept { return passed_up != settled || !held.empty(); }
 
@@ -227,7 +232,9 @@ struct Channel {
     // Produces are answered without Python only while Python owes this connection nothing: answers go in the order of requests.
     std::int64_t passed_up = 0;   // frames that Python was given
     std::int64_t settled = 0;     // so many of them it has dealt with for good
-    std::int64_t unanswered = 0;  // Produces that wait for their commit here
+    std::deque<WaitingProduce> produces;  // that wait for their commit here, in their order
+    std::int64_t produces_taken = 0;      // so many came to wait so far
+    Micros produces_due_us = never;       // as ProduceDeadlines has it
     std::vector<std::vector<std::uint8_t>> held;  // answers of Python's that wait for theirs
     std::int64_t held_bytes = 0;
     std::int64_t waiting = 0;  // frames of it that Python has not dealt with: whatever follows them must wait behind

@@ -51,6 +51,7 @@
 #include "events.h"
 #include "log.h"
 #include "mailbox.h"
+#include "produce_deadlines.h"
 
 namespace fastquorum::node {
 
@@ -246,9 +247,7 @@ class Engine final : private lane::Outputs {
                 waiter.slot->set(result, trace.stamp(waiter.appended_us), trace.told());
                 waiter.slot.reset();
             } else if (!waiter.box) {
-                engine_.answer_produce(waiter.produce, result >= 0 ? 0 : not_leader_or_follower, result);
-                // Whoever was told before that its time is over is told nothing now.
-                if (waiter.produce.connection != lane::no_connection) trace.told()->note_one(result, trace.stamp(waiter.appended_us), now_ns());
+                if (engine_.answer_produce(waiter.produce, result >= 0 ? 0 : not_leader_or_follower, result)) trace.told()->note_one(result, trace.stamp(waiter.appended_us), now_ns());
             } else {
                 boxes_.push_back(waiter.box);
                 if (!waiter.box->post(waiter.object, result, trace.stamp(waiter.appended_us), trace.told())) boxes_.pop_back();
@@ -584,7 +583,7 @@ class Engine final : private lane::Outputs {
     void send_frame(Connection connection, Span frame) {
         if (!may_send()) return;
         Channel *channel = find(connection);
-        if (channel == nullptr || channel->unanswered == 0) {
+        if (channel == nullptr || channel->produces.empty()) {
             transmit(connection, Frame{{frame, {}, {}}});
         } else if (!channel->broken) {
             sent(*channel, channel->hold(frame) ? Channel::Sent::later : Channel::Sent::broken);
@@ -620,6 +619,7 @@ class Engine final : private lane::Outputs {
         if (!found->second->has_ended) watch(*found->second, EPOLL_CTL_DEL);
         found->second->broken = found->second->is_closed = true;
         found->second->let_go();
+        produce_deadlines_.forget(*found->second);
         for (const Event &event : strangers_events_.take_all(connection))
             if (event.kind == EventKind::frame) crowd_.waiting_bytes -= waiting_size(static_cast<std::int64_t>(event.frame.size()));
         closing_.push_back(std::move(found->second));
@@ -984,7 +984,8 @@ class Engine final : private lane::Outputs {
         }
         sockets_deadline_us_ = deadline;
         expire_produces(now_us());
-        if (produce_deadline_us_ != never && (deadline == never || produce_deadline_us_ < deadline)) deadline = produce_deadline_us_;
+        const Micros produce_deadline = produce_deadlines_.earliest_us();
+        if (produce_deadline != never && (deadline == never || produce_deadline < deadline)) deadline = produce_deadline;
         watch_python(now_us());
         if (look_at_us_ != never && (deadline == never || look_at_us_ < deadline)) deadline = look_at_us_;
         *deadline_us = deadline;
@@ -1171,7 +1172,7 @@ class Engine final : private lane::Outputs {
 
     // A Produce that needs no Python. False: nothing has changed.
     bool take_produce(Channel &channel, Span frame, Micros at_us) {
-        if (!produce_.is_open() || !may_answer(channel) || channel.unanswered >= produce_.unanswered_max) return false;
+        if (!produce_.is_open() || !may_answer(channel) || static_cast<std::int64_t>(channel.produces.size()) >= produce_.unanswered_max) return false;
         ProduceFields fields;
         BatchHeader batch;
         if (!produce_.parse(frame, &fields) || (fields.acks != -1 && fields.acks != 1) || !produce_.takes(fields.records, &batch)) return false;
@@ -1180,21 +1181,22 @@ class Engine final : private lane::Outputs {
         if (waits_for_raft(false) || judge_producer(batch, false, &there) != 0) return false;
         Waiter waiter;
         const Micros deadline = at_us + std::max<Micros>(fields.timeout_ms, 0) * 1000;
-        waiter.produce = {channel.number, fields.correlation_id, fields.version, deadline};
+        waiter.produce = {channel.number, channel.produces_taken};
         // The frame lies in a buffer of the sockets' thread: the batch is given its place right there. A batch that is refused
         // is looked at again by Python, which gives it its place anew.
         const Offset offset = append_next(const_cast<std::uint8_t *>(fields.records.data), fields.records.size, batch.records_count,
                                           batch.max_timestamp_ms, at_us, waiter, false);
         if (offset < 0) return false;
-        ++channel.unanswered;
-        if (produce_deadline_us_ == never || deadline < produce_deadline_us_) produce_deadline_us_ = deadline;
+        channel.produces.push_back({fields.correlation_id, fields.version, deadline});
+        ++channel.produces_taken;
+        produce_deadlines_.note(channel);
         return true;
     }
 
     // A heartbeat that needs no Python, unless something that came before it on its connection is to be answered first, or somebody
     // else may have been elected.
     bool answer_beat(Channel &channel, Span frame, Micros at_us) {
-        if (!beats_ || !may_answer(channel) || channel.unanswered > 0 || !may_send()) return false;
+        if (!beats_ || !may_answer(channel) || !channel.produces.empty() || !may_send()) return false;
         BeatAnswer answer;
         if (!is_confirmed(beats_confirmed_us_max_, at_us)) return false;
         if (!beats_->answer(frame, lane_.epoch(), at_us, &answer)) return false;
@@ -1202,36 +1204,39 @@ class Engine final : private lane::Outputs {
         return true;
     }
 
-    void answer_produce(const ProduceRef &to, std::int16_t error, Offset base_offset) {
+    // False: its time was over before and it was told so, or its connection is gone.
+    bool answer_produce(const ProduceRef &to, std::int16_t error, Offset base_offset) {
         Channel *channel = find(to.connection);
-        if (channel == nullptr) return;
+        if (channel == nullptr || to.number != channel->produces_answered()) return false;
+        answer_first_produce(*channel, error, base_offset);
+        // It may have kept one waiting whose time is over.
+        if (produce_deadlines_.note(*channel)) sockets_wanted_ = true;
+        return true;
+    }
+
+    void answer_first_produce(Channel &channel, std::int16_t error, Offset base_offset) {
         if (may_send()) {
-            const std::vector<std::uint8_t> frame =
-                produce_.answer(to, error, error == 0 ? base_offset : lane::unknown_offset, error == 0 ? log_.start_offset() : lane::unknown_offset);
-            if (hit(Point::before_send_produce_response) != 0) break_off(*channel);
-            transmit(to.connection, Frame{{Span{frame.data(), static_cast<std::int64_t>(frame.size())}, {}, {}}});
-            if (hit(Point::after_send_produce_response) != 0) break_off(*channel);
+            const std::vector<std::uint8_t> frame = produce_.answer(channel.produces.front(), error, error == 0 ? base_offset : lane::unknown_offset,
+                                                                    error == 0 ? log_.start_offset() : lane::unknown_offset);
+            if (hit(Point::before_send_produce_response) != 0) break_off(channel);
+            transmit(channel.number, Frame{{Span{frame.data(), static_cast<std::int64_t>(frame.size())}, {}, {}}});
+            if (hit(Point::after_send_produce_response) != 0) break_off(channel);
         }
-        if (--channel->unanswered > 0) return;
-        for (const std::vector<std::uint8_t> &frame : channel->take_held())
-            if (may_send()) transmit(to.connection, Frame{{Span{frame.data(), static_cast<std::int64_t>(frame.size())}, {}, {}}});
-        set_interest(*channel);
+        channel.produces.pop_front();
+        if (!channel.produces.empty()) return;
+        for (const std::vector<std::uint8_t> &frame : channel.take_held())
+            if (may_send()) transmit(channel.number, Frame{{Span{frame.data(), static_cast<std::int64_t>(frame.size())}, {}, {}}});
+        set_interest(channel);
     }
 
     // Those whose time is over are told so, in the order of their requests; what they appended may still be committed.
     void expire_produces(Micros at_us) {
-        if (produce_deadline_us_ == never || at_us < produce_deadline_us_) return;
-        produce_deadline_us_ = never;
-        std::vector<Connection> waiting;
-        for (Pending &each : pending_) {
-            ProduceRef &produce = each.waiter.produce;
-            if (produce.connection == lane::no_connection) continue;
-            if (produce.deadline_us > at_us) {
-                waiting.push_back(produce.connection);
-                if (produce_deadline_us_ == never || produce.deadline_us < produce_deadline_us_) produce_deadline_us_ = produce.deadline_us;
-            } else if (std::find(waiting.begin(), waiting.end(), produce.connection) == waiting.end()) {
-                answer_produce(std::exchange(produce, {}), request_timed_out, lane::unknown_offset);
-            }
+        while (produce_deadlines_.is_due(at_us)) {
+            Channel &channel = *channels_.at(produce_deadlines_.first());
+            while (!channel.produces.empty() && channel.produces.front().deadline_us <= at_us)
+                answer_first_produce(channel, request_timed_out, lane::unknown_offset);
+            produce_deadlines_.forget(channel);
+            produce_deadlines_.note(channel);
         }
     }
 
@@ -1356,7 +1361,7 @@ class Engine final : private lane::Outputs {
     ProduceService produce_;
     std::shared_ptr<SteadyBeats> beats_;  // null: no controller is here
     Micros beats_confirmed_us_max_ = 0;
-    Micros produce_deadline_us_ = never;  // the earliest of those that wait, or earlier
+    ProduceDeadlines produce_deadlines_;
     std::int64_t records_ = 0;
     std::int64_t bytes_ = 0;
     bool holds_appends_ = false;

@@ -29,12 +29,17 @@ struct ProduceAnswer {
     std::int64_t log_start_offset_at = -1;
 };
 
-// Whoever waits for a Produce's answer.
-struct ProduceRef {
-    lane::Connection connection = lane::no_connection;
+// A Produce that waits for its commit, among those of its connection.
+struct WaitingProduce {
     std::int32_t correlation_id = 0;
     std::int32_t version = 0;
     lane::Micros deadline_us = 0;
+};
+
+// Which one: of all that its connection sent and that were taken here, from 0 on.
+struct ProduceRef {
+    lane::Connection connection = lane::no_connection;
+    std::int64_t number = 0;
 };
 
 struct ProduceFields {
@@ -86,7 +91,7 @@ class ProduceService {
     }
 
     // The response: committed at base_offset, or else an error.
-    std::vector<std::uint8_t> answer(const ProduceRef &to, std::int16_t error, std::int64_t base_offset, std::int64_t log_start_offset) const {
+    std::vector<std::uint8_t> answer(const WaitingProduce &to, std::int16_t error, std::int64_t base_offset, std::int64_t log_start_offset) const {
         const ProduceAnswer &known = answers[static_cast<std::size_t>(to.version)];
         std::vector<std::uint8_t> frame = known.frame;
         store_big_endian(frame.data(), to.correlation_id);

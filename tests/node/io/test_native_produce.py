@@ -1,7 +1,7 @@
 """Produce without Python: which requests and batches are served so, the same answers as the door's, and their order."""
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +17,16 @@ from fastquorum.wire.handshake import ApiVersionsRequest
 from fastquorum.wire.produce import ProduceRequest
 
 from .native_rig import Peer, Rig, kernels, native, until
-from .produce_frames import BATCH_BYTES_MAX, TOPIC, TOPIC_ID, a_batch, produce_door, produce_request, produce_response
+from .produce_frames import (
+    BATCH_BYTES_MAX,
+    MINUTE_MS,
+    TOPIC,
+    TOPIC_ID,
+    a_batch,
+    produce_door,
+    produce_request,
+    produce_response,
+)
 
 VERSIONS = range(3, 14)
 Data = ProduceRequest.TopicProduceData
@@ -275,6 +284,62 @@ def test_those_whose_time_is_over_are_told_so_in_their_order(rig: Rig) -> None:
     assert time.monotonic() - began >= 0.05, "not before its time"
     rig.shell.hold_syncs(False)
     assert peer.frame() == produce_response(9, 3, base_offset=3, log_start_offset=0)
+
+
+def test_one_whose_time_was_over_behind_another_is_told_so_once_that_is_committed(rig: Rig) -> None:
+    rig.shell.serve_produce(produce_door())
+    rig.lead()
+    voter, peer = rig.voter(2), rig.connect()
+    peer.send(produce_request(a_batch(b"1"), number=1), produce_request(a_batch(b"2"), number=2, timeout_ms=0))
+    until(lambda: rig.shell.end_offset == 3, "both are in the log")
+    voter.fetch(2)
+    assert peer.frame() == produce_response(9, 1, base_offset=1, log_start_offset=0)
+    assert peer.frame() == produce_response(9, 2, int(ErrorCode.REQUEST_TIMED_OUT))
+
+
+class Producing(NamedTuple):
+    """One request, and whether all that were made so far are committed before the next."""
+
+    connection: int
+    has_time: bool
+    is_committed: bool
+
+
+@given(asked=st.lists(st.builds(Producing, st.integers(0, 2), st.booleans(), st.booleans()), max_size=30))
+@settings(max_examples=30, deadline=None)
+def test_each_connection_hears_what_a_look_at_all_that_wait_would_tell_it(
+    asked: list[Producing], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    rig = Rig(tmp_path_factory.mktemp("produces"))
+    peers = [served(rig), rig.connect(), rig.connect()]
+    until(lambda: rig.shell.high_watermark == 1, "what the term begins with is committed")
+    rig.shell.hold_syncs(True)
+    waiting: dict[int, list[tuple[int, Producing]]] = {0: [], 1: [], 2: []}
+    late = int(ErrorCode.REQUEST_TIMED_OUT)
+    for offset, each in enumerate(asked, 1):
+        peer, before = peers[each.connection], waiting[each.connection]
+        peer.send(
+            produce_request(a_batch(), number=offset, timeout_ms=MINUTE_MS if each.has_time else 0),
+        )
+        if each.has_time or before:
+            before.append((offset, each))
+        else:
+            assert peer.frame() == produce_response(9, offset, late)
+        until(lambda end=offset + 1: rig.shell.end_offset == end, "it is in the log")  # type: ignore[misc]
+        if not each.is_committed:
+            continue
+        rig.shell.hold_syncs(False)
+        for connection, kept in waiting.items():
+            for number, one in kept:
+                told = peers[connection].frame()
+                # Those without time may be told so when the one before them is committed, and they are not yet.
+                if one.has_time or told != produce_response(9, number, late):
+                    assert told == produce_response(9, number, base_offset=number, log_start_offset=0)
+            kept.clear()
+        until(lambda end=offset + 1: rig.shell.high_watermark == end, "all is committed")  # type: ignore[misc]
+        rig.shell.hold_syncs(True)
+    assert all(peer.is_silent() for peer in peers)
+    rig.close()
 
 
 def test_when_the_lead_ends_whoever_waits_is_sent_away(rig: Rig) -> None:
