@@ -1181,14 +1181,18 @@ class Engine final : private lane::Outputs {
         if (waits_for_raft(false) || judge_producer(batch, false, &there) != 0) return false;
         Waiter waiter;
         const Micros deadline = at_us + std::max<Micros>(fields.timeout_ms, 0) * 1000;
-        waiter.produce = {channel.number, channel.produces_taken};
+        // There is a place for whoever is in the log, also where memory runs out behind it.
+        channel.produces.push_back({fields.correlation_id, fields.version, deadline});
+        waiter.produce = {channel.number, channel.produces_taken++};
         // The frame lies in a buffer of the sockets' thread: the batch is given its place right there. A batch that is refused
         // is looked at again by Python, which gives it its place anew.
         const Offset offset = append_next(const_cast<std::uint8_t *>(fields.records.data), fields.records.size, batch.records_count,
                                           batch.max_timestamp_ms, at_us, waiter, false);
-        if (offset < 0) return false;
-        channel.produces.push_back({fields.correlation_id, fields.version, deadline});
-        ++channel.produces_taken;
+        if (offset < 0) {
+            channel.produces.pop_back();
+            --channel.produces_taken;
+            return false;
+        }
         produce_deadlines_.note(channel);
         return true;
     }
@@ -1215,14 +1219,16 @@ class Engine final : private lane::Outputs {
     }
 
     void answer_first_produce(Channel &channel, std::int16_t error, Offset base_offset) {
+        // Sending may break the connection off, and with it all that waits there.
+        const WaitingProduce to = channel.produces.front();
+        channel.produces.pop_front();
         if (may_send()) {
-            const std::vector<std::uint8_t> frame = produce_.answer(channel.produces.front(), error, error == 0 ? base_offset : lane::unknown_offset,
-                                                                    error == 0 ? log_.start_offset() : lane::unknown_offset);
+            const std::vector<std::uint8_t> frame =
+                produce_.answer(to, error, error == 0 ? base_offset : lane::unknown_offset, error == 0 ? log_.start_offset() : lane::unknown_offset);
             if (hit(Point::before_send_produce_response) != 0) break_off(channel);
             transmit(channel.number, Frame{{Span{frame.data(), static_cast<std::int64_t>(frame.size())}, {}, {}}});
             if (hit(Point::after_send_produce_response) != 0) break_off(channel);
         }
-        channel.produces.pop_front();
         if (!channel.produces.empty()) return;
         for (const std::vector<std::uint8_t> &frame : channel.take_held())
             if (may_send()) transmit(channel.number, Frame{{Span{frame.data(), static_cast<std::int64_t>(frame.size())}, {}, {}}});

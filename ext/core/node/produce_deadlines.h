@@ -27,9 +27,9 @@ class ProduceDeadlines {
         const Micros deadline = channel.produces.front().deadline_us;
         if (channel.produces_due_us != never && channel.produces_due_us <= deadline) return false;
         forget(channel);
-        const bool is_earliest = entries_.emplace(deadline, channel.number).first == entries_.begin();
+        const auto entry = entries_.emplace(deadline, channel.number).first;
         channel.produces_due_us = deadline;
-        return is_earliest;
+        return entry == entries_.begin();  // a statement of its own: in one with the insertion, either may come first
     }
 
     void forget(Channel &channel) noexcept {

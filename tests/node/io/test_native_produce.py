@@ -354,6 +354,21 @@ def test_when_the_lead_ends_whoever_waits_is_sent_away(rig: Rig) -> None:
     rig.shell.hold_syncs(False)
 
 
+def test_an_answer_that_breaks_its_connection_off_takes_those_that_wait_behind_it_along(rig: Rig, arm: Any) -> None:
+    peer = served(rig)
+    other = rig.connect()
+    until(lambda: rig.shell.high_watermark == 1, "what the term begins with is committed")
+    rig.shell.hold_syncs(True)
+    peer.send(*[produce_request(a_batch(b"%d" % number), number=number) for number in range(3)])
+    until(lambda: rig.shell.end_offset == 4, "all are in the log")
+    arm("before-send-produce-response", "eio", only_hit=1)
+    rig.shell.hold_syncs(False)
+    until(lambda: rig.shell.high_watermark == 4, "all are committed")
+    assert peer.is_silent()
+    other.send(produce_request(a_batch(b"4"), number=4))
+    assert other.frame() == produce_response(9, 4, base_offset=4, log_start_offset=0)
+
+
 def test_a_failed_sync_acknowledges_nothing(rig: Rig, arm: Any) -> None:
     peer = served(rig)
     until(lambda: rig.shell.high_watermark == 1, "what the term begins with is committed")
