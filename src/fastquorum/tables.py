@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fastquorum.errors import UsageError
 from fastquorum.spark.installed import check_arrow
+from fastquorum.spark.paths import joined
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,11 +48,9 @@ def open(
 
 def _as_one(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> str:
     """Paths with commas between. UsageError."""
-    several = [path] if isinstance(path, str | os.PathLike) else path
+    if isinstance(path, str):
+        return path
+    several = [path] if isinstance(path, os.PathLike) else path
     if not isinstance(several, list | tuple) or not all(isinstance(each, str | os.PathLike) for each in several):
         raise UsageError(f"path {path!r} is no path and no list of paths")
-    paths = [os.fspath(each) for each in several]
-    for each in paths:
-        if len(paths) > 1 and "," in each:
-            raise UsageError(f"{each!r} has a comma in it, which stands between paths", "name it by itself, by a glob")
-    return ",".join(paths)
+    return joined(os.fspath(each) for each in several)

@@ -15,6 +15,7 @@ from fastquorum.errors import UsageError
 from fastquorum.pages import Page, write_page
 from fastquorum.pages.new_files import new_directory, new_file
 from fastquorum.spark.installed import check_arrow
+from fastquorum.spark.paths import joined
 from fastquorum.types import is_text
 
 if TYPE_CHECKING:
@@ -59,12 +60,10 @@ def in_process(example: str) -> str:
 
 
 def path_of(arguments: argparse.Namespace) -> str:
-    """All the paths of the command line as one. UsageError: one of several has a comma in it."""
+    """All the paths of the command line as one; a single one may have commas between. UsageError: one of several has
+    a comma in it."""
     paths: list[str] = arguments.inputs
-    for each in paths:
-        if len(paths) > 1 and "," in each and os.path.lexists(each):
-            raise UsageError(f"{each!r} has a comma in it, which stands between paths", "name it by itself, by a glob")
-    return ",".join(paths)
+    return joined(paths) if len(paths) > 1 else paths[0]
 
 
 def add_out(parser: argparse.ArgumentParser, master: str | None = "local[*]") -> None:

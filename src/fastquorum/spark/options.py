@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from fastquorum.client.endpoints import parse_endpoints
 from fastquorum.errors import UsageError
 from fastquorum.kernels.rows import RowFilter
+from fastquorum.spark.paths import joined
 from fastquorum.spark.reading import Mode, mode_of
 from fastquorum.spark.splits import SPLIT_BYTES
 from fastquorum.wire.row_layouts import ROW_TYPE_NAMES
@@ -115,7 +116,7 @@ def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
     said: dict[str, str] = {}
     for name, value in given.items():
         if name.lower() == _PATHS:
-            said["path"] = _joined(str(value))
+            said["path"] = joined(json.loads(str(value)))  # of `load([...])`
             continue
         if name.lower() == _PUSHDOWN:
             _refuse_pushdown(str(value))
@@ -152,15 +153,6 @@ def _check_order(said: Mapping[str, str], values: Mapping[str, Any]) -> None:
         start, end = (values[_READERS[name][0]] for name in (low, high))
         if start is not None and end is not None and start > end:
             raise UsageError(f"{low} {said[low]} lies behind {high} {said[high]}", "give the earlier one first")
-
-
-def _joined(text: str) -> str:
-    """Several paths as one: `load([...])` has Spark hand over a list in JSON."""
-    paths: list[str] = json.loads(text)
-    for each in paths:
-        if "," in each:
-            raise UsageError(f"{each!r} has a comma in it, which stands between paths", "load it by itself, by a glob")
-    return ",".join(paths)
 
 
 def refuse_streams_options(options: Options) -> None:
