@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, Final, Generic, TypeVar, Unpack
 
 import pytest
@@ -20,6 +21,7 @@ import pytest
 import fastquorum
 from fastquorum import sync
 from fastquorum.api.options import OpenOptions
+from fastquorum.closing import end_all, raise_first
 from fastquorum.config import MS, SECOND
 from fastquorum.errors import UsageError
 from fastquorum.kernels.lane import Connection
@@ -162,8 +164,7 @@ class BlockingNodes(Nodes[sync.Quorum]):
     def _close_all(self) -> None:
         for node in self:
             node._node.request_stop()
-        for node in self:
-            node.close(timeout=_CLOSE_S)
+        end_all([partial(node.close, timeout=_CLOSE_S) for node in self])
 
 
 class AsyncNodes(Nodes[fastquorum.Quorum]):
@@ -193,7 +194,8 @@ class AsyncNodes(Nodes[fastquorum.Quorum]):
     async def _close_all(self) -> None:
         for node in self:
             node._node.request_stop()
-        await asyncio.gather(*(node.close(timeout=_CLOSE_S) for node in self))
+        closed = await asyncio.gather(*(node.close(timeout=_CLOSE_S) for node in self), return_exceptions=True)
+        raise_first(each for each in closed if each is not None)
 
 
 @contextmanager

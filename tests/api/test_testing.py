@@ -104,6 +104,41 @@ def test_they_end_with_the_block_even_if_it_fails() -> None:
         pass
 
 
+class Stuck:
+    """A companion that cannot be closed."""
+
+    def __init__(self, node: sync.Quorum | fastquorum.Quorum) -> None:
+        self._words = f"node {node.node_id} cannot"
+        node._node.accompany(self)
+
+    def close(self) -> None:
+        raise OSError(self._words)
+
+    def abandon_in_child(self) -> None:
+        pass
+
+
+def test_all_are_closed_though_some_cannot_be_and_the_first_of_these_is_told() -> None:
+    def blocking(kept: list[sync.Quorum | fastquorum.Quorum]) -> None:
+        with quorum(3) as nodes:
+            kept.extend(nodes)
+            stuck.extend(Stuck(node) for node in kept[:2])
+
+    async def in_a_loop(kept: list[sync.Quorum | fastquorum.Quorum]) -> None:
+        async with async_quorum(3) as nodes:
+            kept.extend(nodes)
+            stuck.extend(Stuck(node) for node in kept[:2])
+
+    stuck: list[Stuck] = []
+    for run in (blocking, lambda kept: asyncio.run(in_a_loop(kept))):
+        kept: list[sync.Quorum | fastquorum.Quorum] = []
+        with pytest.raises(OSError, match="cannot") as caught:
+            run(kept)
+        first, second = (f"node {node.node_id} cannot" for node in kept[:2])
+        assert (str(caught.value), caught.value.__notes__) == (first, [f"and then: OSError: {second}"])
+        assert [node._node.is_running for node in kept] == [False] * 3
+
+
 def test_it_is_the_same_in_an_event_loop(
     async_quorum_of: Callable[..., AbstractAsyncContextManager[AsyncNodes]],
 ) -> None:

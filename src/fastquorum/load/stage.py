@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
+from fastquorum.closing import end_all
 from fastquorum.errors import ConfigError, FastQuorumError, NotReady, UsageError
 from fastquorum.load.observing import Observed, observed_of
 from fastquorum.load.plan import Plan
@@ -158,10 +159,7 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for worker in self.workers:
-            worker.begin_close()
-        for worker in self.workers:
-            worker.close()
+        end_all([*(worker.begin_close for worker in self.workers), *(worker.close for worker in self.workers)])
 
     def _note(self, message: Message) -> None:
         fields = message.fields

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
+from fastquorum.closing import end_all
 from fastquorum.node.io import starting
 from fastquorum.node.io.listening import bound_endpoint, listen
 from fastquorum.node.io.observing import Observer
@@ -30,8 +31,7 @@ class _Exporters:
         self._exporters = exporters
 
     def close(self) -> None:
-        for each in self._exporters:
-            each.close()
+        end_all(each.close for each in self._exporters)
 
     def abandon_in_child(self) -> None:
         for each in self._exporters:

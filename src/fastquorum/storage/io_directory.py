@@ -4,6 +4,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from fastquorum.closing import end_all
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import FatalError, StorageFailed
 from fastquorum.kernels import Kernels
@@ -94,11 +95,7 @@ class DataDirectory:
             is_refused = isinstance(error, StorageFailed) and error.is_refusal
             if isinstance(error, FatalError) and not is_refused:
                 lock.condemn(str(error))
-            if states is not None:
-                states.close()
-            if log is not None:
-                log.close()
-            lock.release()
+            end_all([*(each.close for each in (states, log) if each is not None), lock.release])
             with refusals_named():
                 raise
         return cls(lock, disk, identity, first, log, states, election)
@@ -117,8 +114,7 @@ class DataDirectory:
             self._lock.condemn(str(failure))
             raise
         finally:
-            self.states.close()
-            self._lock.release()
+            end_all((self.states.close, self._lock.release))
 
     def __enter__(self) -> Self:
         return self

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Self
 
+from fastquorum.closing import end_all
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import CorruptionError, FsyncFailed, OffsetOutOfRange, ProtocolFatal, StorageFailed
 from fastquorum.kernels import Buffer, EpochCache, Fault, Kernels, Scan
@@ -554,8 +555,7 @@ class Log:
                 self._finish()
         finally:
             self._closed = True
-            self.snapshots.close()
-            self._segments.close()
+            end_all((self.snapshots.close, self._segments.close))
 
     def _finish(self) -> None:
         self.snapshots.drop_part()

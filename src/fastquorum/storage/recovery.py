@@ -25,6 +25,7 @@ aside.
 from dataclasses import dataclass, field
 from functools import partial
 
+from fastquorum.closing import end_all
 from fastquorum.errors import CorruptionError, DirectoryError, StorageFailed
 from fastquorum.kernels import BatchFault, Buffer, EpochCache, Fault, Kernels, Scan
 from fastquorum.kernels.producers import Producers
@@ -91,8 +92,7 @@ class Inspection:
         return LogPosition(self.end_offset, last.base_offset, last.size_bytes)
 
     def close(self) -> None:
-        for found in self.kept:
-            found.segment.file.close()
+        end_all(found.segment.file.close for found in self.kept)
 
 
 @dataclass(slots=True)

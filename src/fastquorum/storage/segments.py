@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from fastquorum.closing import end_all
 from fastquorum.config import QuorumConfig
 from fastquorum.kernels import Kernels
 from fastquorum.kernels.loan import Zeros
@@ -217,5 +218,4 @@ class Segments(list[Segment]):
             write_index(self._disk, self._directory, segment)
 
     def close(self) -> None:
-        for segment in self:
-            segment.file.close()
+        end_all(segment.file.close for segment in self)

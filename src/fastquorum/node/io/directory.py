@@ -7,8 +7,10 @@ import secrets
 import select
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
+from fastquorum.closing import end_all
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import ConfigError, DirectoryError, FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Kernels
@@ -114,8 +116,8 @@ class OpenDirectory:
             error = failed
             raise
         finally:
-            self.flusher.close()
-            self._data.close(error if isinstance(error, FatalError) else None)
+            fatal = error if isinstance(error, FatalError) else None
+            end_all((self.flusher.close, partial(self._data.close, fatal)))
 
     def _finish_flushing(self) -> None:
         log = self.log

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from fastquorum.closing import end_all
 from fastquorum.config import MS, QuorumConfig
 from fastquorum.errors import CorruptionError, FastQuorumError, FatalError
 from fastquorum.kernels.lane import Connection
@@ -316,5 +317,4 @@ class Reactor:
     def _close(self) -> None:
         """Sockets go, with what they still take at once: the last words of a leader that resigned are in there."""
         with self._lock:
-            self._listening.close()
-            self._transport.close_all()
+            end_all((self._listening.close, self._transport.close_all))

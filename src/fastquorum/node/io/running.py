@@ -11,8 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from fastquorum.closing import end_all
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import ClosedError, FastQuorumError, FatalError, UsageError
 from fastquorum.kernels import Buffer, Kernels
@@ -401,8 +403,7 @@ class RunningNode(handles.Guarded):
         """Nothing runs any more: close the directory, then tell."""
         self._stopping.error = error
         try:
-            self._snapshots.close()
-            self._opened.close(error)
+            end_all((self._snapshots.close, partial(self._opened.close, error)))
         except FastQuorumError as failed:
             self._stopping.error = self._stopping.error or failed
         finally:
