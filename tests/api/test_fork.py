@@ -1,8 +1,12 @@
 """In a forked child every public name of every handle raises ClosedError at once, whatever was locked at the fork."""
 
 import asyncio
+import copy
 import os
+import pickle
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,6 +25,7 @@ from fastquorum.kernels import load
 from fastquorum.node.io.handles import Guarded
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, stalled
 from tests.broker.clusters import OFTEN, join, one_controller
+from tests.conftest import ROOT
 
 CHILD_S = 30
 """What hangs is killed after so long: a busy machine is no failure."""
@@ -199,6 +204,52 @@ def test_a_stored_log_answers_in_a_forked_child(tmp_path: Path) -> None:
 def test_every_class_of_handle_is_guarded() -> None:
     for cls in (fq.Quorum, sync.Quorum, fq.Producer, fq.broker.Membership, sync.Membership, Holding, QuorumClient):
         assert issubclass(cls, Guarded)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_handle_is_neither_copied_nor_sent_to_a_child_that_is_not_forked(
+    tmp_path: Path, copied: Callable[[object], object]
+) -> None:
+    with sync.open(tmp_path, **QUICK, node_id=1) as quorum, pytest.raises(TypeError, match="in one process only"):
+        copied(quorum)
+
+
+LEAVE_BY_THEMSELVES = """
+import os, sys
+from fastquorum import sync
+from fastquorum.errors import ClosedError
+
+def fork_within(quorum):
+    pending = [quorum.append_nowait(b"x") for _ in range(50)]
+    child = os.fork()
+    if not child:
+        try:
+            quorum.append(b"y", timeout=1)
+        except ClosedError:
+            sys.exit(3)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    pending += [quorum.append_nowait(b"x") for _ in range(50)]
+    print(len({each.result(30) for each in pending}), flush=True)
+
+for kernels in ("native", "pure"):
+    quorum = sync.open(os.path.join(sys.argv[1], kernels), node_id=1, kernels=kernels)
+    quorum.wait_ready(30)
+    fork_within(quorum)
+"""
+
+
+def test_children_that_end_as_python_ends_hang_at_nothing_and_spoil_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVE_BY_THEMSELVES, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=4 * CHILD_S,
+        check=True,
+        cwd=ROOT,
+    )
+    assert done.stdout.split() == ["3", "100"] * 2, done.stderr
+    for kernels in ("native", "pure"):
+        assert fq.log.open(tmp_path / kernels).verify().is_sound
 
 
 def test_a_child_s_child_is_none_of_the_parent_s_either(tmp_path: Path) -> None:

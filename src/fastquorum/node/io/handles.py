@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, NoReturn, Protocol
 
+from fastquorum.closing import end_all
 from fastquorum.errors import ClosedError
 
 
@@ -38,6 +39,13 @@ class Guarded:
 
     def __init__(self) -> None:
         _guarded.add(self)
+
+    def __reduce__(self) -> NoReturn:
+        """A child that is not forked is given what can be pickled; a copy would share what is one's own."""
+        raise TypeError(
+            f"{type(self).__qualname__} cannot be copied or sent to another process: it belongs to the one that "
+            f"opened it; {self._CHILD_HINT}"
+        )
 
     def _is_unclosed(self) -> bool:
         """Does it hold what nobody has given back?"""
@@ -129,10 +137,7 @@ def _after_in_child() -> None:
 
 def halt_all() -> None:
     """Halt the nodes that nobody closed, with a warning for each: the process exits. Idempotent."""
-    for guarded in list(_guarded):
-        guarded.__del__()
-    for handle in list(_alive):
-        handle.abort()
+    end_all([*(guarded.__del__ for guarded in list(_guarded)), *(handle.abort for handle in list(_alive))])
 
 
 os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
