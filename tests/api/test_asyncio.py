@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import threading
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -11,8 +12,12 @@ import fastquorum as fq
 from fastquorum import sync
 from fastquorum.api import quorum as asynchronous
 from fastquorum.api.bridge import AppendWaiter
+from fastquorum.client.connection import Deadline
+from fastquorum.client.quorum import QuorumClient
 from fastquorum.errors import AppendTimeout, ClosedError, NotLeader, NotReady, Overloaded, RecordTooLarge, UsageError
+from fastquorum.kernels import load
 from fastquorum.loopback import free_ports
+from fastquorum.testing import async_quorum
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S, stalled, voters
 
 
@@ -297,6 +302,33 @@ def test_what_ends_the_loop_while_the_node_stops_keeps_nobody_from_hearing_of_it
     loop.run_until_complete(asyncio.wait_for(watching, 10))
     loop.run_until_complete(quorum.close())
     loop.close()
+
+
+@pytest.mark.parametrize("kernels", ["native", "pure"])
+def test_a_callback_that_hangs_in_the_loop_holds_up_no_replica(kernels: Literal["native", "pure"]) -> None:
+    """What clients send to this leader is committed by a majority all the same: all three nodes are in this process."""
+
+    async def main() -> None:
+        async with async_quorum(3, kernels=kernels) as nodes:
+            leader = nodes.leader
+            endpoints = [leader.endpoint]
+            committed: list[int] = []
+
+            def hang(_: object) -> None:
+                def ask() -> None:
+                    with QuorumClient(endpoints, load("native")) as client:
+                        committed.extend(client.append([b"%d" % number], Deadline(WAIT_S)) for number in range(5))
+
+                thread = threading.Thread(target=ask)
+                thread.start()
+                thread.join()
+
+            hanging = asyncio.ensure_future(leader.append(b"x"))
+            hanging.add_done_callback(hang)
+            assert await hanging < await leader.append(b"y")
+            assert len(committed) == 5 == len(set(committed))
+
+    asyncio.run(main())
 
 
 def test_a_loop_that_ends_without_closing_harms_nobody(tmp_path: Path) -> None:
