@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastquorum.errors import ProtocolFatal
+from fastquorum.errors import ProtocolFatal, WireError
 from fastquorum.raft import effects as fx
 from fastquorum.raft.claims import LEAP_EPOCH_MAX, LEAP_MAX
 from fastquorum.raft.core import EPOCH_MAX
 from fastquorum.raft.election import ElectionState
 from fastquorum.types import ZERO_UUID
-from fastquorum.wire import ErrorCode, Message
+from fastquorum.wire import ErrorCode, Message, decode_request, encode_request, request_header
 from fastquorum.wire.quorum_admin import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 
 from .scenario import Replica, replica
@@ -90,6 +90,26 @@ def test_a_strangers_pre_vote_moves_nobody(setup: str, epoch: int) -> None:
     assert (node.role, node.epoch) == (role, 5)
     assert error_of(answer) == ErrorCode.VOTER_NOT_FOUND
     assert not is_granted(answer), "it also says who leads which epoch"
+
+
+@pytest.mark.parametrize("request_", [each for each in REQUESTS if each != "fetch"])  # which has fields of all versions
+@pytest.mark.parametrize("setup", ROLES)
+def test_nor_is_it_in_an_older_version_of_the_request(setup: str, request_: str) -> None:
+    """What such a version cannot say, as directories, makes nobody a voter; nor is a voter believed more in it."""
+    make = REQUESTS[request_]
+    for version in type(make(6, STRANGER)).__wire__.versions:
+        for epoch, by in ((5 + LEAP_MAX + 1, STRANGER), (EPOCH_MAX, STRANGER), (LEAP_EPOCH_MAX + 1, 2)):
+            node = ROLES[setup]()
+            role, election, message = node.role, node.raft.election, make(epoch, by)
+            try:
+                frame = encode_request(request_header(message, version, 1, None), message)
+            except WireError:
+                assert request_ == "pre-vote"
+                assert version < 2, "it can be said"
+                continue
+            node.receives(decode_request(frame)[1], version)
+            assert node.epoch == 5
+            assert by == 2 or (node.role, node.raft.election) == (role, election)
 
 
 @pytest.mark.parametrize("directory_id", [ZERO_UUID, directory(99)])
