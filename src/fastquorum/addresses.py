@@ -43,6 +43,15 @@ def parse_address(text: str, *, port_min: int = 1, may_be_everywhere: bool = Tru
     return host, int(port)
 
 
+def is_address(text: str) -> bool:
+    """Is it `HOST:PORT` of a node, by its form?"""
+    try:
+        parse_address(text)
+    except AddressError:
+        return False
+    return True
+
+
 def check_host(host: str) -> None:
     """Raise AddressError unless `host` is an IP address or a name that can be looked up."""
     if not host or host == ".":

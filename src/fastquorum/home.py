@@ -1,25 +1,27 @@
 """Paths as they are given: `~` in front is a shell's to expand, but in `--data=~/n1` and in a program nobody does."""
 
 import os
-from typing import Final
 
 from fastquorum.errors import UsageError
-
-EMPTY_HINT: Final = "was a variable not set? The current directory is ."
 
 
 def expanded(path: str | os.PathLike[str]) -> str:
     """Return the path with the home directory in place of `~` or `~USER`; a directory of that very name is `./~`.
 
-    Raises UsageError where the home directory is not known, or the path is empty, as an unset variable leaves it: the
-    system takes that for the current directory in some places, and for a file that is missing in others.
+    Raises UsageError where the home directory is not known, or the path is empty, or blank, as an unset variable leaves
+    it: the system takes that for the current directory in some places, and for a file that is missing in others.
     """
     text = os.fspath(path)
-    if not text:
-        raise UsageError("the path is empty", EMPTY_HINT)
+    check_not_blank("the path", text)
     found = os.path.expanduser(text)
     if found == text and text.split(os.sep, 1)[0] == "~":
         raise UsageError(
             f"{text}: the home directory is not known here", "set HOME, or give the whole path (./~ for that very name)"
         )
     return found
+
+
+def check_not_blank(what: str, text: str, hint: str = "was a variable not set? The current directory is .") -> None:
+    """Raise UsageError, naming what it is of, for a path or an address that is empty, or of white space only."""
+    if not text.strip():
+        raise UsageError(f"{what} is {'blank' if text else 'empty'}", hint)

@@ -39,12 +39,13 @@ def test_it_does_for_whatever_takes_a_path(home: Path, capfd: pytest.CaptureFixt
     capfd.readouterr()
 
 
-def test_an_empty_path_is_told_as_that() -> None:
-    with pytest.raises(ConfigError, match="it is empty"), sync.open(""):
+@pytest.mark.parametrize(("path", "said"), [("", "empty"), (" ", "blank")])
+def test_a_blank_path_is_told_as_that(path: str, said: str) -> None:
+    with pytest.raises(ConfigError, match="it is empty"), sync.open(path):
         pass
     for read in (expanded, fq.log.open):
-        with pytest.raises(UsageError, match="the path is empty"):
-            read("")
+        with pytest.raises(UsageError, match=f"the path is {said}"):
+            read(path)
 
 
 def test_where_no_home_is_known_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

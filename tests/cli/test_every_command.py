@@ -14,6 +14,7 @@ import pytest
 from fastquorum.cli.completion import SHELLS
 from fastquorum.cli.main import COMMANDS, GROUPS, Command, main, parser_of
 from fastquorum.cli.parser import CommandParser, names_a_path
+from fastquorum.cli.places import places_of
 from tests.cli.conftest import Ran
 
 NOWHERE = "/proc/nowhere/file"
@@ -149,26 +150,28 @@ def test_a_path_that_cannot_be_used_is_told_before_any_work_is_done(
 
 
 @pytest.mark.parametrize("command", BY_WORDS)
-def test_an_empty_path_is_refused_and_never_the_current_directory(
+def test_a_blank_path_or_address_is_refused_by_its_name(
     fastquorum: Callable[..., Ran], command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     parser = parser_for(command)
-    for action in filter(names_a_path, parser._actions):
+    for place in places_of(parser):
+        action = next(each for each in parser._actions if each.dest == place.dest)
+        blank = " " if place.may_be_empty or place.is_address else ""
         words = least(parser, NOWHERE)
-        if not action.option_strings:
-            words = [("" if each == NOWHERE else each) for each in words]
+        if not place.option:
+            words = [(blank if each == NOWHERE else each) for each in words]
         elif any(action in group._group_actions for group in parser._mutually_exclusive_groups if group.required):
-            words = [action.option_strings[-1], ""]
-        elif action.option_strings[-1] in words:
-            words[words.index(action.option_strings[-1]) + 1] = ""
+            words = [place.option, blank]
+        elif place.option in words:
+            words[words.index(place.option) + 1] = blank
         else:
-            words += [action.option_strings[-1], ""]
-        if not action.option_strings and "" not in words:
-            words.append("")
+            words += [place.option, blank]
+        if not place.option and blank not in words:
+            words.append(blank)
         ran = fastquorum(*command.words, *words)
         assert (ran.code, ran.out) == (2, ""), (words, ran)
-        assert " is empty; was a variable not set?" in ran.err, (words, ran)
+        assert f"{place.shown} is {'blank' if blank else 'empty'}; was a variable not set?" in ran.err, (words, ran)
         assert len(ran.err.splitlines()) == 1
     assert not list(tmp_path.iterdir())
 

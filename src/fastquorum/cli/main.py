@@ -15,13 +15,15 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from fastquorum.cli import interrupts
-from fastquorum.cli.parser import CommandParser, names_a_path
+from fastquorum.cli.counterparts import offline_command, online_command
+from fastquorum.cli.meant import related
+from fastquorum.cli.parser import CommandParser
+from fastquorum.cli.places import check_places, places_of
 from fastquorum.cli.questions import IN_ONE_PROCESS, QUESTIONS
 from fastquorum.cli.streams import StdoutClosed, complain, drop, open_streams, settle
 from fastquorum.ending import Terminated
 from fastquorum.errnos import reason, remedy
-from fastquorum.errors import FastQuorumError, UsageError
-from fastquorum.home import EMPTY_HINT, expanded
+from fastquorum.errors import FastQuorumError
 
 EXIT_BROKEN_PIPE: Final = 141
 EXIT_CODES: Final = (
@@ -152,12 +154,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _attempt(arguments: argparse.Namespace) -> int:
     try:
-        for name, shown in arguments.path_arguments.items():
-            value = getattr(arguments, name)
-            if value == "" or (isinstance(value, list) and "" in value):
-                raise UsageError(f"{shown} is empty", EMPTY_HINT)
-            if value is not None:
-                setattr(arguments, name, [*map(expanded, value)] if isinstance(value, list) else expanded(value))
+        check_places(arguments)
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
@@ -221,7 +218,8 @@ def parser_of(configured: Collection[Command]) -> tuple[CommandParser, dict[str,
             added.set_defaults(output=_plain_output)
             module.configure(added)
             _add_debug(added)
-            added.set_defaults(run=module.run, command=" ".join(command.words), path_arguments=_path_arguments(added))
+            added.offline_command = offline_command(command.words)
+            added.set_defaults(run=module.run, command=" ".join(command.words), places=places_of(added))
     return parser, parsers
 
 
@@ -230,6 +228,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
     parser, parsers = parser_of([chosen] if chosen is not None else [])
     if chosen is not None:
         meant = parsers[" ".join(chosen.words)]
+        meant.option_elsewhere = lambda name: _option_elsewhere(chosen, name)
         meant.refuse_unknown_options(words)
     else:
         parser.other_names = _other_names()
@@ -237,6 +236,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
         parser.refuse_unknown_options(before)
         meant = parsers.get(group, parser)
         meant.refuse_unknown_options(list(takewhile(_is_option, behind)))
+    arguments: argparse.Namespace
     arguments, unknown = parser.parse_known_args(words)
     if unknown and "options_anywhere" in arguments and not any(each.startswith("-") for each in unknown):
         arguments.words += unknown  # argparse takes words up to the first option only
@@ -250,6 +250,21 @@ def _parse(words: list[str]) -> argparse.Namespace:
     if not hasattr(arguments, "run"):
         parsers.get(_around_command(words)[1], parser).error("which command? See --help")
     return arguments
+
+
+def _option_elsewhere(chosen: Command, name: str) -> str:
+    """What to add to an error about an option that this command lacks: which command of its group, or which one that
+    does the same with a running quorum, or with a directory, has it. Only their modules are imported."""
+    counterparts = [online_command(chosen.words), offline_command(chosen.words)]
+    for other in COMMANDS:
+        words = " ".join(other.words)
+        is_near = other.words[0] == chosen.words[0] or any(f"{each} ".startswith(f"{words} ") for each in counterparts)
+        if other == chosen or not is_near:
+            continue
+        found = related(name, parser_of([other])[1][words]._option_string_actions)
+        if found is not None:
+            return f"; `fastquorum {words}` has {'it' if found == name else found}"
+    return ""
 
 
 def _is_option(word: str) -> bool:
@@ -272,16 +287,6 @@ def _other_names() -> dict[str, str]:
                 names.setdefault(name, " ".join(command.words))
     taken = {command.words[0] for command in COMMANDS}
     return {name: words for name, words in names.items() if name not in taken}
-
-
-def _path_arguments(parser: argparse.ArgumentParser) -> dict[str, str]:
-    """Return the arguments that are paths, as their metavar says, and how the user knows each: the shell leaves `~` as
-    it is in `--data=~/n1`."""
-    return {
-        each.dest: each.option_strings[-1] if each.option_strings else str(each.metavar)
-        for each in parser._actions
-        if names_a_path(each)
-    }
 
 
 def _chosen(words: list[str]) -> Command | None:

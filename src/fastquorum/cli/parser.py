@@ -2,19 +2,28 @@
 
 import argparse
 import contextlib
-import difflib
+import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from fastquorum.addresses import is_address
+from fastquorum.cli.meant import nearest
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 PATHS: Final = frozenset({"DIR", "FILE", "PATH", "IN", "OUT", "PLAN", "PREFIX"})
 """What stands for a place in the file system, in the metavar of an option or argument."""
-_NEAR: Final = 0.6
-"""From here on something may be meant (`difflib`)."""
+ADDRESSES: Final = ("HOST:PORT", "HOST:PORT,...")
+"""What stands for addresses of nodes there."""
+_WITHOUT_OPTION: Final = {
+    **dict.fromkeys(PATHS, frozenset(("data", "dir", "directory", "file", "files", "in", "input", "path", "snapshot"))),
+    "ID": frozenset(("broker", "broker-id", "id", "node-id")),
+    "NAME": frozenset(("name", "topic")),
+}
+"""By the metavar of an argument: the options that people, or other tools, name it by."""
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -30,6 +39,21 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(*args, **options)
         self.other_names: dict[str, str] = {}
         """What people type for a command that stands elsewhere, as `verify` for `log verify`, and the command."""
+        self.option_elsewhere: Callable[[str], str] = lambda name: ""
+        """What to add to an error about an option that this command lacks: which related command has it."""
+        self.offline_command = ""
+        """What reads a directory where this command asks a running quorum, as `log verify`; "" if nothing does."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse's, but a word that nothing takes is told before what is missing: it may be the very thing."""
+        several: list[Any] = [*self._actions, *self._mutually_exclusive_groups]
+        demands = [each for each in several if each.required]
+        if demands and not self._is_open:
+            with _lifted(demands):
+                _, surplus = super().parse_known_args(args, argparse.Namespace())
+            if surplus:
+                self.refuse_surplus(surplus)
+        return super().parse_known_args(args, namespace)
 
     def refuse_unknown_options(self, words: Sequence[str]) -> None:
         """Exit with this command's usage at the first option among `words` that it does not have."""
@@ -39,8 +63,21 @@ class CommandParser(argparse.ArgumentParser):
             if word == "--":
                 return
             name = word.partition("=")[0]
-            if word.startswith("--") and " " not in word and name not in self._option_string_actions:
-                self.error(f"there is no option {name}{_meant(name, self._option_string_actions)}")
+            is_long = name.startswith("-") and name.lstrip("-")[:1].isalpha() and len(name) > len("-x")
+            if is_long and " " not in word and name not in self._option_string_actions:
+                self.error(f"there is no option {name}{self._meant_by_option(name)}")
+
+    def _meant_by_option(self, name: str) -> str:
+        """What to add to an error about an option that there is not."""
+        plain = name.lstrip("-")
+        for each in self._actions:
+            if each.option_strings and each.choices is not None and plain in each.choices:
+                return f"; did you mean {each.option_strings[-1]} {plain}?"
+        for each in self._get_positional_actions():
+            metavars = each.metavar.split("|") if isinstance(each.metavar, str) else ()
+            if any(plain in _WITHOUT_OPTION.get(metavar, ()) for metavar in metavars):
+                return f"; {each.metavar} stands without an option"
+        return self.option_elsewhere(name) or _meant(name, self._option_string_actions)
 
     def refuse_surplus(self, words: Sequence[str]) -> NoReturn:
         """Exit with this command's usage: nothing here takes these words."""
@@ -49,8 +86,15 @@ class CommandParser(argparse.ArgumentParser):
         paths = [each for each in single if names_a_path(each)]
         if len(paths) == 1:
             self.error(f"{said}; it takes one {paths[0].metavar}: ask for each of several in turn")
+        if self.offline_command and not is_address(words[0]) and os.path.exists(words[0]):
+            self.error(
+                f"{said}; it asks a running quorum, by --bootstrap; `fastquorum {self.offline_command} {words[0]}` "
+                "reads a directory"
+            )
         if not single and not words[0].startswith("-"):
-            option = next((each for each in self._actions if each.option_strings and names_a_path(each)), None)
+            takes = (names_an_address,) if is_address(words[0]) else (names_a_path, _names_a_text)
+            options = [each for each in self._actions if each.option_strings]
+            option = next((each for fits in takes for each in options if fits(each)), None)
             example = f", as {option.option_strings[-1]} {words[0]}" if option is not None else ""
             self.error(f"{said}; a value stands behind its option here{example}")
         self.error(said)
@@ -58,6 +102,11 @@ class CommandParser(argparse.ArgumentParser):
     @property
     def _takes_the_rest(self) -> bool:
         return any(each.nargs == argparse.REMAINDER for each in self._get_positional_actions())
+
+    @property
+    def _is_open(self) -> bool:
+        """Is it a group of commands, or does a command of its own follow, to which surplus words belong?"""
+        return self._takes_the_rest or self._subparsers is not None or bool(self.get_default("options_anywhere"))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """As argparse's, and says which choice is near."""
@@ -85,11 +134,28 @@ def names_a_path(action: argparse.Action) -> bool:
     return isinstance(action.metavar, str) and not PATHS.isdisjoint(action.metavar.split("|"))
 
 
+def names_an_address(action: argparse.Action) -> bool:
+    """Is the value of this option the address of a node, or of several?"""
+    return action.metavar in ADDRESSES
+
+
+def _names_a_text(action: argparse.Action) -> bool:
+    return action.metavar == "TEXT"
+
+
+@contextlib.contextmanager
+def _lifted(demands: Sequence[Any]) -> Iterator[None]:
+    """None of these arguments and groups is required meanwhile."""
+    for each in demands:
+        each.required = False
+    try:
+        yield
+    finally:
+        for each in demands:
+            each.required = True
+
+
 def _meant(typed: str, known: Iterable[str], meanings: Mapping[str, str] = MappingProxyType({})) -> str:
     """What to add to an error: which of the known words is near, if one is, or what it means."""
-    plain = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(typed.lower(), plain, n=1, cutoff=_NEAR)
-    if not near:
-        return ""
-    found = plain[near[0]]
-    return f"; did you mean {meanings.get(found, found)}?"
+    found = nearest(typed, known)
+    return "" if found is None else f"; did you mean {meanings.get(found, found)}?"
