@@ -104,7 +104,7 @@ def test_a_directory_is_not_made_a_controllers_afterwards(fastquorum: Run, tmp_p
     formatted(fastquorum, *words, "--log", "metadata")
     ran = fastquorum("format", *words, "--controller")
     assert ran.code == 2
-    assert "it is formatted already, with is_controller False, not True" in ran.err
+    assert "it is formatted already, with controller no, not yes" in ran.err
 
 
 def test_static_voters_stand_in_the_file(fastquorum: Run, running: Start, tmp_path: Path) -> None:

@@ -96,6 +96,24 @@ def test_voters_are_apart(fastquorum: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "n1").exists()
 
 
+def test_formatting_again_without_a_cluster_id_names_the_one_that_is_there(fastquorum: Run, data: Path) -> None:
+    voters = fastquorum("format", "--data", data, "--node-id", 1, "--voters", "1@h:1").err
+    assert "it is formatted already, with voters 1@127.0.0.1:" in voters, "and no id that nobody typed"
+    before = files_of(data)
+    words = ("format", "--data", data, "--node-id", 1, "--voters", f"1@{address(data)}")
+    again = fastquorum(*words)
+    cluster_id = (data / "meta.properties").read_text().partition("cluster.id=")[2].split()[0]
+    assert (again.code, files_of(data)) == (0, before)
+    assert again.err == (
+        f"{data} is formatted already, with cluster id {cluster_id}: nothing is changed; to begin anew, name another "
+        "directory\n"
+    )
+    assert fastquorum(*words, "--cluster-id", cluster_id) == again
+    other = fastquorum(*words, "--cluster-id", "other")
+    assert (other.code, files_of(data)) == (2, before)
+    assert f"it is formatted already, with cluster id {cluster_id}, not other; use it as it is, or " in other.err
+
+
 def test_offset_out_of_range_and_oversize_records_are_refused(fastquorum: Run, running: Start, data: Path) -> None:
     running(data)
     at = ("--bootstrap", address(data))
@@ -312,7 +330,7 @@ def test_a_foreign_directory(fastquorum: Run, tmp_path: Path) -> None:
         (("--node-id", 1, "--voters", "1@h"), "'1@h' is not a voter"),
         (("--node-id", 1, "--voters", "1@h:1,1@h:2", "--cluster-id", "c"), "voter id 1 occurs twice"),
         (("--node-id", 1, "--voters", "1@h:1:nonsense"), "'nonsense' is not a uuid: expected 22"),
-        (("--node-id", 1, "--voters", ""), "0 voters were given"),
+        (("--node-id", 1, "--voters", ""), "--voters is empty"),
         (("--node-id", 1, "--voters", ",".join(f"{n}@h:{n}" for n in range(1, 9)), "--cluster-id", "c"), "8 voters"),
         (("--node-id", 1, "--voters", "1@h:1:MzGshnxlQ8CWUREFNVsnEw,2@h:2", "--cluster-id", "c"), "no directory id"),
         (("--node-id", 1, "--voters", "1@h:1", "--topic-name", "no good"), "'no good' is no topic name"),
@@ -337,10 +355,11 @@ def test_formatting_again_the_same_way_changes_nothing_and_another_way_is_refuse
     assert fastquorum(*words, "first").code == 0
     before = files_of(data)
     assert fastquorum(*words, "first").code == 0
+    assert fastquorum(*words[:-1]).code == 0, "nobody asks for another one"
     assert files_of(data) == before
     other = fastquorum(*words, "second")
     assert other.code == 2
-    assert "formatted already, with cluster_id first, not second" in other.err
+    assert "formatted already, with cluster id first, not second" in other.err
     assert files_of(data) == before
 
 

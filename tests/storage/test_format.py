@@ -120,10 +120,10 @@ def test_formatting_again_changes_nothing_if_it_is_the_same(kernels: Kernels) ->
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"cluster_id": "other"}, "cluster_id"),
-        ({"node_id": 2}, "node_id"),
-        ({"log_kind": LogKind.METADATA}, "log_kind"),
-        ({"topic_name": "another"}, "topic_name"),
+        ({"cluster_id": "other"}, "cluster id"),
+        ({"node_id": 2}, "node id"),
+        ({"log_kind": LogKind.METADATA}, "log kind"),
+        ({"topic_name": "another"}, "topic name"),
         ({"voters": parse_voters("1@elsewhere:1")}, "voters"),
     ],
 )

@@ -8,7 +8,7 @@ from fastquorum.cli.arguments import add_format, add_kernels, explain, load_kern
 from fastquorum.cli.output import print_json, print_table, tell
 from fastquorum.errors import UsageError
 from fastquorum.node.io.clock import wall_clock_ms
-from fastquorum.node.io.directory import lock_directory, new_directory_id
+from fastquorum.node.io.directory import lock_directory, new_directory_id, present_identity
 from fastquorum.node.io.sources import read_settings
 from fastquorum.node.kafka_file import ignored_text
 from fastquorum.node.settings import NodeSettings
@@ -68,11 +68,17 @@ def run(arguments: argparse.Namespace) -> int:
     path = arguments.data if arguments.data is not None else settings.path
     if path is None:
         raise _missing("--data", "log.dirs")
-    options = _options(arguments, settings)
+    present = present_identity(path, kernels)
+    options = _options(arguments, settings, present)
     check_options(options)  # before a directory is made for nothing
     with ExitStack() as resources:
         disk, _ = lock_directory(path, kernels, resources)
         identity = format_directory(disk, kernels, options, now_ms=wall_clock_ms())
+    if present is not None:
+        tell(
+            f"{disk.root} is formatted already, with cluster id {identity.cluster_id}: nothing is changed; to begin "
+            "anew, name another directory"
+        )
     _show(disk.root, identity, arguments.format)
     return 0
 
@@ -85,7 +91,8 @@ def _missing(option: str, key: str) -> UsageError:
     return UsageError(f"{option} is missing", f"or name {key} in --config FILE")
 
 
-def _options(arguments: argparse.Namespace, settings: NodeSettings) -> FormatOptions:
+def _options(arguments: argparse.Namespace, settings: NodeSettings, present: Identity | None) -> FormatOptions:
+    """What is asked for. `present` is what the directory is formatted as: its cluster id, where none is asked for."""
     is_controller = arguments.controller or bool(settings.controller)
     kind = _log_kind(arguments, settings, is_controller)
     topic_name = arguments.topic_name if arguments.topic_name is not None else settings.topic
@@ -101,7 +108,7 @@ def _options(arguments: argparse.Namespace, settings: NodeSettings) -> FormatOpt
     own = voters.get(node_id)
     given = own.key.directory_id if own is not None else ZERO_UUID
     return FormatOptions(
-        cluster_id=_cluster_id(arguments, settings, voters),
+        cluster_id=_cluster_id(arguments, settings, voters, present),
         node_id=node_id,
         directory_id=given if given != ZERO_UUID else new_directory_id(),
         voters=voters,
@@ -147,9 +154,13 @@ def _voters(arguments: argparse.Namespace, settings: NodeSettings, listener_name
     return voters
 
 
-def _cluster_id(arguments: argparse.Namespace, settings: NodeSettings, voters: VoterSet) -> str:
+def _cluster_id(
+    arguments: argparse.Namespace, settings: NodeSettings, voters: VoterSet, present: Identity | None
+) -> str:
     cluster_id: str | None = arguments.cluster_id if arguments.cluster_id is not None else settings.cluster_id
     if cluster_id is None:
+        if present is not None:
+            return present.cluster_id
         if len(voters) > 1:
             raise UsageError(
                 "--cluster-id is required with more than one voter",

@@ -259,12 +259,18 @@ def _refuse_other(disk: Disk, wanted: Identity, found: Identity) -> None:
     for field, asked, present in zip(Identity._fields, wanted, found, strict=True):
         if asked == present:
             continue
-        shown = [format_voters(each) if isinstance(each, VoterSet) else str(each) for each in (present, asked)]
+        what = field.removeprefix("is_").replace("_", " ")
         raise DirectoryError(
-            f"it is formatted already, with {field} {shown[0]}, not {shown[1]}",
+            f"it is formatted already, with {what} {_shown(present)}, not {_shown(asked)}",
             "use it as it is, or choose an empty directory; formatting again would forget votes and records",
             disk.root,
         )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return format_voters(value) if isinstance(value, VoterSet) else str(value)
 
 
 def _refuse_foreign_log(disk: Disk) -> None:

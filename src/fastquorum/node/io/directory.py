@@ -25,7 +25,7 @@ from fastquorum.node.settings import NodeSettings
 from fastquorum.storage import names
 from fastquorum.storage.checkpoint import data_values
 from fastquorum.storage.format import USER_TOPIC_NAME, FormatOptions, check_options, format_directory
-from fastquorum.storage.identity import Identity, LogKind, format_voters, is_formatted
+from fastquorum.storage.identity import Identity, LogKind, format_voters, is_formatted, read_identity
 from fastquorum.storage.io_directory import DataDirectory
 from fastquorum.storage.io_disk import RealDisk, exists, refusals_named
 from fastquorum.storage.io_lock import DirectoryLock
@@ -230,6 +230,11 @@ def format_for(path: str, kernels: Kernels, settings: NodeSettings, reached: End
 def needs_format(path: str, kernels: Kernels) -> bool:
     """Is the directory missing or empty? Changes nothing. DirectoryError if it is foreign."""
     return not exists(path) or is_unformatted(RealDisk.open_directory(path, kernels))
+
+
+def present_identity(path: str, kernels: Kernels) -> Identity | None:
+    """What the directory was formatted as; None: it is missing, or not formatted. Changes nothing. DirectoryError."""
+    return None if needs_format(path, kernels) else read_identity(RealDisk.open_directory(path, kernels))
 
 
 def _format_options(settings: NodeSettings, reached: Endpoint) -> FormatOptions:
