@@ -238,8 +238,9 @@ def _parse(words: list[str]) -> argparse.Namespace:
         meant.refuse_unknown_options(list(takewhile(_is_option, behind)))
     arguments: argparse.Namespace
     arguments, unknown = parser.parse_known_args(words)
-    if unknown and "options_anywhere" in arguments and not any(each.startswith("-") for each in unknown):
-        arguments.words += unknown  # argparse takes words up to the first option only
+    if "options_anywhere" in arguments and not _is_option((*arguments.words, *unknown, "")[0]):
+        # argparse takes words up to the first option only; an option behind a command is that command's to refuse.
+        arguments.words += unknown
     elif unknown:
         meant.refuse_surplus(unknown)
     if arguments.version:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from fastquorum.addresses import is_address
-from fastquorum.cli.meant import nearest
+from fastquorum.cli.meant import nearest, related
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -63,9 +63,16 @@ class CommandParser(argparse.ArgumentParser):
             if word == "--":
                 return
             name = word.partition("=")[0]
-            is_long = name.startswith("-") and name.lstrip("-")[:1].isalpha() and len(name) > len("-x")
-            if is_long and " " not in word and name not in self._option_string_actions:
+            if name in self._option_string_actions or not self._is_mistyped(name):
+                continue
+            if " " not in word:
                 self.error(f"there is no option {name}{self._meant_by_option(name)}")
+
+    def _is_mistyped(self, name: str) -> bool:
+        """Is this an option in words, as -bootstrap is? `ls -la` is one of another command's, which answers for it."""
+        if name.startswith("--") or not self.get_default("options_anywhere"):
+            return name.startswith("-") and name.lstrip("-")[:1].isalpha() and len(name) > len("-x")
+        return name.startswith("-") and related(name, self._option_string_actions) is not None
 
     def _meant_by_option(self, name: str) -> str:
         """What to add to an error about an option that there is not."""
@@ -84,7 +91,7 @@ class CommandParser(argparse.ArgumentParser):
         said = f"unrecognized arguments: {' '.join(words)}"
         single = [each for each in self._get_positional_actions() if each.nargs in (None, "?")]
         paths = [each for each in single if names_a_path(each)]
-        if len(paths) == 1:
+        if len(paths) == 1 and not words[0].startswith("-"):
             self.error(f"{said}; it takes one {paths[0].metavar}: ask for each of several in turn")
         if self.offline_command and not is_address(words[0]) and os.path.exists(words[0]):
             self.error(

@@ -6,6 +6,7 @@ Source: the handlers in Kafka's `org.apache.kafka.shell.command`.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from fastquorum.cli.meant import nearest
 from fastquorum.cli.output import print_json
 from fastquorum.cli.shell_columns import in_columns
 from fastquorum.cli.shell_nodes import Directory, Leaf, Node
@@ -47,7 +48,8 @@ class Shell:
         name, targets = words[0], [word for word in words[1:] if word]
         command = COMMANDS.get(name)
         if command is None:
-            self.complain(f"{name}: no such command; help lists them")
+            near = nearest(name, COMMANDS)
+            self.complain(f"{name}: no such command; {f'did you mean {near}? ' if near else ''}help lists them")
         elif command.needs_prompt and self.terminal is None:
             self.complain(f"{name}: only at the prompt of the shell")
         elif not command.targets_min <= len(targets) <= command.targets_max:
@@ -73,7 +75,9 @@ class Shell:
             for each in find(root, self.working, target):
                 is_missing = False
                 yield path_text(each.path) if is_glob(target) else target, each
-            if is_missing:
+            if is_missing and target.startswith("-"):
+                self.complain(f"{command}: there is no option {target}; usage: {COMMANDS[command].usage}")
+            elif is_missing:
                 self.complain(f"{command}: {target}: no such file or directory")
 
 
