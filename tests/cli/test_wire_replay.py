@@ -287,8 +287,32 @@ def test_each_recorded_connection_is_one_again(fastquorum: Run, node: Serve, tmp
     half = node(metadata_answer)
     assert fastquorum("wire", "replay", path, "--to", half.address, "--server", "s1").code == 0
     assert (half.connections, len(half.asked)) == (3, 12)
-    none = fastquorum("wire", "replay", path, "--to", half.address, "--only", "Fetch,18")
-    assert (none.code, none.out) == (0, "0 exchanges: nothing to ask\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "words", "out", "why"),
+    [
+        ([], (), "0 exchanges", "holds no exchange; record some: `fastquorum wire sniff`"),
+        (
+            [metadata_line(1)] * 2,
+            ("--only", "Fetch,18"),
+            "0 exchanges",
+            "--only and --server leave out all 2 exchanges",
+        ),
+        ([{"error": "cut"}], (), "1 exchange: 1 not sent, since no whole", "no whole request was recorded"),
+    ],
+)
+def test_a_replay_that_asks_nothing_has_found_nothing_out(
+    fastquorum: Run, tmp_path: Path, lines: list[dict[str, Any]], words: tuple[str, ...], out: str, why: str
+) -> None:
+    path = write(tmp_path / "f", lines)
+    ran = fastquorum("wire", "replay", path, "--to", "127.0.0.1:1", *words)
+    assert (ran.code, ran.out.startswith(out)) == (2, True)
+    assert ran.err.startswith(f"fastquorum wire replay: {path}: nothing was asked: ")
+    assert why in ran.err
+    assert len(ran.err.splitlines()) == 1
+    shown = fastquorum("wire", "replay", path, "--to", "127.0.0.1:1", "--format", "json", *words)
+    assert (shown.code, json.loads(shown.out.splitlines()[-1]).keys()) == (2, {"summary"})
 
 
 # --- what goes wrong --------------------------------------------------------------------------------------------------

@@ -31,7 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "recorded one.\n\n"
         "BEWARE: the node cannot tell. Replayed writes (Produce, Vote, CreateTopics, ...) change it: choose one that "
         "may be changed, and leave APIs out with --only.\n\n"
-        "Exits 0 if all answers are the same, 1 if one differs or is missing, 2 if lines could not be read. Ignored "
+        "Exits 0 if all answers are the same, 1 if one differs or is missing, 2 if lines could not be read, or nothing "
+        "was there to ask. Ignored "
         f"fields do not count; always ignored, unless --strict: {', '.join(DEFAULT_IGNORED)}.",
         "fastquorum wire replay frames.jsonl --to 127.0.0.1:9093",
         "fastquorum wire replay frames.jsonl.gz --to h1:9093 --only Fetch,Metadata --ignore clusterId --ignore "
@@ -109,6 +110,9 @@ def run(arguments: argparse.Namespace) -> int:
                 summary.add(number, None, Outcome(Verdict.NOT_SENT))
             elif _is_wanted(line, only, arguments.server):
                 summary.add(number, line, _compare(line, asker, ignored))
+            else:
+                summary.left_out += 1
+    summary.check_asked(arguments.file)
     return summary.exit_code
 
 
@@ -195,12 +199,25 @@ class _Summary:
         self._how = how
         self._counts: Counter[Verdict] = Counter()
         self._bad_lines = 0
+        self.left_out = 0
+        """Exchanges that --only or --server do not name."""
 
     @property
     def exit_code(self) -> int:
         if any(verdict.is_bad for verdict in self._counts):
             return 1
         return UsageError.exit_code if self._bad_lines else 0
+
+    def check_asked(self, file: str) -> None:
+        """Raise UsageError if no request was sent, and no bad line says why: nothing is the same then."""
+        if self._bad_lines or self._counts.total() > self._counts[Verdict.NOT_SENT]:
+            return
+        if self.left_out:
+            what = f"--only and --server leave out {'all ' if self.left_out > 1 else 'its '}{_exchanges(self.left_out)}"
+            raise UsageError(f"{file}: nothing was asked: {what}")
+        if self._counts[Verdict.NOT_SENT]:
+            raise UsageError(f"{file}: nothing was asked: no whole request was recorded")
+        raise UsageError(f"{file}: nothing was asked: it holds no exchange", "record some: `fastquorum wire sniff`")
 
     def add_bad(self, number: int, error: UsageError) -> None:
         self._bad_lines += 1
@@ -235,5 +252,8 @@ class _Summary:
         counted = [f"{self._counts[verdict]} {verdict.value}" for verdict in Verdict if self._counts[verdict]]
         if self._bad_lines:
             counted.append(f"{self._bad_lines} lines that could not be read")
-        total = self._counts.total()
-        print(f"{total} exchange{'' if total == 1 else 's'}: {'; '.join(counted) or 'nothing to ask'}")
+        print(f"{_exchanges(self._counts.total())}: {'; '.join(counted) or 'nothing to ask'}")
+
+
+def _exchanges(count: int) -> str:
+    return f"{count} exchange{'' if count == 1 else 's'}"
