@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 from fastquorum import sync
 from fastquorum.cli import load
 from fastquorum.cli.outputs import Outputs, check_directory, check_file
+from fastquorum.cli.questions import IN_ONE_PROCESS
 from fastquorum.errors import UsageError
-from tests.cli.conftest import Ran
+from tests.cli.conftest import COMMAND, Ran
 from tests.load.results import result
 from tests.privileges import unprivileged
 
@@ -82,8 +84,19 @@ def test_a_directory_whose_name_is_not_utf_8_holds_a_node_and_no_table_names_it(
     with sync.open(odd, node_id=1) as quorum:
         quorum.wait_ready(60)
         quorum.append(b"x", timeout=60)
-    assert fastquorum("log", "verify", odd).code == 0
-    for words in (("audit", "replicas", odd), ("log", "export", odd, "--out", tmp_path / "out")):
-        ran = fastquorum(*words)
-        assert (ran.code, "is not UTF-8" in ran.err) == (2, True), ran.err
+    (Path(odd) / "run.json").write_text("{}")
+    for words in (("log", "verify"), ("log", "dump"), ("log", "trim")):
+        for form in ("table", "json"):
+            assert (fastquorum(*words, odd, "--format", form).code, words) == (0, words)
+    dumped = subprocess.run([*COMMAND, "log", "dump", odd, "--format", "kafka"], capture_output=True, check=True)
+    assert dumped.stdout.startswith(b"Dumping " + os.fsencode(odd))
+    asked = [("log", "export", odd, "--out", tmp_path / "out")]
+    asked += [
+        (*words.split(), odd, "--format", form) for words in IN_ONE_PROCESS.values() for form in ("table", "json")
+    ]
+    for each in asked:
+        more = ("--with", odd) if each[1] == "image-diff" else ()
+        ran = fastquorum(*each, *more)
+        assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1), ran
+        assert "is not UTF-8, and no table can name it; rename it, or link to it" in ran.err
     assert "is not UTF-8" in fastquorum("log", "export", tmp_path, "--out", odd + "x").err

@@ -65,8 +65,9 @@ def _dump(named: str, kernels: Kernels, arguments: argparse.Namespace) -> int:
 
 
 def _print_utf8(line: str) -> None:
-    """As Kafka's tool does wherever it is asked to, and whatever the terminal's encoding."""
-    sys.stdout.buffer.write(f"{line}\n".encode())
+    """As Kafka's tool does wherever it is asked to, and whatever the terminal's encoding; a path that is not UTF-8 as
+    it is."""
+    sys.stdout.buffer.write(f"{line}\n".encode(errors="surrogateescape"))
 
 
 _ROW = "{:>10}  {:>6}  {:>14}  {}"

@@ -93,6 +93,13 @@ class Found(NamedTuple):
         )
 
 
+def check_names(paths: Iterable[str]) -> None:
+    """Raise UsageError at the first path that Arrow, and so a table, cannot hold."""
+    for each in paths:
+        if not is_text(each):
+            raise UsageError(f"{each!r} is not UTF-8, and no table can name it", "rename it, or link to it")
+
+
 def find(path: str) -> Found:
     """Every log that `path` means, and what among them cannot be read. UsageError if it means none; DirectoryError if
     a path itself cannot be read."""
@@ -108,9 +115,7 @@ def find(path: str) -> Found:
                     found[place] = each
     if not found:
         raise UsageError(f"there is no log at {path}", _NAME_ONE)
-    for each in found.values():
-        if not is_text(each.directory):
-            raise UsageError(f"{each.directory!r} is not UTF-8, and no table can name it", "rename it, or link to it")
+    check_names(each.directory for each in found.values())
     in_order = sorted(found.values(), key=lambda each: each.directory)
     return Found(
         [each for each in in_order if isinstance(each, FoundLog)],

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fastquorum.errors import DirectoryError, UsageError
+from fastquorum.spark.logs import check_names
 from fastquorum.spark.stores import Store, as_named, store_of
 
 SUFFIXES: Final = (".json", ".hlog", ".hdr", ".log")
@@ -31,6 +32,7 @@ def find_files(path: str) -> list[str]:
                 raise as_named(error, _NAME_ONE) from error
     if not found:
         raise UsageError(f"there are no latencies at {path}", _NAME_ONE)
+    check_names(found)
     return sorted(found)
 
 
