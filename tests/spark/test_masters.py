@@ -1,12 +1,16 @@
 """An address at which no Spark answers is told of before Spark asks for it."""
 
+import io
 import socket
+import sys
 
 import pytest
 
+from fastquorum.cli.main import main
 from fastquorum.errors import UsageError
 from fastquorum.spark.masters import check_master
 from fastquorum.spark.running import running
+from tests.wire.golden import CLUSTER
 
 
 def test_where_nobody_listens_it_says_so_without_a_jvm() -> None:
@@ -40,3 +44,29 @@ def test_a_master_s_address_is_read_as_every_other_one() -> None:
     for place, words in {"q..svc:7077": "an empty label", "h1:0": "port '0'", "[::1:7077": "not closed"}.items():
         with pytest.raises(UsageError, match=words):
             check_master(f"spark://{place}")
+
+
+class TerminalText(io.StringIO):
+    """A stderr that somebody watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit", "replicas", str(CLUSTER)),
+        ("spark", "timeline", str(CLUSTER)),
+        ("spark", "sim-sweep", "--seeds", "0:1"),
+        ("spark", "demo"),
+    ],
+    ids=" ".join,
+)
+def test_who_waits_for_spark_sees_that_it_starts(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", TerminalText())
+    assert main([*words, "--master", "spark://127.0.0.1:1"]) == 2
+    assert isinstance(sys.stderr, TerminalText)
+    assert "Spark starts, which takes some seconds; then it is " in sys.stderr.getvalue()
+    assert "no Spark can be reached at" in sys.stderr.getvalue()

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastquorum.cli import spark_audit_replicas, spark_output, spark_timeline
 from fastquorum.cli.arguments import add_format, explain
-from fastquorum.cli.output import tell, working
+from fastquorum.cli.output import tell
 from fastquorum.data import unpack_cluster
 from fastquorum.spark.pages.demo import page_of
 
@@ -43,9 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _look(master: str, directory: str) -> dict[str, Any]:
-    from fastquorum.spark.running import running
-
-    with working("looking at it with Spark"), running(master) as spark:
+    with spark_output.spark_of(master, "reading the logs") as spark:
         from fastquorum.spark import jobs
         from fastquorum.spark.pipelines import audit_replicas, timeline
 

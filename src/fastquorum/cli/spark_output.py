@@ -25,6 +25,8 @@ _JSON: Final = ".json"
 _SLIPS: Final = frozenset({_JSON, ".csv", ".htm", ".html", ".jsonl", ".log", ".md", ".ndjson", ".pdf", ".tsv", ".txt"})
 """Who ends a directory's name so means a file."""
 _ELSEWHERE: Final = "sc://"
+_STARTS: Final = "Spark starts, which takes some seconds; then it is"
+"""In front of what is done with it."""
 BY_WHICH: Final = (
     "Read are the records that a majority of a cluster's voters have; where a majority of them has no directory here, "
     "those that the others share, which is said, as they may not be committed."
@@ -96,8 +98,20 @@ def engine_of(arguments: argparse.Namespace, doing: str = "reading the logs") ->
     check_arrow()
     from fastquorum.spark.engines import engine
 
-    with working(doing), engine(arguments.master, getattr(arguments, "threads", None)) as found:
+    with (
+        working(doing if arguments.master is None else f"{_STARTS} {doing}"),
+        engine(arguments.master, getattr(arguments, "threads", None)) as found,
+    ):
         yield found
+
+
+@contextlib.contextmanager
+def spark_of(master: str, doing: str) -> Iterator[Any]:
+    """A session of Spark's, for a command that runs on nothing else."""
+    from fastquorum.spark.running import running
+
+    with working(f"{_STARTS} {doing}"), running(master) as spark:
+        yield spark
 
 
 def add_html(parser: argparse.ArgumentParser) -> None:

@@ -38,9 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.seeds.stop > _SEED_MAX:
         raise UsageError(f"--seeds up to {arguments.seeds.stop}", f"Spark counts to {_SEED_MAX}")
     spark_output.check_out(arguments.out, arguments.html, arguments.append)
-    from fastquorum.spark.running import running
-
-    with running(arguments.master) as spark:
+    with spark_output.spark_of(arguments.master, "simulating the seeds") as spark:
         from fastquorum.spark.pipelines.sim_sweep import as_report
         from fastquorum.spark.run_jobs import sim_sweep
 
