@@ -55,6 +55,8 @@ def test_an_option_of_another_command_or_tool_is_told_with_what_there_is(
         ("topic list h1:9093", "as --bootstrap h1:9093"),
         ("append hello --bootstrap h1:9093", "as --value hello"),
         ("run n1", "as --data n1"),
+        ("handover n1", "as --to-kafka n1 or --from-kafka n1"),
+        ("random-uuid 3", "error: unrecognized arguments: 3\n"),
     ],
 )
 def test_a_word_too_many_is_told_before_what_is_missing_with_where_it_belongs(

@@ -315,6 +315,17 @@ def test_a_replay_that_asks_nothing_has_found_nothing_out(
     assert (shown.code, json.loads(shown.out.splitlines()[-1]).keys()) == (2, {"summary"})
 
 
+def test_what_cannot_be_replayed_is_told_by_its_name_and_nothing_else_is(fastquorum: Run, tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    words = ("wire", "replay", path, "--to", "127.0.0.1:1")
+    assert fastquorum(*words) == Ran(
+        2, "", f"fastquorum wire replay: {path} cannot be read: No such file or directory\n"
+    )
+    mistyped = fastquorum(*words, "--only", "Fetc")
+    assert (mistyped.code, mistyped.out) == (2, "")
+    assert "--only: 'Fetc' is no API; `fastquorum wire spec` lists them" in mistyped.err
+
+
 # --- what goes wrong --------------------------------------------------------------------------------------------------
 
 

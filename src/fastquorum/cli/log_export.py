@@ -4,7 +4,7 @@ import argparse
 import os
 
 from fastquorum.cli import spark_output
-from fastquorum.cli.arguments import explain
+from fastquorum.cli.arguments import explain, positive
 from fastquorum.cli.outputs import check_directory
 from fastquorum.errors import UsageError
 from fastquorum.pages.new_files import new_directory
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="of the table, as fromOffset=100, types=TOPIC_RECORD, columns=offset,value; may be said several times",
     )
-    parser.add_argument("--threads", metavar="N", type=spark_output.count, help="that read (default: one a core)")
+    parser.add_argument("--threads", metavar="N", type=positive, help="that read (default: one a core)")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 
 from fastquorum.cli import interrupts
 from fastquorum.cli.counterparts import offline_command, online_command
-from fastquorum.cli.meant import related
 from fastquorum.cli.parser import CommandParser
 from fastquorum.cli.places import check_places, places_of
 from fastquorum.cli.questions import IN_ONE_PROCESS, QUESTIONS
@@ -24,6 +23,7 @@ from fastquorum.cli.streams import StdoutClosed, complain, drop, open_streams, s
 from fastquorum.ending import Terminated
 from fastquorum.errnos import reason, remedy
 from fastquorum.errors import FastQuorumError
+from fastquorum.meant import related
 
 EXIT_BROKEN_PIPE: Final = 141
 EXIT_CODES: Final = (

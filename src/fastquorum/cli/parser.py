@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from fastquorum.addresses import is_address
-from fastquorum.cli.meant import nearest, related
+from fastquorum.meant import nearest, related
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -102,8 +102,11 @@ class CommandParser(argparse.ArgumentParser):
             takes = (names_an_address,) if is_address(words[0]) else (names_a_path, _names_a_text)
             options = [each for each in self._actions if each.option_strings]
             option = next((each for fits in takes for each in options if fits(each)), None)
-            example = f", as {option.option_strings[-1]} {words[0]}" if option is not None else ""
-            self.error(f"{said}; a value stands behind its option here{example}")
+            if option is not None:
+                others = (each._group_actions for each in self._mutually_exclusive_groups)
+                either = next((each for each in others if option in each), [option])
+                examples = " or ".join(f"{each.option_strings[-1]} {words[0]}" for each in either if each.nargs is None)
+                self.error(f"{said}; a value stands behind its option here, as {examples}")
         self.error(said)
 
     @property

@@ -6,11 +6,11 @@ Source: the handlers in Kafka's `org.apache.kafka.shell.command`.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from fastquorum.cli.meant import nearest
 from fastquorum.cli.output import print_json
 from fastquorum.cli.shell_columns import in_columns
 from fastquorum.cli.shell_nodes import Directory, Leaf, Node
 from fastquorum.cli.shell_paths import Found, Path, find, is_glob, path_text
+from fastquorum.meant import nearest
 
 Look = Callable[[], Directory]
 """The root of the tree as it is now: each command looks once, so that a moving image stays whole for one."""

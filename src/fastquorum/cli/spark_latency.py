@@ -6,6 +6,7 @@ from typing import Any, Final
 from fastquorum.cli import spark_output
 from fastquorum.cli.arguments import number
 from fastquorum.cli.output import print_table
+from fastquorum.meant import one_of
 from fastquorum.spark.installed import check_arrow
 from fastquorum.spark.pages.latency import page_of
 
@@ -71,7 +72,7 @@ def _groups(text: str) -> tuple[str, ...]:
     names = tuple(each.strip() for each in text.split(",") if each.strip())
     for each in names:
         if each not in GROUPS:
-            raise UsageError(f"--by {each}: there is no such group", f"the groups are {', '.join(GROUPS)}")
+            raise UsageError(f"--by {each}: there is no such group", one_of("groups", each, GROUPS))
     return tuple(dict.fromkeys(names))
 
 

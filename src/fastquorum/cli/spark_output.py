@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from fastquorum.cli.arguments import add_format, explain, natural
+from fastquorum.cli.arguments import add_format, explain, positive
 from fastquorum.cli.output import print_json, working
 from fastquorum.cli.outputs import Outputs, check_directory, check_file
 from fastquorum.cli.questions import IN_ONE_PROCESS
@@ -79,17 +79,9 @@ def add_out(parser: argparse.ArgumentParser, master: str | None = "local[*]") ->
     )
     if master is None:
         parser.add_argument("--master", metavar="URL", help="run on this Spark, as local[*] (default: in this process)")
-        parser.add_argument("--threads", metavar="N", type=count, help="that read (default: one a core)")
+        parser.add_argument("--threads", metavar="N", type=positive, help="that read (default: one a core)")
     else:
         parser.add_argument("--master", metavar="URL", default=master, help=f"of the Spark cluster (default: {master})")
-
-
-def count(text: str) -> int:
-    """An argparse type."""
-    value = natural(text)
-    if value == 0:
-        raise argparse.ArgumentTypeError("0: it is 1 or more")
-    return value
 
 
 @contextlib.contextmanager

@@ -40,8 +40,8 @@ def parse_line(text: bytes) -> Line:
     return value
 
 
-def api_key(value: object) -> int:
-    """A number, a number as text, or a name: 18, "18", "ApiVersions", "API_VERSIONS"."""
+def api_key(value: object, what: str = "api_key") -> int:
+    """A number, a number as text, or a name: 18, "18", "ApiVersions", "API_VERSIONS". UsageError naming what it is."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -51,7 +51,7 @@ def api_key(value: object) -> int:
         for key in ApiKey:
             if key.name.replace("_", "").lower() == wanted:
                 return key
-    raise UsageError(f"api_key: {value!r} is no API")
+    raise UsageError(f"{what}: {value!r} is no API", "`fastquorum wire spec` lists them")
 
 
 def frame_bytes(line: Line, name: str) -> bytes:

@@ -5,6 +5,7 @@ import contextlib
 import sys
 from collections import Counter
 from enum import Enum
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from fastquorum.cli.arguments import DEFAULT_TIMEOUT_S, add_format, explain, positive_seconds
@@ -95,10 +96,12 @@ def run(arguments: argparse.Namespace) -> int:
     summary = _Summary(arguments.format)
     total = count_lines(arguments.file) if sys.stderr.isatty() else 0
     with contextlib.ExitStack() as stack:
+        texts = line_texts(arguments.file)
+        begun = list(islice(texts, 1))  # or there is nothing to sum up
         stack.callback(summary.show)  # also of what was done until an error, or Ctrl-C
         asker = stack.enter_context(contextlib.closing(_Asker(target, arguments.timeout, arguments.one_connection)))
         advance = stack.enter_context(progress("requests", total)) if total else lambda done: None
-        for number, text in line_texts(arguments.file):
+        for number, text in chain(begun, texts):
             try:
                 line = recorded(text)
             except UsageError as error:
@@ -117,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _names(text: str) -> set[str]:
-    return {api_name(api_key(part.strip())) for part in text.split(",")}
+    return {api_name(api_key(part.strip(), "--only")) for part in text.split(",")}
 
 
 def _is_wanted(line: Recorded, only: set[str] | None, server: str | None) -> bool:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from fastquorum.errors import UsageError
 from fastquorum.generate.kinds import Kind, Room, room_of
+from fastquorum.meant import one_of
 from fastquorum.types import VOTERS_MAX, is_whole
 
 START_MS: Final = 1_767_225_600_000
@@ -91,7 +92,7 @@ def parse_faults(text: str) -> dict[Kind, int]:
         elif name in list(Kind):
             found[Kind(name)] = number
         else:
-            raise UsageError(f"--faults: there is no kind {name!r}", f"the kinds are {', '.join(Kind)}; or all, none")
+            raise UsageError(f"--faults: there is no kind {name!r}", one_of("kinds", name, [*Kind, "all", "none"]))
     return {kind: found[kind] for kind in Kind if found.get(kind)}
 
 

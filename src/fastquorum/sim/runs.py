@@ -7,6 +7,7 @@ from typing import Final, Literal, get_args
 from fastquorum.errors import FastQuorumError, UsageError
 from fastquorum.kernels import load
 from fastquorum.kernels.lane import load_lane
+from fastquorum.meant import one_of
 from fastquorum.sim.prng import Prng
 from fastquorum.sim.report import Report, Violation
 from fastquorum.sim.swarm import (
@@ -61,7 +62,7 @@ def run(
         raise UsageError(f"kernels {kernels!r}", f"one of {', '.join(get_args(KernelChoice))}")
     for each in without:
         if each not in HARDSHIPS:
-            raise UsageError(f"without {each!r}", f"the faults are {', '.join(HARDSHIPS)}")
+            raise UsageError(f"without {each!r}", one_of("faults", each, HARDSHIPS))
     prng = Prng(seed)
     swarm = spared(draw(prng, nodes), without)
     cluster = _cluster(seed, prng) if controller else None

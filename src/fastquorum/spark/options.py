@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from fastquorum.client.endpoints import parse_endpoints
 from fastquorum.errors import UsageError
 from fastquorum.kernels.rows import RowFilter
+from fastquorum.meant import one_of
 from fastquorum.spark.paths import joined
 from fastquorum.spark.reading import Mode, mode_of
 from fastquorum.spark.splits import SPLIT_BYTES
@@ -122,11 +123,11 @@ def parse_options(given: Mapping[str, str], tables: Iterable[str]) -> Options:
             _refuse_pushdown(str(value))
             continue
         if name.lower() not in known:
-            raise UsageError(f"there is no option {name!r}", f"the options are {', '.join(sorted(_READERS))}")
+            raise UsageError(f"there is no option {name!r}", one_of("options", name, sorted(_READERS)))
         said[known[name.lower()]] = str(value)
     values = {field: read(said, name) for name, (field, read) in _READERS.items()}
     if values["table"] not in tables:
-        raise UsageError(f"there is no table {values['table']!r}", f"the tables are {', '.join(sorted(tables))}")
+        raise UsageError(f"there is no table {values['table']!r}", one_of("tables", values["table"], sorted(tables)))
     if not values["path"] and not values["bootstrap"]:
         hint = 'spark.read.format("fastquorum").load("/var/lib/fastquorum/n1"), or .option("bootstrap", "h1:9093")'
         raise UsageError("no path is given", hint)
@@ -225,7 +226,7 @@ def _type_names(name: str, value: str) -> tuple[str, ...]:
     types = tuple(each.upper() for each in _names(name, value))
     for each in types:
         if each not in _TYPES:
-            raise UsageError(f"there is no type {each!r}", f"the types are {', '.join(sorted(_TYPES))}")
+            raise UsageError(f"there is no type {each!r}", one_of("types", each, sorted(_TYPES)))
     return types
 
 

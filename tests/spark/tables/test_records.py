@@ -392,8 +392,11 @@ def test_an_object_store_is_read_as_directories_are() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"table": "recods"}, r"there is no table 'recods'; the tables are .*control.*records"),
-        ({"fromOfset": "1"}, r"there is no option 'fromOfset'; the options are .*fromOffset"),
+        (
+            {"table": "recods"},
+            r"there is no table 'recods'; the tables are .*control.*records.*; did you mean records\?",
+        ),
+        ({"fromOfset": "1"}, r"there is no option 'fromOfset'; the options are .*; did you mean fromOffset\?"),
         ({"asOfTimestamp": "-1"}, "option asOfTimestamp is '-1'; it is 1970 or later"),
         (
             {"asOfTimestamp": "1969-12-31T23:59:59"},

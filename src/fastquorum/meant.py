@@ -14,6 +14,13 @@ def nearest(typed: str, known: Iterable[str]) -> str | None:
     return related(typed, names) or _similar(typed, names)
 
 
+def one_of(what: str, typed: str, known: Iterable[str]) -> str:
+    """Return the hint of an error about a word that is none of the known ones: what there is, and which is near."""
+    names = list(known)
+    near = nearest(typed, names)
+    return f"the {what} are {', '.join(names)}" + (f"; did you mean {near}?" if near is not None else "")
+
+
 def related(typed: str, known: Iterable[str]) -> str | None:
     """Return the one known word that `typed` is the beginning of, or whole parts of (`--offset` of `--from-offset`), or
     that is whole parts of it (`--bootstrap` of `--bootstrap-server`). None: it is so of none, or of several."""
