@@ -4,6 +4,12 @@ python -m tests.spark.campaign stream-kills --kills 10
 python -m tests.spark.campaign write-kills --kills 10
 python -m tests.spark.campaign cluster-kills
 
+Of audits of generated replicas, healthy and damaged: no healthy one is accused, what a loss leaves a proof of is found,
+and threads, Spark, names and order change nothing. A world that shows otherwise is printed with its seed.
+
+python -m tests.spark.campaign verdicts --worlds 1000
+python -m tests.spark.campaign verdicts --worlds 50 --spark
+
 And of other versions of Spark, each in a virtual environment that pip makes: every read, write, stream and command is
 as without Spark, or refused in one line. Delta's jars come by Maven (apt-get install maven).
 
@@ -21,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.spark.stream_kills import stream_kills
+from tests.spark.verdicts.run import verdicts
 from tests.spark.version_checks import PARTS
 from tests.spark.versions import DELTA, VERSIONS, delta, versions
 from tests.spark.write_campaign import cluster_kills, write_kills
@@ -71,6 +78,13 @@ def _parser() -> argparse.ArgumentParser:
         "from Parquet to a quorum by a cluster of processes: leaders, workers, an executor and the driver are killed",
         lambda root, asked, say: cluster_kills(root, seed=asked.seed, say=say),
     )
+    worlds = add(
+        "verdicts",
+        "verdicts of audits over generated replicas, healthy and damaged, are what is known of them",
+        lambda root, asked, say: verdicts(root, asked.worlds, seed=asked.seed, by_spark=asked.spark, say=say),
+    )
+    worlds.add_argument("--worlds", type=int, default=1000, help="(default: %(default)s)")
+    worlds.add_argument("--spark", action="store_true", help="Spark must say the same of each: seconds a world")
     sparks = add(
         "versions",
         "other versions of Spark give what no Spark gives, or refuse in one line",
@@ -88,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         each.add_argument("--environments", type=Path, help="where to keep what pip installs; else it is made anew")
     for each in (stream, write):
         each.add_argument("--kills", type=int, default=10, help="of leaders (default: %(default)s)")
-    for each in (write, cluster):
+    for each in (write, cluster, worlds):
         each.add_argument("--seed", type=int, default=1)
     return parser
 

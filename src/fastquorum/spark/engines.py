@@ -2,12 +2,15 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from fastquorum.spark.pipelines.anomalies import Sensitivity
 from fastquorum.spark.pipelines.placement import Limits
+
+_REMOTE: Final = "sc://"
+"""A Spark Connect server reads its own files."""
 
 
 class Latencies(NamedTuple):
@@ -60,4 +63,4 @@ def engine(master: str | None, threads: int | None = None) -> Iterator[Engine]:
     with running(master) as spark:
         from fastquorum.spark.spark_engine import SparkEngine
 
-        yield SparkEngine(spark)
+        yield SparkEngine(spark, sees_files=not master.startswith(_REMOTE))

@@ -1,13 +1,14 @@
 """The pipelines in one process: the functions that Spark runs, over tables that are read here. Needs no JVM."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from fastquorum.spark.engines import Latencies
-from fastquorum.spark.local_reads import LocalCluster, clusters_at
+from fastquorum.spark.live_logs import settled_at
+from fastquorum.spark.local_reads import LocalCluster, clusters_at, of_each
 from fastquorum.spark.pipelines import anomalies as unusual
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import image_diff as differing
@@ -27,11 +28,11 @@ class LocalEngine:
         self._threads = threads
 
     def audit_replicas(self, path: str) -> pa.Table:
-        found = [each.judged() for each in self._clusters(path)]
+        found = self._of_each(path, LocalCluster.judged)
         return pa.concat_tables([auditing.SCHEMA.empty_table(), *found])
 
     def audit_invariants(self, path: str) -> pa.Table:
-        found = [invariants.audit_by(each.read) for each in self._clusters(path)]
+        found = self._of_each(path, lambda each: invariants.audit_by(each.read))
         return pa.concat_tables([invariants.SCHEMA.empty_table(), *found])
 
     def anomalies(
@@ -41,11 +42,11 @@ class LocalEngine:
         sensitivity: str = unusual.Sensitivity.NORMAL,
     ) -> pa.Table:
         settings = unusual.Settings.of(window_minutes, sensitivity)
-        found = [_anomalies(each, settings) for each in self._clusters(path)]
+        found = self._of_each(path, lambda each: _anomalies(each, settings))
         return pa.concat_tables([unusual.SCHEMA.empty_table(), *found])
 
     def timelines(self, path: str) -> pa.Table:
-        return pa.concat_tables([PACKED.empty_table(), *map(_timeline, self._clusters(path))])
+        return pa.concat_tables([PACKED.empty_table(), *self._of_each(path, _timeline)])
 
     def placements(
         self,
@@ -55,28 +56,20 @@ class LocalEngine:
         keep_fenced: bool = False,
         at: int | None = None,
     ) -> pa.Table:
-        found = [_placement(each, limits, keep_fenced=keep_fenced, at=at) for each in self._clusters(path)]
+        found = self._of_each(path, lambda each: _placement(each, limits, keep_fenced=keep_fenced, at=at))
         return pa.concat_tables([PACKED.empty_table(), *found])
 
     def image_diff(self, path: str, from_offset: int, to_offset: int | None = None) -> pa.Table:
-        found = []
-        for each in self._clusters(path):
-            chosen = Choice.of(each.choice(of_images=True))
-            for cluster_id, why in chosen.unread.items():
-                found.append(differing.not_compared(cluster_id, cluster_id, why))
-            if chosen.directories:
-                columns = differing.CHANGE_COLUMNS
-                rows = _image(each, chosen, "image", columns, to_offset, diffFrom=from_offset)
-                found.append(differing.changes_of(rows, from_offset))
-            for cluster_id, why in chosen.unproven.items():
-                to = chosen.end_of(cluster_id, to_offset)
-                found.append(differing.not_proven((cluster_id, cluster_id), (from_offset, to), why))
+        found = self._of_each(path, lambda each: _image_diff(each, from_offset, to_offset))
         return pa.concat_tables([differing.SCHEMA.empty_table(), *found])
 
     def image_diff_between(
         self, path: str, other: str, at: int | None = None, *, everything: bool | None = None
     ) -> pa.Table:
-        sides = [{each.id: each for each in self._clusters(where)} for where in (path, other)]
+        return settled_at((path, other), lambda: self._image_diff_between(path, other, at, everything=everything))
+
+    def _image_diff_between(self, path: str, other: str, at: int | None, *, everything: bool | None) -> pa.Table:
+        sides = [{each.id: each for each in clusters_at(where, self._threads)} for where in (path, other)]
         chosen = [_merged(Choice.of(each.choice(of_images=True)) for each in side.values()) for side in sides]
         pairs = pairs_of(path, other, *chosen)
         found = []
@@ -101,8 +94,8 @@ class LocalEngine:
         compared = telling_latency.compared(earlier, after, by, threshold)
         return Latencies(merged, compared, *telling_latency.left_out(after, earlier))
 
-    def _clusters(self, path: str) -> Iterator[LocalCluster]:
-        yield from clusters_at(path, self._threads)
+    def _of_each(self, path: str, look: Callable[[LocalCluster], pa.Table]) -> list[pa.Table]:
+        return of_each(path, self._threads, look)
 
 
 # --- of one cluster ---------------------------------------------------------------------------------------------------
@@ -163,6 +156,18 @@ def _placement(cluster: LocalCluster, limits: placing.Limits, *, keep_fenced: bo
     unproven = chosen.unproven.get(cluster.id)
     found = placing.placement_or_why(partitions, brokers, configs, limits, keep_fenced=keep_fenced, unproven=unproven)
     return placing.PACKING.packed(cluster.id, found)
+
+
+def _image_diff(cluster: LocalCluster, from_offset: int, to_offset: int | None) -> pa.Table:
+    chosen = Choice.of(cluster.choice(of_images=True))
+    found = [differing.not_compared(cluster_id, cluster_id, why) for cluster_id, why in chosen.unread.items()]
+    if chosen.directories:
+        rows = _image(cluster, chosen, "image", differing.CHANGE_COLUMNS, to_offset, diffFrom=from_offset)
+        found.append(differing.changes_of(rows, from_offset))
+    for cluster_id, why in chosen.unproven.items():
+        to = chosen.end_of(cluster_id, to_offset)
+        found.append(differing.not_proven((cluster_id, cluster_id), (from_offset, to), why))
+    return pa.concat_tables([differing.SCHEMA.empty_table(), *found])
 
 
 def _image(

@@ -1,24 +1,26 @@
 """Tables of stored logs read in this process, cluster by cluster, by several threads.
 
 Of one cluster at a time there is in memory what its pipeline looks at, and no more. A log is found once: what its node
-appends meanwhile is not looked at.
+appends meanwhile is not looked at, and what it removes meanwhile has the cluster looked at again.
 """
 
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastquorum.spark.live_logs import settled
 from fastquorum.spark.logs import Found, find
 from fastquorum.spark.pipelines import audit_replicas as auditing
 from fastquorum.spark.pipelines import choosing
 from fastquorum.spark.scan import Scan
 from fastquorum.spark.splits import SPLIT_BYTES
 
+T = TypeVar("T")
 Mapping = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What becomes of the batches of one task."""
 _SPLIT_BYTES_MIN: Final = 1 << 20
@@ -96,21 +98,37 @@ class LocalCluster(NamedTuple):
         return min(max(size_bytes // self.threads, _SPLIT_BYTES_MIN), SPLIT_BYTES)
 
 
+def of_each(path: str, threads: int | None, look: Callable[[LocalCluster], T]) -> list[T]:
+    """What `look` makes of each cluster at a path; of one whose node removes files meanwhile again, as of
+    `live_logs.settled`. Errors as of `logs.find`, and DirectoryError."""
+
+    def of(first: LocalCluster) -> T:
+        looks = 0
+
+        def found() -> Found:
+            nonlocal looks
+            looks += 1
+            return first.found if looks == 1 else _of_cluster(find(path), first.id)
+
+        return settled(found, lambda each: look(first._replace(found=each)))
+
+    return [of(each) for each in clusters_at(path, threads)]
+
+
 def clusters_at(path: str, threads: int | None = None) -> list[LocalCluster]:
     """All that `path` means, by cluster. `threads`: None: one a core. Errors as of `logs.find`."""
     found = find(path)
     ids = {log.cluster_id for log in found.logs} | {each.log.cluster_id if each.log else None for each in found.faults}
-    return [
-        LocalCluster(
-            cluster_id,
-            Found(
-                [log for log in found.logs if log.cluster_id == cluster_id],
-                [each for each in found.faults if (each.log.cluster_id if each.log else None) == cluster_id],
-            ),
-            threads or os.cpu_count() or 1,
-        )
-        for cluster_id in sorted(ids, key=lambda each: (each is not None, each or ""))
-    ]
+    threads = threads or os.cpu_count() or 1
+    in_order = sorted(ids, key=lambda each: (each is not None, each or ""))
+    return [LocalCluster(cluster_id, _of_cluster(found, cluster_id), threads) for cluster_id in in_order]
+
+
+def _of_cluster(found: Found, cluster_id: str | None) -> Found:
+    return Found(
+        [log for log in found.logs if log.cluster_id == cluster_id],
+        [each for each in found.faults if (each.log.cluster_id if each.log else None) == cluster_id],
+    )
 
 
 def in_order(work: Callable[[Any], Any], tasks: Sequence[Any], threads: int) -> Iterator[Any]:

@@ -1,12 +1,13 @@
 """The pipelines as Spark runs them, for commands."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from fastquorum.spark import image_jobs, jobs, run_jobs
 from fastquorum.spark.engines import Latencies
+from fastquorum.spark.live_logs import settled_at
 from fastquorum.spark.pipelines.anomalies import Sensitivity
 from fastquorum.spark.pipelines.placement import Limits
 
@@ -15,31 +16,37 @@ if TYPE_CHECKING:
 
 
 class SparkEngine:
-    """As of `engines.Engine`."""
+    """As of `engines.Engine`. `sees_files`: the logs lie where this process sees them, too, and not with a server
+    alone."""
 
-    def __init__(self, spark: "SparkSession") -> None:
+    def __init__(self, spark: "SparkSession", *, sees_files: bool = True) -> None:
         self._spark = spark
+        self._sees_files = sees_files
 
     def audit_replicas(self, path: str) -> pa.Table:
-        return _rows(jobs.audit_replicas(self._spark, path))
+        return self._settled(lambda: jobs.audit_replicas(self._spark, path), path)
 
     def audit_invariants(self, path: str) -> pa.Table:
-        return _rows(jobs.audit_invariants(self._spark, path))
+        return self._settled(lambda: jobs.audit_invariants(self._spark, path), path)
 
     def anomalies(self, path: str, window_minutes: float, sensitivity: str = Sensitivity.NORMAL) -> pa.Table:
-        return _rows(jobs.anomalies(self._spark, path, window_minutes, sensitivity))
+        return self._settled(lambda: jobs.anomalies(self._spark, path, window_minutes, sensitivity), path)
 
     def timelines(self, path: str) -> pa.Table:
-        return _rows(jobs.timelines(self._spark, path))
+        return self._settled(lambda: jobs.timelines(self._spark, path), path)
 
     def placements(self, path: str, limits: Limits, *, keep_fenced: bool, at: int | None) -> pa.Table:
-        return _rows(image_jobs.placements(self._spark, path, limits, keep_fenced=keep_fenced, at=at))
+        return self._settled(
+            lambda: image_jobs.placements(self._spark, path, limits, keep_fenced=keep_fenced, at=at), path
+        )
 
     def image_diff(self, path: str, from_offset: int, to_offset: int | None) -> pa.Table:
-        return _rows(image_jobs.image_diff(self._spark, path, from_offset, to_offset))
+        return self._settled(lambda: image_jobs.image_diff(self._spark, path, from_offset, to_offset), path)
 
     def image_diff_between(self, path: str, other: str, at: int | None, *, everything: bool | None) -> pa.Table:
-        return _rows(image_jobs.image_diff_between(self._spark, path, other, at, everything=everything))
+        return self._settled(
+            lambda: image_jobs.image_diff_between(self._spark, path, other, at, everything=everything), path, other
+        )
 
     def latency(self, path: str, before: str | None, by: Sequence[str], threshold: float) -> Latencies:
         after = run_jobs.latency_rows(self._spark, path).persist()
@@ -49,6 +56,10 @@ class SparkEngine:
         earlier = run_jobs.latency_rows(self._spark, before).persist()
         compared = _rows(run_jobs.latency_compared(earlier, after, by, threshold))
         return Latencies(merged, compared, *run_jobs.left_out(after, earlier))
+
+    def _settled(self, job: "Callable[[], DataFrame]", *paths: str) -> pa.Table:
+        """Run again where a node removed files of its log meanwhile, if that can be seen."""
+        return settled_at(paths, lambda: _rows(job())) if self._sees_files else _rows(job())
 
 
 def _rows(found: "DataFrame") -> pa.Table:

@@ -1,0 +1,90 @@
+"""Logs whose nodes run: what is read of one while its node removes or cuts off what was found is of two moments, and
+says nothing. So it is read again.
+
+A node that appends and rolls changes nothing that was found before. Retention removes segments and snapshots, and a
+leader makes a follower cut off its end, below its durable mark, which the node lowers first.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, TypeVar
+
+from fastquorum.errors import DirectoryError, FastQuorumError
+from fastquorum.kernels import load
+from fastquorum.spark.logs import Found, FoundLog, find
+from fastquorum.spark.store_disk import disk_of
+from fastquorum.spark.stores import store_of
+from fastquorum.storage import names
+from fastquorum.storage.mark import read_mark
+from fastquorum.types import Offset
+
+T = TypeVar("T")
+LOOKS_MAX: Final = 5
+"""So often a log is read before it is given up."""
+
+
+class _Moment(NamedTuple):
+    """What must not go while a log is read."""
+
+    log: FoundLog
+    durable_end: Offset | None
+    """Of its durable mark, exclusive; None: there is none that can be read."""
+
+
+def settled(find_logs: Callable[[], Found], look: Callable[[Found], T]) -> T:
+    """What `look` makes of logs, of a moment at which all that was found was there from its beginning to its end.
+
+    Raises:
+        DirectoryError: of one log something had gone, each of LOOKS_MAX times.
+    """
+    for _ in range(LOOKS_MAX):
+        found = find_logs()
+        before = [_Moment(log, _durable_end(log)) for log in _logs(found)]
+        result = look(found)
+        gone = next((text for text in map(_gone, before) if text), None)
+        if gone is None:
+            return result
+    raise DirectoryError(f"{gone}, each of {LOOKS_MAX} times: its node runs", "read a copy of the directory")
+
+
+def settled_at(paths: Iterable[str], look: Callable[[], T]) -> T:
+    """The same for whatever finds the logs at these paths by itself."""
+
+    def found() -> Found:
+        each = [find(path) for path in paths]
+        return Found([log for one in each for log in one.logs], [fault for one in each for fault in one.faults])
+
+    return settled(found, lambda _: look())
+
+
+def _logs(found: Found) -> Iterable[FoundLog]:
+    return [*found.logs, *(each.log for each in found.faults if each.log is not None)]
+
+
+def _gone(moment: _Moment) -> str | None:
+    """What has gone since; None: nothing."""
+    log = moment.log
+    found = [*(each.path for each in log.segments), *(each.path for each in log.checkpoints)]
+    if not found:
+        return None
+    try:
+        there = {each.path for each in store_of(log.log_directory).entries(log.log_directory)}
+    except DirectoryError:
+        there = set()
+    for path in found:
+        if path not in there:
+            return f"{path} was removed while it was read"
+    now = _durable_end(log)
+    if moment.durable_end is not None and (now is None or now < moment.durable_end):
+        return f"{log.directory} was cut off below offset {moment.durable_end} while it was read"
+    return None
+
+
+def _durable_end(log: FoundLog) -> Offset | None:
+    if log.entry(names.DURABLE_MARK) is None:
+        return None
+    disk, inside = disk_of(log)
+    try:
+        mark = read_mark(disk, load("native"), inside)
+    except FastQuorumError:
+        return None
+    return None if mark is None else mark.at.offset

@@ -1,0 +1,99 @@
+"""A quorum whose nodes go on while their directories are read: something happens just before any one read of a file."""
+
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fastquorum.spark.stores import LocalStore
+from fastquorum.storage.identity import LogKind
+from tests.spark.verdicts.directories import Layout, Written, write, written
+from tests.spark.verdicts.quorum import Node, Quorum
+
+_LAYOUT = Layout(is_named=True, has_marks=True)
+_BATCHES = 16
+_SNAPSHOT_AT = 6
+_ROLLED_AT = (4, 8, 12)
+
+
+class Live:
+    """Three replicas that hold the same, of which the first one's node goes on."""
+
+    def __init__(self, root: Path) -> None:
+        self.quorum = quorum = Quorum(random.Random(1))
+        quorum.kind, quorum.is_dynamic, quorum.initial = LogKind.METADATA, False, (1, 2, 3)
+        quorum.nodes = {each: Node(each) for each in quorum.initial}
+        while quorum.leader is None:
+            quorum.elect()
+        for _ in range(_BATCHES):
+            quorum.append()
+        quorum.flush()
+        for each in quorum.nodes.values():
+            each.batches = list(quorum.leader.batches)
+            each.flushed_end = each.mark_end = each.high_watermark = each.end
+            each.segments = [0, *(each.batches[at].base_offset for at in _ROLLED_AT)]
+            self._take_snapshot(each, _SNAPSHOT_AT)
+        self.root = root / "live"
+        self._scratch = root / "scratch"
+        self.first = written(quorum, self.root, _LAYOUT)[0]
+
+    def _take_snapshot(self, node: Node, at: int) -> None:
+        end = node.batches[at].base_offset
+        node.snapshots[end] = (node.epoch_before(end) or 0, self.quorum.initial)
+
+    def retain(self) -> None:
+        """A snapshot is taken, and what it is of, removed."""
+        node = self.first.node
+        self._take_snapshot(node, _ROLLED_AT[-1] + 1)
+        node.drop_before(node.segments[-1], self.quorum.initial)
+        self._write()
+
+    def append_and_roll(self) -> None:
+        """The leader appends to all; the first one rolls in between."""
+        node = self.first.node
+        self.quorum.append()
+        assert self.quorum.leader is not None
+        node.segments.append(node.end)
+        if node is not self.quorum.leader:
+            node.batches.append(self.quorum.leader.batches[-1])
+        self._write()
+
+    def cut_off(self) -> None:
+        """A new leader has the first one cut off its end, which it had synced."""
+        node = self.first.node
+        node.cut(node.batches[_ROLLED_AT[-1] - 2].base_offset)
+        self._write()
+
+    def _write(self) -> None:
+        """What came first, what went last, as nodes do it; but a mark is lowered before its log is cut off."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        now = Written(self.first.node, self._scratch / "now")
+        write(self.quorum, now, _LAYOUT)
+        names = sorted(each.name for each in now.log.iterdir())
+        for name in sorted(names, key=lambda each: each.endswith(".log")):
+            os.replace(now.log / name, self.first.log / name)
+        for path in self.first.log.iterdir():
+            if path.name not in names:
+                path.unlink()
+
+
+@contextmanager
+def happening_before_read(number: int, happening: Callable[[], None], *, again: bool = False) -> Iterator[list[int]]:
+    """Whatever reads files of this machine meets it there, counted from 0, once; or `again` after each so many more.
+    Gives the numbers of all reads."""
+    reads: list[int] = []
+    read = LocalStore._read
+
+    def counted(self: LocalStore, path: str, start: int, size_bytes: int) -> bytes:
+        reads.append(len(reads))
+        if len(reads) == number + 1 or (again and len(reads) % (number + 1) == 0):
+            happening()
+        return read(self, path, start, size_bytes)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalStore, "_read", counted)
+        yield reads

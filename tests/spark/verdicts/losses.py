@@ -1,0 +1,300 @@
+"""What disks, people and bugs do to one replica's directory: each loss, and whether anything that is left proves it."""
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fastquorum.storage.identity import LogKind
+from fastquorum.storage.names import DURABLE_MARK
+from tests.spark.verdicts.directories import Layout, Written
+from tests.spark.verdicts.quorum import BEGAN_MS, KERNELS, NO_OP, Batch, Quorum
+
+_EPOCH_AT: Final = 12
+"""Of the leader's epoch in a batch's header, which no checksum is of."""
+_CHECKED_AT: Final = 21
+"""From there on a checksum is of a batch's bytes."""
+_LENGTH_AT: Final = 8
+
+
+class Loss(NamedTuple):
+    """What became of one replica."""
+
+    replica: Written
+    is_proven: bool
+    """The replicas say so: one of them is not what a healthy quorum leaves."""
+    breaks_promise: bool = False
+    """And so does its log by itself."""
+
+
+class Damaged(NamedTuple):
+    """What a loss may look at."""
+
+    chance: random.Random
+    quorum: Quorum
+    layout: Layout
+    replica: Written
+
+    @property
+    def kept_end(self) -> int:
+        """Below it the replica says itself what it once had: its mark, or a snapshot."""
+        node = self.replica.node
+        return max(node.mark_end if self.layout.has_marks else 0, *node.snapshots, 0)
+
+    @property
+    def has_mark(self) -> bool:
+        return self.layout.has_marks and self.replica.node.mark_end > 0
+
+    def is_held_elsewhere(self, batch: Batch) -> bool:
+        others = (each for each in self.quorum.nodes.values() if each is not self.replica.node)
+        return any(each.start <= batch.base_offset and each.end > batch.last_offset for each in others)
+
+    def write_over(self, batch: Batch, data: bytes) -> None:
+        """In place of a batch."""
+        for path in self.replica.segments:
+            path.write_bytes(path.read_bytes().replace(batch.data, data))
+
+
+def _both(world: Damaged, *, is_proven: bool) -> Loss:
+    return Loss(world.replica, is_proven, breaks_promise=is_proven)
+
+
+def _every_segment(world: Damaged, change: Callable[[Path], object]) -> None:
+    for path in world.replica.segments:
+        change(path)
+
+
+def _zero(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def all_emptied(world: Damaged) -> Loss:
+    _every_segment(world, _empty)
+    return _both(world, is_proven=world.kept_end > world.replica.node.start)
+
+
+def all_zeroed(world: Damaged) -> Loss:
+    _every_segment(world, _zero)
+    return _both(world, is_proven=world.kept_end > world.replica.node.start)
+
+
+def all_removed(world: Damaged) -> Loss:
+    _every_segment(world, Path.unlink)
+    return _both(world, is_proven=world.kept_end > 0)
+
+
+def first_removed(world: Damaged) -> Loss | None:
+    first, *others = world.replica.segments
+    if not others:
+        return None
+    first.unlink()
+    return _both(world, is_proven=not any(end >= int(others[0].stem) for end in world.replica.node.snapshots))
+
+
+def middle_removed(world: Damaged) -> Loss | None:
+    inner = world.replica.segments[1:-1]
+    if not inner:
+        return None
+    world.chance.choice(inner).unlink()
+    return _both(world, is_proven=True)
+
+
+def last_zeroed(world: Damaged) -> Loss:
+    _zero(world.replica.segments[-1])
+    return _both(world, is_proven=world.kept_end > int(world.replica.segments[-1].stem))
+
+
+def last_removed(world: Damaged) -> Loss | None:
+    *others, last = world.replica.segments
+    if not others:
+        return None
+    last.unlink()
+    return _both(world, is_proven=world.kept_end > int(last.stem))
+
+
+def is_a_loop(world: Damaged) -> Loss:
+    path = world.chance.choice(world.replica.segments)
+    path.unlink()
+    path.symlink_to(path)
+    return _both(world, is_proven=True)
+
+
+def links_to_nothing(world: Damaged) -> Loss:
+    path = world.chance.choice(world.replica.segments)
+    path.unlink()
+    path.symlink_to(path.with_name("gone"))
+    return _both(world, is_proven=True)
+
+
+def is_a_directory(world: Damaged) -> Loss:
+    path = world.chance.choice(world.replica.segments)
+    path.unlink()
+    path.mkdir()
+    return _both(world, is_proven=True)
+
+
+def log_removed(world: Damaged) -> Loss:
+    shutil.rmtree(world.replica.log)
+    return _both(world, is_proven=world.layout.is_named)
+
+
+def formatted_anew(world: Damaged) -> Loss:
+    """Nothing is left of what it had: it is as one that has just joined."""
+    _every_segment(world, Path.unlink)
+    for path in world.replica.log.glob("*.checkpoint"):
+        path.unlink()
+    (world.replica.log / DURABLE_MARK).unlink(missing_ok=True)
+    (world.replica.log / f"{0:020d}.log").touch()
+    return Loss(world.replica, is_proven=False)
+
+
+def snapshots_removed(world: Damaged) -> Loss | None:
+    node = world.replica.node
+    if node.start == 0:
+        return None
+    for path in world.replica.log.glob("*.checkpoint"):
+        path.unlink()
+    return _both(world, is_proven=True)
+
+
+# --- bytes ------------------------------------------------------------------------------------------------------------
+
+
+def _flipped(world: Damaged, first_byte: int, end_byte: int | None) -> Loss | None:
+    """One bit of a batch that others follow, or that was synced."""
+    kept_end, batches = world.kept_end, world.replica.node.batches
+    pool = [each for each in batches if each.last_offset < kept_end or each is not batches[-1]]
+    if not pool:
+        return None
+    batch = world.chance.choice(pool)
+    data = bytearray(batch.data)
+    data[world.chance.randrange(first_byte, end_byte or len(data))] ^= 1 << world.chance.randrange(8)
+    world.write_over(batch, bytes(data))
+    # Behind its mark a crash may leave anything, the last segment's end above all.
+    return _both(world, is_proven=batch.last_offset < kept_end or not world.has_mark)
+
+
+def body_flipped(world: Damaged) -> Loss | None:
+    return _flipped(world, _CHECKED_AT, None)
+
+
+def length_flipped(world: Damaged) -> Loss | None:
+    return _flipped(world, _LENGTH_AT, _EPOCH_AT)
+
+
+def offset_flipped(world: Damaged) -> Loss | None:
+    return _flipped(world, 0, _LENGTH_AT)
+
+
+def _committed(world: Damaged) -> list[Batch]:
+    return [
+        each for each in world.replica.node.batches if not each.is_control and each.last_offset < world.quorum.committed
+    ]
+
+
+def other_bytes(world: Damaged) -> Loss | None:
+    """Of the same offsets and epoch."""
+    pool = _committed(world)
+    if not pool:
+        return None
+    batch = world.chance.choice(pool)
+    value = NO_OP if world.quorum.kind is LogKind.METADATA else b"other"
+    count = batch.last_offset - batch.base_offset + 1
+    world.write_over(batch, _encoded(batch, batch.base_offset, [value] * count, BEGAN_MS - 77))
+    return Loss(world.replica, is_proven=world.is_held_elsewhere(batch))
+
+
+def other_boundaries(world: Damaged) -> Loss | None:
+    pool = [each for each in _committed(world) if each.last_offset > each.base_offset]
+    if not pool:
+        return None
+    batch = world.chance.choice(pool)
+    values = [NO_OP if world.quorum.kind is LogKind.METADATA else b"other"] * (
+        batch.last_offset - batch.base_offset + 1
+    )
+    cut = world.chance.randrange(1, len(values))
+    parts = [(batch.base_offset, values[:cut]), (batch.base_offset + cut, values[cut:])]
+    world.write_over(batch, b"".join(_encoded(batch, base, part, BEGAN_MS) for base, part in parts))
+    return Loss(world.replica, is_proven=world.is_held_elsewhere(batch))
+
+
+def _encoded(batch: Batch, base_offset: int, values: list[bytes], timestamp_ms: int) -> bytes:
+    return KERNELS.encode_values(values, base_offset=base_offset, leader_epoch=batch.epoch, timestamp_ms=timestamp_ms)
+
+
+def epoch_falls(world: Damaged) -> Loss | None:
+    """A batch says an epoch below that of the one before."""
+    batches = world.replica.node.batches
+    pool = [each for before, each in pairwise(batches) if before.epoch > 0]
+    if not pool:
+        return None
+    batch = world.chance.choice(pool)
+    epoch = batch.epoch.to_bytes(4, "big")
+    lower = (batches[batches.index(batch) - 1].epoch - 1).to_bytes(4, "big")
+    assert batch.data[_EPOCH_AT : _EPOCH_AT + 4] == epoch
+    world.write_over(batch, batch.data[:_EPOCH_AT] + lower + batch.data[_EPOCH_AT + 4 :])
+    is_proven = batch.last_offset < world.quorum.committed and world.is_held_elsewhere(batch)
+    return Loss(world.replica, is_proven, breaks_promise=True)
+
+
+def truncated(world: Damaged) -> Loss | None:
+    """Below what it says itself that it had."""
+    pool = [each for each in world.replica.node.batches if each.last_offset < world.kept_end]
+    if not pool:
+        return None
+    batch = world.chance.choice(pool)
+    found = False
+    for path in world.replica.segments:
+        at = path.read_bytes().find(batch.data)
+        if found:
+            path.unlink()
+        elif at >= 0:
+            os.truncate(path, at)
+            found = True
+    return _both(world, is_proven=True)
+
+
+def record_lost(world: Damaged) -> Loss | None:
+    """A batch is gone, and those behind it are there."""
+    batches = world.replica.node.batches[:-1]
+    if not batches:
+        return None
+    batch = world.chance.choice(batches)
+    world.write_over(batch, b"")
+    begins_with_it = batch is batches[0] and not world.replica.node.snapshots
+    return Loss(world.replica, is_proven=not begins_with_it or world.is_held_elsewhere(batch), breaks_promise=True)
+
+
+LOSSES: Final[tuple[Callable[[Damaged], Loss | None], ...]] = (
+    all_emptied,
+    all_zeroed,
+    all_removed,
+    first_removed,
+    middle_removed,
+    last_zeroed,
+    last_removed,
+    is_a_loop,
+    links_to_nothing,
+    is_a_directory,
+    log_removed,
+    formatted_anew,
+    snapshots_removed,
+    body_flipped,
+    length_flipped,
+    offset_flipped,
+    other_bytes,
+    other_boundaries,
+    epoch_falls,
+    truncated,
+    record_lost,
+)

@@ -1,0 +1,53 @@
+"""Audits of directories whose nodes run: rolls, retention and truncation while they are read are no findings."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fastquorum.errors import DirectoryError
+from fastquorum.spark.live_logs import LOOKS_MAX
+from fastquorum.spark.local_jobs import LocalEngine
+from fastquorum.spark.pipelines import invariants
+from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.storage.names import checkpoint_name
+from fastquorum.types import OffsetAndEpoch
+from tests.spark.verdicts.live import Live, happening_before_read
+
+NO_ALARMS = {Verdict.SAME, Verdict.BEHIND, Verdict.TAIL}
+HAPPENINGS = [Live.retain, Live.append_and_roll, Live.cut_off]
+
+
+def said_of_replicas(root: Path) -> set[str]:
+    return {row["verdict"] for row in LocalEngine(1).audit_replicas(str(root)).to_pylist()} - NO_ALARMS
+
+
+def said_of_promises(root: Path) -> set[str]:
+    return set(invariants.as_report(LocalEngine(1).audit_invariants(str(root)))["kinds"])
+
+
+@pytest.mark.parametrize("happening", HAPPENINGS)
+@pytest.mark.parametrize(("audit", "numbers"), [(said_of_replicas, (9, 30)), (said_of_promises, (14, 40))])
+def test_what_a_running_node_does_while_it_is_read_is_no_finding(
+    audit: Callable[[Path], set[str]], numbers: tuple[int, ...], happening: Callable[[Live], None], tmp_path: Path
+) -> None:
+    for number in numbers:
+        live = Live(tmp_path / str(number))
+        with happening_before_read(number, lambda: happening(live)) as reads:  # noqa: B023
+            assert audit(live.root) == set(), number
+        assert number in reads
+
+
+def test_a_log_that_never_stands_still_is_named(tmp_path: Path) -> None:
+    """Each time that it is read its snapshot goes, and there is a later one."""
+    live = Live(tmp_path)
+    offsets = itertools.count(1000)
+
+    def replace_snapshot() -> None:
+        (snapshot,) = live.first.log.glob("*.checkpoint")
+        snapshot.rename(snapshot.with_name(checkpoint_name(OffsetAndEpoch(next(offsets), 1))))
+
+    wanted = f"checkpoint was removed while it was read, each of {LOOKS_MAX} times: its node runs; read a copy"
+    with happening_before_read(8, replace_snapshot, again=True), pytest.raises(DirectoryError, match=wanted):
+        LocalEngine(1).audit_replicas(str(live.root))
