@@ -121,6 +121,26 @@ def test_voters_that_came_and_went_on_the_branch_that_won_count() -> None:
     assert {row["committed_end"] for row in found.values()} == {30}
 
 
+def test_epochs_that_fall_are_a_fault_whatever_the_others_have() -> None:
+    """Of one replica alone, of one of two, and in a tail: no majority has a say."""
+    for logs in (("aBc",), ("aBc", "aB"), ("aB", "aBCc", "aB")):
+        found = audit(*logs, epochs=[2] * len(logs))
+        accused = {node: (row["offset"], row["why"]) for node, row in found.items() if row["verdict"] == "divergent"}
+        ((_, (offset, why)),) = accused.items()
+        assert (offset, why) == (10 * max(map(len, logs)) - 10, "a batch of epoch 1 follows one of epoch 2")
+
+
+def test_below_a_set_of_voters_that_is_not_committed_its_own_majority_commits() -> None:
+    """A leader counts by a set as soon as it has written it down, what is before it included: every majority of the
+    former set has a voter in common with each of the new one's."""
+    for ids, expected in (((1, 3, 4), 30), ((1, 4), 20)):
+        more = pa.Table.from_pylist(
+            [{"offset": 30, "voter_id": each, "directory": "/n1"} for each in ids], voting(1).schema
+        )
+        found = audit("abcd", "a", "ab", "abc", voters=pa.concat_tables([voting(1, 2, 3, 4), more]))
+        assert {row["committed_end"] for row in found.values()} == {expected}, ids
+
+
 def test_a_later_epoch_than_a_majority_has_is_nobodys_fault_and_undecided() -> None:
     """Raft's figure 8: what a majority holds of an older epoch can still be cut off."""
     found = audit("abX", "abc", "abc", epochs=(2,))

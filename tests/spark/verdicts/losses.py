@@ -52,6 +52,11 @@ class Damaged(NamedTuple):
         others = (each for each in self.quorum.nodes.values() if each is not self.replica.node)
         return any(each.start <= batch.base_offset and each.end > batch.last_offset for each in others)
 
+    def is_stale(self, batch: Batch) -> bool:
+        """Whether the log that goes farthest has something else there."""
+        best = max(self.quorum.nodes.values(), key=lambda node: node.up_to_date)
+        return best.start <= batch.base_offset < best.end and batch not in best.batches
+
     def write_over(self, batch: Batch, data: bytes) -> None:
         """In place of a batch."""
         for path in self.replica.segments:
@@ -180,8 +185,10 @@ def _flipped(world: Damaged, first_byte: int, end_byte: int | None) -> Loss | No
     data = bytearray(batch.data)
     data[world.chance.randrange(first_byte, end_byte or len(data))] ^= 1 << world.chance.randrange(8)
     world.write_over(batch, bytes(data))
-    # Behind its mark a crash may leave anything, the last segment's end above all.
-    return _both(world, is_proven=batch.last_offset < kept_end or not world.has_mark)
+    # Behind its mark a crash may leave anything, the last segment's end above all; and a stale tail is cut off anyway.
+    is_known = batch.last_offset < kept_end
+    is_proven = is_known or (not world.has_mark and not world.is_stale(batch))
+    return Loss(world.replica, is_proven, breaks_promise=is_known or not world.has_mark)
 
 
 def body_flipped(world: Damaged) -> Loss | None:
@@ -243,8 +250,7 @@ def epoch_falls(world: Damaged) -> Loss | None:
     lower = (batches[batches.index(batch) - 1].epoch - 1).to_bytes(4, "big")
     assert batch.data[_EPOCH_AT : _EPOCH_AT + 4] == epoch
     world.write_over(batch, batch.data[:_EPOCH_AT] + lower + batch.data[_EPOCH_AT + 4 :])
-    is_proven = batch.last_offset < world.quorum.committed and world.is_held_elsewhere(batch)
-    return Loss(world.replica, is_proven, breaks_promise=True)
+    return _both(world, is_proven=True)
 
 
 def truncated(world: Damaged) -> Loss | None:

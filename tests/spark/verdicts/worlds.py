@@ -157,8 +157,8 @@ def _voters(world: World) -> tuple[int, ...]:
 def _damaged(world: World) -> tuple[str, Loss] | None:
     """One of the replicas that have anything."""
     pool = [each for each in world.replicas if each.node.end > 0 and not each.path.name.startswith("copy")]
-    if not pool:
-        return None
+    if not pool or (len(world.replicas) == 1 and not world.layout.is_named):
+        return None  # what is left of a nameless one may be no log at all
     damaged = Damaged(world.chance, world.quorum, world.layout, world.chance.choice(pool))
     losses: list[Callable[[Damaged], Loss | None]] = list(LOSSES)
     world.chance.shuffle(losses)

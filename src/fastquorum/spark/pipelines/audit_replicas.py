@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from fastquorum.spark.pipelines.judging import LOST, NOBODY, differ, judge, reference_of
-from fastquorum.spark.pipelines.proofs import compare_newest, compare_own, find_loss, raised_by_snapshot
+from fastquorum.spark.pipelines.proofs import compare_epochs, compare_newest, compare_own, find_loss, raised_by_snapshot
 from fastquorum.spark.pipelines.replicas import EMPTY, UNREADABLE, Ids, Replica, Verdict, replicas_of
 from fastquorum.spark.pipelines.voting import Node, elect, nodes_of
 
@@ -111,6 +111,8 @@ def audit(batches: pa.Table, told: pa.Table) -> Audited:
     judge(offsets, replicas, won, right, won.end, why_open)
     if won.end is not None:
         compare_newest(replicas, won.end)
+    for each in replicas:
+        compare_epochs(each)
     return Audited(offsets, replicas, won.end, won.reach, won.voters, frozenset(nodes))
 
 

@@ -11,6 +11,8 @@ log: when it starts, it replaces it.) Source: KIP-630.
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from fastquorum.spark.pipelines.replicas import EMPTY, Replica, Verdict
 from fastquorum.spark.pipelines.voting import Election
 
@@ -67,6 +69,17 @@ def compare_newest(replicas: Sequence[Replica], committed: int) -> None:
             is_older = held.epoch < max(epochs)
             why = f"of epoch {held.epoch}, and a snapshot of all below {committed} is of epoch {max(epochs)}"
             each.judge(Verdict.STALE if is_older else Verdict.UNDECIDED, held.base_offset, why)
+
+
+def compare_epochs(replica: Replica) -> None:
+    """A replica whose epochs fall from one batch to the next is divergent, whatever the others have: a leader appends
+    in its own epoch, which is later than that of all it has (Raft, section 5.2)."""
+    base, _, epochs = replica.held
+    falls = np.flatnonzero(epochs[1:] < epochs[:-1]) + 1
+    if replica.is_trusted and len(falls):
+        at = int(falls[0])
+        why = f"a batch of epoch {epochs[at]} follows one of epoch {epochs[at - 1]}"
+        replica.judge(Verdict.DIVERGENT, int(base[at]), why)
 
 
 def find_loss(replica: Replica) -> None:

@@ -4,7 +4,8 @@ A replica holds what another one does up to the last batch that both have (Raft'
 became of the batches before. A voter has one vote, however many directories of its node there are: copies and older
 backups of a directory say nothing that its node did not. Who votes is found along the same log: a set of voters is in
 force from its record on, and is followed by the next one only where that is committed, by a majority of the new set
-(KIP-853) as far as it can be seen. So a set that only a deposed leader has written down decides nothing.
+(KIP-853) as far as it can be seen. So a set that only a deposed leader has written down decides nothing behind its
+record; before that its own majority counts, too, as its leader counted by it.
 
 Directories of which nothing says whose they are stand for voters of which there is no other, one each; if there are
 more of them than such voters, some are copies, and none has a vote.
@@ -145,16 +146,25 @@ def _ballot(
 ) -> Election:
     reach = reaches[branch]
     first, *following = _sets(branch, replicas, reach, nodes, told)
-    voters, bound = first.ids, None
+    voters, pending = first.ids, None
     for each in following:
         if not (each.is_proven or _may_be_committed(each, voters, nodes, reach)):
-            bound = each.offset
+            pending = each
             break
         voters = each.ids
-    ends = sorted((_held(node, nodes, reach) for node in voters), reverse=True)
-    end = ends[len(voters) // 2] if ends else 0
-    end = end if bound is None else min(end, bound)
+    end = _majority_end(voters, nodes, reach)
+    if pending is not None:
+        if len(pending.ids ^ voters) == 1:
+            # Its leader has counted by it since it wrote it down; nobody was elected since without one of its majority.
+            end = max(end, _majority_end(pending.ids, nodes, reach))
+        end = min(end, pending.offset)
     return Election(branch, end or None, voters, reaches)
+
+
+def _majority_end(voters: frozenset[Node], nodes: Sequence[Node | None], reach: Ids) -> int:
+    """Up to where a majority of them has the branch."""
+    ends = sorted((_held(node, nodes, reach) for node in voters), reverse=True)
+    return ends[len(voters) // 2] if ends else 0
 
 
 def _held(node: Node, nodes: Sequence[Node | None], reach: Ids) -> int:
