@@ -21,6 +21,7 @@ from fastquorum.spark.local_reads import in_order
 from fastquorum.storage.names import LOG_DIRECTORY
 from tests.spark.pipelines.test_latency import spread
 from tests.spark.replicas import Replicas
+from tests.spark.tables.directories import batch
 from tests.wire.golden import CLUSTER
 
 RUN_S = 240
@@ -71,6 +72,33 @@ def test_what_is_wrong_comes_first_and_is_the_exit_code(tmp_path: Path, capsys: 
     assert "divergent from offset" in first
     assert main(["audit", "invariants", str(tmp_path)]) == 1
     capsys.readouterr()
+
+
+def test_what_a_crash_or_an_election_leaves_is_a_note_with_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replicas = Replicas(tmp_path, 1, 2, 3)
+    replicas.append(batch(0, 4, epoch=1), 1, 2, 3)
+    replicas.append(batch(4, 2, epoch=1), 1)
+    replicas.append(batch(4, 3, epoch=2), 2, 3)
+    replicas.append(batch(7, 3, epoch=2)[:40], 3)
+    assert main(["audit", "replicas", str(tmp_path), "--format", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    for key, node_id, offset in (("stale_tails", 1, 4), ("torn_ends", 3, 7)):
+        (note,) = report[key]
+        assert (note["replica"], note["offset"], note["remedy"][:26]) == (
+            node_id,
+            offset,
+            "its node cuts that off whe",
+        ), key
+        assert {"cluster_id", "directory", "bytes", "why"} <= set(note)
+    assert main(["audit", "replicas", str(tmp_path)]) == 0
+    assert "\nstale tail: its node cuts that off" in capsys.readouterr().out
+    assert main(["audit", "invariants", str(tmp_path), "--format", "json"]) == 0
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert (note["kind"], note["offset"], note["remedy"][:26]) == ("torn-end", 7, "its node cuts that off whe")
+    assert main(["audit", "invariants", str(tmp_path)]) == 0
+    assert "every promise is kept; 1 note\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "partition's leader is in its ISR, the ISR within the replicas, its epochs grow as they should; a broker's "
         "epoch is the offset of its registration; who is fenced leads nothing; a snapshot is what the log comes to. "
         "What breaks one is told with its record, and what stood before; once, however many replicas have it."
-        "\nExits 1 if a promise is broken, or all logs of a cluster are empty.",
+        "\nExits 0 if there is nothing but notes, as of a torn end, and 1 if a promise is broken, or all logs of a "
+        "cluster are empty; 2 if there is no log to look at.",
         "fastquorum spark audit-invariants '/backup/*/controller-*' --out violations.json",
     )
 
@@ -59,7 +60,10 @@ def show(report: dict[str, Any]) -> None:
     for each in report.get("empty_clusters", ()):
         print(f"of cluster {each or '-'} nothing could be looked at: all its logs are empty")
     kinds = ", ".join(f"{count} {kind}" for kind, count in report["kinds"].items())
-    notes = f"; {len(report['notes'])} notes" if report["notes"] else ""
+    for kind, remedy in {row["kind"]: row["remedy"] for row in report["notes"]}.items():
+        print(f"{kind}: {remedy}")
+    count = len(report["notes"])
+    notes = f"; {count} note{'s' if count > 1 else ''}" if count else ""
     kept = "no promise of the others is broken" if report.get("empty_clusters") else "every promise is kept"
     print(f"{report['logs']} logs: {kinds or kept}{notes}")
 

@@ -22,7 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "What a crash or an election leaves is a note: a torn end, a deposed leader's stale tail, a tail beyond what a "
         "majority has. "
         "Directories that no meta.properties is beside are compared as if they were of one cluster, and a note says so."
-        "\nExits 1 if a replica is divergent, or nobody can tell.",
+        "\nExits 0 if there is nothing but notes, and 1 if a replica is divergent, or nobody can tell, as where one "
+        "cannot be read; 2 if there is no log to look at.",
         "fastquorum spark audit-replicas '/backup/*/controller-*' --out audit.json",
     )
 
@@ -47,10 +48,14 @@ def show(report: dict[str, Any]) -> None:
     print_table(("CLUSTER", "NODE", "DIRECTORY", "END", "COMMITTED", "VERDICT"), rows)
     for note in report["notes"]:
         print(f"note: {note['text']}")
+    print()
+    remedies = {row["verdict"]: row["remedy"] for row in ordered if row["remedy"]}
+    for verdict, remedy in remedies.items():
+        print(f"{verdict}: {remedy}")
     counts = {name: len(report[name]) for name in ("divergent", "uncommitted_tails", "undecided")}
     more = [f"{len(report[name])} with a {what}" for name, what in _NOTES.items() if report.get(name)]
     print(
-        f"\n{len(rows)} replicas: {counts['divergent']} divergent, {counts['uncommitted_tails']} with an uncommitted "
+        f"{len(rows)} replicas: {counts['divergent']} divergent, {counts['uncommitted_tails']} with an uncommitted "
         f"tail, {counts['undecided']} undecided" + "".join(f", {each}" for each in more)
     )
 

@@ -432,6 +432,7 @@ def trio(tmp_path_factory: pytest.TempPathFactory) -> Replicas:
 @example(at=7, flip=1, odd=2)  # or one that is inside it
 @example(at=len(THREE[0]) + 7, flip=1, odd=2)  # likewise of another batch
 @example(at=len(b"".join(THREE[:2])), flip=0x80, odd=2)  # of the last one
+@example(at=len(b"".join(THREE[:2])) + 12, flip=0x80, odd=1)  # its epoch is negative then
 def test_whichever_byte_is_flipped_its_replica_is_named_and_nobody_else(
     trio: Replicas, at: int, flip: int, odd: int
 ) -> None:
@@ -445,8 +446,10 @@ def test_whichever_byte_is_flipped_its_replica_is_named_and_nobody_else(
     segment.write_bytes(good)
     last = len(THREE[0] + THREE[1])
     begins = 0 if at < len(THREE[0]) else 4 if at < last else 6
-    # A crash leaves the beginning of a batch: the offset is what was written. The epoch is under no checksum.
-    is_torn = at >= last + 8 and not last + 12 <= at < last + 16
+    # A crash leaves the beginning of a batch: the offset is what was written. The epoch is under no checksum, but a
+    # negative one is none.
+    is_negative = at == last + 12 and flip & 0x80 > 0
+    is_torn = at >= last + 8 and (is_negative or not last + 12 <= at < last + 16)
     assert found.pop(odd)[:2] == (Verdict.TORN if is_torn else Verdict.DIVERGENT, begins)
     assert set(found.values()) == {(Verdict.SAME, None, 9)}
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from fastquorum.kernels import load
+from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.spark.pipelines import invariants
 from fastquorum.spark.pipelines.audit_replicas import as_report, audit_cluster
 from fastquorum.spark.pipelines.choosing import choice_of
@@ -119,6 +120,23 @@ def test_voters_that_came_and_went_on_the_branch_that_won_count() -> None:
     assert {row["committed_end"] for row in found.values()} == {10}, "two of four are no majority"
     found = audit("abc", "abc", "a", "abc", voters=pa.concat_tables([voting(1, 2, 3), more]))
     assert {row["committed_end"] for row in found.values()} == {30}
+
+
+def test_a_segment_that_is_missing_or_there_twice_is_no_crash_behind_the_mark_either(tmp_path: Path) -> None:
+    """A node syncs a segment before it begins the next one; what a crash leaves lies in the last one that is there."""
+    for name, third in (("missing", batch(6, 3)), ("twice", batch(2, 3))):
+        replicas = Replicas(tmp_path / name, 1, 2, 3)
+        replicas.append(batch(0, 4), 1, 2, 3)
+        replicas.roll(third[7], 3)
+        replicas.append(batch(4, 2) + batch(6, 3), 1, 2)
+        replicas.append(third, 3)
+        position = LogPosition(2, 0, 0)
+        log = Path(replicas.path(3)) / LOG_DIRECTORY
+        (log / DURABLE_MARK).write_bytes(encode_mark(load("native"), Mark(position, 0)))
+        found = {
+            row["node_id"]: row["verdict"] for row in LocalEngine(1).audit_replicas(str(replicas.root)).to_pylist()
+        }
+        assert found == {1: Verdict.SAME, 2: Verdict.SAME, 3: Verdict.DIVERGENT}, name
 
 
 def test_epochs_that_fall_are_a_fault_whatever_the_others_have() -> None:

@@ -185,10 +185,14 @@ def _flipped(world: Damaged, first_byte: int, end_byte: int | None) -> Loss | No
     data = bytearray(batch.data)
     data[world.chance.randrange(first_byte, end_byte or len(data))] ^= 1 << world.chance.randrange(8)
     world.write_over(batch, bytes(data))
-    # Behind its mark a crash may leave anything, the last segment's end above all; and a stale tail is cut off anyway.
-    is_known = batch.last_offset < kept_end
-    is_proven = is_known or (not world.has_mark and not world.is_stale(batch))
-    return Loss(world.replica, is_proven, breaks_promise=is_known or not world.has_mark)
+    return _damage_at(world, batch)
+
+
+def _damage_at(world: Damaged, batch: Batch) -> Loss:
+    """Behind its mark a crash may leave anything, the last segment's end above all; and a stale tail is cut off."""
+    is_known = batch.last_offset < world.kept_end or not world.has_mark
+    is_stale = batch.last_offset >= world.kept_end and world.is_stale(batch)
+    return Loss(world.replica, is_known and not is_stale, breaks_promise=is_known)
 
 
 def body_flipped(world: Damaged) -> Loss | None:
@@ -277,8 +281,7 @@ def record_lost(world: Damaged) -> Loss | None:
         return None
     batch = world.chance.choice(batches)
     world.write_over(batch, b"")
-    begins_with_it = batch is batches[0] and not world.replica.node.snapshots
-    return Loss(world.replica, is_proven=not begins_with_it or world.is_held_elsewhere(batch), breaks_promise=True)
+    return _damage_at(world, batch)
 
 
 LOSSES: Final[tuple[Callable[[Damaged], Loss | None], ...]] = (

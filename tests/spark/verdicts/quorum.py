@@ -232,6 +232,8 @@ class Quorum:
         if common < follower.end:
             assert common >= follower.high_watermark, "the model truncates what is committed"
             follower.cut(common)
+            if follower.end < leader.start:
+                return  # a snapshot comes next
         missing = [each for each in leader.batches if each.base_offset >= follower.end]
         follower.batches += missing[: self.chance.choice(_BATCHES_A_FETCH)]
         follower.flushed_end = self.acknowledged[follower.id] = follower.end

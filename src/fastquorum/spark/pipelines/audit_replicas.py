@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from fastquorum.spark.pipelines.judging import LOST, NOBODY, differ, judge, reference_of
 from fastquorum.spark.pipelines.proofs import compare_epochs, compare_newest, compare_own, find_loss, raised_by_snapshot
+from fastquorum.spark.pipelines.remedies import OF_VERDICTS
 from fastquorum.spark.pipelines.replicas import EMPTY, UNREADABLE, Ids, Replica, Verdict, replicas_of
 from fastquorum.spark.pipelines.voting import Node, elect, nodes_of
 
@@ -117,13 +118,13 @@ def audit(batches: pa.Table, told: pa.Table) -> Audited:
 
 
 def as_report(audited: pa.Table) -> dict[str, Any]:
-    """The same for programs: `divergent` and `uncommitted_tails` over all clusters, and each cluster whole. `notes`:
-    what one should know of verdicts."""
-    rows = audited.to_pylist()
+    """The same for programs: the replicas of each verdict but "same" over all clusters, and each cluster whole; each
+    has `remedy`, what to do about it. `notes`: what one should know of verdicts."""
+    rows = [{**row, "remedy": OF_VERDICTS.get(Verdict(row["verdict"]))} for row in audited.to_pylist()]
 
     def those(verdict: Verdict) -> list[dict[str, Any]]:
         chosen = [row for row in rows if row["verdict"] == verdict]
-        keys = ("cluster_id", "node_id", "directory", "offset", "bytes", "why")
+        keys = ("cluster_id", "node_id", "directory", "offset", "bytes", "why", "remedy")
         return [{"replica": row["node_id"]} | {key: row[key] for key in keys if key != "node_id"} for row in chosen]
 
     return {
@@ -132,6 +133,7 @@ def as_report(audited: pa.Table) -> dict[str, Any]:
         "stale_tails": those(Verdict.STALE),
         "torn_ends": those(Verdict.TORN),
         "uncommitted_tails": those(Verdict.TAIL),
+        "behind": those(Verdict.BEHIND),
         "replicas": rows,
         "notes": [
             *_of_nameless([row for row in rows if row["cluster_id"] is None and not _is_unreadable(row)]),

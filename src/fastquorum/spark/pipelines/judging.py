@@ -210,9 +210,10 @@ def _judge_behind(replica: Replica, offsets: Ids, committed: int, why_open: str 
 
 def _is_torn(replica: Replica, offset: int) -> bool:
     """May a crash have left the damage there?"""
-    return is_crash(
+    damage = replica.damage[offset]
+    return damage.is_written and is_crash(
         offset,
-        looks_torn=replica.damage[offset].is_torn,
+        looks_torn=damage.is_torn,
         durable_end=replica.synced_end,
         snapshot_end=replica.snapshots[-1].offset if replica.snapshots else 0,
     )

@@ -60,6 +60,9 @@ class Damage(NamedTuple):
     why: str
     is_torn: bool
     """It may be what a crash left of the last write."""
+    is_written: bool = True
+    """Bytes lie there. Else a segment is missing, or goes on too far, which no crash leaves: each is synced before the
+    next one is begun."""
 
 
 @dataclass(slots=True)
@@ -251,11 +254,12 @@ def _damage(rows: pa.Table, base: Ids, last: Ids, is_damaged: npt.NDArray[np.boo
         if is_damaged[at]:
             claim = int(claimed[at]) if claimed[at] >= 0 else None
             is_torn = at == order[-1] and looks_torn(offset, claim, int(sizes[at]))
-            found.setdefault(offset, Damage(f"its bytes are damaged: {rows['error'][at].as_py()}", bool(is_torn)))
+            why = f"its bytes are damaged: {rows['error'][at].as_py()}"
+            found.setdefault(offset, Damage(why, bool(is_torn), is_written=int(sizes[at]) > 0))
         elif offset < end and segments[at] != overlapping:
             overlapping = segments[at]
             text = f"segment {segments[at]} has offset {offset} again: an earlier one goes on to offset {end - 1}"
-            found.setdefault(offset, Damage(text, is_torn=False))
+            found.setdefault(offset, Damage(text, is_torn=False, is_written=False))
         end = max(end, int(last[at]) + 1)
     return found
 

@@ -6,6 +6,8 @@ Whatever lies below a log's durable mark, or its own snapshot, had been synced: 
 
 from typing import Final
 
+CUT_OFF: Final = "its node cuts that off when it starts, or follows the leader: nothing is to be done"
+"""What becomes of it."""
 _OFFSET_AND_LENGTH_BYTES: Final = 12
 """Of a batch: whoever has them says which offset is claimed."""
 

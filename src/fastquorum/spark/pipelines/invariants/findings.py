@@ -1,7 +1,7 @@
 """What breaks a promise, with its evidence; and the same finding of several replicas as one."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from fastquorum.spark.logs import FoundLog
+from fastquorum.spark.pipelines.torn import CUT_OFF
 
 
 class Kind(StrEnum):
@@ -53,7 +54,12 @@ PROMISES: Final = MappingProxyType(
     }
 )
 NOTHING: Final = "the log is empty: there is nothing to look at"
-NOTES: Final = frozenset({Kind.TORN_END, Kind.UNCHECKED})
+REMEDIES: Final[Mapping[str, str]] = {
+    Kind.TORN_END: CUT_OFF,
+    Kind.UNCHECKED: "if its node has run before, bring back what was in the log",
+}
+"""What to do about each note."""
+NOTES: Final = frozenset(REMEDIES)
 """Kinds that break no promise."""
 
 SCHEMA: Final = pa.schema(
@@ -150,7 +156,7 @@ def _order(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def as_report(found: pa.Table) -> dict[str, Any]:
     """The same for programs. `violations`, and `notes`, which are none; `kinds`: how many of each kind of violation;
-    `clusters`: the same of each cluster that has any."""
+    `clusters`: the same of each cluster that has any. A note has `remedy`, what to do about it."""
     rows = found.to_pylist()
     for row in rows:
         row["timestamp"] = None if row["timestamp"] is None else row["timestamp"].isoformat()
@@ -159,7 +165,7 @@ def as_report(found: pa.Table) -> dict[str, Any]:
     clusters = sorted({row["cluster_id"] or "" for row in violations})
     return {
         "violations": violations,
-        "notes": [row for row in rows if not row["is_violation"]],
+        "notes": [{**row, "remedy": REMEDIES[row["kind"]]} for row in rows if not row["is_violation"]],
         "kinds": _kinds(violations),
         "clusters": [
             {"cluster_id": each, "kinds": _kinds([row for row in violations if (row["cluster_id"] or "") == each])}

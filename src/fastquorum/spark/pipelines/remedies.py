@@ -1,0 +1,22 @@
+"""What to do about each verdict of `audit-replicas`: one line each.
+
+A line says what becomes of it by itself, if anything, or else what comes next. Source: the recovery of a node's log
+(`storage.recovery`), and README on voters that are lost.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from fastquorum.spark.pipelines.replicas import Verdict
+from fastquorum.spark.pipelines.torn import CUT_OFF
+
+OF_VERDICTS: Final[Mapping[Verdict, str]] = {
+    Verdict.BEHIND: "its node fetches the rest: look whether it runs, unless this is an older copy",
+    Verdict.TAIL: "the leader commits it, or a later one has it cut off: nothing is to be done while a majority runs",
+    Verdict.STALE: CUT_OFF,
+    Verdict.TORN: CUT_OFF,
+    Verdict.DIVERGENT: "keep a copy of the directory, and look at its disk; format the replica anew while all the "
+    "others run, and stop none of them until it has caught up",
+    Verdict.UNDECIDED: "name the directories of all voters, and look at what cannot be read",
+}
+"""Verdict SAME has none."""
