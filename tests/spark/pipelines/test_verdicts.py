@@ -19,7 +19,7 @@ from fastquorum.spark.scan import Scan
 from fastquorum.storage.mark import LogPosition, Mark, encode_mark
 from fastquorum.storage.names import DURABLE_MARK, LOG_DIRECTORY, segment_name
 from tests.spark.pipelines.faulty_replicas import World, worlds
-from tests.spark.pipelines.test_audit_replicas import BATCHES, audit, holding, rows_of, verdicts, voting
+from tests.spark.pipelines.test_audit_replicas import BATCHES, TOLD, audit, holding, rows_of, verdicts, voting
 from tests.spark.replicas import Replicas, batches_at, told_at
 from tests.spark.tables.directories import batch
 from tests.wire.golden import CLUSTER
@@ -137,6 +137,22 @@ def test_a_segment_that_is_missing_or_there_twice_is_no_crash_behind_the_mark_ei
             row["node_id"]: row["verdict"] for row in LocalEngine(1).audit_replicas(str(replicas.root)).to_pylist()
         }
         assert found == {1: Verdict.SAME, 2: Verdict.SAME, 3: Verdict.DIVERGENT}, name
+
+
+def test_a_stale_tail_that_is_damaged_as_no_crash_does_it_is_divergent() -> None:
+    """Its node does not cut that off: it does not start."""
+    for third, synced, expected in (
+        ({0: "a", 10: "X", 20: None, 30: "X"}, None, (Verdict.DIVERGENT, 20)),
+        ({0: "a", 10: "X", 20: None, 30: "X"}, 20, (Verdict.STALE, 10)),
+        ({0: "a", 10: "X", 20: None, 30: "X"}, 40, (Verdict.DIVERGENT, 20)),
+    ):
+        mark = pa.Table.from_pylist(
+            [{"cluster_id": "c", "node_id": 3, "directory": "/n3", "durable_offset": synced}],
+            pa.schema([*TOLD, ("durable_offset", pa.int64())]),
+        )
+        told = pa.concat_tables([voting(1, 2, 3), mark], promote_options="default")
+        found = audit("aBCDE", "aBCDE", third, voters=told, epochs=(3, 3, 2))
+        assert (found[3]["verdict"], found[3]["offset"]) == expected, synced
 
 
 def test_epochs_that_fall_are_a_fault_whatever_the_others_have() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from fastquorum.spark.pipelines.judging import LOST, NOBODY, differ, judge, reference_of
+from fastquorum.spark.pipelines.judging import LOST, NOBODY, differ, judge, judge_stale, reference_of
 from fastquorum.spark.pipelines.proofs import compare_epochs, compare_newest, compare_own, find_loss, raised_by_snapshot
 from fastquorum.spark.pipelines.remedies import OF_VERDICTS
 from fastquorum.spark.pipelines.replicas import EMPTY, UNREADABLE, Ids, Replica, Verdict, replicas_of
@@ -113,6 +113,7 @@ def audit(batches: pa.Table, told: pa.Table) -> Audited:
     if won.end is not None:
         compare_newest(replicas, won.end)
     for each in replicas:
+        judge_stale(each)
         compare_epochs(each)
     return Audited(offsets, replicas, won.end, won.reach, won.voters, frozenset(nodes))
 

@@ -208,6 +208,13 @@ def _judge_behind(replica: Replica, offsets: Ids, committed: int, why_open: str 
         replica.verdict, replica.why = Verdict.BEHIND, replica.own_fault
 
 
+def judge_stale(replica: Replica) -> None:
+    """A stale tail is cut off when its node starts; but with damage that no crash leaves it does not start."""
+    faults = sorted(offset for offset in replica.damage if not _is_torn(replica, offset))
+    if replica.verdict is Verdict.STALE and faults:
+        replica.judge(Verdict.DIVERGENT, faults[0], replica.damage[faults[0]].why)
+
+
 def _is_torn(replica: Replica, offset: int) -> bool:
     """May a crash have left the damage there?"""
     damage = replica.damage[offset]
