@@ -143,7 +143,9 @@ def _of_damaged(world: World, loss: Loss, healthy: Findings, found: Findings) ->
     is_only_voter = set(_voters(world)) == {loss.replica.node.id}
     if not is_only_voter and (accused := [each for each in found.of(Verdict.DIVERGENT) if each != name]):
         yield f"others are accused: {accused}, {found.replicas}"
-    if (found.committed or 0) > (healthy.committed or 0):
+    # A nameless one without a log is no directory of a replica, and has no vote any more.
+    is_seen = name in found.replicas
+    if is_seen and (found.committed or 0) > (healthy.committed or 0):
         yield f"{found.committed} is called the committed end, and before it was {healthy.committed}"
     yield from _of_ends(world, found)
 
