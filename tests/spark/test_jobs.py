@@ -163,7 +163,7 @@ def test_reports_are_told_to_people(clusters: Path, capsys: pytest.CaptureFixtur
     spark_audit_invariants.show({"logs": 3, **report})
     told = capsys.readouterr().out
     assert "leader 1 is not in ISR [2, 3]; before, since offset 9: leader 1, ISR [1, 2, 3], replicas" in told
-    assert told.splitlines()[-1] == "3 logs: 1 leader-not-in-isr, 1 bit-flip; 1 notes"
+    assert told.splitlines()[-1] == "3 logs: 1 leader-not-in-isr, 1 bit-flip; 1 note"
     logs = unusual.anomalies(unusual.read(str(clusters / "faulty" / "n1")))
     spark_anomalies.show(unusual.as_report(logs))
     told = capsys.readouterr().out
