@@ -100,6 +100,19 @@ def test_two_directories_of_a_node_that_contradict_each_other_accuse_nobody() ->
     assert [(row["verdict"], row["offset"]) for row in found] == [(Verdict.UNDECIDED, 10)] * 2
 
 
+def test_an_older_copy_that_ends_farther_on_is_not_held_against_the_only_voter() -> None:
+    """It crashed with a tail that it had not synced; an observer and a copy made before still have that."""
+    unsynced = {0: "a", 10: "b", 20: "C", 30: "D", 40: "E"}
+    for name in ("/copy", "/a-copy"):
+        rows = [*rows_of(1, {0: "a", 10: "b", 20: "X"}, epoch=3), *rows_of(1, unsynced, epoch=2, name=name)]
+        found = audit_cluster(pa.Table.from_pylist([*rows, *rows_of(2, unsynced, epoch=2)], BATCHES), voting(1))
+        assert {row["directory"]: row["verdict"] for row in found.to_pylist()} == {
+            "/n1": Verdict.SAME,
+            name: Verdict.STALE,
+            "/n2": Verdict.STALE,
+        }
+
+
 def test_a_copy_of_a_tail_is_no_other_holder_of_it() -> None:
     """With two of five that have it, one that lost records could have made it committed; with one it could not."""
     told = pa.concat_tables([voting(1, 2, 3, 4, 5), holding(n2=[(10, 1)])], promote_options="default")

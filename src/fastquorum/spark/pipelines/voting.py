@@ -72,7 +72,9 @@ def elect(
     for each in ballots:
         if each.end is not None and best.end is not None and _contradicts(each, best):
             shared = int(each.reach[best.branch])
-            if _support(each, nodes, shared) > _support(best, nodes, shared):
+            # Where the same nodes hold both, in older copies and in what runs, the nodes went on with the later epoch.
+            either = [(_support(one, nodes, shared), _up_to_date(replicas[one.branch])) for one in (each, best)]
+            if either[0] > either[1]:
                 best = each
     return best
 
