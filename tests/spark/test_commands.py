@@ -92,7 +92,7 @@ RUNS = "name a result of `fastquorum load`, or a directory of files with .json, 
         (("timeline", "{0}/file"), "{0}/file: is a file; name a data directory, a log directory, or one with such"),
         (("timeline", f"{CLUSTER},{{0}}/nope"), f"{{0}}/nope: is not there; {LOGS}"),
         (("timeline", f"{CLUSTER},"), f"'{CLUSTER},' names no path between two commas"),
-        (("timeline", " "), f"no path is named; {LOGS}"),
+        (("timeline", " "), "IN is blank; was a variable not set? The current directory is ."),
         (("timeline", "nosuch://x"), "nothing here reads nosuch://; "),
     ],
 )
