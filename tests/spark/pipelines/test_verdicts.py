@@ -83,6 +83,25 @@ def test_verdicts_do_not_depend_on_what_directories_are_called() -> None:
         assert verdicts(audit(*logs, voters=voting(1, 2, 3), epochs=epochs)) == list(expected)
 
 
+def test_what_stands_for_a_snapshot_does_not_depend_on_what_directories_are_called() -> None:
+    """No majority is there; an older copy has the snapshot's last record, too, and nothing of the later epochs."""
+    told = pa.concat_tables([voting(1, 2, 3), holding(n3=[(20, 1)])], promote_options="default")
+    for name in ("/a-copy", "/older"):
+        rows = [
+            *rows_of(2, {0: "X"}, epoch=4),
+            *rows_of(3, {0: "a", 10: "b", 20: "c", 30: "D"}, epoch=5),
+            *rows_of(3, {0: "a", 10: "b", 20: "c"}, name=name),
+        ]
+        for each in (rows, rows[::-1]):
+            found = audit_cluster(pa.Table.from_pylist(each, BATCHES), told).to_pylist()
+            assert {row["directory"]: (row["verdict"], row["offset"]) for row in found} == {
+                "/n1": (Verdict.BEHIND, None),
+                "/n2": (Verdict.STALE, 0),
+                "/n3": (Verdict.UNDECIDED, 20),
+                name: (Verdict.UNDECIDED, 20),
+            }
+
+
 def test_a_deposed_leaders_epoch_is_not_held_against_a_branch_that_is_wrong_there() -> None:
     found = audit("X", "Ybc", "abc", "abc", "abc", voters=voting(1, 2, 3, 4, 5), epochs=(0, 0))
     assert verdicts(found) == [Verdict.STALE, Verdict.DIVERGENT, *[Verdict.SAME] * 3]

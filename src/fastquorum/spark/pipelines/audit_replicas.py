@@ -81,7 +81,8 @@ def audit_cluster(batches: pa.Table, told: pa.Table) -> pa.Table:
     """Of all replicas of one cluster; `batches` has BATCH_COLUMNS, and `told` VOTER_COLUMNS, or all of TOLD_COLUMNS. A
     directory that only `told` names is one of a replica that holds nothing; its row there may say no more."""
     audited = audit(batches, told)
-    rows = [_row(each, audited.offsets, audited.committed) for each in audited.replicas]
+    replicas = sorted(audited.replicas, key=lambda each: each.directory)
+    rows = [_row(each, audited.offsets, audited.committed) for each in replicas]
     return pa.Table.from_pylist(rows, SCHEMA)
 
 

@@ -145,8 +145,9 @@ class Replica:
 
 def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
     """The base offsets of the cluster's batches, ascending, and who has which batch there: of each directory that any
-    row names. `told`: rows that name directories, and may say `snapshot_offset` and `snapshot_epoch`, of a good
-    snapshot, `begin_offset`, where its files begin, or `durable_offset`, up to which all was synced."""
+    row names, the farthest first. `told`: rows that name directories, and may say `snapshot_offset` and
+    `snapshot_epoch`, of a good snapshot, `begin_offset`, where its files begin, or `durable_offset`, up to which all
+    was synced."""
     is_unreadable = _are_unreadable(batches)
     unreadable = batches.filter(is_unreadable).select(["cluster_id", "node_id", "directory", "error"]).to_pylist()
     batches = batches.filter(pc.invert(is_unreadable))
@@ -168,7 +169,15 @@ def replicas_of(batches: pa.Table, told: pa.Table) -> tuple[Ids, list[Replica]]:
             each.lost_begin = begin
     for each in found:
         each.snapshots.sort()
-    return offsets, sorted(found, key=lambda each: each.directory)
+    return offsets, sorted(found, key=_rank)
+
+
+def _rank(each: Replica) -> tuple[int, int, int, bytes, int, str]:
+    """The farthest first, as votes go by, and then by what they hold: so whoever takes the first of several that will
+    do takes the same one whatever directories are called. Of equal logs the name may decide."""
+    last_epoch = int(each.held[2].max(initial=-1))
+    node_id = -1 if each.node_id is None else each.node_id
+    return -last_epoch, -each.end_offset, each.start_offset, each.ids.tobytes(), node_id, each.directory
 
 
 def _are_unreadable(batches: pa.Table) -> pa.ChunkedArray:

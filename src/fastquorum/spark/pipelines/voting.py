@@ -201,8 +201,8 @@ def _sets(
         if row.get("voter_id") is not None:  # else it tells of damage
             said.setdefault((row["directory"], row["offset"]), set()).add(row["voter_id"])
     found: dict[int, VoterIds] = {}
-    for (directory, offset), ids in said.items():
-        at = places.get(directory, branch)
+    placed = [(places.get(directory, branch), offset, ids) for (directory, offset), ids in said.items()]
+    for at, offset, ids in sorted(placed, key=lambda each: each[:2]):
         its = replicas[at]
         is_proven = offset == 0 or offset <= its.start_offset or offset >= its.end_offset
         if is_proven or reach[at] > offset:
