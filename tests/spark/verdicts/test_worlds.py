@@ -27,3 +27,8 @@ def test_verdicts_over_a_few_worlds_are_what_is_known_of_them(tmp_path: Path) ->
 def test_an_engine_that_says_something_else_is_a_wrong_verdict(tmp_path: Path) -> None:
     first, *_ = faults(2, tmp_path / "world", {"a forgetful engine": Forgetful(1)})
     assert "by a forgetful engine it is" in first
+
+
+def test_what_a_majority_holds_and_no_leader_committed_may_be_undecided(tmp_path: Path) -> None:
+    """In this world two voters have a later epoch than the three that share a deposed leader's records."""
+    assert list(faults(20194, tmp_path / "world", {})) == []

@@ -114,13 +114,20 @@ def _of_healthy(world: World, found: Findings) -> Iterator[str]:
     if accused := found.of(Verdict.DIVERGENT):
         yield f"healthy replicas are divergent: {accused}, {found.replicas}"
     # Before anything is committed a log that lost it looks like one that never had it.
-    if quorum.committed and (undecided := found.of(Verdict.UNDECIDED)):
+    undecided = [each for each in found.of(Verdict.UNDECIDED) if not _may_be_undecided(quorum, found.replicas[each])]
+    if quorum.committed and undecided:
         yield f"healthy replicas are undecided: {undecided}, {found.replicas}"
     if found.promises:
         yield f"healthy logs break promises: {found.promises}"
     if (committed or 0) < quorum.committed:
         yield f"offset {committed} is called the committed end, and {quorum.committed} was"
     yield from _of_ends(world, found)
+
+
+def _may_be_undecided(quorum: Quorum, row: Row) -> bool:
+    """Of what a majority holds, and no leader committed, logs do not tell (Raft, figure 8); of all before they do."""
+    _, offset, committed_end, _ = row
+    return offset is not None and quorum.committed <= offset < (committed_end or 0)
 
 
 def _of_ends(world: World, found: Findings) -> Iterator[str]:
