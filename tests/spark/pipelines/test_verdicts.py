@@ -19,7 +19,7 @@ from fastquorum.spark.scan import Scan
 from fastquorum.storage.mark import LogPosition, Mark, encode_mark
 from fastquorum.storage.names import DURABLE_MARK, LOG_DIRECTORY, segment_name
 from tests.spark.pipelines.faulty_replicas import World, worlds
-from tests.spark.pipelines.test_audit_replicas import BATCHES, TOLD, audit, holding, rows_of, verdicts, voting
+from tests.spark.pipelines.test_audit_replicas import BATCHES, TOLD, Log, audit, holding, rows_of, verdicts, voting
 from tests.spark.replicas import Replicas, batches_at, told_at
 from tests.spark.tables.directories import batch
 from tests.wire.golden import CLUSTER
@@ -194,6 +194,23 @@ def test_epochs_that_fall_are_a_fault_whatever_the_others_have() -> None:
         accused = {node: (row["offset"], row["why"]) for node, row in found.items() if row["verdict"] == "divergent"}
         ((_, (offset, why)),) = accused.items()
         assert (offset, why) == (10 * max(map(len, logs)) - 10, "a batch of epoch 1 follows one of epoch 2")
+
+
+def test_the_lost_beginning_of_a_log_is_no_vote_for_what_others_have_there() -> None:
+    """Two have records of their own where a third one's first segment is gone: no two of the three hold the same."""
+    cases: list[tuple[list[Log | str], tuple[int, int], int, int | None]] = [
+        (["A", {10: "D"}, ""], (2, 4), 10, None),
+        (["aE", {20: "C", 30: "D"}, "a"], (3, 2), 20, 10),
+    ]
+    for logs, epochs, begin, expected in cases:
+        lost = {"cluster_id": "c", "node_id": 2, "directory": "/n2", "begin_offset": begin}
+        told = pa.concat_tables([voting(1, 2, 3), pa.Table.from_pylist([lost], TOLD)], promote_options="default")
+        found = audit(*logs, voters=told, epochs=epochs)
+        assert {row["committed_end"] for row in found.values()} == {expected}, logs
+    # A snapshot of it all stands for it.
+    told = pa.concat_tables([told, holding(n2=[(20, 1)])], promote_options="default")
+    found = audit(*logs, voters=told, epochs=epochs)
+    assert {row["committed_end"] for row in found.values()} == {20}
 
 
 def test_below_a_set_of_voters_that_is_not_committed_its_own_majority_commits() -> None:

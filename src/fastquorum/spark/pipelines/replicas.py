@@ -109,6 +109,11 @@ class Replica:
         """Below it a fault is no crash's: it had been acknowledged, or was in a snapshot."""
         return max(self.synced_end or 0, self.snapshots[-1].offset if self.snapshots else 0)
 
+    @property
+    def known_start(self) -> int:
+        """Where its log begins, if a snapshot stands for what was before; else 0: what was lost proves nothing."""
+        return self.start_offset if self.lost_begin is None else 0
+
     def judge(self, verdict: Verdict, offset: int, why: str | None) -> None:
         self.verdict, self.offset, self.why = verdict, offset, why
 

@@ -112,7 +112,7 @@ def _reaches(replicas: Sequence[Replica]) -> Ids:
 
 def _reach(branch: Replica, other: Replica) -> int:
     # What is before a log is in a snapshot, and was committed: it says nothing else than the others do.
-    before = max(min(other.start_offset, branch.end_offset), min(branch.start_offset, other.end_offset))
+    before = max(min(other.known_start, branch.end_offset), min(branch.known_start, other.end_offset))
     return max(before, _common_end(branch, other))
 
 
