@@ -224,6 +224,18 @@ def test_below_a_set_of_voters_that_is_not_committed_its_own_majority_commits() 
         assert {row["committed_end"] for row in found.values()} == {expected}, ids
 
 
+def test_a_set_of_voters_that_is_in_force_already_needs_no_votes() -> None:
+    """A snapshot inside of the log says the set again, and one of two voters has not come that far: it was removed."""
+    for begin in (30, 40):
+        sets = [("/n2", 0, (1, 2)), ("/n1", 40, (1, 2)), ("/n1", 60, (1,))]
+        rows = [{"offset": at, "voter_id": each, "directory": name} for name, at, ids in sets for each in ids]
+        voters = pa.Table.from_pylist(rows, voting(1).schema)
+        told = pa.concat_tables([voters, holding(n1=[(40, 1)])], promote_options="default")
+        found = audit(dict.fromkeys(range(begin, 100, 10), "c"), "a", voters=told)
+        assert verdicts(found) == [Verdict.SAME, Verdict.BEHIND]
+        assert {row["committed_end"] for row in found.values()} == {100}
+
+
 def test_a_later_epoch_than_a_majority_has_is_nobodys_fault_and_undecided() -> None:
     """Raft's figure 8: what a majority holds of an older epoch can still be cut off."""
     found = audit("abX", "abc", "abc", epochs=(2,))

@@ -150,7 +150,8 @@ def _ballot(
     first, *following = _sets(branch, replicas, reach, nodes, told)
     voters, pending = first.ids, None
     for each in following:
-        if not (each.is_proven or _may_be_committed(each, voters, nodes, reach)):
+        # One that is in force already changes nothing: a log says again what its snapshot does.
+        if not (each.is_proven or each.ids == voters or _may_be_committed(each, voters, nodes, reach)):
             pending = each
             break
         voters = each.ids
