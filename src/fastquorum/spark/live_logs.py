@@ -8,13 +8,10 @@ leader makes a follower cut off its end, below its durable mark, which the node 
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeVar
 
-from fastquorum.errors import DirectoryError, FastQuorumError
-from fastquorum.kernels import load
+from fastquorum.errors import DirectoryError
 from fastquorum.spark.logs import Found, FoundLog, find
-from fastquorum.spark.store_disk import disk_of
+from fastquorum.spark.store_disk import durable_mark_of
 from fastquorum.spark.stores import store_of
-from fastquorum.storage import names
-from fastquorum.storage.mark import read_mark
 from fastquorum.types import Offset
 
 T = TypeVar("T")
@@ -80,11 +77,5 @@ def _gone(moment: _Moment) -> str | None:
 
 
 def _durable_end(log: FoundLog) -> Offset | None:
-    if log.entry(names.DURABLE_MARK) is None:
-        return None
-    disk, inside = disk_of(log)
-    try:
-        mark = read_mark(disk, load("native"), inside)
-    except FastQuorumError:
-        return None
+    mark = durable_mark_of(log)
     return None if mark is None else mark.at.offset

@@ -2,10 +2,12 @@
 
 from typing import Any, cast
 
-from fastquorum.errors import DirectoryError
-from fastquorum.kernels import SegmentFile
+from fastquorum.errors import DirectoryError, FastQuorumError
+from fastquorum.kernels import SegmentFile, load
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.stores import Store, store_of
+from fastquorum.storage import names
+from fastquorum.storage.mark import Mark, read_mark
 from fastquorum.storage.ports import Disk
 
 
@@ -62,6 +64,17 @@ def disk_of(log: FoundLog) -> tuple[Disk, str]:
     inside = log.log_directory.removeprefix(log.directory).strip("/")
     # It lacks what writes, which no reader asks for.
     return cast(Disk, cast(Any, StoreDisk(log.directory))), inside
+
+
+def durable_mark_of(log: FoundLog) -> Mark | None:
+    """The durable mark that lies beside a log by now; None: it had none when it was found, or it cannot be read."""
+    if log.entry(names.DURABLE_MARK) is None:
+        return None
+    disk, inside = disk_of(log)
+    try:
+        return read_mark(disk, load("native"), inside)
+    except FastQuorumError:
+        return None  # table `files` says what is wrong with it
 
 
 def file_of(path: str) -> SegmentFile:

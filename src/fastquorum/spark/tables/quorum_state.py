@@ -16,14 +16,14 @@ from fastquorum.raft.election import ElectionState
 from fastquorum.spark.file_kinds import FileKind, kind_of
 from fastquorum.spark.logs import FoundLog
 from fastquorum.spark.options import Options
-from fastquorum.spark.store_disk import disk_of
+from fastquorum.spark.store_disk import disk_of, durable_mark_of
 from fastquorum.spark.stores import Entry, store_of
 from fastquorum.spark.tables.table import LogTable, Row
 from fastquorum.storage import names
 from fastquorum.storage.identity import read_identity
 from fastquorum.storage.kafka_state import decode_kafka_state
 from fastquorum.storage.lmdb_file import value_in
-from fastquorum.storage.mark import LogPosition, read_mark
+from fastquorum.storage.mark import LogPosition
 from fastquorum.storage.state_value import STATE_KEY, decode_state
 from fastquorum.types import ZERO_UUID
 
@@ -53,13 +53,7 @@ def _rows(log: FoundLog, options: Options) -> Iterator[Row]:
 def _durable_offset(log: FoundLog) -> int | None:
     """Up to where our durable mark says that the log was synced, exclusive; None: no good mark is there, or its node
     has written it since the log was found."""
-    if log.entry(names.DURABLE_MARK) is None:
-        return None
-    disk, inside = disk_of(log)
-    try:
-        mark = read_mark(disk, load("native"), inside)
-    except FastQuorumError:
-        return None  # table `files` says what is wrong with it
+    mark = durable_mark_of(log)
     return None if mark is None or _is_later(log, mark.at) else mark.at.offset
 
 
