@@ -327,7 +327,11 @@ def test_a_foreign_directory(fastquorum: Run, tmp_path: Path) -> None:
         (("--node-id", 1, "--voters", "1@h:1", "--observer"), "leave out --observer for a voter"),
         (("--node-id", 1, "--voters", "1@h:1:AAAAAAAAAAAAAAAAAAAAAA"), "the directory id is all zeros"),
         (("--node-id", 1, "--voters", "1@h:1,2@h:2"), "--cluster-id is required with more than one voter"),
-        (("--node-id", 1, "--voters", "1@h"), "'1@h' is not a voter"),
+        (
+            ("--node-id", 1, "--voters", "1@h"),
+            "'1@h' is not a voter: expected ID@HOST:PORT or ID@HOST:PORT:DIRECTORY_ID; the port is missing",
+        ),
+        (("--node-id", 1, "--voters", "h:1"), "; the id is missing"),
         (("--node-id", 1, "--voters", "1@h:1,1@h:2", "--cluster-id", "c"), "voter id 1 occurs twice"),
         (("--node-id", 1, "--voters", "1@h:1:nonsense"), "'nonsense' is not a uuid: expected 22"),
         (("--node-id", 1, "--voters", ""), "--voters is empty"),
@@ -336,7 +340,10 @@ def test_a_foreign_directory(fastquorum: Run, tmp_path: Path) -> None:
         (("--node-id", 1, "--voters", "1@h:1", "--topic-name", "no good"), "'no good' is no topic name"),
         (("--node-id", 1, "--voters", "1@h:1", "--log", "metadata", "--topic-name", "t"), "--topic-name is for user"),
         (("--node-id", 1, "--voters", "1@h:1", "--cluster-id", "a b"), "'a b' is no cluster id"),
-        (("--node-id", 1, "--voters", "0x@h:1"), "'0x@h:1' is not a voter: expected ID@HOST:PORT"),
+        (
+            ("--node-id", 1, "--voters", "0x@h:1"),
+            "'0x@h:1' is not a voter: expected ID@HOST:PORT or ID@HOST:PORT:DIRECTORY_ID; id '0x' is not",
+        ),
     ],
 )
 def test_bad_formats_make_nothing(fastquorum: Run, tmp_path: Path, words: tuple[object, ...], complaint: str) -> None:

@@ -5,6 +5,7 @@ A directory that Apache Kafka formatted has only the former; the rest then takes
 nature. Source: KIP-631 (meta.properties), KIP-853 (directory ids).
 """
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -153,25 +154,28 @@ def format_voters(voters: VoterSet) -> str:
 
 def parse_voters(text: str, listener_name: str = LISTENER_NAME) -> VoterSet:
     """Read `ID@HOST:PORT[:DIRID],...`; an IPv6 host stands in brackets. ValueError naming the part."""
-    return VoterSet([_parse_voter(part, listener_name, *_address(part)) for part in _parts(text)])
+    return VoterSet([_parse_voter(part, listener_name, _address) for part in _parts(text)])
 
 
 def _stored_voters(text: str, listener_name: str) -> VoterSet:
     """Read back what `format_voters` made. A host that no name server knows, or that an older version let in, must not
     keep a directory from being opened."""
-    return VoterSet([_parse_voter(part, listener_name, *_stored_address(part)) for part in _parts(text)])
+    return VoterSet([_parse_voter(part, listener_name, _stored_address) for part in _parts(text)])
 
 
 def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _parse_voter(text: str, listener_name: str, host: str, port: int) -> Voter:
+def _parse_voter(text: str, listener_name: str, read_address: Callable[[str], tuple[str, int]]) -> Voter:
     node, at, _ = text.partition("@")
-    if not (at and is_whole(node)):
-        raise ValueError(f"{text!r} is not a voter: expected {_VOTER}")
+    if not at or not node:
+        raise ValueError(f"{text!r} is not a voter: expected {_VOTER}; the id is missing")
+    if not is_whole(node):
+        raise ValueError(f"{text!r} is not a voter: expected {_VOTER}; id {node!r} is not a number")
     if int(node) > NODE_ID_MAX:
         raise ValueError(f"{text!r} is not a voter: its id is above {NODE_ID_MAX}")
+    host, port = read_address(text)
     directory = _split(text)[2]
     if directory and Uuid.parse(directory) == ZERO_UUID:
         raise ValueError(f"{text!r} is not a voter: the directory id is all zeros, which stands for an unknown one")
@@ -184,7 +188,7 @@ def _address(text: str) -> tuple[str, int]:
     if "[" not in text and text.count(":") > 2:
         raise ValueError(f"{text!r} is not a voter: an IPv6 address stands in brackets, as in 1@[::1]:9093")
     try:
-        return parse_address(f"{host}:{port}", may_be_everywhere=False)
+        return parse_address(f"{host}:{port}" if port else host, may_be_everywhere=False)
     except AddressError as error:
         raise ValueError(f"{text!r} is not a voter: expected {_VOTER}; {error}") from error
 
