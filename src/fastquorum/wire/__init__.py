@@ -8,7 +8,7 @@ here.
 
 from fastquorum.kernels import Buffer
 from fastquorum.wire.api import API, Api, find_api, request_header_version, response_header_version
-from fastquorum.wire.api_keys import ApiKey
+from fastquorum.wire.api_keys import READ_ONLY_APIS, ApiKey
 from fastquorum.wire.codec import Codec, codec_of, decode, decode_prefix, encode
 from fastquorum.wire.error_codes import ErrorCode
 from fastquorum.wire.frames import (
@@ -30,6 +30,7 @@ from fastquorum.wire.types import Versions
 
 __all__ = [
     "API",
+    "READ_ONLY_APIS",
     "Api",
     "ApiKey",
     "Buffer",

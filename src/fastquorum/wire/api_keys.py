@@ -1,6 +1,7 @@
 """The numbers of Kafka's APIs, and of the two that Kafka never had. Source: the Kafka protocol guide (4.3)."""
 
 from enum import IntEnum
+from typing import Final
 
 
 class ApiKey(IntEnum):
@@ -104,3 +105,25 @@ class ApiKey(IntEnum):
     # bytes, which from 0x4000_0000 on are the correlation id of an answer to the lane.
     METADATA_HEARTBEAT = 3430
     ISR_CHANGE = 3431
+
+
+READ_ONLY_APIS: Final = frozenset(
+    (
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.METADATA,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.API_VERSIONS,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.LIST_CONFIG_RESOURCES,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    )
+)
+"""Those of which nothing remains but the answer."""

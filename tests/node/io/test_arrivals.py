@@ -89,6 +89,27 @@ def test_of_what_may_wait_a_slice_is_taken_at_a_time() -> None:
     assert [waiting.take_others() for _ in range(4)] == [[large], [large], [large], []]
 
 
+def test_a_connection_that_asks_one_thing_does_not_wait_for_a_crowd_that_asks_many() -> None:
+    crowd = range(100, 1_100)
+    waiting = arrivals(*[asked(each, ApiKey.DESCRIBE_CONFIGS) for each in crowd for _ in range(64)])
+    for _ in range(len(crowd) // SLICE_FRAMES + 1):
+        waiting.take_others()
+    waiting.add([asked(1, ApiKey.DESCRIBE_QUORUM)])
+    assert asked(1, ApiKey.DESCRIBE_QUORUM) in [*waiting.take_others(), *waiting.take_others()]
+
+
+@pytest.mark.parametrize("size_bytes", [10, SLICE_BYTES])
+def test_of_those_that_ask_much_and_those_that_ask_little_neither_waits_for_ever(size_bytes: int) -> None:
+    waiting = arrivals(*[asked(1, ApiKey.METADATA, size_bytes)] * 64)
+    waiting.take_others()
+    taken = []
+    for number in range(100, 100 + 100 * SLICE_FRAMES, SLICE_FRAMES):
+        waiting.add([asked(number + each, ApiKey.METADATA, size_bytes) for each in range(SLICE_FRAMES)])
+        taken.append({each[1] for each in waiting.take_others()})
+    assert sum(1 in each for each in taken) >= 30
+    assert sum(any(number > 1 for number in each) for each in taken) >= 50
+
+
 def test_at_the_end_all_that_is_left_is_told() -> None:
     left = [event(EVENT_SYNCED), asked(1, ApiKey.CREATE_TOPICS)]
     waiting = arrivals(*reversed(left))

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from fastquorum.config import QuorumConfig
+from fastquorum.kernels.shell import EVENT_FRAME
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.reactor import READ
 from fastquorum.node.io.socket_reactor import SocketReactor
 from fastquorum.raft import events as ev
+from fastquorum.wire import ApiKey
 
 FLUSHER_FD = -7
 
@@ -166,3 +168,25 @@ def test_a_frame_came_no_earlier_than_it_was_read(wake_fd: int) -> None:
     loop.replica.on_frames = lambda frames, now_us: (came.append(now_us), loop.reactor.on_stopped(None))
     loop.run()
     assert came[0] >= sock.read_us > 0
+
+
+@pytest.mark.parametrize("is_broken", [True, False])
+def test_of_a_connection_that_is_broken_only_what_changes_something_is_looked_at(wake_fd: int, is_broken: bool) -> None:
+    """A thousand connections ask for all configurations 64 times each, and are closed: five minutes' work."""
+    reading = [ApiKey.DESCRIBE_CONFIGS, ApiKey.METADATA, ApiKey.FETCH, ApiKey.DESCRIBE_QUORUM, ApiKey.API_VERSIONS]
+    changing = [ApiKey.END_QUORUM_EPOCH, ApiKey.BROKER_HEARTBEAT, ApiKey.PRODUCE, ApiKey.CREATE_TOPICS]
+    loop, looked_at = Loop(wake_fd, [(wake_fd, 1)], []), list[int]()
+    transport: Any = loop.reactor._transport
+    transport.knows, transport.is_broken, transport.dealt_with = lambda _: True, lambda _: is_broken, lambda *_: None
+    loop.replica.connections = SimpleNamespace(
+        frames_set_aside={}, is_voters=lambda _: False, is_consumers=lambda _: False
+    )
+    loop.replica.on_frames = lambda frames, now_us: looked_at.extend(
+        int.from_bytes(frame[:2], "big") for _, frame in frames
+    )
+    loop.reactor._lock = threading.Lock()  # type: ignore[assignment]
+    loop.reactor._sweep = lambda *_: None  # type: ignore[method-assign]
+    arrivals = [(EVENT_FRAME, 7, each.to_bytes(2, "big"), 0, 0) for each in [*changing, *reading]]
+    loop.reactor.post(lambda replica, now_us: loop.reactor._came.extend(arrivals))
+    loop.run()
+    assert looked_at == changing + ([] if is_broken else reading)

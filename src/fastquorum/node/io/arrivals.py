@@ -4,10 +4,13 @@
 |---|---|---|
 | quorum | answers to this node, voters' frames, their connections' ends, syncs | before anything else |
 | urgent | raft's requests from others, first Fetches, brokers' heartbeats, others' ends | some slices a turn |
-| other | what clients and brokers ask, consumers' Fetches and DescribeQuorum too | one slice a turn |
+| first | what clients and brokers ask, consumers' Fetches and DescribeQuorum too | one slice a turn |
+| again | the same, of connections where it had to wait behind another such request | what the slice has left |
 
-Within a rank connections take turns, a frame at a time: who asks much waits for itself. Nothing overtakes what came
-before it on its own connection, and nothing waits for ever, since each turn ends with a slice of the others. How much
+Within a rank connections take turns, a frame at a time, and a connection that asks one thing comes before those that
+ask many at once: a thousand of these may have a second's work each. Nothing overtakes what came before it on its own
+connection, and nothing waits for ever: each turn ends with a slice of the last two ranks, in which each of them comes
+first by turns. How much
 one connection, and all of them, may have waiting is the transport's to limit. Sans-IO; belongs to the replica's thread.
 Source: KAFKA-15019.
 """
@@ -42,7 +45,8 @@ class Rank(IntEnum):
 
     QUORUM = 0
     URGENT = 1
-    OTHER = 2
+    FIRST = 2
+    AGAIN = 3
 
 
 class Arrivals:
@@ -57,6 +61,8 @@ class Arrivals:
         self._is_consumers = is_consumers
         self._queues: dict[Connection, deque[Arrival]] = {}
         self._turns: tuple[deque[Connection], ...] = tuple(deque() for _ in Rank)
+        self._next_slice: tuple[Rank, Rank] = (Rank.FIRST, Rank.AGAIN)
+        """The rank that the next slice of what may wait begins with, and the other one."""
 
     def __bool__(self) -> bool:
         return bool(self._queues)
@@ -66,7 +72,7 @@ class Arrivals:
             queue = self._queues.get(each[1])
             if queue is None:
                 self._queues[each[1]] = deque([each])
-                self._turns[self._rank(each)].append(each[1])
+                self._turns[self._rank(each, Rank.FIRST)].append(each[1])
             else:
                 queue.append(each)
 
@@ -82,9 +88,15 @@ class Arrivals:
         """A slice of what may wait, at least one if there is any."""
         taken: list[Arrival] = []
         size_bytes = 0
-        while self._turns[Rank.OTHER] and len(taken) < SLICE_FRAMES and size_bytes < SLICE_BYTES:
-            taken.append(self._take(Rank.OTHER))
+        ranks = self._next_slice
+        self._next_slice = ranks[1], ranks[0]
+        while len(taken) < SLICE_FRAMES and size_bytes < SLICE_BYTES:
+            rank = next((each for each in ranks if self._turns[each]), None)
+            if rank is None:
+                break
+            taken.append(self._take(rank))
             size_bytes += len(taken[-1][2])
+            ranks = (Rank.FIRST, Rank.AGAIN)
         return taken
 
     def take_all(self) -> list[Arrival]:
@@ -101,12 +113,13 @@ class Arrivals:
         queue = self._queues[connection]
         taken = queue.popleft()
         if queue:
-            self._turns[self._rank(queue[0])].append(connection)
+            self._turns[self._rank(queue[0], Rank.AGAIN)].append(connection)
         else:
             del self._queues[connection]
         return taken
 
-    def _rank(self, arrival: Arrival) -> Rank:
+    def _rank(self, arrival: Arrival, waiting: Rank) -> Rank:
+        """`waiting`: the rank of what may wait."""
         kind, connection, frame, _, _ = arrival
         if kind == native.EVENT_SYNCED or self._is_voters(connection):
             return Rank.QUORUM
@@ -115,4 +128,4 @@ class Arrivals:
         key = frame[:2]
         if key in _URGENT or (key == _FETCH and not self._is_consumers(connection)):
             return Rank.URGENT
-        return Rank.OTHER
+        return waiting

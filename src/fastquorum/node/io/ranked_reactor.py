@@ -12,9 +12,9 @@ from fastquorum.node.io.arrivals import URGENT_SLICES, Arrival, Arrivals
 from fastquorum.node.io.clock import now_us
 from fastquorum.node.io.reactor import Reactor, ReactorTransport
 from fastquorum.node.replica import Replica
-from fastquorum.wire import ApiKey
+from fastquorum.wire import READ_ONLY_APIS
 
-_FETCH: Final = ApiKey.FETCH.to_bytes(2, "big")
+_READS: Final = frozenset(key.to_bytes(2, "big") for key in READ_ONLY_APIS)
 
 
 class RankedTransport(ReactorTransport, Protocol):
@@ -111,6 +111,7 @@ class RankedReactor(Reactor):
         return True
 
     def _is_in_vain(self, connection: Connection, frame: bytes) -> bool:
-        """A Fetch whose answer cannot be sent: whoever asked for many and read none would have them all read from the
-        disk, while everybody else waits."""
-        return frame[:2] == _FETCH and self._transport.is_broken(connection)
+        """A request that changes nothing, and whose answer cannot be sent: what a thousand connections asked before
+        they were closed may be minutes' work, for which everybody else would wait. What changes something is done: its
+        sender may count on it, or have wanted no answer."""
+        return frame[:2] in _READS and self._transport.is_broken(connection)
