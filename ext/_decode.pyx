@@ -20,6 +20,7 @@ from fastquorum.kernels.native.core cimport (
     Status,
     batch_size_max,
     check_batch,
+    check_section,
     compression_mask,
     count_is_possible,
     decode_section,
@@ -245,3 +246,14 @@ def decode_values(buffer, position=0, *, verify_crc=True, decompressed_bytes_max
         ]
     finally:
         PyMem_Free(rows)
+
+
+def check_records(buffer, position=0, *, verify_crc=True, decompressed_bytes_max=DECOMPRESSED_BYTES_MAX):
+    """Check the batch at position and all of its records; its header."""
+    cdef _Section section = _Section(buffer, position, verify_crc, decompressed_bytes_max)
+    cdef bint good
+    with nogil:
+        good = check_section(section.header, section.start, section.end)
+    if not good:
+        section.refuse_record()
+    return batch_info(section.header, section.position, True if verify_crc else None)

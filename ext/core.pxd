@@ -109,6 +109,7 @@ cdef extern from "decode.h" namespace "fastquorum" nogil:
         int64_t *header_value_lengths
         int64_t headers_max
 
+    bint check_section(const BatchHeader &header, const uint8_t *section, const uint8_t *section_end) noexcept
     bint count_is_possible(const BatchHeader &header, int64_t section_bytes) noexcept
     bint decode_section(const BatchHeader &header, const uint8_t *origin, const uint8_t *section, const uint8_t *section_end,
                         const ColumnSink &sink, int64_t *headers_total) noexcept

@@ -1,12 +1,15 @@
 """Reading batches, and every way in which bytes can fail to be one."""
 
 import struct
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fastquorum.errors import CorruptionError, DecompressedTooLarge, UsageError
-from fastquorum.kernels import Attribute, BatchFault, Compression, Header, Kernels, Record
+from fastquorum.kernels import Attribute, BatchFault, Compression, Header, Kernels, Record, load
 
 PLACE = {"base_offset": 40, "leader_epoch": 2, "timestamp_ms": 1000}
 RECORDS = [
@@ -14,6 +17,11 @@ RECORDS = [
     Record(None, b"key", (Header("a", b"1"), Header("a", None), Header("", b"")), 990, 41),
     Record(b"", b"", (), 1005, 45),
 ]
+
+
+def readers(kernels: Kernels) -> tuple[Callable[..., Any], ...]:
+    """All that look at every record of a batch."""
+    return kernels.check_records, kernels.decode_batch, kernels.decode_records, kernels.decode_values
 
 
 def sealed(kernels: Kernels, batch: bytes | bytearray) -> bytes:
@@ -35,6 +43,25 @@ def test_records_come_back(kernels: Kernels, compression: Compression) -> None:
     batch = kernels.encode_records(RECORDS, **PLACE, attributes=compression)
     assert kernels.decode_records(batch) == RECORDS
     assert kernels.decode_values(batch) == [b"first", None, b""]
+
+
+@pytest.mark.parametrize("compression", Compression)
+def test_a_batch_can_be_checked_without_being_taken_apart(kernels: Kernels, compression: Compression) -> None:
+    batch = b"." + kernels.encode_records(RECORDS, **PLACE, attributes=compression)
+    assert kernels.check_records(batch, 1) == kernels.decode_batch(batch, 1).info
+    assert kernels.check_records(batch, 1, verify_crc=False) == kernels.decode_batch(batch, 1, verify_crc=False).info
+
+
+def test_checking_a_batch_keeps_nothing_of_its_records() -> None:
+    kernels = load("native")
+    headers = (Header("", None),) * 200_000
+    batch = kernels.encode_records([Record(None, None, headers)], **PLACE, attributes=Compression.ZSTD)
+    assert len(batch) < 1_000
+    tracemalloc.start()
+    kernels.check_records(batch)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 3 * 2 * len(headers)  # no more than decompressed; columns take 32 bytes for each
 
 
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.LZ4])
@@ -128,7 +155,7 @@ def test_faults_have_their_reason_and_place(kernels: Kernels, name: str) -> None
     stored, computed = -1, -1
     if reason is BatchFault.CRC:
         stored, computed = struct.unpack_from(">I", data, 17)[0], kernels.crc32c(data[21:])
-    for decode in (kernels.decode_batch, kernels.decode_records, kernels.decode_values):
+    for decode in readers(kernels):
         with pytest.raises(CorruptionError) as caught:
             decode(b"xyz" + data, 3)
         assert caught.value == CorruptionError(reason, 3, offset, stored, computed)
@@ -208,7 +235,7 @@ def records_section(kernels: Kernels, section: str, count: int = 1, last_delta: 
 def test_records_that_do_not_parse(kernels: Kernels, section: str, count: int, last_delta: int) -> None:
     batch = records_section(kernels, section, count, last_delta)
     assert kernels.scan(batch).fault is None, "scan does not look at records"
-    for decode in (kernels.decode_batch, kernels.decode_records, kernels.decode_values):
+    for decode in readers(kernels):
         with pytest.raises(CorruptionError) as caught:
             decode(b"." + batch, 1)
         assert caught.value == CorruptionError(BatchFault.RECORD, 1, 40)
@@ -235,7 +262,7 @@ def test_a_compressed_section_that_is_none(kernels: Kernels) -> None:
     for compression in list(Compression)[1:]:
         batch = kernels.encode_records(RECORDS, **PLACE, attributes=compression)
         broken = sealed(kernels, batch[:61] + b"nonsense" + batch[69:-9])
-        for decode in (kernels.decode_batch, kernels.decode_records, kernels.decode_values):
+        for decode in readers(kernels):
             with pytest.raises(CorruptionError) as caught:
                 decode(b"." + broken, 1)
             assert caught.value == CorruptionError(BatchFault.COMPRESSION, 1, 40)
@@ -246,7 +273,7 @@ def test_a_compressed_section_over_the_cap(kernels: Kernels) -> None:
         batch = kernels.encode_values([bytes(10_000)], **PLACE, attributes=compression)
         size_bytes = len(kernels.encode_values([bytes(10_000)], **PLACE)) - 61
         assert kernels.decode_values(batch, decompressed_bytes_max=size_bytes) == [bytes(10_000)]
-        for decode in (kernels.decode_batch, kernels.decode_records, kernels.decode_values):
+        for decode in readers(kernels):
             with pytest.raises(DecompressedTooLarge) as caught:
                 decode(b"." + batch, 1, decompressed_bytes_max=size_bytes - 1)
             assert caught.value == DecompressedTooLarge(position=1, offset=40, limit_bytes=size_bytes - 1)
@@ -255,7 +282,7 @@ def test_a_compressed_section_over_the_cap(kernels: Kernels) -> None:
 def test_a_position_outside_the_buffer_is_the_callers_mistake(kernels: Kernels) -> None:
     batch = kernels.encode_values([b"a"], **PLACE)
     for position in (-1, len(batch) + 1):
-        for call in (kernels.decode_batch, kernels.decode_records, kernels.decode_values, kernels.scan):
+        for call in (*readers(kernels), kernels.scan):
             with pytest.raises(UsageError):
                 call(batch, position)
         with pytest.raises(UsageError):

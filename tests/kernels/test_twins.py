@@ -135,7 +135,7 @@ def test_encode_rows_with_any_columns(
 def all_readers(twins: Twins, data: bytes) -> None:
     """Everything that reads bytes, with and without the checksum: damage gets past the CRC only without it."""
     for verify_crc in (True, False):
-        for decode in ("decode_batch", "decode_records", "decode_values"):
+        for decode in ("check_records", "decode_batch", "decode_records", "decode_values"):
             same(twins, decode, data, verify_crc=verify_crc, decompressed_bytes_max=5000)
         same(twins, "batch_headers", data, verify_crc=verify_crc)
         same(twins, "batch_headers", data, verify_crc=verify_crc, producers_only=True)

@@ -286,6 +286,17 @@ class Kernels(Protocol):
         """
         ...
 
+    def check_records(
+        self,
+        buffer: Buffer,
+        position: int = 0,
+        *,
+        verify_crc: bool = True,
+        decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+    ) -> BatchInfo:
+        """The header of the batch at position, whose records `decode_batch` would take. Nothing is kept of them."""
+        ...
+
     def decode_batch(
         self,
         buffer: Buffer,

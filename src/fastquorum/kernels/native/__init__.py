@@ -6,7 +6,7 @@ from fastquorum.kernels.messages import MessageCodec, StructLayout
 from fastquorum.kernels.native._accumulator import Accumulator
 from fastquorum.kernels.native._beats import SteadyBeats
 from fastquorum.kernels.native._crc32c import cpu_path, cpu_paths, crc32c, force_cpu_path
-from fastquorum.kernels.native._decode import decode_batch, decode_records, decode_values
+from fastquorum.kernels.native._decode import check_records, decode_batch, decode_records, decode_values
 from fastquorum.kernels.native._encode import encode_columns, encode_records, encode_rows, encode_values
 from fastquorum.kernels.native._epochs import EpochCache, high_watermark
 from fastquorum.kernels.native._frames import FrameSplitter
@@ -35,6 +35,7 @@ __all__ = [
     "SteadyBeats",
     "Turn",
     "batch_headers",
+    "check_records",
     "cpu_path",
     "cpu_paths",
     "crc32c",

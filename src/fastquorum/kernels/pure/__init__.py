@@ -11,7 +11,7 @@ from crc32c import crc32c as _crc32c
 from fastquorum.kernels import Buffer
 from fastquorum.kernels.messages import MessageCodec, StructLayout
 from fastquorum.kernels.pure.accumulator import Accumulator
-from fastquorum.kernels.pure.batch_decode import decode_batch, decode_records, decode_values
+from fastquorum.kernels.pure.batch_decode import check_records, decode_batch, decode_records, decode_values
 from fastquorum.kernels.pure.batch_encode import encode_columns, encode_records, encode_rows, encode_values
 from fastquorum.kernels.pure.batch_header import as_view
 from fastquorum.kernels.pure.beats import SteadyBeats
@@ -42,6 +42,7 @@ __all__ = [
     "SteadyBeats",
     "Turn",
     "batch_headers",
+    "check_records",
     "cpu_path",
     "crc32c",
     "decode_batch",

@@ -3,6 +3,7 @@
 Source: KIP-98.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -53,6 +54,19 @@ class _Row(NamedTuple):
     value: tuple[int, int]
     headers: list[tuple[int, int, int, int]]
     """(key start, key length, value start, value length)"""
+
+
+def check_records(
+    buffer: Buffer,
+    position: int = 0,
+    *,
+    verify_crc: bool = True,
+    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+) -> BatchInfo:
+    """Check the batch at position and all of its records; its header."""
+    section = _open(buffer, position, verify_crc, decompressed_bytes_max)
+    deque(_parsed(section), maxlen=0)
+    return section.info
 
 
 def decode_batch(
@@ -137,9 +151,13 @@ def _open(buffer: Buffer, position: int, verify_crc: bool, decompressed_bytes_ma
 
 
 def _rows(section: _Section) -> list[_Row]:
+    """As `_parsed`, all at once."""
+    return list(_parsed(section))
+
+
+def _parsed(section: _Section) -> Iterator[_Row]:
     """Parse every record; CorruptionError(reason="record") unless they fill the section exactly."""
     info, position = section.info, section.start
-    rows: list[_Row] = []
     previous = -1
     last_offset_delta = info.last_offset - info.base_offset
     try:
@@ -151,12 +169,11 @@ def _rows(section: _Section) -> list[_Row]:
             if not previous < row.offset_delta <= last_offset_delta:
                 raise _RecordError
             previous = row.offset_delta
-            rows.append(row)
+            yield row
         if position != section.end:
             raise _RecordError
     except (_RecordError, VarintError) as error:
         raise CorruptionError(BatchFault.RECORD, info.position, info.base_offset) from error
-    return rows
 
 
 def _parse_record(data: memoryview, position: int, section_end: int) -> tuple[_Row, int]:
