@@ -1,5 +1,6 @@
 """The log of one replica: appending, syncing, truncating, rolling, reading back."""
 
+import tracemalloc
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -7,7 +8,7 @@ import pytest
 
 from fastquorum.config import QuorumConfig
 from fastquorum.errors import FsyncFailed, OffsetOutOfRange, StorageFailed
-from fastquorum.kernels import Kernels
+from fastquorum.kernels import Kernels, load
 from fastquorum.kernels.lane import LaneLog
 from fastquorum.raft.ports import LogView
 from fastquorum.storage import reading
@@ -293,6 +294,17 @@ def test_records_are_found_by_timestamp(kernels: Kernels) -> None:
         assert log.offset_for_timestamp(1_051) == (1_060, 12, 1)
         assert log.offset_for_timestamp(1_110) == (1_110, 22, 1)
         assert log.offset_for_timestamp(1_111) is None
+
+
+def test_no_objects_are_made_of_a_batch_that_is_looked_at_for_a_timestamp() -> None:
+    count = 20_000
+    rig = Rig(load("native"))
+    rig.append(1, *[b"x" * 20] * count, timestamp_ms=1_000)
+    tracemalloc.start()
+    assert rig.log.offset_for_timestamp(1_000) == (1_000, 0, 1)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 150 * count  # the batch itself twice, and columns of it; as objects each has twice as much
 
 
 def test_an_append_leaves_zeros_in_front_of_the_writer_where_upkeep_does_not(kernels: Kernels) -> None:
