@@ -4,6 +4,11 @@ Some are from strangers, some bear voters' ids; none of them is what a voter wou
 ask what is for authentication to say, which is another matter: here a node has to live with whatever it is asked.
 """
 
+from functools import cache
+
+from fastquorum.kernels import BATCH_HEADER_BYTES, Compression, load
+from fastquorum.kernels.compression import compress
+from fastquorum.kernels.pure.varint import encode_varint
 from fastquorum.types import Uuid
 from fastquorum.wire import Message, encode_request, request_header
 from fastquorum.wire.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest
@@ -13,6 +18,7 @@ from fastquorum.wire.handshake import ApiVersionsRequest
 from fastquorum.wire.list_offsets import ListOffsetsRequest
 from fastquorum.wire.metadata import MetadataRequest
 from fastquorum.wire.partitions import AlterPartitionRequest
+from fastquorum.wire.produce import ProduceRequest
 from fastquorum.wire.producers import InitProducerIdRequest
 from fastquorum.wire.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 from fastquorum.wire.quorum_admin import (
@@ -71,7 +77,27 @@ def of_user_logs() -> dict[str, bytes]:
     part = topic.ListOffsetsPartition(partition_index=0, timestamp=1)
     offsets = ListOffsetsRequest(replica_id=-1, topics=[topic(name=TOPIC, partitions=[part])])
     ids = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1)
-    return {"offsets by time": frame(offsets, 7), "producers' ids": frame(ids, 4)}
+    return {
+        "offsets by time": frame(offsets, 7),
+        "producers' ids": frame(ids, 4),
+        "small batches that hold much": frame(_much_in_little(), 9),
+    }
+
+
+@cache
+def _much_in_little() -> ProduceRequest:
+    """A batch of some hundred bytes, in which there is one record with four million headers."""
+    count = 4_000_000
+    record = bytes(3) + encode_varint(-1) * 2 + encode_varint(count) + (b"\0" + encode_varint(-1)) * count
+    section = compress(Compression.ZSTD, encode_varint(len(record)) + record)
+    kernels = load("native")
+    place = {"base_offset": 0, "leader_epoch": 0, "timestamp_ms": 1, "attributes": Compression.ZSTD}
+    batch = kernels.encode_values([b""], **place)[:BATCH_HEADER_BYTES] + section
+    sealed = batch[:8] + (len(batch) - 12).to_bytes(4, "big") + batch[12:17]
+    sealed += kernels.crc32c(batch[21:]).to_bytes(4, "big") + batch[21:]
+    topic = ProduceRequest.TopicProduceData
+    part = topic.PartitionProduceData(index=0, records=sealed)
+    return ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[topic(name=TOPIC, partition_data=[part])])
 
 
 def of_controllers() -> dict[str, bytes]:

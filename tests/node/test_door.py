@@ -5,26 +5,31 @@ from typing import Any
 import pytest
 
 from fastquorum.config import MS, QuorumConfig
-from fastquorum.kernels import Attribute, load
+from fastquorum.kernels import Attribute, Compression, Header, Record, load
 from fastquorum.node.answer_order import UNANSWERED_MAX
 from fastquorum.node.door import api_versions
 from fastquorum.node.door_fetch import SLICE_BYTES, SLICE_FETCHES
-from fastquorum.node.door_produce import SWEEP_MIN
+from fastquorum.node.door_produce import CONTENT_BYTES_MAX, METADATA_RECORDS_MAX, SWEEP_MIN
+from fastquorum.node.fences import FIRST_EPOCHS, fence_batch
 from fastquorum.node.parked_fetches import STALE_MIN
+from fastquorum.node.producer_states import NAMED
 from fastquorum.raft import events as ev
 from fastquorum.storage.identity import LogKind
 from fastquorum.types import METADATA_TOPIC_ID, Uuid
 from fastquorum.wire import API, ApiKey, ErrorCode, Message
+from fastquorum.wire.cluster_records import NoOpRecord
 from fastquorum.wire.fetch import FetchRequest, FetchResponse
 from fastquorum.wire.handshake import ApiVersionsRequest, ApiVersionsResponse
 from fastquorum.wire.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from fastquorum.wire.metadata import MetadataRequest, MetadataResponse
+from fastquorum.wire.metadata_records import encode_metadata_record
 from fastquorum.wire.produce import ProduceRequest, ProduceResponse
 from fastquorum.wire.quorum import VoteRequest
 from fastquorum.wire.quorum_admin import DescribeQuorumRequest
 from fastquorum.wire.snapshot import FetchSnapshotRequest
 from tests.node.rig import TOPIC, WALL_CLOCK_MS, Rig, partition_of
 
+NO_OP = encode_metadata_record(NoOpRecord(), 0)
 ProducePartition = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 
 
@@ -42,6 +47,14 @@ def produce(records: bytes | None, *, topic: str = TOPIC, acks: int = -1, timeou
 def produced(answer: Any) -> ProducePartition:
     assert isinstance(answer, ProduceResponse)
     return answer.responses[0].partition_responses[0]
+
+
+def refusal(rig: Rig, records: bytes, *, topic: str = TOPIC) -> ErrorCode:
+    """NONE if the batch was appended, and waits for its commit."""
+    client = rig.accept()
+    rig.ask(client, produce(records, topic=topic), 9)
+    found = rig.answers(client)
+    return ErrorCode(produced(found[0]).error_code) if found else ErrorCode.NONE
 
 
 def describe_quorum() -> Message:
@@ -156,10 +169,53 @@ def test_control_and_transactional_batches_are_not_taken(attributes: Attribute) 
     assert produced(answer).error_code == ErrorCode.INVALID_RECORD
 
 
-def test_a_metadata_log_takes_metadata_records_only() -> None:
+@pytest.mark.parametrize("compression", list(Compression)[1:])
+def test_a_compressed_batch_holds_no_more_than_one_that_is_not_compressed(compression: Compression) -> None:
+    rig = Rig(config=QuorumConfig(preallocate_bytes=4096, batch_bytes_max=1_000_000)).lead()
+    place = {"base_offset": 0, "leader_epoch": 0, "timestamp_ms": 1_000, "attributes": compression}
+    too_large, largest = (
+        rig.kernels.encode_values([bytes(size_bytes)], **place)
+        for size_bytes in (CONTENT_BYTES_MAX, CONTENT_BYTES_MAX - 100)
+    )
+    assert refusal(rig, too_large) == ErrorCode.MESSAGE_TOO_LARGE
+    assert refusal(rig, largest) == ErrorCode.NONE
+
+
+def test_a_marker_with_headers_is_no_fence() -> None:
+    rig = Rig().lead()
+    batch = fence_batch(rig.kernels, LogKind.USER, producer_id=NAMED, epoch=FIRST_EPOCHS[0], number=1, timestamp_ms=1)
+    marker = rig.kernels.decode_records(batch)[0]
+    data = bytearray(
+        rig.kernels.encode_records(
+            [marker._replace(headers=(Header("", None),) * 1_000)],
+            base_offset=0,
+            leader_epoch=0,
+            timestamp_ms=1,
+            attributes=Attribute.CONTROL | Attribute.TRANSACTIONAL,
+            producer_id=NAMED,
+            producer_epoch=FIRST_EPOCHS[0],
+        )
+    )
+    assert refusal(rig, bytes(data)) == ErrorCode.INVALID_RECORD
+    assert refusal(rig, batch) == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    "record", [Record(b"no record"), Record(None), Record(NO_OP, b"key"), Record(NO_OP, None, (Header("a", None),))]
+)
+def test_a_metadata_log_takes_metadata_records_only(record: Record) -> None:
     rig = Rig(kind=LogKind.METADATA).lead()
-    answer = rig.answer_to(ProduceResponse, produce(batch(rig, b"no record"), topic="__cluster_metadata"), 9)
-    assert produced(answer).error_code == ErrorCode.INVALID_RECORD
+    data = rig.kernels.encode_records([Record(NO_OP), record], base_offset=0, leader_epoch=0, timestamp_ms=1_000)
+    answer = produced(rig.answer_to(ProduceResponse, produce(data, topic="__cluster_metadata"), 9))
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert (answer.error_message or "").startswith("record 1: ")
+
+
+def test_a_metadata_log_takes_so_many_records_in_one_batch_as_are_quickly_decoded() -> None:
+    rig = Rig(kind=LogKind.METADATA).lead()
+    too_many, most = (batch(rig, *[NO_OP] * count) for count in (METADATA_RECORDS_MAX + 1, METADATA_RECORDS_MAX))
+    assert refusal(rig, too_many, topic="__cluster_metadata") == ErrorCode.MESSAGE_TOO_LARGE
+    assert refusal(rig, most, topic="__cluster_metadata") == ErrorCode.NONE
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from fastquorum.errors import (
     UnknownProducer,
     WireError,
 )
-from fastquorum.kernels import Attribute, BatchFault, BatchInfo, Compression, Record
+from fastquorum.kernels import Attribute, BatchFault, BatchInfo, Compression
 from fastquorum.kernels.producers import NO_SEQUENCE, Stamp
-from fastquorum.node.fences import is_marker
+from fastquorum.node.fences import MARKER_BATCH_BYTES_MAX, is_marker
 from fastquorum.node.inbound import Request
 from fastquorum.node.producer_states import NAMED
 from fastquorum.storage.identity import LogKind
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 
 Topic = ProduceResponse.TopicProduceResponse
 Partition = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
+CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024
+"""What a compressed batch may hold, or as much as one that is not compressed may, if that is more. The quorum waits
+while it is looked through, and a few hundred bytes can hold millions of records or headers."""
+METADATA_RECORDS_MAX: Final = 10_000
+"""In one batch of a metadata log, whose records are decoded one by one: as many as a controller writes at once."""
 SWEEP_MIN: Final = 256
 """Deadlines kept before anybody looks which of them still matter."""
 ZSTD_VERSION_MIN: Final = 7
@@ -89,10 +94,13 @@ def _check_readable(records: bytes, version: int) -> None:
 
 
 def _code_of(error: CorruptionError) -> ErrorCode:
-    """What a Kafka says of such a batch: only a wrong checksum is worth another try for a client."""
+    """What a Kafka says of such a batch: only a wrong checksum is worth another try for a client, and only what is too
+    large may be split by it."""
     match error.reason:
         case BatchFault.CRC:
             return ErrorCode.CORRUPT_MESSAGE
+        case "decompressed_size":
+            return ErrorCode.MESSAGE_TOO_LARGE
         case "compression":
             return ErrorCode.UNKNOWN_SERVER_ERROR
     return ErrorCode.INVALID_RECORD
@@ -162,36 +170,48 @@ class Produce:
         try:
             # A producer knows neither its offset nor the epoch, and may say so with -1: no flaw of the batch.
             door.kernels.stamp_batch(batch, 0, 0)
-            columns = door.kernels.decode_batch(batch)
+            most_bytes = max(door.config.batch_bytes_max, CONTENT_BYTES_MAX)
+            info = door.kernels.check_records(batch, decompressed_bytes_max=most_bytes)
         except CorruptionError as error:
             raise _Refused(_code_of(error), str(error)) from error
-        info = columns.info
         if (info.is_control or info.is_transactional) and not self._is_fence(batch, info):
             raise _Refused(ErrorCode.INVALID_RECORD, "control and transactional batches are not taken")
         if info.last_offset - info.base_offset + 1 != info.records_count:
             raise _Refused(ErrorCode.INVALID_RECORD, "offsets inside the batch have gaps")
         if door.kind is LogKind.METADATA:
-            self._check_metadata(door.kernels.decode_records(batch, verify_crc=False))
+            self._check_metadata(batch, info)
         return batch, info.records_count, _stamp_of(info)
 
     def _is_fence(self, batch: bytearray, info: BatchInfo) -> bool:
         if self._door.kind is LogKind.METADATA or info.attributes != Attribute.CONTROL | Attribute.TRANSACTIONAL:
             return False
+        if len(batch) > MARKER_BATCH_BYTES_MAX:
+            return False
         if not info.producer_id & NAMED or info.base_sequence != NO_SEQUENCE or info.records_count != 1:
             return False
         return is_marker(self._door.kernels.decode_records(batch, verify_crc=False)[0])
 
-    @staticmethod
-    def _check_metadata(records: list[Record]) -> None:
+    def _check_metadata(self, batch: bytearray, info: BatchInfo) -> None:
         """A metadata log holds metadata records and nothing else: Kafka's readers stop at anything else. Raises
         _Refused."""
-        for number, record in enumerate(records):
-            if record.key is not None or record.headers or record.value is None:
-                raise _Refused(
-                    ErrorCode.INVALID_RECORD, f"record {number}: a metadata record has a value, no key, no headers"
-                )
+        if info.records_count > METADATA_RECORDS_MAX:
+            raise _Refused(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"{info.records_count} records, at most {METADATA_RECORDS_MAX} in one batch",
+            )
+        kernels = self._door.kernels
+        columns = kernels.decode_batch(batch, verify_crc=False)
+        have_headers = columns.header_starts[1:] > columns.header_starts[:-1]
+        odd = (columns.key_lengths >= 0) | (columns.value_lengths < 0) | have_headers
+        if odd.any():
+            raise _Refused(
+                ErrorCode.INVALID_RECORD,
+                f"record {int(odd.argmax())}: a metadata record has a value, no key, no headers",
+            )
+        for number, value in enumerate(kernels.decode_values(batch, verify_crc=False)):
+            assert value is not None
             try:
-                decode_metadata_record(record.value)
+                decode_metadata_record(value)
             except WireError as error:
                 raise _Refused(ErrorCode.INVALID_RECORD, f"record {number}: {error}") from error
 

@@ -23,6 +23,8 @@ FIRST_EPOCHS: Final = range(EPOCHS // 2, EPOCHS)
 that it appended was removed or forgotten, and is not to have the same epoch."""
 NOTE_EPOCH: Final = 0
 """The epoch of a name that notes a number, and has nothing else: whoever notes it takes the same."""
+MARKER_BATCH_BYTES_MAX: Final = 128
+"""A batch that is larger holds more than a marker."""
 _MARKER: Final = struct.Struct(">hi")
 """Value of a transaction marker: version, and the coordinator's epoch, where the number stands."""
 _TAG: Final = 1 << 20
