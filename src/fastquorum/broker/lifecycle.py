@@ -16,7 +16,9 @@ before any controller lets somebody else in, so that no two act at a time, as lo
 * clocks run a tenth too fast or too slow at most, and none stands still (against a virtual machine that is paused, and
   all its clocks with it, only the token helps),
 * what the program does after `check()` is over before the slack of the session is,
-* the controllers' session timeout is not shorter than the member's (it asks: `session_check`),
+* the controllers' session timeout is not shorter than the member's (it asks each that leads: `session_check`; one that
+  leads with a shorter one than the former may let somebody in before the member could ask: members are to have the
+  shorter one first),
 * nobody unregisters a broker that may still act (`fastquorum broker unregister`): that lets in whoever comes at once.
 
 Kafka's controllers keep the same bound by another means: see there.
