@@ -21,7 +21,8 @@ from fastquorum.spark.pipelines.audit_replicas import (
 )
 from fastquorum.spark.pipelines.replicas import Verdict
 from fastquorum.spark.scan import read_table
-from fastquorum.storage.names import LOG_DIRECTORY
+from fastquorum.storage.names import LOG_DIRECTORY, OWN_PROPERTIES, checkpoint_name, segment_name
+from fastquorum.types import OffsetAndEpoch
 from tests.spark.replicas import Replicas, batches_at, told_at
 from tests.spark.tables.directories import batch
 from tests.wire.golden import CLUSTER
@@ -47,6 +48,7 @@ VOTERS = pa.schema(
         ("node_id", pa.int32()),
         ("directory", pa.string()),
         ("offset", pa.int64()),
+        ("source", pa.string()),
         ("voter_id", pa.int32()),
     ]
 )
@@ -110,8 +112,17 @@ def holding(**snapshots: list[tuple[int, int]]) -> pa.Table:
     return pa.Table.from_pylist([{"cluster_id": "c", **row} for row in rows], TOLD)
 
 
-def voting(*ids: int, offset: int = 0) -> pa.Table:
-    return pa.Table.from_pylist([{"offset": offset, "voter_id": each, "directory": "/n1"} for each in ids], VOTERS)
+def voting(*ids: int, offset: int = 0, node_id: int = 1) -> pa.Table:
+    """A set of voters that the log of a replica says; at offset 0 how it was formatted."""
+    source = segment_name(0) if offset else OWN_PROPERTIES
+    row = {"offset": offset, "source": source, "directory": f"/n{node_id}"}
+    return pa.Table.from_pylist([{**row, "voter_id": each} for each in ids], VOTERS)
+
+
+def at_snapshot(*ids: int, end: int, node_id: int) -> pa.Table:
+    """The set of voters that a snapshot of a replica says."""
+    row = {"offset": end, "source": checkpoint_name(OffsetAndEpoch(end, 1)), "directory": f"/n{node_id}"}
+    return pa.Table.from_pylist([{**row, "voter_id": each} for each in ids], VOTERS)
 
 
 def verdicts(found: dict[int, dict[str, Any]]) -> list[str]:

@@ -19,7 +19,17 @@ from fastquorum.spark.scan import Scan
 from fastquorum.storage.mark import LogPosition, Mark, encode_mark
 from fastquorum.storage.names import DURABLE_MARK, LOG_DIRECTORY, segment_name
 from tests.spark.pipelines.faulty_replicas import World, worlds
-from tests.spark.pipelines.test_audit_replicas import BATCHES, TOLD, Log, audit, holding, rows_of, verdicts, voting
+from tests.spark.pipelines.test_audit_replicas import (
+    BATCHES,
+    TOLD,
+    Log,
+    at_snapshot,
+    audit,
+    holding,
+    rows_of,
+    verdicts,
+    voting,
+)
 from tests.spark.replicas import Replicas, batches_at, told_at
 from tests.spark.tables.directories import batch
 from tests.wire.golden import CLUSTER
@@ -49,15 +59,9 @@ def test_a_copy_of_a_directory_has_no_vote_of_its_own() -> None:
 
 def test_the_voters_of_a_losing_branch_decide_nothing() -> None:
     """A deposed leader made itself the only voter, in a tail that is longer than the log."""
-    own = pa.Table.from_pylist(
-        [
-            {"offset": offset, "voter_id": each, "directory": "/n3"}
-            for offset, ids in ((20, (1, 3)), (30, (3,)))
-            for each in ids
-        ],
-        voting(1).schema,
-    )
-    for voters in (pa.concat_tables([voting(1, 2, 3), own]), pa.concat_tables([voting(1, 2, 3), own.slice(2)])):
+    first, second = voting(1, 3, offset=20, node_id=3), voting(3, offset=30, node_id=3)
+    for own in ([first, second], [second]):
+        voters = pa.concat_tables([voting(1, 2, 3), *own])
         found = audit("abCD", "abCD", "abXYZ", voters=voters, epochs=(3, 3, 2))
         assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.STALE]
         assert {row["committed_end"] for row in found.values()} == {40}
@@ -145,9 +149,7 @@ def test_damage_inside_a_tail_is_no_crash() -> None:
 
 
 def test_voters_that_came_and_went_on_the_branch_that_won_count() -> None:
-    more = pa.Table.from_pylist(
-        [{"offset": 10, "voter_id": each, "directory": "/n1"} for each in (1, 2, 3, 4)], voting(1).schema
-    )
+    more = voting(1, 2, 3, 4, offset=10)
     found = audit("abc", "abc", "a", "a", voters=pa.concat_tables([voting(1, 2, 3), more]))
     assert {row["committed_end"] for row in found.values()} == {10}, "two of four are no majority"
     found = audit("abc", "abc", "a", "abc", voters=pa.concat_tables([voting(1, 2, 3), more]))
@@ -217,9 +219,7 @@ def test_below_a_set_of_voters_that_is_not_committed_its_own_majority_commits() 
     """A leader counts by a set as soon as it has written it down, what is before it included: every majority of the
     former set has a voter in common with each of the new one's."""
     for ids, expected in (((1, 3, 4), 30), ((1, 4), 20)):
-        more = pa.Table.from_pylist(
-            [{"offset": 30, "voter_id": each, "directory": "/n1"} for each in ids], voting(1).schema
-        )
+        more = voting(*ids, offset=30)
         found = audit("abcd", "a", "ab", "abc", voters=pa.concat_tables([voting(1, 2, 3, 4), more]))
         assert {row["committed_end"] for row in found.values()} == {expected}, ids
 
@@ -227,13 +227,39 @@ def test_below_a_set_of_voters_that_is_not_committed_its_own_majority_commits() 
 def test_a_set_of_voters_that_is_in_force_already_needs_no_votes() -> None:
     """A snapshot inside of the log says the set again, and one of two voters has not come that far: it was removed."""
     for begin in (30, 40):
-        sets = [("/n2", 0, (1, 2)), ("/n1", 40, (1, 2)), ("/n1", 60, (1,))]
-        rows = [{"offset": at, "voter_id": each, "directory": name} for name, at, ids in sets for each in ids]
-        voters = pa.Table.from_pylist(rows, voting(1).schema)
+        sets = [voting(1, 2, node_id=2), at_snapshot(1, 2, end=40, node_id=1), voting(1, offset=60)]
+        voters = pa.concat_tables(sets)
         told = pa.concat_tables([voters, holding(n1=[(40, 1)])], promote_options="default")
         found = audit(dict.fromkeys(range(begin, 100, 10), "c"), "a", voters=told)
         assert verdicts(found) == [Verdict.SAME, Verdict.BEHIND]
         assert {row["committed_end"] for row in found.values()} == {100}
+
+
+def test_a_record_of_voters_that_a_log_begins_with_follows_the_set_of_its_snapshot() -> None:
+    """One of four was removed just behind the snapshot: two of the three that are left commit without it."""
+    told = [
+        voting(1, 2, 3, 4, node_id=3),
+        at_snapshot(1, 2, 3, 4, end=20, node_id=1),
+        voting(1, 2, 3, offset=20),
+        holding(n1=[(20, 1)]),
+    ]
+    found = audit({20: "c", 30: "d"}, "abcd", "abc", "a", voters=pa.concat_tables(told, promote_options="default"))
+    assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.BEHIND, Verdict.BEHIND]
+    assert {row["committed_end"] for row in found.values()} == {40}
+
+
+def test_voters_that_a_deposed_leaders_log_begins_with_are_not_in_force() -> None:
+    """It had a snapshot of all before, and added a voter; nobody else has that record."""
+    told = [
+        voting(1, 2, 3),
+        at_snapshot(1, 2, 3, end=20, node_id=3),
+        voting(1, 2, 3, 4, offset=20, node_id=3),
+        holding(n3=[(20, 1)]),
+    ]
+    voters = pa.concat_tables(told, promote_options="default")
+    found = audit("abCD", "abCD", {20: "X"}, "", voters=voters, epochs=(3, 3, 2))
+    assert verdicts(found) == [Verdict.SAME, Verdict.SAME, Verdict.STALE]
+    assert {row["committed_end"] for row in found.values()} == {40}
 
 
 def test_a_later_epoch_than_a_majority_has_is_nobodys_fault_and_undecided() -> None:

@@ -31,7 +31,7 @@ BATCH_COLUMNS: Final = (
     "error",
 )
 """What is read of table `batches`, damage set aside in `error`."""
-VOTER_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "voter_id")
+VOTER_COLUMNS: Final = ("cluster_id", "node_id", "directory", "offset", "source", "voter_id")
 """What is read of table `voters`."""
 TOLD_COLUMNS: Final = (*VOTER_COLUMNS, "snapshot_offset", "snapshot_epoch", "begin_offset", "durable_offset")
 """What else is known of directories, in rows of their own: of a good snapshot, from table `checkpoints`; where the

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fastquorum.spark.pipelines.replicas import Ids, Replica
+from fastquorum.storage.names import parse_segment
 
 Node = int | str
 """A node's id; of a node that nothing names its directory."""
@@ -31,7 +32,7 @@ class VoterIds(NamedTuple):
     """Of its record; it is in force from there on."""
     ids: frozenset[Node]
     is_proven: bool = False
-    """A snapshot, or how the directory was formatted, says it: it needs no votes."""
+    """A snapshot, or how the directory was formatted, says it, or a snapshot holds its record: it needs no votes."""
 
 
 class Election(NamedTuple):
@@ -65,7 +66,7 @@ def nodes_of(replicas: Sequence[Replica]) -> list[Node | None]:
 def elect(
     offsets: Ids, replicas: Sequence[Replica], nodes: Sequence[Node | None], told: Sequence[Mapping[str, Any]]
 ) -> Election:
-    """By what each replica holds. `told`: rows with directory, offset and voter_id, among others."""
+    """By what each replica holds. `told`: rows with directory, offset, source and voter_id, among others."""
     reaches = _reaches(replicas)
     ballots = [_ballot(branch, replicas, reaches, nodes, told) for branch in range(len(replicas))]
     best = max(ballots, key=lambda each: (-1 if each.end is None else each.end, *_up_to_date(replicas[each.branch])))
@@ -195,26 +196,27 @@ def _sets(
     nodes: Sequence[Node | None],
     told: Sequence[Mapping[str, Any]],
 ) -> list[VoterIds]:
-    """The sets that are told of along a branch, ascending; one at least."""
+    """The sets that are told of along a branch, ascending; one at least. A snapshot that ends at an offset tells of the
+    set before the record there."""
     places = {each.directory: at for at, each in enumerate(replicas)}
-    said: dict[tuple[str, int], set[Node]] = {}
+    said: dict[tuple[int, int, bool], set[Node]] = {}
     for row in told:
         if row.get("voter_id") is not None:  # else it tells of damage
-            said.setdefault((row["directory"], row["offset"]), set()).add(row["voter_id"])
-    found: dict[int, VoterIds] = {}
-    placed = [(places.get(directory, branch), offset, ids) for (directory, offset), ids in said.items()]
-    for at, offset, ids in sorted(placed, key=lambda each: each[:2]):
-        its = replicas[at]
-        is_proven = offset == 0 or offset <= its.start_offset or offset >= its.end_offset
-        if is_proven or reach[at] > offset:
-            each = VoterIds(offset, frozenset(ids), is_proven)
-            # What the branch says of itself comes before what others say.
-            if offset not in found or at == branch:
-                found[offset] = each
+            is_logged = parse_segment(row.get("source") or "") is not None
+            key = (places.get(row["directory"], branch), row["offset"], is_logged)
+            said.setdefault(key, set()).add(row["voter_id"])
+    found: dict[tuple[int, bool], VoterIds] = {}
+    for (at, offset, is_logged), ids in sorted(said.items(), key=lambda each: each[0]):
+        snapshots = replicas[at].snapshots
+        is_proven = not is_logged or (bool(snapshots) and snapshots[-1].offset > offset)
+        is_told = not is_logged or reach[at] > offset
+        # What the branch says of itself comes before what others say.
+        if is_told and (at == branch or (offset, is_logged) not in found):
+            found[offset, is_logged] = VoterIds(offset, frozenset(ids), is_proven)
     if not found:
         return [VoterIds(_EVERYONE, frozenset(node for node in nodes if node is not None), is_proven=True)]
     names = [node for node in nodes if isinstance(node, str)]
-    return [_with_nameless(found[offset], names, nodes) for offset in sorted(found)]
+    return [_with_nameless(found[key], names, nodes) for key in sorted(found)]
 
 
 def _with_nameless(each: VoterIds, names: Sequence[str], nodes: Sequence[Node | None]) -> VoterIds:
