@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.dataset
 import pytest
 
@@ -145,6 +146,27 @@ def test_a_history_has_every_run_with_its_time(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="--append"):
         append_history(str(tmp_path / "file"), audits)
+
+
+def test_a_history_is_of_one_command_whose_columns_may_become_more(tmp_path: Path) -> None:
+    """Of several nobody could read the whole as one table."""
+    one = pa.table({"cluster": ["c"], "seen": [1]})
+    alone, parted = str(tmp_path / "alone"), str(tmp_path / "parted")
+    append_history(alone, one)
+    append_history(alone, one.append_column("more", pa.array([2])))
+    append_history(alone, one)
+    append_history(parted, {"events": one, "summary": one})
+    others: list[tuple[str, object]] = [
+        (alone, one.rename_columns(["cluster", "other"])),
+        (alone, {"events": one}),
+        (parted, one),
+        (parted, {"moves": one, "summary": one}),
+        (parted, {"events": one, "summary": one.rename_columns(["cluster", "other"])}),
+    ]
+    for directory, tables in others:
+        with pytest.raises(UsageError, match="the history of another command is there"):
+            append_history(directory, tables)
+    assert [len(list((tmp_path / name).rglob("*.parquet"))) for name in ("alone", "parted")] == [3, 2]
 
 
 REPORTS = [
