@@ -63,7 +63,7 @@ def write(quorum: Quorum, replica: Written, layout: Layout, cluster_id: str = CL
     node, log = replica.node, replica.log
     log.mkdir(parents=True)
     if layout.is_named:
-        ids = f"node.id={node.id}\ndirectory.id={directory_id(node.id)}\n"
+        ids = f"node.id={node.id}\ndirectory.id={directory_id(node.id, is_former=node.is_former)}\n"
         (replica.path / META_PROPERTIES).write_text(f"version=1\ncluster.id={cluster_id}\n{ids}")
     own = f"format.version=1\nlog.kind={quorum.kind}\nkraft.version={int(quorum.is_dynamic)}\n"
     if not quorum.is_dynamic:

@@ -208,8 +208,11 @@ def offset_flipped(world: Damaged) -> Loss | None:
 
 
 def _committed(world: Damaged) -> list[Batch]:
+    """Whose values may be others: what a deposed leader has in place of committed records is none of them."""
     return [
-        each for each in world.replica.node.batches if not each.is_control and each.last_offset < world.quorum.committed
+        each
+        for each in world.replica.node.batches
+        if not each.is_control and each.last_offset < world.quorum.committed and not world.is_stale(each)
     ]
 
 

@@ -28,12 +28,13 @@ _BATCH_RECORDS: Final = (1, 1, 2, 3, 8)
 _BATCHES_A_FETCH: Final = (1, 1, 2, 5, 50)
 _OFTEN: Final = (0.2, 1, 1, 4)
 _TORN_BYTES_MAX: Final = 200
+_EPOCH_MS: Final = 1_000_000
 
 Ids = tuple[int, ...]
 
 
-def directory_id(node_id: int) -> Uuid:
-    return Uuid(bytes([node_id]) * 16)
+def directory_id(node_id: int, *, is_former: bool = False) -> Uuid:
+    return Uuid(bytes([node_id + 100 * is_former]) * 16)
 
 
 def voter_set(ids: Ids) -> VoterSet:
@@ -42,13 +43,18 @@ def voter_set(ids: Ids) -> VoterSet:
     )
 
 
+def written_ms(offset: int, epoch: int) -> int:
+    """When a leader of that epoch writes there: an election takes its time, so no two epochs' batches are equal."""
+    return BEGAN_MS + epoch * _EPOCH_MS + offset
+
+
 def control_batch(base_offset: int, message: Message, epoch: int) -> bytes:
     key, value = encode_control_record(message)
     return KERNELS.encode_records(
         [Record(value, key)],
         base_offset=base_offset,
         leader_epoch=epoch,
-        timestamp_ms=BEGAN_MS + base_offset,
+        timestamp_ms=written_ms(base_offset, epoch),
         attributes=Attribute.CONTROL,
     )
 
@@ -71,6 +77,8 @@ class Node:
     """What one replica has on disk."""
 
     id: int
+    is_former: bool = False
+    """It is of a disk that was replaced: its directory id is another one."""
     batches: list[Batch] = field(default_factory=list)
     epoch: int = 0
     high_watermark: int = 0
@@ -184,9 +192,9 @@ class Quorum:
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
-    def elect(self) -> None:
+    def elect(self, candidate: Node | None = None) -> None:
         """A candidate that a majority of its voters finds up to date leads in an epoch of its own."""
-        candidate = self.any_node()
+        candidate = candidate or self.any_node()
         voters = candidate.voters(self.initial)
         if candidate.id not in voters:
             return
@@ -213,14 +221,14 @@ class Quorum:
         value = NO_OP if self.kind is LogKind.METADATA else b"v%d" % self.chance.randrange(3)
         end = self.leader.end
         data = KERNELS.encode_values(
-            [value] * count, base_offset=end, leader_epoch=self.epoch, timestamp_ms=BEGAN_MS + end
+            [value] * count, base_offset=end, leader_epoch=self.epoch, timestamp_ms=written_ms(end, self.epoch)
         )
         self._write(self.leader, data, count)
 
-    def replicate(self) -> None:
+    def replicate(self, follower: Node | None = None, batches: int | None = None) -> None:
         """A follower or observer fetches: it cuts off what the leader does not have, or restores a snapshot."""
         assert self.leader is not None
-        leader, follower = self.leader, self.any_node()
+        leader, follower = self.leader, follower or self.any_node()
         if follower is leader:
             return
         follower.epoch, follower.torn = max(follower.epoch, self.epoch), b""
@@ -235,7 +243,7 @@ class Quorum:
             if follower.end < leader.start:
                 return  # a snapshot comes next
         missing = [each for each in leader.batches if each.base_offset >= follower.end]
-        follower.batches += missing[: self.chance.choice(_BATCHES_A_FETCH)]
+        follower.batches += missing[: batches or self.chance.choice(_BATCHES_A_FETCH)]
         follower.flushed_end = self.acknowledged[follower.id] = follower.end
         self._commit()
         follower.high_watermark = max(follower.high_watermark, min(follower.end, self.committed))
@@ -252,10 +260,13 @@ class Quorum:
         if self.kind is not LogKind.METADATA or not ends:
             return
         end = self.chance.choice(ends)
-        node.snapshots[end] = (node.epoch_before(end) or 0, node.voters(self.initial, end))
+        self.snapshot_at(node, end)
         begins = [each for each in node.segments if each <= end]
         if begins and self.chance.random() < 0.5:
             node.drop_before(max(begins), self.initial)
+
+    def snapshot_at(self, node: Node, end: int) -> None:
+        node.snapshots[end] = (node.epoch_before(end) or 0, node.voters(self.initial, end))
 
     def crash(self) -> None:
         """A node stops inside of a write, and loses what it had not flushed: a part of it may be there, or zeros."""
@@ -294,6 +305,12 @@ class Quorum:
             voters.add(joining)
         elif len(voters) > 1:
             voters.discard(self.chance.choice(sorted(voters - {leader.id})))
+        self.change_voters(voters)
+
+    def change_voters(self, voters: set[int]) -> None:
+        """The leader writes down a set that differs by one."""
+        leader = self.leader
+        assert leader is not None
         ids = tuple(sorted(voters))
         self.pending = leader.end
         self._write(leader, control_batch(leader.end, voters_record(voter_set(ids)), self.epoch), 1, ids)

@@ -17,6 +17,7 @@ from fastquorum.spark.pipelines.replicas import Verdict
 from tests.spark.verdicts.directories import Layout, Written, dressed, emptied, of_stranger, written
 from tests.spark.verdicts.losses import LOSSES, Damaged, Loss
 from tests.spark.verdicts.quorum import Quorum
+from tests.spark.verdicts.scenes import play
 
 _STEPS: Final = (10, 40, 80, 150)
 _THREADS: Final = 3
@@ -54,6 +55,7 @@ class World(NamedTuple):
 def made(seed: int, root: Path) -> World:
     chance = random.Random(seed)
     quorum = Quorum(chance)
+    play(seed, quorum)
     quorum.run(chance.choice(_STEPS))
     # Of more directories than voters nobody can tell whose a nameless one is.
     needs_names = quorum.is_dynamic or len(quorum.nodes) > len(quorum.initial)
