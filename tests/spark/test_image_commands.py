@@ -110,7 +110,7 @@ def test_what_one_replica_has_alone_is_in_no_image(
         report = told(capsys, "image-diff", f"{replicas}/c1,{replicas}/c3", *words)["clusters"]
         assert [(each["to_offset"], each["errors"]) for each in report] == [(END, [])]
     assert main(["spark", "placement", f"{replicas}/c1,{replicas}/c3", "--at", str(END + 1)]) == 1
-    assert f"asOfOffset {END + 1}: up to offset {END} is committed" in capsys.readouterr().out
+    assert f"offset {END + 1} is not committed: what is ends at offset {END}" in capsys.readouterr().out
 
 
 def test_what_is_appended_after_the_choice_is_in_no_image(spark: "SparkSession", replicas: Path) -> None:

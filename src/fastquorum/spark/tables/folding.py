@@ -82,10 +82,12 @@ def _committed(end: Offset | None, log: FoundLog, options: Options) -> Offset | 
     committed = options.committed_ends.get(log.directory)
     if committed is None:
         return end
-    for name, wanted in (("asOfOffset", options.as_of_offset), ("diffFrom", options.diff_from)):
+    for wanted in (options.as_of_offset, options.diff_from):
         if wanted is not None and wanted > committed:
             raise OffsetOutOfRange(
-                f"{name} {wanted}: up to offset {committed} is committed", offset=wanted, end_offset=committed
+                f"offset {wanted} is not committed: what is ends at offset {committed}",
+                offset=wanted,
+                end_offset=committed,
             )
     return committed if end is None else min(end, committed)
 
