@@ -93,6 +93,8 @@ class Producer:
         self.peer = peer
         self.told: dict[bytes, int] = {}
         """The offset of each value that was answered for."""
+        self.requests_waiting = REQUESTS_WAITING
+        """At most so many are under way."""
         self._stopped = stopped
 
     def run(self) -> None:
@@ -100,7 +102,7 @@ class Producer:
         number = 0
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # all are closed at the end
             while waiting or not self._stopped.is_set():
-                while len(waiting) < REQUESTS_WAITING and not self._stopped.is_set():
+                while len(waiting) < self.requests_waiting and not self._stopped.is_set():
                     number += 1
                     waiting.append((number, PRODUCED + b"%d" % number))
                     self.peer.send(produce_request(a_batch(waiting[-1][1]), number=number))
@@ -155,7 +157,9 @@ class Load:
             if self.failed:
                 break
             self.chance.choice((self._pause, self._pause, self._change_terms, self._serve))()
-        # Each term may have been too short for the one producer among so many: the last is as long as it needs.
+        # Each term may have been too short for the one producer among so many: the last is as long as it needs. Of
+        # several requests under way each may come before Python has dealt with the one before, and is Python's then.
+        self.producer.requests_waiting = 1
         deadline = time.monotonic() + WAIT_S
         while not self.producer.told and not self.failed and time.monotonic() < deadline:
             self._serve()
