@@ -22,7 +22,7 @@ def parameters(function: object) -> list[tuple[str, object, object]]:
 @pytest.mark.parametrize("module", [native, pure], ids=["native", "pure"])
 def test_the_module_is_a_kernel_set(module: ModuleType) -> None:
     assert isinstance(module, kernels.Kernels)
-    assert len(FUNCTIONS) == 18
+    assert len(FUNCTIONS) == 19
     assert len(CLASSES) == 11
 
 
