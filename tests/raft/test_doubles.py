@@ -136,7 +136,7 @@ def test_a_voter_that_names_a_lower_epoch_than_it_was_in_is_told_of(it_was: str,
         node.leader(epoch=5)
         fetches(node, 20, at=0)
     node.forget()
-    node.now_us += 3_000_000
+    node.now_us += 30_000_000
     node.receives(fetch_request(0, by=2), connection=30)
     assert notices(node) == {"votes_forgotten"}
     said = sentence(node)
@@ -147,7 +147,7 @@ def test_a_voter_that_names_a_lower_epoch_than_it_was_in_is_told_of(it_was: str,
 
 def test_a_vote_that_comes_from_a_lower_epoch_tells_it_too() -> None:
     node = replica(1).follower(epoch=5, of=2)
-    node.now_us += 3_000_000
+    node.now_us += 30_000_000
     node.receives(vote_request(1, by=2, pre_vote=True))
     assert notices(node) == {"votes_forgotten"}
 
@@ -156,7 +156,7 @@ def test_who_leads_next_knows_of_the_former_leader_what_it_knew_as_a_follower() 
     node = replica(1).follower(epoch=5, of=2)
     node.elapse(60_000)
     node.elect_itself()
-    node.now_us += 3_000_000
+    node.now_us += 30_000_000
     node.forget()
     node.receives(fetch_request(0, by=2))
     assert notices(node) == {"votes_forgotten"}
@@ -165,7 +165,7 @@ def test_who_leads_next_knows_of_the_former_leader_what_it_knew_as_a_follower() 
 def test_a_voter_that_was_never_heard_in_a_higher_epoch_has_forgotten_nothing() -> None:
     for sender, place in ((3, directory(3)), (2, directory(99)), (9, directory(9))):
         node = replica(1).follower(epoch=5, of=2)
-        node.now_us += 3_000_000
+        node.now_us += 30_000_000
         node.receives(fetch_request(0, by=sender, directory_id=place))
         assert notices(node) == set()
 
@@ -173,7 +173,7 @@ def test_a_voter_that_was_never_heard_in_a_higher_epoch_has_forgotten_nothing() 
 def test_an_epoch_that_nobody_has_heard_of_is_not_held_against_a_voter() -> None:
     node = replica(1).leader(epoch=5)
     node.receives(fetch_request(500, by=2))
-    node.now_us += 3_000_000
+    node.now_us += 30_000_000
     fetches(node, 20, at=0)
     assert notices(node) == set()
 
@@ -192,6 +192,15 @@ def test_what_was_held_up_for_long_on_a_connection_that_was_there_before_is_no_l
     node.now_us += 60_000_000
     for connection in (19, 20, 21):
         node.receives(fetch_request(4, by=2), connection=connection)
+    assert notices(node) == set()
+
+
+def test_what_waited_for_a_new_connection_while_its_sender_went_on_is_no_loss() -> None:
+    node = replica(1).follower(epoch=4, of=3)
+    node.receives(vote_request(5, by=2), connection=20)
+    node.now_us += 4_000_000
+    node.receives(vote_request(4, by=2, pre_vote=True), connection=30)
+    node.receives(vote_request(5, by=2), connection=30)
     assert notices(node) == set()
 
 

@@ -67,7 +67,7 @@ class Core:
         self.listeners = listeners
         self.tells_leaders = tells_leaders
         self.tally = Tally()
-        self.heard = HeardEpochs()
+        self.heard = HeardEpochs(config.request_timeout_us)
         self.election = ElectionState()
         self.leader_endpoints: tuple[Endpoint, ...] = ()
         """Where the leader of this epoch listens, as it or others told; empty if no leader is known."""

@@ -12,6 +12,9 @@ from fastquorum.types import Epoch, Micros, ReplicaKey
 GONE_US_MIN: Final[Micros] = 1_000_000
 """A process that ends, and starts again with another directory, is not heard for longer. What was held up on its way,
 while its sender has gone on, is no loss."""
+REQUEST_TIMEOUTS: Final = 5
+"""A sender keeps a request for as long as its timeout says while it has no connection, and sends it on the one that it
+gets at last: so many of the timeouts go by before a lower epoch on a new connection is taken for a loss."""
 
 
 class _Heard(NamedTuple):
@@ -24,7 +27,8 @@ class _Heard(NamedTuple):
 class HeardEpochs:
     """The highest epoch of each voter, by its key as the voter set has it: a static voter's is its id alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, request_timeout_us: Micros) -> None:
+        self._held_up_us = max(GONE_US_MIN, request_timeout_us * REQUEST_TIMEOUTS)
         self._heard: dict[ReplicaKey, _Heard] = {}
         self._newest: Connection = NO_CONNECTION
         self._served: Connection = NO_CONNECTION
@@ -46,4 +50,4 @@ class HeardEpochs:
         known = self._heard.get(voter)
         if known is None or epoch >= known.epoch or self._served <= known.newest:
             return None
-        return known.epoch if now_us > known.since_us + GONE_US_MIN else None
+        return known.epoch if now_us > known.since_us + self._held_up_us else None
