@@ -22,6 +22,7 @@ _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ
 """Of a host name. `_` is in no host name of RFC 1123, but in those that container tools give."""
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+_BROADCAST: Final = ipaddress.IPv4Address("255.255.255.255")
 
 
 class AddressError(ValueError):
@@ -86,6 +87,8 @@ def check_reachable(host: str) -> None:
     check_host(host)
     if is_everywhere(host):
         raise AddressError(f"nobody can reach {host}: it means every address of this machine")
+    if is_of_many(host):
+        raise AddressError(f"nobody can be reached at {host}: it stands for many machines")
     if "%" in host:
         raise AddressError(f"host {_cut(host)!r} has a scope id, which means something on one machine only")
 
@@ -102,6 +105,12 @@ def is_everywhere(host: str) -> bool:
     """Does it mean every address of the machine? As an empty host, 0.0.0.0 and :: do."""
     address = numeric(host)
     return not host if address is None else _plain(address).is_unspecified
+
+
+def is_of_many(host: str) -> bool:
+    """Does it stand for many machines? Multicast and broadcast addresses do."""
+    address = numeric(host)
+    return address is not None and (_plain(address).is_multicast or _plain(address) == _BROADCAST)
 
 
 def is_loopback(host: str) -> bool:
@@ -136,7 +145,8 @@ def _split(text: str) -> tuple[str, str]:
         if ":" in host or (text.startswith(":") and text.count(":") > 1):
             raise AddressError("an IPv6 address stands in brackets, as in [::1]:9093")
     if not rest:
-        raise AddressError("the port is missing")
+        missing = "the host and a colon are missing before the port" if is_whole(host) else "the port is missing"
+        raise AddressError(missing)
     if not rest.startswith(":"):
         raise AddressError(f"there is {_cut(rest)!r} between the host and the port")
     return host, rest[1:]

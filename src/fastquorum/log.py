@@ -9,6 +9,7 @@ from fastquorum.controller.image import Image
 from fastquorum.controller.image.diff import Difference, differences
 from fastquorum.home import expanded
 from fastquorum.kernels import Kernels, load
+from fastquorum.offsets import check_position
 from fastquorum.storage.images import fold_log, two_images
 from fastquorum.storage.io_open import open_offline
 from fastquorum.storage.offline import OfflineLog, StoredBatch
@@ -57,18 +58,20 @@ class Log:
         [True, False, False]
 
         Raises:
+            UsageError: that is no offset.
             CorruptionError: at the first bytes that are neither a good batch that continues the log nor zeros.
         """
+        check_position(from_offset, "from_offset")
         return self._offline.batches(from_offset)
 
     def records(self, from_offset: Offset = 0) -> Iterator[CommittedRecord]:
-        """Every record of a data batch from the offset on. CorruptionError as `batches`, and for a record that does
-        not parse.
+        """Every record of a data batch from the offset on. Errors as `batches`; CorruptionError for a record that does
+        not parse, too.
 
         >>> [record.offset for record in fastquorum.log.open(directory).records(from_offset=2)]
         [2]
         """
-        for batch in self._offline.batches(from_offset):
+        for batch in self.batches(from_offset):
             if batch.info.is_control:
                 continue
             for record in self._kernels.decode_records(batch.data, verify_crc=False):
@@ -97,11 +100,14 @@ class Log:
         [11, 12, 13]
 
         Raises:
+            UsageError: that is no offset.
             OffsetOutOfRange: the log does not reach so far, or what precedes it is gone.
             ImageFailed: a record contradicts those before it, or is no metadata record.
             CorruptionError: bytes that are needed are damaged.
             DirectoryError: the log holds user records.
         """
+        if at is not None:
+            check_position(at, "at")
         return fold_log(self._offline, self._kernels, at).image
 
     def diff(self, from_offset: Offset, to_offset: Offset | None = None) -> Iterator[Difference]:
@@ -111,4 +117,7 @@ class Log:
         >>> [each.words for each in fastquorum.log.open(directory).diff(45, 46)]
         ['broker 12: fenced true -> false']
         """
+        check_position(from_offset, "from_offset")
+        if to_offset is not None:
+            check_position(to_offset, "to_offset")
         return differences(*two_images(self._offline, self._kernels, from_offset, to_offset))

@@ -35,7 +35,7 @@ def open(
         table: records, control, batches, epochs, voters, ... An unknown one is refused with those that there are.
         threads: that read; None: one a core.
         options: as of the data source, as `fromOffset=100`, `types="TOPIC_RECORD"`, `mode="quarantine"`,
-            `columns="offset,value"`.
+            `columns="offset,value"` or a list of them.
     Raises:
         UsageError: no such table, option or path, or pyarrow is not installed.
         DirectoryError, CorruptionError: something cannot be read, or is damaged; the latter from the reader.

@@ -20,6 +20,7 @@ Micros = int
 NO_NODE: Final = -1
 NODE_ID_MAX: Final = 2**31 - 1
 UNKNOWN_OFFSET: Final = -1
+OFFSET_MAX: Final = 2**63 - 1
 VOTERS_MAX: Final = 7
 TOPIC_NAME: Final = "__cluster_metadata"
 """The one topic, and one partition (0), that voters replicate."""

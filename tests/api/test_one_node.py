@@ -5,6 +5,7 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -221,6 +222,16 @@ def test_offsets_out_of_range_are_refused(tmp_path: Path) -> None:
         with pytest.raises(OffsetOutOfRange):
             next(quorum.committed(from_offset=-1))
         assert list(quorum.committed(from_offset=1_000, follow=False)) == []
+
+
+@pytest.mark.parametrize("offset", [True, 2**63, 1.0, "1", None])
+def test_what_is_no_offset_is_refused(tmp_path: Path, offset: Any) -> None:
+    with open_one(tmp_path) as quorum, pytest.raises(UsageError, match=f"from_offset {offset!r} is not an offset"):
+        next(quorum.committed(from_offset=offset))
+    stored = log.open(tmp_path)
+    for read in (stored.records, stored.batches, stored.diff):
+        with pytest.raises(UsageError, match=f"from_offset {offset!r} is not an offset"):
+            list(read(offset))
 
 
 def test_progress_reports_past_control_records(tmp_path: Path) -> None:

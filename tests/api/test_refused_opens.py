@@ -10,7 +10,7 @@ import pytest
 
 import fastquorum as fq
 from fastquorum import sync
-from fastquorum.errors import ConfigError, UsageError
+from fastquorum.errors import ConfigError, DirectoryError, UsageError
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S
 
 TAKEN = "taken"
@@ -74,6 +74,18 @@ def test_what_is_no_path_is_refused(path: Any, tmp_path: Path, monkeypatch: pyte
     with pytest.raises(ConfigError, match="path"):
         sync.open(path, node_id=1)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("below", ["", "n1"])
+def test_a_disk_that_is_not_mounted_is_named_by_the_link_to_it(tmp_path: Path, below: str) -> None:
+    link = tmp_path / "data"
+    link.symlink_to(tmp_path / "disk")
+    with pytest.raises(DirectoryError, match="is a link to what is not there; mount or restore its target") as refused:
+        sync.open(link / below, node_id=1)
+    assert refused.value.path == str(link)
+    with pytest.raises(DirectoryError, match="is a link to what is not there"):
+        fq.log.open(link / below)
+    assert list(tmp_path.iterdir()) == [link]
 
 
 async def open_and_close(path: Path, options: dict[str, Any]) -> None:

@@ -225,7 +225,7 @@ def test_help_fits_a_narrow_terminal_without_colours_and_says_where_it_cannot_be
     assert max(map(len, options_shown.splitlines())) <= 40 or any(len(word) > 36 for word in options_shown.split())
     with stdout_of("/dev/full"):
         assert main([*command.words, "--help"]) == 1
-    assert capfd.readouterr().err == "fastquorum: stdout: No space left on device\n"
+    assert capfd.readouterr().err == "fastquorum: stdout: No space left on device; make room on its file system\n"
     with stdout_closed():
         assert main([*command.words, "--help"]) == 1
     assert capfd.readouterr().err.startswith("fastquorum: stdout is closed")

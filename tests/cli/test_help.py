@@ -215,4 +215,4 @@ def test_output_that_cannot_be_written_is_said_in_one_line(unbuffered: str) -> N
             [*COMMAND, "random-uuid"], stdout=full, stderr=subprocess.PIPE, timeout=30, text=True, env=env
         )
     assert done.returncode == 1
-    assert done.stderr == "fastquorum random-uuid: No space left on device; make room on its file system\n"
+    assert done.stderr == "fastquorum random-uuid: stdout: No space left on device; make room on its file system\n"

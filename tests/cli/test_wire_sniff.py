@@ -351,7 +351,8 @@ def test_a_disk_that_is_full_ends_it_with_the_reason(sniff: Sniff, serve: Serve)
         receive_all(client)
     ended = sniffer.ended()
     assert ended.code == 1
-    assert ended.err.splitlines() == ["fastquorum wire sniff: No space left on device; make room on its file system"]
+    full = "fastquorum wire sniff: /dev/full: No space left on device; make room on its file system"
+    assert ended.err.splitlines() == [full]
 
 
 def test_output_that_cannot_be_printed_ends_it_too(serve: Serve) -> None:
@@ -365,7 +366,10 @@ def test_output_that_cannot_be_printed_ends_it_too(serve: Serve) -> None:
         finally:
             sniffer.kill()
     assert ended.code == 1
-    assert ended.err.splitlines()[0] == "fastquorum wire sniff: No space left on device; make room on its file system"
+    assert (
+        ended.err.splitlines()[0]
+        == "fastquorum wire sniff: stdout: No space left on device; make room on its file system"
+    )
 
 
 def test_a_recording_is_private_and_not_lost_to_the_next_one(sniff: Sniff, serve: Serve, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from fastquorum.addresses import (
     check_reachable,
     is_everywhere,
     is_loopback,
+    is_of_many,
     parse_address,
     place,
 )
@@ -35,6 +36,7 @@ GOOD = {
 BAD = {
     "": "the port is missing",
     "h1": "the port is missing",
+    "9093": "the host and a colon are missing before the port",
     "h1:": "port '' is not a number from 1 to 65535",
     "h1:x": "port 'x' is not a number",
     "h1:0": "port '0' is not a number from 1",
@@ -118,6 +120,14 @@ def test_no_voter_is_at_every_address(host: str) -> None:
         check_options(FormatOptions("A" * 22, 1, Uuid(b"\1" * 16), voters, LogKind.USER))
 
 
+@pytest.mark.parametrize("host", ["255.255.255.255", "224.0.0.1", "ff02::1", "::ffff:239.1.2.3"])
+def test_nobody_is_at_the_address_of_many(host: str) -> None:
+    with pytest.raises(AddressError, match="it stands for many machines"):
+        check_reachable(host)
+    with pytest.raises(ConfigError, match="it stands for many machines"):
+        combine(from_arguments({"voters": f"1@[{host}]:9093" if ":" in host else f"1@{host}:9093"}))
+
+
 def test_a_scope_id_is_nothing_that_others_can_be_told() -> None:
     with pytest.raises(AddressError, match="scope id, which means something on one machine only"):
         check_reachable("fe80::1%eth0")
@@ -143,7 +153,7 @@ def test_a_loopback_address_or_name_is_known_without_a_look_up(host: str) -> Non
 LABELS = st.from_regex(r"[a-z]([a-z0-9_-]{0,20}[a-z0-9])?", fullmatch=True)
 HOSTS = st.one_of(
     st.lists(LABELS, min_size=1, max_size=4).map(".".join),
-    st.ip_addresses().filter(lambda address: not is_everywhere(str(address))).map(str),
+    st.ip_addresses().map(str).filter(lambda address: not is_everywhere(address) and not is_of_many(address)),
 )
 
 

@@ -1,5 +1,6 @@
 """`fastquorum spark`: by real processes, on a real cluster and on one with something wrong."""
 
+import argparse
 import json
 import os
 import shutil
@@ -122,14 +123,20 @@ def test_a_path_of_a_file_is_told_from_one_that_cannot_be_read(tmp_path: Path) -
         find(str(tmp_path / "file"))
 
 
+def outputs(**paths: Path) -> argparse.Namespace:
+    return argparse.Namespace(
+        **({"out": None, "html": None, "append": None} | {name: str(path) for name, path in paths.items()})
+    )
+
+
 @pytest.mark.parametrize("name", ["audit.txt", "audit.CSV", "audit.html", "audit.JSON"])
 def test_an_output_that_is_named_as_no_output_is_is_taken_for_a_slip(name: str, tmp_path: Path) -> None:
     said = f"{name}: nothing of that kind is written; a .json file, or a directory"
     with pytest.raises(UsageError, match=said):
-        check_out(str(tmp_path / name))
+        check_out(outputs(out=tmp_path / name))
     with pytest.raises(UsageError, match=f"--reassignment-json .*{said}"):
-        check_out(None, reassignment_json=str(tmp_path / name))
-    check_out(str(tmp_path / "logs.parquet"), str(tmp_path / "page.html"))
+        check_out(outputs(), reassignment_json=str(tmp_path / name))
+    check_out(outputs(out=tmp_path / "logs.parquet", html=tmp_path / "page.html"))
 
 
 @pytest.mark.parametrize(
@@ -164,4 +171,4 @@ def test_where_nothing_holds_a_latency_the_last_line_says_so(capsys: pytest.Capt
 
 def test_an_option_that_names_what_is_there_already_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="name another --reassignment-json, or remove it"):
-        check_out(None, reassignment_json=str(tmp_path))
+        check_out(outputs(), reassignment_json=str(tmp_path))

@@ -74,8 +74,16 @@ def test_what_does_not_fit_is_told_before_anything_is_read() -> None:
         tables.open(C1, "recods")
     with pytest.raises(UsageError, match="there is no option 'fromOfset'"):
         tables.open(C1, fromOfset=3)
-    with pytest.raises(UsageError, match="threads is 0"):
-        tables.open(C1, threads=0).read_all()
+    for threads in (0, True, "two", 1.5):
+        with pytest.raises(UsageError, match=f"threads is {threads!r}"):
+            tables.open(C1, threads=threads, columns=["offset"])  # type: ignore[arg-type]
+
+
+def test_columns_may_be_a_list() -> None:
+    assert (
+        tables.open(C1, columns=["epoch", "offset"]).schema.names
+        == tables.open(C1, columns="epoch,offset").schema.names
+    )
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])

@@ -144,18 +144,25 @@ def test_a_history_has_every_run_with_its_time(tmp_path: Path, capsys: pytest.Ca
     ]
     assert pyarrow.dataset.dataset(tmp_path / "told" / "summary").to_table().num_rows == 2
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="--append"):
-        append_history(str(tmp_path / "file"), audits)
+    with pytest.raises(UsageError, match="name a directory"):
+        append_history(str(tmp_path / "file"), "audit replicas", audits)
+    # Refused before anything is read, whichever way it is run.
+    for words in (["report", "timeline"], ["spark", "timeline"]):
+        assert main([*words, *REPLICAS, "--append", str(tmp_path / "audits")]) == 2
+        ended = capsys.readouterr()
+        assert ended.out == ""
+        refusal = f"{tmp_path / 'audits'} holds the history of `fastquorum audit replicas`; name another directory\n"
+        assert ended.err == f"fastquorum {' '.join(words)}: {refusal}"
 
 
 def test_a_history_is_of_one_command_whose_columns_may_become_more(tmp_path: Path) -> None:
     """Of several nobody could read the whole as one table."""
     one = pa.table({"cluster": ["c"], "seen": [1]})
     alone, parted = str(tmp_path / "alone"), str(tmp_path / "parted")
-    append_history(alone, one)
-    append_history(alone, one.append_column("more", pa.array([2])))
-    append_history(alone, one)
-    append_history(parted, {"events": one, "summary": one})
+    append_history(alone, "report", one)
+    append_history(alone, "report", one.append_column("more", pa.array([2])))
+    append_history(alone, "report", one)
+    append_history(parted, "report", {"events": one, "summary": one})
     others: list[tuple[str, object]] = [
         (alone, one.rename_columns(["cluster", "other"])),
         (alone, {"events": one}),
@@ -164,8 +171,10 @@ def test_a_history_is_of_one_command_whose_columns_may_become_more(tmp_path: Pat
         (parted, {"events": one, "summary": one.rename_columns(["cluster", "other"])}),
     ]
     for directory, tables in others:
-        with pytest.raises(UsageError, match="the history of another command is there"):
-            append_history(directory, tables)
+        with pytest.raises(UsageError, match="holds the history of another command"):
+            append_history(directory, "report", tables)
+    with pytest.raises(UsageError, match="holds the history of `fastquorum report`"):
+        append_history(alone, "audit", one)
     assert [len(list((tmp_path / name).rglob("*.parquet"))) for name in ("alone", "parted")] == [3, 2]
 
 

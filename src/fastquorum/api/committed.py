@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from fastquorum.errors import ClosedError, NotReady, OffsetOutOfRange, UsageError
+from fastquorum.errors import ClosedError, NotReady, OffsetOutOfRange
 from fastquorum.kernels import Header
 from fastquorum.node.io.running import RunningNode
+from fastquorum.offsets import check_offset
 from fastquorum.types import Epoch, Offset
 
 READ_BYTES_MAX: Final = 1024 * 1024
@@ -73,8 +74,7 @@ class CommittedReader:
     def __init__(self, node: RunningNode, from_offset: Offset, *, follow: bool, progress: bool) -> None:
         """Raises ClosedError; OffsetOutOfRange where the log begins behind from_offset; UsageError if it is not one;
         NotReady if it is to end at a high watermark that is not known yet."""
-        if not isinstance(from_offset, int):
-            raise UsageError(f"from_offset {from_offset!r} is not an offset", "give a whole number, 0 or above")
+        check_offset(from_offset, "from_offset")
         node.check_open()
         start = node.log.start_offset
         if from_offset < start:

@@ -137,7 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain("fastquorum: there is not enough memory; raise the limit of the container, or ulimit -v")
         return 1
     except OSError as error:
-        complain(f"fastquorum: stdout: {reason(error)}")
+        error.filename = error.filename or "stdout"  # of a stream that is not the process's own, in its place
+        complain(f"fastquorum: {_text(error)}")
         return 1
     finally:
         for stream in (sys.stdout, sys.stderr):

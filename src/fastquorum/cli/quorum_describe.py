@@ -46,8 +46,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "fastquorum quorum describe --bootstrap h1:9093,h2:9093,h3:9093 --status",
         "fastquorum quorum describe --bootstrap h1:9093 --replication --human-readable --watch",
     )
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--status", action="store_true", help="leader, epoch, high watermark, largest lag, voters")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--status", action="store_true", help="leader, epoch, high watermark, largest lag, voters (default)"
+    )
     what.add_argument("--replication", action="store_true", help="one row for each replica")
     parser.add_argument("--human-readable", action="store_true", help="with --replication: times as how long ago")
     parser.add_argument(
@@ -70,10 +72,10 @@ def run(arguments: argparse.Namespace) -> int:
             now_ms = time.time_ns() // 1_000_000
             if arguments.format == "json":
                 print_json(as_json(response, cluster_id))
-            elif arguments.status:
-                print(status_text(response, cluster_id))
-            else:
+            elif arguments.replication:
                 print(replication_text(response, now_ms if arguments.human_readable else None), end="")
+            else:
+                print(status_text(response, cluster_id))
             sys.stdout.flush()
             if arguments.watch is None:
                 return 0

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    spark_output.check_out(arguments.out, arguments.html, arguments.append)
+    spark_output.check_out(arguments)
     path = spark_output.path_of(arguments)
     spark_output.check_in(arguments.master, path)
     with spark_output.engine_of(arguments, "looking for what is unusual") as engine:

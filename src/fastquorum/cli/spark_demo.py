@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    spark_output.check_out(None, arguments.html)
+    spark_output.check_out(arguments)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fastquorum-spark-") as directory:
         replicas = unpack_cluster(Path(directory))

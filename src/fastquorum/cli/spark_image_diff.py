@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("one of --from and --with is needed, not both", "--from 1800, or --with /backup/west")
     if arguments.start is not None and arguments.end is not None and arguments.start > arguments.end:
         raise UsageError(f"--from {arguments.start} lies behind --to {arguments.end}")
-    spark_output.check_out(arguments.out, arguments.html, arguments.append)
+    spark_output.check_out(arguments)
     path = spark_output.path_of(arguments)
     spark_output.check_in(arguments.master, path, *([] if arguments.other is None else [arguments.other]))
     with spark_output.engine_of(arguments) as engine:

@@ -46,7 +46,7 @@ def _ratio(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    spark_output.check_out(arguments.out, arguments.html, arguments.append)
+    spark_output.check_out(arguments)
     check_arrow()
     path = spark_output.path_of(arguments)
     by = _groups(arguments.by)

@@ -112,9 +112,10 @@ def add_html(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_out(out: str | None, html: str | None = None, append: str | None = None, **others: str | None) -> None:
+def check_out(arguments: argparse.Namespace, **others: str | None) -> None:
     """UsageError before anything is computed that could not be written. `others`: by the names of their options, and as
-    `out` is: a .json file or a directory."""
+    --out is: a .json file or a directory."""
+    out, html, append = arguments.out, arguments.html, arguments.append
     more = ((f"--{name.replace('_', '-')}", path) for name, path in others.items())
     for option, path in (("--out", out), ("--html", html), *more):
         if path is None:
@@ -133,6 +134,10 @@ def check_out(out: str | None, html: str | None = None, append: str | None = Non
     if append is not None:
         check_text("--append", append)
         check_directory("--append", append)
+        check_arrow()
+        from fastquorum.spark.history import check_history
+
+        check_history(append, _report_of(arguments))
     if out is not None and html is not None and os.path.realpath(out) == os.path.realpath(html):
         raise UsageError(f"--out and --html are both {out}", "name two")
 
@@ -183,13 +188,19 @@ def hand_out_files(
         is_json = out.endswith(_JSON)
         outputs.write("--out", lambda: _write(out, {} if is_json else tables(), report() if is_json else {}))
     if arguments.append is not None:
-        outputs.write("--append", lambda: _append(arguments.append, tables()))
+        outputs.write("--append", lambda: _append(arguments, tables()))
 
 
-def _append(directory: str, tables: Any) -> None:
+def _report_of(arguments: argparse.Namespace) -> str:
+    """The command, by the words that it has in one process."""
+    words: str = arguments.command
+    return IN_ONE_PROCESS.get(words.removeprefix("spark "), words)
+
+
+def _append(arguments: argparse.Namespace, tables: Any) -> None:
     from fastquorum.spark.history import append_history
 
-    append_history(directory, tables)
+    append_history(arguments.append, _report_of(arguments), tables)
 
 
 def _write(path: str, tables: Any, report: dict[str, Any]) -> None:

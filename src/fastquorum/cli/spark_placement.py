@@ -60,9 +60,7 @@ def _part(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    spark_output.check_out(
-        arguments.out, arguments.html, arguments.append, reassignment_json=arguments.reassignment_json
-    )
+    spark_output.check_out(arguments, reassignment_json=arguments.reassignment_json)
     path = spark_output.path_of(arguments)
     spark_output.check_in(arguments.master, path)
     with spark_output.engine_of(arguments) as engine:

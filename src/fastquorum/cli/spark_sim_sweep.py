@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.seeds.stop > _SEED_MAX:
         raise UsageError(f"--seeds up to {arguments.seeds.stop}", f"Spark counts to {_SEED_MAX}")
-    spark_output.check_out(arguments.out, arguments.html, arguments.append)
+    spark_output.check_out(arguments)
     with spark_output.spark_of(arguments.master, "simulating the seeds") as spark:
         from fastquorum.spark.pipelines.sim_sweep import as_report
         from fastquorum.spark.run_jobs import sim_sweep

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Final, TextIO, cast
 
 _STDOUT: Final = 1
 _STDERR: Final = 2
+_NAMES: Final = {_STDOUT: "stdout", _STDERR: "stderr"}
 
 
 class WaitingFile(io.FileIO):
@@ -17,11 +18,14 @@ class WaitingFile(io.FileIO):
     Python's own streams lose what does not fit. The mode is left as it is: others share it."""
 
     def write(self, data: Any, /) -> int:
-        """As FileIO's, but all of it."""
+        """As FileIO's, but all of it. An OSError names the stream as its file."""
         view = memoryview(data).cast("B")
         whole = len(view)
         while view:
-            written = super().write(view)
+            try:
+                written = super().write(view)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, _NAMES[self.fileno()]) from error
             if written is None:
                 select.select([], [self], [])
             else:

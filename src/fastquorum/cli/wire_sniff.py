@@ -2,11 +2,13 @@
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -146,7 +148,16 @@ class _Recorder:
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            self._file.close()
+            with self._named():
+                self._file.close()
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """An error of the file says which: it was opened by its descriptor."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path) from error
 
     def begin(self) -> None:
         """The addresses are taken: make the file. UsageError if that cannot be."""
@@ -185,8 +196,9 @@ class _Recorder:
 
     def _write(self, line: dict[str, Any]) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(line) + "\n")
-            self._file.flush()
+            with self._named():
+                self._file.write(json.dumps(line) + "\n")
+                self._file.flush()
         if self._printed == "json":
             print(json.dumps(line), flush=True)
         elif self._printed == "table":

@@ -31,8 +31,9 @@ class Exported(NamedTuple):
 
 def open_reader(path: str, table: str, threads: int | None, options: Mapping[str, object]) -> pa.RecordBatchReader:
     """As of `fastquorum.tables.open`."""
+    count = _threads(threads)
     scan = _scan(path, table, options)
-    tasks, count = scan.tasks(), _threads(threads)
+    tasks = scan.tasks()
 
     def read(task: Any) -> Iterable[pa.RecordBatch]:
         # One thread hands each batch on as it is read; several read ahead, and a task's rows wait for their turn.
@@ -81,11 +82,16 @@ def _writer(path: str, form: Form, schema: pa.Schema) -> Any:
 
 def _scan(path: str, table: str, options: Mapping[str, object]) -> Scan:
     given = {"path": path, "table": table, "splitBytes": str(SPLIT_BYTES)}
-    return Scan.of({**given, **{name: str(value) for name, value in options.items()}})
+    return Scan.of({**given, **{name: _as_text(value) for name, value in options.items()}})
+
+
+def _as_text(value: object) -> str:
+    """An option as the data source takes it: of a list, its parts with commas between."""
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _threads(wanted: int | None) -> int:
-    """UsageError: less than one."""
-    if wanted is not None and wanted < 1:
-        raise UsageError(f"threads is {wanted}", "it is 1 or more; or none, for one a core")
+    """UsageError: no number, or less than one."""
+    if wanted is not None and (not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1):
+        raise UsageError(f"threads is {wanted!r}", "it is a number from 1 on; or None, for one a core")
     return wanted or os.cpu_count() or 1

@@ -16,11 +16,13 @@ from fastquorum.errors import UsageError
 
 TIME_COLUMN: Final = "audited_at"
 _SUFFIX: Final = ".parquet"
+_COMMAND: Final = b"fastquorum.command"
+"""In each file's metadata: whose run it is."""
 _TIME: Final = pa.timestamp("ms", "UTC")
 
 
-def append_history(directory: str, tables: Any, now: datetime | None = None) -> None:
-    """Add a run. `tables`: one, or several by their names.
+def append_history(directory: str, command: str, tables: Any, now: datetime | None = None) -> None:
+    """Add a run of `command`. `tables`: one, or several by their names.
 
     Raises:
         UsageError: it cannot be written there; or what is there is of another command.
@@ -30,31 +32,43 @@ def append_history(directory: str, tables: Any, now: datetime | None = None) -> 
     moment = now or datetime.now(UTC)
     name = f"{moment.strftime('%Y%m%dT%H%M%S.%f')}Z-{os.getpid()}{_SUFFIX}"
     named = tables if isinstance(tables, Mapping) else {"": tables}
-    _check_same(directory, {part: {TIME_COLUMN, *table.column_names} for part, table in named.items()})
+    _check_same(directory, command, {part: {TIME_COLUMN, *table.column_names} for part, table in named.items()})
     for part, table in named.items():
         place = os.path.join(directory, part) if part else directory
         times = pa.array([moment] * table.num_rows, _TIME)
         whole = table.add_column(0, pa.field(TIME_COLUMN, _TIME, nullable=False), times)
+        whole = whole.replace_schema_metadata({**(whole.schema.metadata or {}), _COMMAND: command.encode()})
         try:
             os.makedirs(place, exist_ok=True)
             draft = os.path.join(place, f".{name}.tmp")
             pyarrow.parquet.write_table(whole, draft)
             os.replace(draft, os.path.join(place, name))
         except OSError as error:
-            raise UsageError(
-                f"--append {place}: {error.strerror or error}", "name a directory that can be written"
-            ) from error
+            raise UsageError(f"{place}: {error.strerror or error}", "name a directory that can be written") from error
 
 
-def _check_same(directory: str, wanted: Mapping[str, set[str]]) -> None:
+def check_history(directory: str, command: str) -> None:
+    """UsageError if the runs that are there are said to be of another command; or if what is there cannot be read."""
+    for schema in _schemas_of(directory).values():
+        there = (schema.metadata or {}).get(_COMMAND, command.encode()).decode(errors="replace")
+        if there != command:
+            raise _another(directory, f"`fastquorum {there}`")
+
+
+def _check_same(directory: str, command: str, wanted: Mapping[str, set[str]]) -> None:
     """UsageError if neither is more of the other: the parts that are there and these, and the columns of each."""
-    there = _columns_of(directory)
+    check_history(directory, command)
+    there = {part: set(schema.names) for part, schema in _schemas_of(directory).items()}
     both = [(set(there), set(wanted)), *((there[part], wanted[part]) for part in there.keys() & wanted.keys())]
     if not all(one <= other or other <= one for one, other in both):
-        raise UsageError(f"--append {directory}: the history of another command is there", "name another directory")
+        raise _another(directory, "another command")
 
 
-def _columns_of(directory: str) -> dict[str, set[str]]:
+def _another(directory: str, whose: str) -> UsageError:
+    return UsageError(f"{directory} holds the history of {whose}", "name another directory")
+
+
+def _schemas_of(directory: str) -> dict[str, pa.Schema]:
     """Of the latest run of each part that is there. What is no Parquet file is not looked at."""
     import pyarrow.parquet
 
@@ -65,9 +79,9 @@ def _columns_of(directory: str) -> dict[str, set[str]]:
             place = os.path.join(directory, part) if part else directory
             files = sorted(each for each in os.listdir(place) if each.endswith(_SUFFIX) and not each.startswith("."))
             if files:
-                found[part] = set(pyarrow.parquet.read_schema(os.path.join(place, files[-1])).names)
+                found[part] = pyarrow.parquet.read_schema(os.path.join(place, files[-1]))
     except FileNotFoundError:
         return {}
     except (OSError, pa.ArrowInvalid) as error:
-        raise UsageError(f"--append {directory}: {error}", "name a directory of histories, or a new one") from error
+        raise UsageError(f"{directory}: {error}", "name a directory of histories, or a new one") from error
     return found

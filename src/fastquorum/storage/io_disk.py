@@ -38,6 +38,7 @@ class RealDisk:
     def open_directory(cls, root: str, kernels: Kernels, *, create: bool = False, writable: bool = True) -> Self:
         """The disk of an existing directory, or one made here. DirectoryError if it cannot be used."""
         path = os.path.abspath(root)
+        check_links(path)
         if create and not exists(path):
             try:
                 os.makedirs(path)
@@ -164,6 +165,20 @@ def refusals_named() -> Iterator[None]:
 
 def _refused(error: StorageFailed) -> DirectoryError:
     return DirectoryError(f"{error.operation} failed: {error.detail}", remedy(error.errno_code), error.path)
+
+
+def check_links(path: str) -> None:
+    """Raise DirectoryError where `path`, or a directory that it is to be in, is a link to what is not there."""
+    while not os.path.lexists(path) and (parent := os.path.dirname(path)) != path:
+        path = parent
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if os.path.islink(path):
+            hint = "mount or restore its target, or remove the link"
+            raise DirectoryError("is a link to what is not there", hint, path) from error
+    except OSError:
+        pass  # `exists` names it
 
 
 def exists(path: str) -> bool:
