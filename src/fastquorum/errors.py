@@ -460,6 +460,17 @@ class FsyncFailed(StorageFailed):
 
 
 @dataclass(eq=False)
+class DirectoryReplaced(StorageFailed):
+    """Another directory lies at a replica's path than the one that it has opened: renamed away, or mounted over."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: another directory lies here now than the one that was opened; the replica stops, and writes "
+            "nothing into it: put back the one that it ran on, which has all records, or start the process on this one"
+        )
+
+
+@dataclass(eq=False)
 class StateStoreFailed(StorageFailed):
     """The quorum state could not be made durable: a vote may or may not have been cast."""
 

@@ -23,7 +23,7 @@ from fastquorum import sync
 from fastquorum.api.options import OpenOptions
 from fastquorum.closing import end_all, raise_first
 from fastquorum.config import MS, SECOND
-from fastquorum.errors import UsageError
+from fastquorum.errors import ClosedError, UsageError
 from fastquorum.kernels.lane import Connection
 from fastquorum.loopback import HOST, free_ports
 from fastquorum.node.io.outgoing import Outgoing, cut_off
@@ -43,6 +43,8 @@ _SOON: Final[OpenOptions] = {
     "preallocate_bytes": 64 * 1024,
     "segment_bytes": 16 * 1024 * 1024,
 }
+_OWN: Final = frozenset(("node_id", "voters", "listen", "advertise"))
+"""Options that differ from node to node, or name all of them."""
 _FIRST_ELECTION_US: Final = 20 * MS
 _ELECTION_US: Final = 150 * MS
 """Node 1 stands first, so that no vote is split."""
@@ -56,7 +58,10 @@ class Nodes(Generic[_Q]):
     def __init__(self, size: int, directory: str, options: OpenOptions) -> None:
         if not isinstance(size, int) or size < 1:
             raise UsageError(f"a quorum of {size!r} is none", "ask for 1 node or more")
+        for name in _OWN & options.keys():
+            raise UsageError(f"{name} is not for a quorum that is made for tests", f"leave {name} out: it has its own")
         self.nodes: dict[int, _Q] = {}
+        self._is_over = False
         self._directory = directory
         self._options = options
         ports = free_ports(size)
@@ -88,15 +93,14 @@ class Nodes(Generic[_Q]):
         return iter(self.nodes.values())
 
     def __getitem__(self, node_id: int) -> _Q:
-        return self.nodes[node_id]
+        return self._running(node_id)
 
     def partition(self, *node_ids: int) -> None:
         """Cut these nodes off from all others: neither side reaches the other once this returns, until `heal`. The
         program reaches both; a leader that is cut off takes itself for the leader until its timeout is over, and
         acknowledges nothing. A former partition is over. UsageError if there is no such node, or no other."""
-        unknown = {*node_ids} - {*self._ids}
-        if unknown:
-            raise UsageError(f"this quorum has no node {min(unknown)}", f"it has 1 to {len(self._ids)}")
+        for node_id in node_ids:
+            self._check_member(node_id)
         if len({*node_ids}) in (0, len(self._ids)):
             raise UsageError("nobody is cut off by that", "name some of the nodes, and not all")
         self._part(frozenset(node_ids))
@@ -106,6 +110,7 @@ class Nodes(Generic[_Q]):
         self._part(frozenset())
 
     def _part(self, side: frozenset[int]) -> None:
+        self._check_not_over()
         self._side = side
         cut = {node_id: self._cut(node_id) for node_id in self.nodes}
         for node_id, connections in cut.items():
@@ -121,14 +126,32 @@ class Nodes(Generic[_Q]):
         transport: Outgoing = self.nodes[node_id]._node._transport
         return transport
 
+    def _running(self, node_id: int) -> _Q:
+        """UsageError if it does not run."""
+        if node_id not in self.nodes:
+            raise UsageError(f"node {node_id!r} of this quorum does not run", f"these do: {[*self.nodes]}")
+        return self.nodes[node_id]
+
     def _taken_out(self, node_id: int) -> _Q:
         """The node, which is to vanish. UsageError if it does not run."""
-        if node_id not in self.nodes:
-            raise UsageError(f"node {node_id} of this quorum does not run", f"these do: {[*self.nodes]}")
-        return self.nodes.pop(node_id)
+        node = self._running(node_id)
+        del self.nodes[node_id]
+        return node
+
+    def _check_member(self, node_id: int) -> None:
+        if node_id not in self._ids:
+            raise UsageError(f"this quorum has no node {node_id!r}", f"it has 1 to {len(self._ids)}")
+
+    def _check_not_over(self) -> None:
+        if self._is_over:
+            raise ClosedError("this quorum ended with its block or test, and its directories with it")
 
     def _arguments(self, node_id: int) -> tuple[str, OpenOptions]:
-        """Path and options to open a node with; again, after it was closed."""
+        """Path and options to open a node with; again, after it was closed. UsageError if it runs, or is none."""
+        self._check_not_over()
+        self._check_member(node_id)
+        if node_id in self.nodes:
+            raise UsageError(f"node {node_id} of this quorum runs already", "stop it before")
         options: OpenOptions = {
             **_SOON,
             "election_timeout_us": _FIRST_ELECTION_US if node_id == 1 else _ELECTION_US,
@@ -162,6 +185,7 @@ class BlockingNodes(Nodes[sync.Quorum]):
             node.wait_ready(READY_S)
 
     def _close_all(self) -> None:
+        self._is_over = True
         for node in self:
             node._node.request_stop()
         end_all([partial(node.close, timeout=_CLOSE_S) for node in self])
@@ -192,6 +216,7 @@ class AsyncNodes(Nodes[fastquorum.Quorum]):
             await node.wait_ready(READY_S)
 
     async def _close_all(self) -> None:
+        self._is_over = True
         for node in self:
             node._node.request_stop()
         closed = await asyncio.gather(*(node.close(timeout=_CLOSE_S) for node in self), return_exceptions=True)

@@ -50,6 +50,29 @@ def test_a_node_that_does_not_run_cannot_be_stopped(quorum_of: Callable[..., Blo
         nodes.stop(2)
 
 
+def test_what_cannot_be_meant_is_refused_in_words(quorum_of: Callable[..., BlockingNodes]) -> None:
+    nodes = quorum_of(2)
+    for act in (nodes.partition, nodes.start):
+        with pytest.raises(UsageError, match="this quorum has no node '1'; it has 1 to 2"):
+            act("1")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="node 3 of this quorum does not run"):
+        nodes[3]
+    with pytest.raises(UsageError, match="node 1 of this quorum runs already"):
+        nodes.start(1)
+    for option in ({"node_id": 9}, {"voters": "7@nowhere:1"}, {"listen": "127.0.0.1:0"}):
+        with pytest.raises(UsageError, match=f"{next(iter(option))} is not for a quorum that is made for tests"):
+            quorum_of(3, **option)
+
+
+def test_nothing_begins_behind_its_block() -> None:
+    with quorum(1) as nodes:
+        nodes.stop(1)
+    for act in (lambda: nodes.start(1), nodes.heal):
+        with pytest.raises(ClosedError, match="this quorum ended with its block or test"):
+            act()
+    assert not Path(nodes._directory).exists()
+
+
 @pytest.mark.parametrize("kernels", ["native", "pure"])
 def test_a_leader_that_is_cut_off_is_replaced_and_follows_when_it_is_back(
     quorum_of: Callable[..., BlockingNodes], kernels: Literal["native", "pure"]

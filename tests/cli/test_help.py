@@ -177,6 +177,22 @@ sys.exit(main())
     assert done.returncode == 2, "there is no such directory"
 
 
+def test_a_quit_ends_a_node_that_is_still_being_imported_without_a_core(tmp_path: Path) -> None:
+    code = f"""
+import os, signal, sys
+class Signalling:
+    def find_spec(self, name, path=None, target=None):
+        if name == "fastquorum.cli.run_node":
+            os.kill(os.getpid(), signal.SIGQUIT)
+sys.meta_path.insert(0, Signalling())
+sys.argv = ["fastquorum", "run", "--data", {str(tmp_path / "missing")!r}]
+from fastquorum.cli.__main__ import main
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGQUIT, b"")
+
+
 @pytest.mark.parametrize("ignored", [True, False])
 def test_an_interrupt_is_ignored_where_the_shell_says_so(ignored: bool) -> None:
     """As one without job control does to what it starts in the background."""

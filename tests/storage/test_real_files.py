@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from fastquorum.errors import (
     ClosedError,
     CorruptionError,
     DirectoryError,
+    DirectoryReplaced,
     StateStoreFailed,
     StorageFailed,
 )
@@ -231,6 +233,40 @@ def test_after_a_fatal_error_a_directory_stays_shut(kernels: Kernels, tmp_path: 
     assert (tmp_path / LOG_DIRECTORY / f"{0:020d}.log").read_bytes() == before
     with pytest.raises(DirectoryError, match="restart the process"):
         DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+@pytest.mark.parametrize("directory", ["", LOG_DIRECTORY])
+def test_nothing_is_written_into_a_directory_that_was_put_in_the_place_of_a_running_one(
+    kernels: Kernels, tmp_path: Path, directory: str, is_closed: bool
+) -> None:
+    """As by `mv n1 n1.bad; cp -a backup n1` while its node is forgotten."""
+    root = tmp_path / "n1"
+    formatted(root, kernels)
+    data = DataDirectory.open(str(root), kernels, SMALL, FakeFlusher())
+    append_one(data, kernels, 1)
+    shutil.copytree(root / directory, tmp_path / "backup")
+    os.rename(root / directory, tmp_path / "old")
+    os.rename(tmp_path / "backup", root / directory)
+    before = contents(root)
+    if is_closed:
+        with pytest.raises(DirectoryReplaced, match="another directory lies here now"):
+            data.close()
+    else:
+        with pytest.raises(DirectoryReplaced, match="another directory lies here now") as refused:
+            append_beyond_a_segment(data, kernels)
+        data.close(refused.value)
+    assert contents(root) == before
+
+
+def append_beyond_a_segment(data: DataDirectory, kernels: Kernels) -> None:
+    batch_bytes = 64
+    for _ in range(2 * SMALL.segment_bytes // batch_bytes):
+        append_one(data, kernels, 1)
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(root)): each.read_bytes() for each in sorted(root.rglob("*")) if each.is_file()}
 
 
 def test_a_file_of_another_owner_is_a_refusal_not_a_failing_disk(kernels: Kernels, tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ def main() -> int:
     try:
         from fastquorum.cli import file_limit, interrupts
 
-        interrupts.end_at_once()
-        if sys.argv[1:2] == ["run"]:
+        is_node = sys.argv[1:2] == ["run"]
+        interrupts.end_at_once(also_by_quit=is_node)
+        if is_node:
             interrupts.ignore_meaningless()
     except KeyboardInterrupt:
         return 130  # interrupts.EXIT_INTERRUPTED, which may not be there yet

@@ -24,6 +24,7 @@ MEANINGLESS = (
     signal.SIGPOLL,
     signal.SIGPWR,
     signal.SIGXFSZ,
+    signal.SIGSTKFLT,
     signal.SIGPIPE,
     *range(signal.SIGRTMIN, signal.SIGRTMAX + 1),
 )
@@ -31,10 +32,14 @@ MEANINGLESS = (
 _UNDONE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def end_at_once() -> None:
-    """From now on. Where somebody else decided already, as a shell that starts jobs in the background, it stays so."""
+def end_at_once(*, also_by_quit: bool = False) -> None:
+    """From now on. Where somebody else decided already, as a shell that starts jobs in the background, it stays so.
+
+    `also_by_quit`: SIGQUIT, too, which otherwise dumps core, but for process 1.
+    """
     _replace(signal.SIGINT, signal.default_int_handler, _end)
-    for number in (signal.SIGTERM, signal.SIGHUP, *((signal.SIGQUIT,) if os.getpid() == 1 else ())):
+    has_quit = also_by_quit or os.getpid() == 1
+    for number in (signal.SIGTERM, signal.SIGHUP, *((signal.SIGQUIT,) if has_quit else ())):
         _replace(number, signal.SIG_DFL, _end)
 
 

@@ -36,7 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Run the node whose data directory this is, in the foreground. One line tells that it listens. SIGTERM, "
         "SIGINT, SIGQUIT and SIGHUP (unless that is ignored, as under nohup) stop it gracefully, within 5 s; a "
         "second one of the first three at once, which is as safe as a crash. Other signals that would end it are "
-        "ignored.\nA line that cannot be written to stdout or stderr is lost, and counted; the node runs on.\n"
+        "ignored, but for those of a fault and of the limit on processor time (SIGXCPU).\n"
+        "A line that cannot be written to stdout or stderr is lost, and counted; the node runs on.\n"
         "Settings come from arguments, then the file (properties, or TOML by its name), then FASTQUORUM_... in the "
         "environment; names are "
         "Kafka's (controller.quorum.fetch.timeout.ms) or KIP-595's (quorum.fetch.timeout.ms); --settings lists them.",

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Self
 
 from fastquorum.errnos import reason, remedy
-from fastquorum.errors import DirectoryError, FsyncFailed, StorageFailed
+from fastquorum.errors import DirectoryError, DirectoryReplaced, FsyncFailed, StorageFailed
 from fastquorum.kernels import Kernels, SegmentFile
 from fastquorum.storage.io_odd import check_not_odd
 from fastquorum.storage.io_reserve import DescriptorReserve
@@ -20,13 +20,20 @@ from fastquorum.storage.ports import FileMode
 
 
 class RealDisk:
-    """A Disk over a directory of the file system."""
+    """A Disk over a directory of the file system.
+
+    Files are opened by path. Before each, it is looked whether the directories are those that were there at first:
+    another one that was put, or mounted, in their place is none of this replica's. DirectoryReplaced if so.
+    """
 
     def __init__(self, root: str, kernels: Kernels, *, is_read_only: bool = False) -> None:
         """`is_read_only`: for tools that look at what nobody runs; what may not be read is then a DirectoryError."""
         self._root = os.path.abspath(root)
         self._kernels = kernels
         self._is_read_only = is_read_only
+        self._places: dict[str, tuple[int, int]] = {}
+        """Device and inode of each directory, since it was first used."""
+        self._check_place(self._root)
         self._reserve = DescriptorReserve(0)
 
     def keep_descriptors(self) -> DescriptorReserve:
@@ -136,7 +143,21 @@ class RealDisk:
     def _path(self, name: str) -> str:
         assert ".." not in name.split("/"), name
         assert not name.startswith("/"), name
-        return os.path.join(self._root, name) if name else self._root
+        path = os.path.join(self._root, name) if name else self._root
+        for directory in dict.fromkeys((self._root, os.path.dirname(path) if name else self._root)):
+            self._check_place(directory)
+        return path
+
+    def _check_place(self, directory: str) -> None:
+        if self._is_read_only:
+            return  # of a log that a node runs, what was removed may be anew
+        try:
+            found = os.stat(directory)
+        except OSError:
+            return  # whoever uses it hears of it
+        place = found.st_dev, found.st_ino
+        if self._places.setdefault(directory, place) != place:
+            raise DirectoryReplaced(detail="replaced", operation="open", path=directory, errno_code=errno.ESTALE)
 
     @contextmanager
     def _mapped(self, operation: str, name: str, kind: type[StorageFailed] = StorageFailed) -> Iterator[None]:

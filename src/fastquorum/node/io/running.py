@@ -36,7 +36,7 @@ from fastquorum.node.replica import Replica
 from fastquorum.raft import events as ev
 from fastquorum.raft.raft import Description
 from fastquorum.storage.identity import Identity
-from fastquorum.types import NO_NODE, Endpoint, Epoch, Micros, NodeId, Offset
+from fastquorum.types import Endpoint, Epoch, Micros, NodeId, Offset
 
 if TYPE_CHECKING:
     from fastquorum.kernels.shell import Mailbox, Slot
@@ -314,9 +314,9 @@ class RunningNode(handles.Guarded):
         self._reactor.post(lambda replica, now: action())
 
     def resign(self, preferred: NodeId, epoch: Epoch) -> None:
-        """Give up the lead of this epoch in favour of `preferred` (NO_NODE: anybody)."""
+        """Give up the lead of this epoch in favour of `preferred`. UsageError if that is no voter."""
         self.check_open()
-        if preferred != NO_NODE and preferred not in self._replica.raft.voters.ids:
+        if preferred not in self._replica.raft.voters.ids:
             raise UsageError(f"node {preferred} is not among the voters {list(self._replica.raft.voters.ids)}")
         self._reactor.post(lambda replica, now: replica.request(ev.ResignRequested(preferred, epoch), now))
 
