@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastquorum.spark.pipelines import audit_replicas as auditing
+from fastquorum.spark.pipelines.choosing import LOG_KIND
 from fastquorum.spark.scan import read_table
 from fastquorum.storage.names import LOG_DIRECTORY, segment_name
 
@@ -56,7 +57,7 @@ def told_at(path: str) -> pa.Table:
     snapshots = snapshots.filter(pc.and_(snapshots["is_good"], pc.greater(snapshots["offset"], 0)))
     tables = [
         read_table(path, "voters", mode="quarantine", columns=",".join(auditing.VOTER_COLUMNS)),
-        read_table(path, "quorum_state", mode="quarantine", columns=",".join(auditing.PRESENT_COLUMNS)),
+        read_table(path, "quorum_state", mode="quarantine", columns=",".join((*auditing.PRESENT_COLUMNS, LOG_KIND))),
         snapshots.rename_columns({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop_columns("is_good"),
     ]
     return pa.concat_tables(tables, promote_options="default")

@@ -12,6 +12,7 @@ from fastquorum.cli.main import main
 from fastquorum.cli.reassignment_plan import read_plan
 from fastquorum.kernels import load
 from fastquorum.spark.image_jobs import placement
+from fastquorum.spark.pipelines.choosing import USER_RECORDS
 from fastquorum.spark.reads import choice
 from fastquorum.storage.names import LOG_DIRECTORY, join, segment_name
 from fastquorum.wire.cluster_records import NoOpRecord
@@ -134,7 +135,11 @@ def test_empty_replicas_make_no_majority_and_user_logs_are_no_clusters(
     words = ("--data", tmp_path / "user", "--node-id", 1, "--cluster-id", EMPTY, "--voters", "1@h1:9093")
     assert main(["format", *map(str, words)]) == 0
     capsys.readouterr()
-    (cluster,) = told(capsys, "placement", f"{replicas},{tmp_path / 'user'}")["clusters"]
+    clusters = told(capsys, "placement", f"{replicas},{tmp_path / 'user'}")["clusters"]
+    of_users, cluster = sorted(clusters, key=lambda each: each["cluster_id"] == ID)
+    assert (of_users["cluster_id"], of_users["unchecked"]) == (EMPTY, USER_RECORDS)
+    assert main(["report", "placement", str(tmp_path / "user")]) == 1
+    assert USER_RECORDS in capsys.readouterr().out
     assert (cluster["cluster_id"], cluster["end_offset"]) == (ID, 3829), "its newest snapshot needs no majority"
     for each in (replicas / "c2" / LOG_DIRECTORY).glob("*.checkpoint"):
         each.unlink()

@@ -61,20 +61,16 @@ class LocalCluster(NamedTuple):
         batches = in_order(lambda task: list(read(task)), scan.tasks(found), self.threads)
         return pa.Table.from_batches([batch for each in batches for batch in each], schema)
 
-    def told(self, *, of_images: bool = False) -> pa.Table:
-        """What is known of the directories beside the headers of batches (`audit_replicas.TOLD_COLUMNS`). `of_images`:
-        of metadata logs alone."""
-        present = self.read("quorum_state", (*auditing.PRESENT_COLUMNS, "log_kind"))
-        if of_images:
-            present = present.filter(pc.equal(present["log_kind"], "metadata"))
+    def told(self) -> pa.Table:
+        """What is known of the directories beside the headers of batches (`audit_replicas.TOLD_COLUMNS`, and
+        `choosing.LOG_KIND`)."""
+        present = self.read("quorum_state", (*auditing.PRESENT_COLUMNS, choosing.LOG_KIND))
         snapshots = self.read("checkpoints", auditing.SNAPSHOT_COLUMNS)
         snapshots = snapshots.filter(pc.and_(snapshots["is_good"], pc.greater(snapshots["offset"], 0)))
         voters = self.read("voters", auditing.VOTER_COLUMNS)
-        if of_images:
-            voters = voters.filter(pc.is_in(voters["directory"], present["directory"].combine_chunks()))
         tables = [
             voters,
-            present.drop_columns("log_kind"),
+            present,
             snapshots.rename_columns({"offset": "snapshot_offset", "epoch": "snapshot_epoch"}).drop_columns("is_good"),
         ]
         return pa.concat_tables(tables, promote_options="default")
@@ -90,7 +86,7 @@ class LocalCluster(NamedTuple):
 
     def choice(self, *, of_images: bool = False) -> pa.Table:
         """What is to be read of it, of `choosing.CHOICE`."""
-        told = self.told(of_images=of_images)
+        told = self.told()
         return choosing.choice_of(self.batches(), told, of_image=of_images)
 
     def _split_bytes(self, found: Found) -> int:

@@ -104,15 +104,12 @@ def of_directories(
     return rows if "directory" in columns else rows.drop("directory")
 
 
-def told_of(spark: "SparkSession", path: str, *, of_images: bool = False) -> "DataFrame":
-    """What is known of directories beside the headers of batches (`audit_replicas.TOLD_COLUMNS`): voters, snapshots,
-    where each log begins, and up to where it was synced. `of_images`: of metadata logs alone."""
+def told_of(spark: "SparkSession", path: str) -> "DataFrame":
+    """What is known of directories beside the headers of batches (`audit_replicas.TOLD_COLUMNS`, and
+    `choosing.LOG_KIND`): voters, snapshots, where each log begins, and up to where it was synced."""
     voters = table(spark, path, "voters", auditing.VOTER_COLUMNS, mode="quarantine")
-    columns = (*auditing.PRESENT_COLUMNS, *(["log_kind"] if of_images else []))
+    columns = (*auditing.PRESENT_COLUMNS, choosing.LOG_KIND)
     present = table(spark, path, "quorum_state", columns, mode="quarantine")
-    if of_images:
-        present = present.where("log_kind = 'metadata'").drop("log_kind")
-        voters = voters.join(present.select("directory").distinct(), "directory", "left_semi").select(*voters.columns)
     snapshots = table(spark, path, "checkpoints", auditing.SNAPSHOT_COLUMNS, mode="quarantine").where(
         "is_good and offset > 0"
     )
@@ -133,7 +130,7 @@ def choice(spark: "SparkSession", path: str, *, of_images: bool = False) -> Choi
     def choose(batches: pa.Table, told: pa.Table) -> pa.Table:
         return choosing.choice_of(batches, told, of_image=of_images)
 
-    told = told_of(spark, path, of_images=of_images)
+    told = told_of(spark, path)
     both = batches.groupBy("cluster_id").cogroup(told.groupBy("cluster_id"))
     return Choice.of(both.applyInArrow(choose, from_arrow_schema(choosing.CHOICE)).toArrow())
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from fastquorum.spark.pipelines.choosing import LOG_KIND
 from fastquorum.spark.pipelines.replicas import Verdict
 from tests.spark.pipelines.test_audit_replicas import BATCHES, TOLD
 
@@ -64,7 +65,7 @@ class World:
             rows.append({**same, "durable_offset": log.durable_end})
             rows += [{**same, "offset": 0, "voter_id": each} for each in self.voters]
             rows += [{**same, "snapshot_offset": end, "snapshot_epoch": epoch} for end, epoch in log.snapshots]
-        return pa.Table.from_pylist(rows, pa.schema([*TOLD, ("durable_offset", pa.int64())]))
+        return pa.Table.from_pylist(rows, pa.schema([*TOLD, ("durable_offset", pa.int64()), (LOG_KIND, pa.string())]))
 
 
 def _row(log: Log, segment: int, nth: int, each: Batch) -> dict[str, Any]:

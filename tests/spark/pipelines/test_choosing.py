@@ -33,7 +33,13 @@ _BATCHES = pa.schema(
     ]
 )
 _PRESENT = pa.schema(
-    [("cluster_id", pa.string()), ("node_id", pa.int32()), ("directory", pa.string()), ("voter_id", pa.int32())]
+    [
+        ("cluster_id", pa.string()),
+        ("node_id", pa.int32()),
+        ("directory", pa.string()),
+        ("voter_id", pa.int32()),
+        ("log_kind", pa.string()),
+    ]
 )
 _SNAPSHOTS = pa.schema([*_PRESENT, ("snapshot_offset", pa.int64()), ("snapshot_epoch", pa.int32())])
 
@@ -57,8 +63,17 @@ def batches(logs: Sequence[Sequence[Batch]], error: str | None = None) -> pa.Tab
     return pa.Table.from_pylist(rows, _BATCHES)
 
 
-def present(count: int) -> pa.Table:
-    rows = [{"cluster_id": "c", "node_id": node, "directory": f"/n{node}"} for node in range(count)]
+def present(count: int, users: Sequence[int] = ()) -> pa.Table:
+    """That the directories of so many nodes are there; the logs of `users` hold user records."""
+    rows = [
+        {
+            "cluster_id": "c",
+            "node_id": node,
+            "directory": f"/n{node}",
+            "log_kind": "user" if node in users else "metadata",
+        }
+        for node in range(count)
+    ]
     return pa.Table.from_pylist(rows, _PRESENT)
 
 
@@ -116,6 +131,15 @@ def test_of_a_real_cluster_one_replica_is_chosen_without_the_tail_that_the_other
     (row,) = choice_of(batches_at(str(CLUSTER)), told_at(str(CLUSTER))).to_pylist()
     chosen, replica = chosen_of(read_table(str(CLUSTER)), None)
     assert (row["directory"], row["end_offset"]) == (replica.directory, chosen["offset"][-1].as_py() + 1)
+
+
+def test_logs_of_user_records_are_not_looked_at_and_where_there_are_no_others_that_is_why() -> None:
+    logs = [[(0, 9, 1)], [(0, 3, 1)]]
+    (chosen,) = choice_of(batches(logs), present(2, users=[0])).to_pylist()
+    assert (chosen["directory"], chosen["end_offset"]) == ("/n1", 4)
+    found = choice_of(batches(logs), present(2, users=[0, 1])).to_pylist()
+    assert [row["directory"] for row in found] == ["/n0", "/n1"]
+    assert {row["unread"] for row in found} == {"it holds user records, and this report is made of metadata logs"}
 
 
 def test_where_nothing_can_be_read_every_directory_is_left_to_who_has_the_records() -> None:

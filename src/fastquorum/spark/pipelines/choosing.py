@@ -9,7 +9,7 @@ Whoever has nothing but records compares these: by Raft's log matching (section 
 same epoch at an offset are the same up to it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -36,6 +36,11 @@ end, and in `unread` why. `unproven`: why what is read may not be committed; nul
 NOTHING: Final = "none of its logs has a record to look at"
 
 
+LOG_KIND: Final = "log_kind"
+"""What `told` says of each directory beside the rest: "metadata" or "user"; null in rows that say something else."""
+USER_RECORDS: Final = "it holds user records, and this report is made of metadata logs"
+
+
 class Replica(NamedTuple):
     """Whose log is read."""
 
@@ -58,9 +63,17 @@ def choice_of(batches: pa.Table, told: pa.Table, *, of_image: bool = False) -> p
     but where a majority of the voters' directories is not there at all, what those that are there share is read, and
     `unproven` says so.
 
+    Logs of user records are not looked at; where there are no others, that is why nothing is read.
+
     Args:
-        batches, told: of one cluster, as of `audit_cluster`. `of_image`: a snapshot stands for what is before its end.
+        batches, told: of one cluster, as of `audit_cluster`; `told` has LOG_KIND, too. `of_image`: a snapshot stands
+            for what is before its end.
     """
+    of_users = told.filter(pc.equal(told[LOG_KIND], "user"))
+    batches, told = (_without(rows, of_users["directory"]) for rows in (batches, told))
+    if of_users.num_rows and not batches.num_rows and not told.num_rows:
+        rows = of_users.select(["cluster_id", "directory"]).to_pylist()
+        return pa.Table.from_pylist([{**row, "unread": USER_RECORDS} for row in rows], CHOICE)
     audited = of_all = audit(batches, told)
     if of_all.is_missing_voters:
         audited = audit(batches, told.filter(told["voter_id"].is_null()))
@@ -82,6 +95,10 @@ def choice_of(batches: pa.Table, told: pa.Table, *, of_image: bool = False) -> p
         for each in sorted(audited.replicas, key=lambda each: (str(each.cluster_id), each.directory))
     ]
     return pa.Table.from_pylist(rows, CHOICE)
+
+
+def _without(rows: pa.Table, directories: pa.ChunkedArray) -> pa.Table:
+    return rows.filter(pc.invert(pc.is_in(rows["directory"], directories.combine_chunks())))
 
 
 class _Candidate(NamedTuple):
@@ -135,6 +152,12 @@ def _why_unproven(of_all: Audited, end: int) -> str | None:
 def with_unproven(summary: dict[str, Any], unproven: str | None) -> dict[str, Any]:
     """The summary of a cluster, and why what was read of it may not be committed, if that is so."""
     return summary if unproven is None else {**summary, "unproven": unproven}
+
+
+def could_look(summaries: Iterable[dict[str, Any]]) -> bool:
+    """Was something looked at of every cluster? One of user records does not matter beside others."""
+    whys = [each.get("unchecked") for each in summaries]
+    return all(why in (None, USER_RECORDS) for why in whys) and (not whys or None in whys)
 
 
 def _why_nothing(batches: pa.Table, audited: Audited) -> str:

@@ -15,8 +15,9 @@ OF_VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.TAIL: "the leader commits it, or a later one has it cut off: nothing is to be done while a majority runs",
     Verdict.STALE: CUT_OFF,
     Verdict.TORN: CUT_OFF,
-    Verdict.DIVERGENT: "keep a copy of the directory, and look at its disk; format the replica anew while all the "
-    "others run, and stop none of them until it has caught up",
+    Verdict.DIVERGENT: "keep a copy of the directory, and look at its disk; where the others hold the records, format "
+    "the replica anew while all of them run, and stop none of them until it has caught up; where there are no others, "
+    "restore a backup",
     Verdict.UNDECIDED: "name the directories of all voters, and look at what cannot be read",
 }
 """Verdict SAME has none."""

@@ -47,7 +47,8 @@ def metadata_logs(logs: Sequence[FoundLog], options: Options, table: str) -> lis
     """UsageError if there is none."""
     metadata = [log for log in logs if log.kind is LogKind.METADATA]
     if not metadata:
-        raise UsageError(f"{options.path} holds user records", f"table {table!r} is made of metadata logs")
+        place = logs[0].directory if logs else options.path
+        raise UsageError(f"{place} holds user records", f"table {table!r} is made of metadata logs")
     return metadata
 
 
