@@ -193,6 +193,43 @@ def test_without_descriptors_it_is_said_and_tried_again(
     reports.dialer.close()
 
 
+def test_a_socket_that_cannot_be_watched_is_told_as_that_and_the_next_dial_goes_well(
+    names: Names, server: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names.addresses["h.test"] = ["127.0.0.9", "127.0.0.1"]
+    endpoint = Endpoint("", "h.test", port(server))
+    watch = select.epoll
+
+    class NoRoom:
+        """An epoll that watches the dialer's own descriptor, which is a number, and no socket."""
+
+        def __init__(self, *words: int, **named: int) -> None:
+            self.inner = watch(*words, **named)
+
+        def register(self, what: int | socket.socket, events: int) -> None:
+            if isinstance(what, socket.socket) and not has_room:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self.inner.register(what, events)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.inner, name)
+
+    has_room = False
+    monkeypatch.setattr(select, "epoll", NoRoom)
+    reports = Reports()
+    reports.dialer.dial(1, endpoint, WAIT_S)
+    reports.wait(1)
+    assert reports.ended[1].sock is None
+    assert "No space left on device" in reports.ended[1].reason
+    has_room = True
+    reports.dialer.dial(2, endpoint, WAIT_S)
+    reports.wait(2)
+    sock = reports.ended[2].sock
+    assert sock is not None
+    sock.close()
+    reports.dialer.close()
+
+
 class Reports:
     """What a dialer has told, by number."""
 

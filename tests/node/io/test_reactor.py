@@ -1,5 +1,6 @@
 """The replica's loop: what came in is looked at before anybody is held to a deadline."""
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
@@ -128,6 +129,29 @@ def test_a_loop_that_was_held_up_does_not_blame_the_disk_before_it_has_looked_ag
     assert loop.calls == []
     reactor._sweep(loop.replica, reactor._sweep_at_us)
     assert loop.calls == [ev.DiskStalled()]
+
+
+def test_a_listening_socket_that_cannot_be_watched_again_is_tried_again_a_moment_later(wake_fd: int) -> None:
+    loop = Loop(wake_fd)
+    reactor: Any = loop.reactor
+    reactor._transport.overdue = lambda now_us: []
+    reactor._flusher.is_stalled = lambda now_us, stall_us_max: False
+    watched: list[int] = []
+    has_room = False
+
+    def register(fd: int, events: int) -> None:
+        if not has_room:
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        watched.append(fd)
+
+    loop.epoll.register = register  # type: ignore[method-assign,assignment]
+    reactor._pause_accepting(1_000)
+    for _ in range(3):
+        reactor._sweep(loop.replica, reactor._accept_at_us)
+        assert watched == []
+    has_room = True
+    reactor._sweep(loop.replica, reactor._accept_at_us)
+    assert watched == [-8]
 
 
 class Late:

@@ -1,6 +1,8 @@
 """The transport alone, against plain sockets: what is sent at once, kept, given up, and how names are resolved."""
 
+import errno
 import os
+import select
 import signal
 import socket
 import threading
@@ -50,6 +52,77 @@ def test_a_frame_leaves_at_once_behind_its_length(transport: SocketTransport) ->
         assert theirs.recv(100) == b"\x00\x00\x00\x05hello"
         transport.send(number, bytearray(b""))
         assert theirs.recv(100) == bytes(4)
+
+
+class NoRoom:
+    """An epoll that can watch nothing more: fs.epoll.max_user_watches is reached, or the memory is."""
+
+    def __init__(self, inner: select.epoll) -> None:
+        self.inner = inner
+
+    def register(self, *_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
+
+
+def test_an_accepted_connection_that_cannot_be_watched_is_closed_and_nothing_is_kept_of_it(
+    transport: SocketTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(transport, "strangers", NoRoom(transport.strangers))
+        number, theirs = accepted(transport)
+    with theirs:
+        assert theirs.recv(1) == b""
+    assert (transport.channel(number), len(transport), transport.by_fd) == (None, 0, {})
+
+
+@pytest.mark.parametrize("is_dialed", [False, True])
+def test_a_connection_that_was_made_and_cannot_be_watched_came_to_nothing(
+    transport: SocketTransport, monkeypatch: pytest.MonkeyPatch, is_dialed: bool
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        endpoint = Endpoint("", "127.0.0.1", server.getsockname()[1])
+        monkeypatch.setattr(transport, "_dialer", Silent())
+        with monkeypatch.context() as patch:
+            patch.setattr(transport, "epoll", NoRoom(transport.epoll))
+            if is_dialed:
+                endpoint = Endpoint("", "h.test", endpoint.port)
+                number = transport.connect(endpoint)
+                transport.take_over(number, Dialed(socket.create_connection(server.getsockname())))
+            else:
+                number = transport.connect(endpoint)
+    assert list(transport.lost) == [number]
+    assert os.strerror(errno.ENOSPC) in transport.last_error(endpoint)
+    transport.close(number)
+    assert (len(transport), transport.by_fd) == (0, {})
+
+
+class Silent:
+    """A dialer that tells of nothing."""
+
+    def dial(self, *_: object) -> None:
+        pass
+
+    cancel = close = dial
+
+
+def test_a_voters_connection_for_which_there_is_no_room_is_served_on_and_favoured_when_there_is(
+    transport: SocketTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number, theirs = accepted(transport)
+    with theirs:
+        with monkeypatch.context() as patch:
+            patch.setattr(transport, "epoll", NoRoom(transport.epoll))
+            transport.favour(number)
+        (fd,) = transport.by_fd
+        assert transport.by_fd[fd].number == number
+        theirs.sendall(b"x")
+        assert [ready for ready, _ in transport.strangers.poll(WAIT_S)] == [fd]
+        transport.favour(number)
+        assert transport.strangers.poll(0) == []
+        assert fd in [ready for ready, _ in transport.epoll.poll(WAIT_S)]
 
 
 def test_a_connection_of_which_a_forked_child_has_a_copy_is_not_heard_of_once_it_is_closed(

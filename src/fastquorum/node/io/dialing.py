@@ -111,6 +111,15 @@ class _Dial:
         self._failed(address, os.strerror(code or errno.ECONNREFUSED))
         self.on_time(now_s)
 
+    def on_unwatched(self, sock: socket.socket, error: OSError, now_s: float) -> None:
+        """The system has no room to watch a socket."""
+        address = self.trying.pop(sock, None)
+        if address is None:
+            return
+        self.done_with.append(sock)
+        self._failed(address, reason(error))
+        self.on_time(now_s)
+
     def end(self, ended: Dialed) -> None:
         self.ended = ended
         self.done_with += self.trying
@@ -273,19 +282,26 @@ class _Loop:
     def _settle(self, number: int) -> None:
         """Watch the sockets that connect, and no other; forget what has ended."""
         dial = self._dials[number]
+        while unwatched := [sock for sock in dial.trying if sock.fileno() not in self._by_descriptor]:
+            for sock in unwatched:
+                self._watch(number, sock)
         for sock in dial.done_with:
             self._watch_no_more(sock)
             sock.close()
         dial.done_with.clear()
-        for sock in dial.trying:
-            if sock.fileno() not in self._by_descriptor:
-                self._by_descriptor[sock.fileno()] = number, sock
-                self._epoll.register(sock, select.EPOLLOUT)
         if dial.ended is not None:
             if dial.ended.sock is not None:
                 self._watch_no_more(dial.ended.sock)
             del self._dials[number]
             self._resolver.withdraw(number, dial.endpoint.host)
+
+    def _watch(self, number: int, sock: socket.socket) -> None:
+        try:
+            self._epoll.register(sock, select.EPOLLOUT)
+        except OSError as error:
+            self._dials[number].on_unwatched(sock, error, time.monotonic())
+        else:
+            self._by_descriptor[sock.fileno()] = number, sock
 
     def _watch_no_more(self, sock: socket.socket) -> None:
         """Before it is closed: while a forked child has a copy, closing alone takes no socket out of an epoll set."""

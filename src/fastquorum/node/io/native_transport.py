@@ -124,10 +124,14 @@ class NativeTransport:
         return self._shell.is_accepted(connection)
 
     def accept(self, sock: socket.socket) -> Connection:
-        """Take over an accepted socket."""
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        """Take over an accepted socket. One that the system has no room to watch is closed."""
         number = self._number()
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:
+            sock.close()
+            return number
         if self._shell.add(number, sock.fileno(), is_accepted=True, now_us=now_us()) == 0:
             sock.detach()
         else:
@@ -143,7 +147,6 @@ class NativeTransport:
         elif dialed.sock is None:
             self._fail(connection, dialed.reason)
         else:
-            dialed.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._add(connection, dialed.sock, began_us)
 
     def ended(self, connection: Connection, error: int) -> None:
@@ -223,6 +226,12 @@ class NativeTransport:
 
     def _add(self, connection: Connection, sock: socket.socket, began_us: Micros) -> None:
         """The native side finds it connected, or sees how that ends."""
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            sock.close()
+            self._fail(connection, reason(error))
+            return
         code = self._shell.add(connection, sock.fileno(), is_accepted=False, now_us=began_us)
         if code == 0:
             sock.detach()

@@ -32,7 +32,6 @@ def begin_connect(address: Address) -> socket.socket:
     """Return a socket whose connection to `address` is under way, or made. Raises OSError."""
     sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
     try:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         code = sock.connect_ex(address.address)
         if code not in (0, errno.EINPROGRESS):
             raise OSError(code, os.strerror(code))

@@ -262,11 +262,11 @@ class Reactor:
 
     def _watch_listening(self, wanted: bool) -> None:
         if wanted is not self._accepting:
-            self._accepting = wanted
             if wanted:
                 self._transport.epoll.register(self._listening_fd, READ)
             else:
                 self._transport.epoll.unregister(self._listening_fd)
+            self._accepting = wanted
 
     def _accept(self, now: Micros) -> None:
         for _ in range(ACCEPTS_MAX):
@@ -312,7 +312,10 @@ class Reactor:
             replica.request(ev.DiskStalled(), now)
         if 0 <= self._accept_at_us <= now:
             self._accept_at_us = NEVER
-            self._watch_listening(True)
+            try:
+                self._watch_listening(True)
+            except OSError:  # no memory, or too many are watched: as if there were no descriptor
+                self._pause_accepting(now)
 
     def _close(self) -> None:
         """Sockets go, with what they still take at once: the last words of a leader that resigned are in there."""

@@ -160,12 +160,15 @@ class SocketTransport:
             self._regard_crowd()
 
     def favour(self, connection: Connection) -> None:
-        """It is a voter's: it is served before others'."""
+        """It is a voter's: it is served before others', or as they are where the system has no room to watch it so."""
         channel = self._channels.get(connection)
         if channel is not None and channel.yields:
             if not channel.has_ended:
+                try:
+                    self.epoll.register(channel.fd, self._interest(channel))
+                except OSError:
+                    return
                 self.strangers.unregister(channel.fd)
-                self.epoll.register(channel.fd, self._interest(channel))
             channel.is_favoured = True
 
     def needs_drain(self, connection: Connection) -> bool:
@@ -236,12 +239,17 @@ class SocketTransport:
         return min(silent, key=lambda channel: channel.heard_us).number if silent else None
 
     def accept(self, sock: socket.socket) -> Connection:
-        """Take over an accepted socket."""
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        """Take over an accepted socket. One that the system has no room to watch is closed."""
         channel = self._new_channel(sock, accepted=True)
-        self.by_fd[channel.fd] = channel
-        self.strangers.register(channel.fd, READ)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.strangers.register(channel.fd, READ)
+        except OSError:
+            del self._channels[channel.number]
+            sock.close()
+        else:
+            self.by_fd[channel.fd] = channel
         return channel.number
 
     def receive_bytes(self, channel: Channel) -> int:
@@ -290,10 +298,7 @@ class SocketTransport:
         if dialed.sock is None:
             self._fail(channel, dialed.reason)
             return
-        channel.sock, channel.fd = dialed.sock, dialed.sock.fileno()
-        dialed.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.by_fd[channel.fd] = channel
-        self.epoll.register(channel.fd, WRITE)
+        self._await_connected(channel, dialed.sock)
 
     def finish_connect(self, channel: Channel) -> bool:
         """Lock held. The socket is writable: True if that means connected."""
@@ -458,9 +463,19 @@ class SocketTransport:
         except OSError as error:  # or no descriptors are left; the link tries again later
             self._fail(channel, reason(error))
             return
+        self._await_connected(channel, sock)
+
+    def _await_connected(self, channel: Channel, sock: socket.socket) -> None:
+        """Its end is awaited, unless the system has no room to watch it."""
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.epoll.register(sock.fileno(), WRITE)
+        except OSError as error:
+            sock.close()
+            self._fail(channel, reason(error))
+            return
         channel.sock, channel.fd = sock, sock.fileno()
         self.by_fd[channel.fd] = channel
-        self.epoll.register(channel.fd, WRITE)
 
     def _fail(self, channel: Channel, reason: str) -> None:
         """A connection that was to be made came to nothing."""
