@@ -1,6 +1,7 @@
 """What touches the system: real files, the directory lock, the quorum state in LMDB."""
 
 import contextlib
+import errno
 import os
 import shutil
 import subprocess
@@ -277,6 +278,22 @@ def test_a_file_of_another_owner_is_a_refusal_not_a_failing_disk(kernels: Kernel
         DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
     segment.chmod(0o600)
     DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher()).close()  # not condemned
+
+
+def test_a_lock_whose_descriptor_closes_with_an_error_is_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = DirectoryLock.acquire(str(tmp_path))
+    close = os.close
+
+    def closed_with_an_error(fd: int) -> None:
+        close(fd)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", closed_with_an_error)
+        lock.release()
+    DirectoryLock.acquire(str(tmp_path)).release()
 
 
 # --- the lock ---------------------------------------------------------------------------------------------------------

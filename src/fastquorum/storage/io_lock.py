@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import threading
+from contextlib import suppress
 from typing import Final
 
 from fastquorum.errnos import reason, remedy
@@ -58,7 +59,8 @@ class DirectoryLock:
             fd, self._fd = self._fd, -1
             if fd >= 0:
                 _held.pop(self._root, None)
-                os.close(fd)
+                with suppress(OSError):  # nothing was written to it, and the lock is gone in any case: close(2)
+                    os.close(fd)
 
     def condemn(self, reason: str) -> None:
         """A storage error happened: this process must never open the directory again. Keeps the lock's release to
