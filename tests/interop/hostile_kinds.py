@@ -31,6 +31,8 @@ class Kind(NamedTuple):
     """It asks a follower, not the leader."""
 
 
+_CLIENT_HELLO: Final = b"\x16\x03\x01\x02\0" + b"\x01\0\x01\xfc\x03\x03" + bytes(range(256)) * 2
+"""A TLS record as it begins, whose first four bytes are a length that no frame has."""
 _WAYS: Final = {
     "read": Kind(reads_bytes=MIB),
     "unread": Kind(),
@@ -58,6 +60,9 @@ def plain() -> dict[str, Kind]:
     return {
         "silent": Kind(),
         "one byte": Kind(b"\0"),
+        "half of a length": Kind(b"\0\0"),
+        "TLS": Kind(_CLIENT_HELLO, reconnects=True),
+        "HTTP": Kind(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * PIPELINED, reconnects=True),
         "a length and nothing": Kind((MIB).to_bytes(4, "big")),
         "much of a frame that is announced as huge": Kind((90 * MIB).to_bytes(4, "big") + bytes(MIB // 2)),
         "bytes that trickle": Kind((1_000).to_bytes(4, "big"), trickles=b"\0"),

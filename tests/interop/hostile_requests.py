@@ -27,6 +27,7 @@ from fastquorum.wire.quorum_admin import (
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
+from fastquorum.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from fastquorum.wire.snapshot import FetchSnapshotRequest
 
 from .nodes import CLUSTER_ID, DIRECTORY_IDS, TOPIC
@@ -59,6 +60,8 @@ def of_any_log(epoch: int) -> dict[str, bytes]:
     return {
         "questions about the quorum": frame(quorum, 2),
         "handshakes": frame(ApiVersionsRequest(), 0),
+        "SASL's handshakes": frame(SaslHandshakeRequest(mechanism="PLAIN"), 1),
+        "SASL's tokens": frame(SaslAuthenticateRequest(auth_bytes=bytes(1_000)), 2),
         "votes of another cluster": frame(VoteRequest(cluster_id="another"), 1),
         "votes of voters and strangers": _votes(epoch),
         "epochs that were": _epochs(epoch),

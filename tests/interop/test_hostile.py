@@ -9,7 +9,14 @@ from .hostile_kinds import kinds, plain
 from .nodes import Nodes
 
 pytestmark = pytest.mark.timeout(300)
-FLOODS = ("questions about the quorum", "offsets by time", "handshakes", "votes of voters and strangers")
+FLOODS = (
+    "questions about the quorum",
+    "offsets by time",
+    "handshakes",
+    "SASL's handshakes",
+    "SASL's tokens",
+    "votes of voters and strangers",
+)
 SHORT = [*plain(), *(f"{flood}, read" for flood in FLOODS)]
 
 
