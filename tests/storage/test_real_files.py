@@ -34,6 +34,7 @@ from fastquorum.storage.names import LOG_DIRECTORY, QUORUM_STATE
 from fastquorum.storage.state_value import StateOwner, decode_state, encode_state
 from fastquorum.types import ReplicaKey, Uuid
 from tests.privileges import fill, mounted, strace, unprivileged
+from tests.storage.test_descriptors import descriptors_left
 
 from .fake_disk import FakeFlusher
 
@@ -209,6 +210,20 @@ def test_a_directory_is_opened_as_a_whole(kernels: Kernels, tmp_path: Path) -> N
             DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher())
     with DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher()) as data:
         assert (data.election, data.log.end_offset) == (ElectionState(3, 1), 1)
+
+
+def test_a_running_replica_keeps_descriptors_in_reserve_and_leaves_none_behind(
+    kernels: Kernels, tmp_path: Path
+) -> None:
+    formatted(tmp_path, kernels)
+    before = len(os.listdir("/proc/self/fd"))
+    with DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher()) as data, descriptors_left(0):
+        data.disk.sync_directory(LOG_DIRECTORY)
+        data.disk.replace_file("mark", b"new")
+    assert len(os.listdir("/proc/self/fd")) == before
+    with pytest.raises(DirectoryError, match="belongs to"):
+        DataDirectory.open(str(tmp_path), kernels, SMALL, FakeFlusher(), cluster_id="another")
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_log_and_quorum_state_must_belong_together(kernels: Kernels, tmp_path: Path) -> None:

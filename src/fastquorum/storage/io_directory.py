@@ -13,6 +13,7 @@ from fastquorum.storage.identity import Identity, read_identity
 from fastquorum.storage.io_disk import RealDisk, refusals_named
 from fastquorum.storage.io_handover import check_owner
 from fastquorum.storage.io_lock import DirectoryLock
+from fastquorum.storage.io_reserve import DescriptorReserve
 from fastquorum.storage.io_state import LmdbStateStore
 from fastquorum.storage.log import Log
 from fastquorum.storage.names import QUORUM_STATE
@@ -36,6 +37,7 @@ class DataDirectory:
         self,
         lock: DirectoryLock,
         disk: RealDisk,
+        reserve: DescriptorReserve,
         identity: Identity,
         first: tuple[VoterSet, int],
         log: Log,
@@ -44,6 +46,7 @@ class DataDirectory:
     ) -> None:
         self._lock = lock
         self.disk = disk
+        self._reserve = reserve
         self.identity = identity
         self.voters, self.kraft_version = first
         """Before any record of the log says otherwise."""
@@ -77,6 +80,7 @@ class DataDirectory:
         """
         disk = RealDisk.open_directory(path, kernels)
         lock = DirectoryLock.acquire(disk.root)
+        reserve = disk.keep_descriptors()
         log: Log | None = None
         states: LmdbStateStore | None = None
         try:
@@ -95,10 +99,10 @@ class DataDirectory:
             is_refused = isinstance(error, StorageFailed) and error.is_refusal
             if isinstance(error, FatalError) and not is_refused:
                 lock.condemn(str(error))
-            end_all([*(each.close for each in (states, log) if each is not None), lock.release])
+            end_all([*(each.close for each in (states, log) if each is not None), reserve.close, lock.release])
             with refusals_named():
                 raise
-        return cls(lock, disk, identity, first, log, states, election)
+        return cls(lock, disk, reserve, identity, first, log, states, election)
 
     def close(self, error: FatalError | None = None) -> None:
         """Close log and state, release the lock. Idempotent. The flush port is closed already.
@@ -114,7 +118,7 @@ class DataDirectory:
             self._lock.condemn(str(failure))
             raise
         finally:
-            end_all((self.states.close, self._lock.release))
+            end_all((self.states.close, self._reserve.close, self._lock.release))
 
     def __enter__(self) -> Self:
         return self
