@@ -6,7 +6,8 @@ from a majority's disks or from what a consumer reads, nothing may be there twic
     python -m tests.process.campaign kills --cycles 300 --report FILE
 
 `chaos` is another campaign, of faults below TCP, of disks that lose power and of limits (`chaos/campaign.py`); `names`
-is one of name servers and addresses (`names/campaign.py`).
+is one of name servers and addresses (`names/campaign.py`); `injected` is one of what the system refuses a node
+(`injected/campaign.py`).
 """
 
 import argparse
@@ -30,6 +31,7 @@ from fastquorum.node.io.failpoints import NAMES
 from tests.process.chaos import campaign as chaos
 from tests.process.cluster import Cluster, cluster
 from tests.process.history import History
+from tests.process.injected import campaign as injected
 from tests.process.load import Load, fetch_committed
 from tests.process.names import campaign as names
 from tests.process.processes import WAIT_S
@@ -313,6 +315,7 @@ def main() -> int:
         ("kills", __doc__, _add_arguments, kills),
         ("chaos", chaos.__doc__, chaos.add_arguments, chaos.run),
         ("names", names.__doc__, names.add_arguments, names.run),
+        ("injected", injected.__doc__, injected.add_arguments, injected.run),
     ):
         command = commands.add_parser(
             name, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
