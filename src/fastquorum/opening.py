@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import threading
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+END_S: Final = 5.0
+"""How long a cancelled task waits for the end of what it began: a log may take longer to recover."""
 
 _T = TypeVar("_T")
 
@@ -67,6 +71,62 @@ class Opening(Coroutine[Any, Any, _H], Generic[_H]):
 async def in_thread(work: Callable[..., _T], *arguments: Any) -> _T:
     """Run what may block in a thread of the running loop's executor."""
     return await asyncio.get_running_loop().run_in_executor(None, work, *arguments)
+
+
+async def begun(begin: Callable[[], _T], end: Callable[[_T], object]) -> _T:
+    """Return what `begin` makes, in a thread of the running loop's executor.
+
+    If the task is cancelled meanwhile nobody would ever end that: `end` does, in such a thread, too. CancelledError is
+    raised once that is done, so that the same can be begun again; or after END_S, and then it is done behind it.
+    """
+    loop = asyncio.get_running_loop()
+    beginning = _Beginning(begin, end)
+    made: asyncio.Future[_T | None] = loop.run_in_executor(None, beginning.run)
+    try:
+        found = await asyncio.shield(made)
+    except asyncio.CancelledError:
+        made.add_done_callback(_take_note)
+        await asyncio.wait([made, loop.run_in_executor(None, beginning.give_up)], timeout=END_S)
+        raise
+    assert found is not None, "only what is given up is none"
+    return found
+
+
+def _take_note(made: asyncio.Future[Any]) -> None:
+    """Of what nobody waits for any more an error is no news."""
+    if not made.cancelled():
+        made.exception()
+
+
+class _Beginning(Generic[_T]):
+    """What one thread makes, and another may not want any more: whichever of them is the last to know ends it."""
+
+    def __init__(self, begin: Callable[[], _T], end: Callable[[_T], object]) -> None:
+        self._begin = begin
+        self._end = end
+        self._lock = threading.Lock()
+        self._is_wanted = True
+        self._made: _T | None = None
+
+    def run(self) -> _T | None:
+        """Make it. None: it was given up, and has been ended."""
+        if not self._is_wanted:
+            return None
+        made = self._begin()
+        with self._lock:
+            self._made = made
+            if self._is_wanted:
+                return made
+        self._end(made)
+        return None
+
+    def give_up(self) -> None:
+        """Have it ended: here if it is made already, else by `run`."""
+        with self._lock:
+            self._is_wanted = False
+            made = self._made
+        if made is not None:
+            self._end(made)
 
 
 async def loaded(module: str) -> Any:

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import fastquorum as fq
 from fastquorum.errors import ClosedError, ConfigError
+from fastquorum.opening import begun
 from tests.api.nodes import CLUSTER_ID, QUICK, WAIT_S
 from tests.broker.clusters import OFTEN, one_controller
 
@@ -81,6 +83,55 @@ def test_an_opening_that_is_cancelled_leaves_no_node_behind(tmp_path: Path) -> N
 
     asyncio.run(main())  # its end waits for the executor, and so for the stop
     asyncio.run(opened_again(tmp_path))
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_what_was_cancelled_is_over_when_that_is_told(tmp_path: Path, turns: int) -> None:
+    """Whatever it had come to: the same directory can be opened at once."""
+
+    async def main() -> None:
+        async with fq.open(tmp_path / "other", **OPTIONS):
+            pass  # all modules are there, so that it comes further
+        opening = asyncio.create_task(fq.open(tmp_path / "n", **OPTIONS))
+        for _ in range(turns):
+            await asyncio.to_thread(str)
+        opening.cancel()
+        try:
+            await (await opening).close()
+        except asyncio.CancelledError:
+            pass
+        await opened_again(tmp_path / "n")
+
+    asyncio.run(main())
+    assert not [
+        each for each in threading.enumerate() if each.name.startswith("fastquorum-") and "log" not in each.name
+    ]
+
+
+@pytest.mark.parametrize("moment", ["before it is made", "when it is made"])
+def test_what_is_begun_for_a_task_that_is_cancelled_is_ended_once(moment: str) -> None:
+    may_go_on, is_made, ended = threading.Event(), threading.Event(), []
+
+    def begin() -> str:
+        assert may_go_on.wait(WAIT_S)
+        is_made.set()
+        return "made"
+
+    async def main() -> None:
+        task = asyncio.create_task(begun(begin, ended.append))
+        await asyncio.sleep(0)
+        if moment == "when it is made":
+            may_go_on.set()
+            assert is_made.wait(WAIT_S)  # the loop stands still: nobody has it yet
+        task.cancel()
+        await asyncio.sleep(0)
+        may_go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended == ["made"]
+
+    asyncio.run(main())
+    assert ended == ["made"]
 
 
 async def opened_again(path: Path) -> None:

@@ -234,9 +234,3 @@ def expire(outcome: Outcome, timeout: float) -> None:
     """An append's time is over, unless its fate is known."""
     if not outcome.done():
         outcome.set_exception(append_timeout(timeout))
-
-
-def stop_unwanted(starting: asyncio.Future[RunningNode]) -> None:
-    """The task that was opening it was cancelled: nobody will ever close it."""
-    if not starting.cancelled() and starting.exception() is None:
-        starting.get_loop().run_in_executor(None, starting.result().stop)

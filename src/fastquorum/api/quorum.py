@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from fastquorum.api.appends import Appends
 from fastquorum.api.barriers import Barriers
-from fastquorum.api.bridge import Bridge, expire, stop_unwanted
+from fastquorum.api.bridge import Bridge, expire
 from fastquorum.api.committed import Batch, Committed, CommittedReader
 from fastquorum.api.description import QuorumDescription, description_of
 from fastquorum.api.options import OpenOptions, Path, settings_of
@@ -28,7 +28,7 @@ from fastquorum.kernels import Buffer, Outcome
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
-from fastquorum.opening import in_thread
+from fastquorum.opening import begun, in_thread
 from fastquorum.timeouts import wait_s
 from fastquorum.types import NodeId, Offset
 
@@ -37,14 +37,8 @@ _T = TypeVar("_T")
 
 async def open_quorum(path: Path, options: OpenOptions) -> "Quorum":
     """See `fastquorum.open`. Settings are read, and the log is recovered, in a thread: not on the loop."""
-    loop = asyncio.get_running_loop()
-    bridge = Bridge(loop)
-    starting = loop.run_in_executor(None, lambda: start_logged(settings_of(path, options), bridge))
-    try:
-        node = await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        starting.add_done_callback(stop_unwanted)
-        raise
+    bridge = Bridge(asyncio.get_running_loop())
+    node = await begun(lambda: start_logged(settings_of(path, options), bridge), RunningNode.stop)
     return Quorum(node, bridge)
 
 

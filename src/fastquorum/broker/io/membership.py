@@ -11,6 +11,7 @@ from fastquorum.broker.io.holding import Holding, begin
 from fastquorum.broker.io.running import RunningMember
 from fastquorum.broker.io.work import TaskWork
 from fastquorum.broker.options import JoinOptions
+from fastquorum.opening import begun
 from fastquorum.timeouts import wait_s
 
 
@@ -19,12 +20,7 @@ async def open_membership(
 ) -> "Membership":
     """See `fastquorum.broker.join`."""
     loop = asyncio.get_running_loop()
-    beginning = loop.run_in_executor(None, begin, options)  # it may read what was kept: not on the loop
-    try:
-        member = await asyncio.shield(beginning)
-    except asyncio.CancelledError:
-        beginning.add_done_callback(_abort_unwanted)
-        raise
+    member = await begun(lambda: begin(options), RunningMember.abort)  # it may read what was kept: not on the loop
     membership = Membership(member, loop)
     if start is not None:
         try:
@@ -34,12 +30,6 @@ async def open_membership(
             raise
     member.register()
     return membership
-
-
-def _abort_unwanted(beginning: "asyncio.Future[RunningMember]") -> None:
-    """The task that was joining was cancelled: nobody will ever close it."""
-    if not beginning.cancelled() and beginning.exception() is None:
-        beginning.get_loop().run_in_executor(None, beginning.result().abort)
 
 
 class Membership(Holding):
