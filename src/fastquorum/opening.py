@@ -86,7 +86,8 @@ async def begun(begin: Callable[[], _T], end: Callable[[_T], object]) -> _T:
         found = await asyncio.shield(made)
     except asyncio.CancelledError:
         made.add_done_callback(_take_note)
-        await asyncio.wait([made, loop.run_in_executor(None, beginning.give_up)], timeout=END_S)
+        ends: list[asyncio.Future[Any]] = [made, loop.run_in_executor(None, beginning.give_up)]
+        await asyncio.wait(ends, timeout=END_S)
         raise
     assert found is not None, "only what is given up is none"
     return found
@@ -110,8 +111,6 @@ class _Beginning(Generic[_T]):
 
     def run(self) -> _T | None:
         """Make it. None: it was given up, and has been ended."""
-        if not self._is_wanted:
-            return None
         made = self._begin()
         with self._lock:
             self._made = made

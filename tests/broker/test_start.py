@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from fastquorum import sync
 from fastquorum.broker import State
 from fastquorum.broker.agent import Agent
 from fastquorum.broker.lifecycle import NEVER
-from fastquorum.errors import ClosedError, Fenced
+from fastquorum.errors import ClosedError, ConfigError, Fenced
 from fastquorum.kernels import load
 from tests.api.nodes import CLUSTER_ID, WAIT_S
 from tests.broker.clusters import OFTEN, join, one_controller
@@ -89,6 +90,25 @@ def test_a_start_that_fails_registers_nothing(tmp_path: Path) -> None:
     assert made[0].state is State.GONE
     with pytest.raises(ClosedError):
         made[0].check()
+
+
+def test_a_start_of_the_other_kind_is_refused_and_nothing_registered(tmp_path: Path) -> None:
+    """One that nobody awaits has recovered nothing."""
+
+    async def recover(membership: object) -> None:
+        pytest.fail("nobody awaits it")
+
+    async def main(bootstrap: str, start: Any) -> None:
+        await fq.broker.join(bootstrap=bootstrap, broker_id=7, cluster_id=CLUSTER_ID, start=start, **OFTEN)
+
+    with one_controller(tmp_path) as bootstrap:
+        with pytest.raises(ConfigError, match="start: is an `async def`"):
+            join(bootstrap, start=recover)
+        with pytest.raises(ConfigError, match="start: is a plain function"):
+            asyncio.run(main(bootstrap, lambda membership: None))
+        with pytest.raises(ConfigError, match="start: 5 is not a function"):
+            join(bootstrap, start=5)
+        assert brokers_known_at(bootstrap) == set()
 
 
 def test_a_start_that_is_cancelled_registers_nothing(tmp_path: Path) -> None:

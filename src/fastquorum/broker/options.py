@@ -1,20 +1,82 @@
 """What `join` takes, for both twins: declared once, checked by the type checker as well as at run time. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, NotRequired, Required, TypedDict
 
-from fastquorum.addresses import AddressError, check_reachable
+from fastquorum.addresses import PORT_MAX, AddressError, check_reachable
 from fastquorum.broker.settings import MemberConfig, MemberSettings
+from fastquorum.config import MS
 from fastquorum.controller.image.registrations import Listener
 from fastquorum.errors import ConfigError
 from fastquorum.node.settings import from_arguments
-from fastquorum.types import Endpoint, Uuid
+from fastquorum.types import Endpoint, Uuid, is_text
 
 LISTENER: Final = "PLAINTEXT"
+INT32_MAX: Final = 2**31 - 1
+RACK_BYTES_MAX: Final = 1024
+"""More would be no name, and a registration that no controller reads."""
 _NUMBERS: Final = tuple(each.name for each in fields(MemberConfig))
 _REQUIRED: Final = ("bootstrap", "broker_id", "cluster_id")
 _PLAIN: Final = ("host", "port", "listeners", "rack", "log_dirs", "metadata_dir", "ready", "kernels")
+
+
+_Check = tuple[Callable[[Any], bool], str]
+
+
+def _whole(least: int, most: int) -> _Check:
+    return (
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most,
+        f"a whole number from {least} to {most}",
+    )
+
+
+def _or_none(check: _Check) -> _Check:
+    is_good, expected = check
+    return lambda value: value is None or is_good(value), expected
+
+
+def _is_path(value: Any) -> bool:
+    text = str(value)
+    return isinstance(value, str | Path) and text.strip() != "" and "\0" not in text
+
+
+def _are(kinds: tuple[type, ...]) -> Callable[[Any], bool]:
+    return lambda values: isinstance(values, list | tuple) and all(isinstance(each, kinds) for each in values)
+
+
+_TIME: Final = _whole(1, INT32_MAX * MS)
+"""The wire says it in milliseconds, if it does."""
+_SWITCH: Final[_Check] = (lambda value: isinstance(value, bool), "True or False")
+_CHECKS: Final[Mapping[str, _Check]] = {
+    "bootstrap": (lambda value: not isinstance(value, list | tuple) or len(value) > 0, "one address or more"),
+    "broker_id": _whole(0, INT32_MAX),
+    "host": _or_none((lambda value: isinstance(value, str), "text")),
+    "port": _or_none(_whole(0, PORT_MAX)),
+    "listeners": (_are((Listener,)), "a list of Listener"),
+    "rack": _or_none(
+        (
+            lambda value: isinstance(value, str) and is_text(value) and 0 < len(value.encode()) <= RACK_BYTES_MAX,
+            f"text of at most {RACK_BYTES_MAX} bytes",
+        )
+    ),
+    "log_dirs": _or_none((_are((str, Uuid)), "a list of directory ids")),
+    "metadata_dir": _or_none((_is_path, "a path")),
+    "ready": _SWITCH,
+    "kernels": (lambda value: value in ("native", "pure"), "native or pure"),
+    "heartbeat_interval_us": _TIME,
+    "session_timeout_us": _TIME,
+    "heartbeat_timeout_us": _or_none(_TIME),
+    "request_timeout_us": _TIME,
+    "retry_backoff_us": _TIME,
+    "fetch_wait_us_max": _whole(0, INT32_MAX * MS),
+    "fetch_bytes_max": _whole(1, INT32_MAX),
+    "metadata_heartbeats": _SWITCH,
+    "control_requests": _SWITCH,
+}
+"""Of each option whether a value can be used, and what it is to be. Who is asked, and of which cluster, is read as a
+node's settings are."""
 
 
 class JoinOptions(TypedDict, total=False):
@@ -33,7 +95,7 @@ class JoinOptions(TypedDict, total=False):
     rack: NotRequired[str | None]
     log_dirs: NotRequired[Sequence[str | Uuid] | None]
     """Directory ids (KIP-858). Not given: one is drawn, for a program that keeps nothing."""
-    metadata_dir: NotRequired[str | None]
+    metadata_dir: NotRequired[str | Path | None]
     """A directory of the member's own, made if there is none: there it keeps the metadata, and starts with it again."""
     ready: NotRequired[bool]
     """False: it stays fenced until `set_ready()`."""
@@ -71,14 +133,12 @@ def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid
     for name in options:
         if name not in (*_REQUIRED, *_PLAIN, *_NUMBERS):
             raise ConfigError("there is no such option", "", name)
-    broker_id = options["broker_id"]
-    if not isinstance(broker_id, int) or isinstance(broker_id, bool) or not 0 <= broker_id < 2**31:
-        raise ConfigError(f"{broker_id!r} is outside 0..{2**31 - 1}", "", "broker_id")
-    if options.get("kernels", "native") not in ("native", "pure"):
-        raise ConfigError(f"{options['kernels']!r} is neither native nor pure", "", "kernels")
+    for name, (is_good, expected) in _CHECKS.items():
+        if name in options and not is_good(options[name]):
+            raise ConfigError(f"{options[name]!r} is not {expected}", "", name)
     read: dict[str, Any] = from_arguments({name: options[name] for name in ("bootstrap", "cluster_id")})
     settings = MemberSettings(
-        broker_id=broker_id,
+        broker_id=options["broker_id"],
         cluster_id=read["cluster_id"],
         bootstrap=read["bootstrap"],
         incarnation_id=incarnation_id,
@@ -91,8 +151,8 @@ def joining(options: Mapping[str, Any], incarnation_id: Uuid, directory_id: Uuid
         raise ConfigError("is needed where it is to be told something", "give an address of this machine", "host")
     if config.control_requests and options.get("metadata_dir") is not None:
         raise ConfigError("is of no use to a member that is told what it is to know", "leave it out", "metadata_dir")
-    is_ready, kernels = options.get("ready", True), options.get("kernels", "native")
-    return Joining(settings, config, is_ready, kernels, options.get("metadata_dir"))
+    is_ready, kernels, place = options.get("ready", True), options.get("kernels", "native"), options.get("metadata_dir")
+    return Joining(settings, config, is_ready, kernels, None if place is None else str(place))
 
 
 def _listeners(options: Mapping[str, Any]) -> tuple[Listener, ...]:

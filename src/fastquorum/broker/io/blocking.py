@@ -1,13 +1,15 @@
 """The blocking face: the same names, the same errors, for threads. No event loop inside."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self, Unpack
 
 from fastquorum.broker.agent import View
-from fastquorum.broker.io.holding import Holding, begin
+from fastquorum.broker.io.holding import Holding, begin, check_start
 from fastquorum.broker.io.work import ThreadWork
 from fastquorum.broker.options import JoinOptions
+from fastquorum.errors import ConfigError
 from fastquorum.timeouts import wait_s
 
 
@@ -19,16 +21,25 @@ def join(*, start: Callable[["Membership"], object] | None = None, **options: Un
     ...     membership.check(epoch) == epoch
     True
     """
+    check_start(start)
     member = begin(options)
     membership = Membership(member)
     if start is not None:
         try:
-            start(membership)
+            _check_not_awaited(start(membership))
         except BaseException:
             member.abort()
             raise
     member.register()
     return membership
+
+
+def _check_not_awaited(returned: object) -> None:
+    """ConfigError if what `start` returned is still to be awaited: nobody here does, so nothing has been recovered."""
+    if inspect.isawaitable(returned):
+        if inspect.iscoroutine(returned):
+            returned.close()
+        raise ConfigError("is an `async def`", "give a plain function here, or use fastquorum.broker.join", "start")
 
 
 class Membership(Holding):

@@ -15,7 +15,7 @@ from fastquorum.broker.states import State
 from fastquorum.config import SECOND
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.registrations import Listener
-from fastquorum.errors import ClosedError, Fenced, NotAdmitted
+from fastquorum.errors import ClosedError, ConfigError, Fenced, NotAdmitted
 from fastquorum.home import expanded
 from fastquorum.kernels import load
 from fastquorum.node.io.clock import now_us
@@ -52,6 +52,12 @@ def begin(options: Mapping[str, Any]) -> RunningMember:
             raise
     member.start()
     return member
+
+
+def check_start(start: object) -> None:
+    """Raise ConfigError if it cannot be called."""
+    if start is not None and not callable(start):
+        raise ConfigError(f"{start!r} is not a function of the membership", "", "start")
 
 
 class Holding(Guarded):

@@ -2,15 +2,17 @@
 
 import asyncio
 import contextlib
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Self
 
 from fastquorum.broker.agent import View
-from fastquorum.broker.io.holding import Holding, begin
+from fastquorum.broker.io.holding import Holding, begin, check_start
 from fastquorum.broker.io.running import RunningMember
 from fastquorum.broker.io.work import TaskWork
 from fastquorum.broker.options import JoinOptions
+from fastquorum.errors import ConfigError
 from fastquorum.opening import begun
 from fastquorum.timeouts import wait_s
 
@@ -19,12 +21,18 @@ async def open_membership(
     start: Callable[["Membership"], Awaitable[object]] | None, options: JoinOptions
 ) -> "Membership":
     """See `fastquorum.broker.join`."""
+    check_start(start)
     loop = asyncio.get_running_loop()
     member = await begun(lambda: begin(options), RunningMember.abort)  # it may read what was kept: not on the loop
     membership = Membership(member, loop)
     if start is not None:
         try:
-            await start(membership)
+            returned = start(membership)
+            if not inspect.isawaitable(returned):
+                raise ConfigError(
+                    "is a plain function", "give an `async def` here, or use fastquorum.sync.join", "start"
+                )
+            await returned
         except BaseException:
             await loop.run_in_executor(None, member.abort)
             raise
