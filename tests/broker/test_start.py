@@ -11,7 +11,7 @@ from fastquorum import sync
 from fastquorum.broker import State
 from fastquorum.broker.agent import Agent
 from fastquorum.broker.lifecycle import NEVER
-from fastquorum.errors import ClosedError, ConfigError, Fenced
+from fastquorum.errors import ClosedError, ConfigError, Fenced, UsageError
 from fastquorum.kernels import load
 from tests.api.nodes import CLUSTER_ID, WAIT_S
 from tests.broker.clusters import OFTEN, join, one_controller
@@ -37,6 +37,8 @@ def test_it_is_offline_while_it_is_busy_with_its_own_start(tmp_path: Path) -> No
 
         with join(bootstrap, start=start) as membership:
             membership.wait_active(WAIT_S)
+            with pytest.raises(UsageError, match="'333' is not an epoch"):
+                membership.check("333")  # type: ignore[arg-type]
             assert brokers_known_at(bootstrap) == {7}
 
 

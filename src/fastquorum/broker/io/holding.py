@@ -15,7 +15,7 @@ from fastquorum.broker.states import State
 from fastquorum.config import SECOND
 from fastquorum.controller.image import Image
 from fastquorum.controller.image.registrations import Listener
-from fastquorum.errors import ClosedError, ConfigError, Fenced, NotAdmitted
+from fastquorum.errors import ClosedError, ConfigError, Fenced, NotAdmitted, UsageError
 from fastquorum.home import expanded
 from fastquorum.kernels import load
 from fastquorum.node.io.clock import now_us
@@ -114,7 +114,10 @@ class Holding(Guarded):
         Raises:
             Fenced: it may not act now, or not under that epoch any more.
             ClosedError: the membership is over; or the error that ended it.
+            UsageError: that is no epoch.
         """
+        if epoch is not None and not isinstance(epoch, int):
+            raise UsageError(f"{epoch!r} is not an epoch", "give what wait_active returned")
         return self._admitted(epoch).epoch
 
     def cluster(self, listener: str | None = None) -> Cluster:

@@ -64,9 +64,12 @@ class Keeping:
             StorageFailed: it could not be written.
         """
         disk = RealDisk.open_directory(path, kernels, create=True)
+        with refusals_named():
+            _check_own(disk, cluster_id, broker_id)  # and leave no lock file in what is somebody else's
         lock = DirectoryLock.acquire(disk.root)
         try:
             with refusals_named():
+                _check_own(disk, cluster_id, broker_id)
                 _make_own(disk, cluster_id, broker_id)
         except BaseException:
             lock.release()
@@ -120,7 +123,8 @@ def _snapshots(disk: Disk) -> list[OffsetAndEpoch]:
     return [each for each in found if each is not None]
 
 
-def _make_own(disk: Disk, cluster_id: str, broker_id: NodeId) -> None:
+def _check_own(disk: Disk, cluster_id: str, broker_id: NodeId) -> None:
+    """DirectoryError if it is another member's, or something else."""
     if is_formatted(disk):
         read_identity(disk, cluster_id=cluster_id, node_id=broker_id)
         is_log = any(names.parse_segment(name) is not None for name in disk.list(names.LOG_DIRECTORY))
@@ -128,6 +132,10 @@ def _make_own(disk: Disk, cluster_id: str, broker_id: NodeId) -> None:
         is_log = not _NEW.issuperset(disk.list())
     if is_log:
         raise DirectoryError("it holds something else than a member's metadata", "give an empty directory", disk.root)
+
+
+def _make_own(disk: Disk, cluster_id: str, broker_id: NodeId) -> None:
+    """As a member's, if it is not one yet."""
     if not is_formatted(disk):
         identity = Identity(
             cluster_id=cluster_id,
