@@ -32,6 +32,22 @@ class Disk:
         subprocess.run(["mkfs.ext4", "-qF", str(image)], check=True)
 
     def mount(self) -> None:
+        """With power. Where another process's mount namespace, a copy of this one's, has the former mount still,
+        the kernel gives the same file system again, without."""
+        wait_until(self._has_power, WAIT_S)
+
+    def _has_power(self) -> bool:
+        self._mount()
+        probe = self.place / "probe"
+        try:
+            probe.touch()
+            probe.unlink()
+        except OSError:
+            self.unmount()
+            return False
+        return True
+
+    def _mount(self) -> None:
         done = subprocess.run(
             ["mount", "-o", "loop", str(self._image), str(self.place)], capture_output=True, text=True, check=False
         )
