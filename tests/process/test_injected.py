@@ -10,7 +10,7 @@ from tests.process.injected.running import Case, strike
 from tests.process.injected.starting import Refusal, Start, killed, refuse
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "case",
     [
@@ -27,7 +27,7 @@ def test_whatever_the_system_refuses_a_node_goes_on_or_says_why_it_ends(tmp_path
     assert outcome.met > 0, "it was never asked"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_start_that_is_refused_something_says_so_and_the_next_one_has_all(tmp_path: Path) -> None:
     start = Start(tmp_path / "start", "native")
     killed(start)
