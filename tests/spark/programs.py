@@ -1,11 +1,18 @@
 """Programs for tests: a Java that is none, one that reads its arguments back, a PATH without Java."""
 
+import argparse
 import os
 from pathlib import Path
 
 from fastquorum.spark.python_packages import DRIVER, WORKERS
 
 VECTOR = "jdk.incubator.vector"
+
+
+def outputs(**paths: Path) -> argparse.Namespace:
+    """A command's options --out, --html and --append, as they are parsed."""
+    given = {name: str(path) for name, path in paths.items()}
+    return argparse.Namespace(**{"out": None, "html": None, "append": None, **given})
 
 
 def program(path: Path, script: str) -> Path:

@@ -1,6 +1,5 @@
 """`fastquorum spark`: by real processes, on a real cluster and on one with something wrong."""
 
-import argparse
 import json
 import os
 import shutil
@@ -20,7 +19,7 @@ from fastquorum.pages import report_of
 from fastquorum.spark.jvm import Jvm
 from fastquorum.spark.logs import find
 from tests.spark.damage import change
-from tests.spark.programs import without_java
+from tests.spark.programs import outputs, without_java
 from tests.wire.golden import CLUSTER
 
 RUN_S = 240
@@ -121,12 +120,6 @@ def test_a_path_of_a_file_is_told_from_one_that_cannot_be_read(tmp_path: Path) -
     (tmp_path / "file").touch()
     with pytest.raises(DirectoryError, match="file: is a file; name a data directory"):
         find(str(tmp_path / "file"))
-
-
-def outputs(**paths: Path) -> argparse.Namespace:
-    return argparse.Namespace(
-        **({"out": None, "html": None, "append": None} | {name: str(path) for name, path in paths.items()})
-    )
 
 
 @pytest.mark.parametrize("name", ["audit.txt", "audit.CSV", "audit.html", "audit.JSON"])

@@ -10,11 +10,11 @@ from fastquorum.broker.settings import MemberConfig, MemberSettings
 from fastquorum.config import MS
 from fastquorum.controller.image.registrations import Listener
 from fastquorum.errors import ConfigError
+from fastquorum.node.reading import COUNT_MAX
 from fastquorum.node.settings import from_arguments
-from fastquorum.types import Endpoint, Uuid, is_text
+from fastquorum.types import NODE_ID_MAX, Endpoint, Uuid, is_text
 
 LISTENER: Final = "PLAINTEXT"
-INT32_MAX: Final = 2**31 - 1
 RACK_BYTES_MAX: Final = 1024
 """More would be no name, and a registration that no controller reads."""
 _NUMBERS: Final = tuple(each.name for each in fields(MemberConfig))
@@ -46,12 +46,12 @@ def _are(kinds: tuple[type, ...]) -> Callable[[Any], bool]:
     return lambda values: isinstance(values, list | tuple) and all(isinstance(each, kinds) for each in values)
 
 
-_TIME: Final = _whole(1, INT32_MAX * MS)
+_TIME: Final = _whole(1, COUNT_MAX * MS)
 """The wire says it in milliseconds, if it does."""
 _SWITCH: Final[_Check] = (lambda value: isinstance(value, bool), "True or False")
 _CHECKS: Final[Mapping[str, _Check]] = {
     "bootstrap": (lambda value: not isinstance(value, list | tuple) or len(value) > 0, "one address or more"),
-    "broker_id": _whole(0, INT32_MAX),
+    "broker_id": _whole(0, NODE_ID_MAX),
     "host": _or_none((lambda value: isinstance(value, str), "text")),
     "port": _or_none(_whole(0, PORT_MAX)),
     "listeners": (_are((Listener,)), "a list of Listener"),
@@ -70,8 +70,8 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "heartbeat_timeout_us": _or_none(_TIME),
     "request_timeout_us": _TIME,
     "retry_backoff_us": _TIME,
-    "fetch_wait_us_max": _whole(0, INT32_MAX * MS),
-    "fetch_bytes_max": _whole(1, INT32_MAX),
+    "fetch_wait_us_max": _whole(0, COUNT_MAX * MS),
+    "fetch_bytes_max": _whole(1, COUNT_MAX),
     "metadata_heartbeats": _SWITCH,
     "control_requests": _SWITCH,
 }

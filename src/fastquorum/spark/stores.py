@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from fastquorum.errnos import remedy
 from fastquorum.errors import DirectoryError, UsageError
+from fastquorum.storage.io_disk import dangling
 from fastquorum.storage.io_odd import check_not_odd, odd_file
 
 _SCHEME: Final = "://"
@@ -209,7 +210,7 @@ def _unseen(path: str, error: OSError) -> DirectoryError | None:
 
 def _unreadable(path: str, error: Exception) -> DirectoryError:
     if isinstance(error, FileNotFoundError | NotADirectoryError) and os.path.islink(path) and not os.path.exists(path):
-        return DirectoryError("is a link to what is not there", "mount or restore its target, or remove the link", path)
+        return dangling(path)
     if isinstance(error, FileNotFoundError):
         return DirectoryError("is not there", "was it removed, by retention or by somebody, meanwhile?", path)
     if isinstance(error, NotADirectoryError):

@@ -143,9 +143,12 @@ class RealDisk:
     def _path(self, name: str) -> str:
         assert ".." not in name.split("/"), name
         assert not name.startswith("/"), name
-        path = os.path.join(self._root, name) if name else self._root
-        for directory in dict.fromkeys((self._root, os.path.dirname(path) if name else self._root)):
-            self._check_place(directory)
+        self._check_place(self._root)
+        if not name:
+            return self._root
+        path = os.path.join(self._root, name)
+        if "/" in name:
+            self._check_place(os.path.dirname(path))
         return path
 
     def _check_place(self, directory: str) -> None:
@@ -188,6 +191,11 @@ def _refused(error: StorageFailed) -> DirectoryError:
     return DirectoryError(f"{error.operation} failed: {error.detail}", remedy(error.errno_code), error.path)
 
 
+def dangling(path: str) -> DirectoryError:
+    """What is said of a link to what is not there."""
+    return DirectoryError("is a link to what is not there", "mount or restore its target, or remove the link", path)
+
+
 def check_links(path: str) -> None:
     """Raise DirectoryError where `path`, or a directory that it is to be in, is a link to what is not there."""
     while not os.path.lexists(path) and (parent := os.path.dirname(path)) != path:
@@ -196,8 +204,7 @@ def check_links(path: str) -> None:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError) as error:
         if os.path.islink(path):
-            hint = "mount or restore its target, or remove the link"
-            raise DirectoryError("is a link to what is not there", hint, path) from error
+            raise dangling(path) from error
     except OSError:
         pass  # `exists` names it
 

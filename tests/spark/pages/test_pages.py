@@ -1,6 +1,5 @@
 """Pages of pipelines: the report's figures are on it, in few bytes, and the report itself."""
 
-import argparse
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from fastquorum.spark.pages import audit_replicas, demo, timeline
 from fastquorum.spark.pages.words import lasted
 from tests.cli.conftest import Ran
 from tests.pages.reading import Looked, looked_at
+from tests.spark.programs import outputs
 
 from .reports import audit, large_audit, large_timeline, real_audit, real_timeline, replica
 
@@ -178,14 +178,9 @@ def test_a_file_that_is_there_is_refused_before_anything_is_done(
     assert mine.read_text() == "mine"
 
 
-def _outputs(**paths: Path) -> argparse.Namespace:
-    given = {name: str(path) for name, path in paths.items()}
-    return argparse.Namespace(**({"out": None, "html": None, "append": None} | given))
-
-
 def test_what_could_not_be_written_is_refused_too(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no directory"):
-        spark_output.check_out(_outputs(html=tmp_path / "none" / "page.html"))
+        spark_output.check_out(outputs(html=tmp_path / "none" / "page.html"))
     with pytest.raises(UsageError, match="both"):
-        spark_output.check_out(_outputs(out=tmp_path / "a.json", html=tmp_path / "a.json"))
-    spark_output.check_out(_outputs(out=tmp_path / "new" / "parquet", html=tmp_path / "page.html"))
+        spark_output.check_out(outputs(out=tmp_path / "a.json", html=tmp_path / "a.json"))
+    spark_output.check_out(outputs(out=tmp_path / "new" / "parquet", html=tmp_path / "page.html"))

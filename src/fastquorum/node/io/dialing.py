@@ -107,17 +107,18 @@ class _Dial:
             prefer(self.endpoint.host, address)
             self.end(Dialed(sock))
             return
-        self.done_with.append(sock)
-        self._failed(address, os.strerror(code or errno.ECONNREFUSED))
-        self.on_time(now_s)
+        self._came_to_nothing(sock, address, os.strerror(code or errno.ECONNREFUSED), now_s)
 
     def on_unwatched(self, sock: socket.socket, error: OSError, now_s: float) -> None:
         """The system has no room to watch a socket."""
         address = self.trying.pop(sock, None)
-        if address is None:
-            return
+        if address is not None:
+            self._came_to_nothing(sock, address, reason(error), now_s)
+
+    def _came_to_nothing(self, sock: socket.socket, address: Address, why: str, now_s: float) -> None:
+        """The next address is tried, if there is one."""
         self.done_with.append(sock)
-        self._failed(address, reason(error))
+        self._failed(address, why)
         self.on_time(now_s)
 
     def end(self, ended: Dialed) -> None:
