@@ -11,6 +11,7 @@ import os
 import socket
 import struct
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
@@ -62,6 +63,8 @@ class Proxy:
         self._dialer: Dialer | None = None
         self._dials: dict[int, asyncio.Future[Dialed]] = {}
         """Connections to targets that are under way."""
+        self._dialed: deque[tuple[int, Dialed]] = deque()
+        """How others of them ended, as the dialer's thread left it here."""
         self._dial_numbers = itertools.count()
 
     async def bind(self, route: Route) -> Endpoint:
@@ -94,7 +97,8 @@ class Proxy:
         loop = asyncio.get_running_loop()
 
         def report(number: int, dialed: Dialed) -> None:
-            loop.call_soon_threadsafe(self._on_dialed, number, dialed)
+            self._dialed.append((number, dialed))
+            loop.call_soon_threadsafe(self._take_dialed)
 
         self._dialer = Dialer(report)
         for server in self._servers:
@@ -109,6 +113,7 @@ class Proxy:
         await asyncio.gather(*self._connections, return_exceptions=True)
         if self._dialer is not None:
             self._dialer.close()
+        self._take_dialed()  # the loop may have no turn left for what the dialer told last
 
     async def _serve(self, route: Route, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers = [writer]
@@ -149,22 +154,32 @@ class Proxy:
         """Look its name up and try its addresses, as a node does; the end of the proxy waits for no name server."""
         assert self._dialer is not None
         number = next(self._dial_numbers)
-        self._dials[number] = asyncio.get_running_loop().create_future()
+        dial = self._dials[number] = asyncio.get_running_loop().create_future()
         self._dialer.dial(number, target, CONNECT_S)
         try:
-            return await self._dials[number]
+            return await dial
         except asyncio.CancelledError:
             self._dialer.cancel(number)
+            if not dial.cancelled():  # it had ended, in the same turn
+                _close(dial.result())
             raise
         finally:
             del self._dials[number]
 
-    def _on_dialed(self, number: int, dialed: Dialed) -> None:
-        dial = self._dials.get(number)
-        if dial is not None and not dial.done():
-            dial.set_result(dialed)
-        elif dialed.sock is not None:  # the client has been given up meanwhile
-            dialed.sock.close()
+    def _take_dialed(self) -> None:
+        """Whoever waits for it has it; what nobody waits for any more is closed."""
+        while self._dialed:
+            number, dialed = self._dialed.popleft()
+            dial = self._dials.get(number)
+            if dial is not None and not dial.done():
+                dial.set_result(dialed)
+            else:
+                _close(dialed)
+
+
+def _close(dialed: Dialed) -> None:
+    if dialed.sock is not None:
+        dialed.sock.close()
 
 
 def _hosts(host: str) -> str | list[str]:

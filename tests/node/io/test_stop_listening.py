@@ -51,24 +51,34 @@ def test_a_server_told_to_stop_tells_of_everybody_it_has_accepted(turns: int) ->
 
 
 @pytest.mark.parametrize("turns", TURNS)
-def test_a_proxy_that_ends_leaves_no_connection_open(turns: int) -> None:
+@pytest.mark.parametrize("is_reached", [False, True])
+def test_a_proxy_that_ends_leaves_no_connection_open(turns: int, is_reached: bool) -> None:
+    """Neither of clients nor to the target: where it is with connecting when it ends is chance, within some turns."""
+
     class Tap:
         def on_request_bytes(self, data: bytes, now_us: int) -> None: ...
         def on_response_bytes(self, data: bytes, now_us: int) -> None: ...
         def on_end(self, reason: str, now_us: int) -> None: ...
 
-    async def run(target: int) -> list[socket.socket]:
+    async def run(target: socket.socket) -> list[socket.socket]:
         proxy = Proxy(lambda *_: Tap(), pytest.fail)
-        endpoint = await proxy.bind(Route(ANY_PORT, Endpoint("", "127.0.0.1", target)))
+        endpoint = await proxy.bind(Route(ANY_PORT, Endpoint("", *target.getsockname())))
         await proxy.start()
         clients = connected(endpoint.port)
+        if is_reached:
+            readable = asyncio.Event()
+            asyncio.get_running_loop().add_reader(target, readable.set)
+            await readable.wait()
+            asyncio.get_running_loop().remove_reader(target)
+            for _ in clients:  # the loop stands still meanwhile: it has yet to hear of them
+                target.accept()[0].close()
         for _ in range(turns):
             await asyncio.sleep(0)
         await proxy.close()
         return clients
 
     with socket.create_server(("127.0.0.1", 0)) as target:
-        assert are_over(asyncio.run(run(target.getsockname()[1])))
+        assert are_over(asyncio.run(run(target)))
     gc.collect()
 
 

@@ -25,7 +25,9 @@ STAGGER_S: Final = 0.25
 """How long an address is tried alone before the next one is, too (RFC 8305: 250 ms)."""
 NAME_SERVER_S: Final = 0.3
 """How long a name server may think before the addresses that the name had last are tried."""
-JOIN_S: Final = 1.0
+JOIN_S: Final = 10.0
+"""How long the end waits for the dialer's thread, which never blocks: on a busy machine it may have no turn for a while,
+and what it reports after that is nobody's."""
 _AGAIN: Final = (errno.EINPROGRESS, errno.EINTR)
 
 
