@@ -131,6 +131,28 @@ def test_what_is_begun_for_a_task_that_is_cancelled_is_ended_once(moment: str) -
     assert ended == ["made"]
 
 
+def test_a_task_that_is_cancelled_twice_waits_no_longer_and_what_it_began_is_ended_once() -> None:
+    may_go_on, ended = threading.Event(), []
+
+    def begin() -> str:
+        assert may_go_on.wait(WAIT_S)
+        return "made"
+
+    async def main() -> None:
+        task = asyncio.create_task(begun(begin, ended.append))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not ended
+        may_go_on.set()
+
+    asyncio.run(main())  # its end waits for the executor
+    assert ended == ["made"]
+
+
 async def opened_again(path: Path) -> None:
     async with fq.open(path, **OPTIONS) as quorum:
         await use(quorum)

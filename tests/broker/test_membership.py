@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,6 +73,32 @@ def test_the_same_in_an_event_loop(tmp_path: Path) -> None:
         await membership.close()
         with pytest.raises(ClosedError):
             await membership.wait_active(WAIT_S)
+
+    with one_controller(tmp_path) as bootstrap:
+        asyncio.run(main(bootstrap))
+
+
+def test_in_another_event_loop_it_is_refused(tmp_path: Path) -> None:
+    """Whatever waits there would be woken by nobody."""
+
+    async def main(bootstrap: str) -> None:
+        options: dict[str, Any] = {"bootstrap": bootstrap, "broker_id": 7, "cluster_id": CLUSTER_ID, **OFTEN}
+        async with fq.broker.join(**options) as membership:
+
+            async def serve() -> None:
+                async with membership.serving(cancel=True):
+                    pytest.fail("the fence could not cancel this")
+
+            uses: tuple[Callable[[], Coroutine[Any, Any, object]], ...] = (
+                membership.close,
+                lambda: membership.wait_active(WAIT_S),
+                lambda: anext(membership.changes()),  # type: ignore[arg-type]
+                serve,
+            )
+            for use in uses:
+                with pytest.raises(UsageError, match="not the event loop that the membership belongs to"):
+                    await asyncio.to_thread(asyncio.run, use())
+            assert await membership.wait_active(WAIT_S) == membership.epoch
 
     with one_controller(tmp_path) as bootstrap:
         asyncio.run(main(bootstrap))
@@ -196,7 +224,7 @@ def test_a_quorum_without_controllers_is_named_as_one(tmp_path: Path) -> None:
     with (
         one_controller(tmp_path, controller=False) as bootstrap,
         join(bootstrap) as membership,
-        pytest.raises(NotAdmitted, match="run every node of the quorum with --controller"),
+        pytest.raises(NotAdmitted, match=r"does not know BrokerRegistration: .* with --controller"),
     ):
         membership.wait_active(2.0)
 

@@ -39,6 +39,8 @@ def test_it_is_offline_while_it_is_busy_with_its_own_start(tmp_path: Path) -> No
             membership.wait_active(WAIT_S)
             with pytest.raises(UsageError, match="'333' is not an epoch"):
                 membership.check("333")  # type: ignore[arg-type]
+            with pytest.raises(UsageError, match="True is not an epoch"):
+                membership.check(True)
             assert brokers_known_at(bootstrap) == {7}
 
 

@@ -291,6 +291,7 @@ def test_nobody_at_the_bootstrap_servers_is_said(fastquorum: Callable[..., Ran])
         (["--tick-us", "2000"], "a tick is 1000 us at most"),
         (["--data", "/nowhere"], "--data /nowhere cannot be used"),
         (["--html", "/nowhere/x.html"], "--html /nowhere/x.html cannot be written: No such file or directory"),
+        (["--hdr", "/tmp/"], "--hdr /tmp/ names a directory; say how the files begin: /tmp/run"),
         (["--config", "/nowhere/x.toml"], "config file (/nowhere/x.toml): cannot be read"),
         (["--rate", "1000M", "--seconds", "1000000"], "GB left"),
         (["--rate", "fast"], "is not a rate above 0"),

@@ -1,7 +1,6 @@
 """The asyncio API: the `Quorum` that `fastquorum.open` opens."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
@@ -23,8 +22,9 @@ from fastquorum.api.standing import (
 )
 from fastquorum.api.starting import start_logged
 from fastquorum.api.values import Values, as_values, split
-from fastquorum.errors import AppendTimeout, NotReady, Overloaded, UsageError
+from fastquorum.errors import AppendTimeout, NotReady, Overloaded
 from fastquorum.kernels import Buffer, Outcome
+from fastquorum.loops import HomeLoop
 from fastquorum.node.io.observing import Leadership
 from fastquorum.node.io.running import RunningNode
 from fastquorum.node.metrics import NodeMetrics
@@ -71,7 +71,7 @@ class Quorum(Standing):
         super().__init__(node)
         self._bridge = bridge
         self._loop = bridge.loop
-        self._thread = threading.get_ident()
+        self._home = HomeLoop("quorum", bridge.loop)
         bridge.connect(node)
         self._appends = Appends(node, bridge)
         self._barriers = Barriers(node, bridge)
@@ -84,7 +84,7 @@ class Quorum(Standing):
         >>> (await quorum.describe()).role
         'leader'
         """
-        self._check_loop()
+        self._home.check()
         future: asyncio.Future[QuorumDescription] = self._loop.create_future()
         node, bridge = self._node, self._bridge
         node.describe(lambda state, peers: bridge.resolve(future, description_of(node, state, peers)))
@@ -96,7 +96,7 @@ class Quorum(Standing):
         >>> (await quorum.metrics()).voter_count
         1
         """
-        self._check_loop()
+        self._home.check()
         self._node.check_open()
         future: asyncio.Future[NodeMetrics] = self._loop.create_future()
         self._node.measure(lambda numbers: self._bridge.resolve(future, numbers))
@@ -112,7 +112,7 @@ class Quorum(Standing):
         Raises:
             NotReady: not within `timeout` seconds.
         """
-        self._check_loop()
+        self._home.check()
         timeout, node = wait_s(timeout), self._node
         node.check_open()
         await self._within(timeout, self._bridge.change(lambda: node.is_ready), self._not_ready)
@@ -128,7 +128,7 @@ class Quorum(Standing):
         ...     break
         1 True
         """
-        self._check_loop()
+        self._home.check()
         node = self._node
         last: Leadership | None = None
         while not self._bridge.over:
@@ -151,7 +151,7 @@ class Quorum(Standing):
             NotReady: nobody, or somebody else, was elected; the quorum goes on without the transfer.
             UsageError: there is no such voter.
         """
-        self._check_loop()
+        self._home.check()
         timeout = wait_s(timeout)
         transfer = Transfer(self._node, node_id)
         await self._within(timeout, self._bridge.change(transfer.is_over), transfer_timeout)
@@ -183,7 +183,7 @@ class Quorum(Standing):
             timeout = wait_s(timeout)  # before anything is appended
         if not atomic:
             return await self._within(timeout, self._append_parts(as_values(value)), append_timeout)
-        self._check_loop()
+        self._home.check()
         outcome = self._appends.gather(value)
         timer = None if timeout is None else self._loop.call_later(timeout, expire, outcome, timeout)
         try:
@@ -205,7 +205,7 @@ class Quorum(Standing):
             Overloaded: too much waits already; retry after `retry_after_s`.
             NotLeader, RecordTooLarge: as `append`.
         """
-        self._check_loop()
+        self._home.check()
         return self._appends.submit(batch)
 
     def append_each(self, values: Sequence[Buffer]) -> Sequence[Pending]:
@@ -222,7 +222,7 @@ class Quorum(Standing):
             ClosedError: nothing was appended.
             UsageError: they are not bytes; nothing was appended.
         """
-        self._check_loop()
+        self._home.check()
         return self._appends.submit_each(values)
 
     def producer(self, id: str, timeout: float | None = None) -> Producer:
@@ -255,7 +255,7 @@ class Quorum(Standing):
             NotLeader: another node leads.
             NotReady: no majority answered within `timeout` seconds.
         """
-        self._check_loop()
+        self._home.check()
         timeout = wait_s(timeout)
         barrier = self._barriers.join()
         if timeout is None:
@@ -283,7 +283,7 @@ class Quorum(Standing):
             OffsetOutOfRange: records that old are gone. An offset that is not there yet is waited for.
             NotReady: with `follow=False`, and this node has not heard yet what is committed.
         """
-        self._check_loop()
+        self._home.check()
         reader = CommittedReader(self._node, from_offset, follow=follow, progress=progress)
         while not self._bridge.over:
             for item in await in_thread(reader.take) if reader.has_many() else reader.take():
@@ -310,7 +310,7 @@ class Quorum(Standing):
         """
         if self._is_in_child:
             return
-        self._check_loop()
+        self._home.check()
         self._appends.hand_over()
         await asyncio.shield(self._loop.run_in_executor(None, self._node.stop, stop_grace_s(timeout)))
 
@@ -325,7 +325,7 @@ class Quorum(Standing):
     # --- inner --------------------------------------------------------------------------------------------------------
 
     async def _submit_stamped(self, attempt: Attempt) -> Offset:
-        self._check_loop()
+        self._home.check()
         return await self._appends.submit_stamped(attempt.batch, attempt.stamp)
 
     async def _append_parts(self, values: Sequence[Buffer]) -> Offset:
@@ -369,13 +369,6 @@ class Quorum(Standing):
         if not future.done():
             self._node.check_open()
         return await future
-
-    def _check_loop(self) -> None:
-        # Not asyncio.get_running_loop(), which asks the kernel for the process every time.
-        if threading.get_ident() != self._thread or not self._loop.is_running():
-            raise UsageError(
-                "this is not the event loop that the quorum belongs to", "use it in the loop it was opened in"
-            )
 
 
 __all__ = ["Batch", "Pending", "Quorum", "open_quorum"]

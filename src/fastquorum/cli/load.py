@@ -273,6 +273,8 @@ def _check_outputs(arguments: argparse.Namespace, plan: Plan) -> None:
         from fastquorum.load.png import load_matplotlib
 
         load_matplotlib()
+    if arguments.hdr and not os.path.basename(arguments.hdr):
+        raise UsageError(f"--hdr {arguments.hdr} names a directory", f"say how the files begin: {arguments.hdr}run")
     for name, suffix in (("html", ""), ("hdr", ".hlog"), ("trace", "")):
         path = getattr(arguments, name)
         if path:

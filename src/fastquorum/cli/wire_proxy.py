@@ -154,7 +154,8 @@ class Proxy:
         """Look its name up and try its addresses, as a node does; the end of the proxy waits for no name server."""
         assert self._dialer is not None
         number = next(self._dial_numbers)
-        dial = self._dials[number] = asyncio.get_running_loop().create_future()
+        dial: asyncio.Future[Dialed] = asyncio.get_running_loop().create_future()
+        self._dials[number] = dial
         self._dialer.dial(number, target, CONNECT_S)
         try:
             return await dial

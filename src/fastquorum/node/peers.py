@@ -48,6 +48,9 @@ class NoAnswer(NamedTuple):
     destination: NodeId
     correlation_id: int
     unsupported: bool
+    """The peer does not know it, in any version that says it all; nothing was sent."""
+    api_key: int = -1
+    """What was asked; -1 where that is not told."""
 
 
 class FetchLink(NamedTuple):
@@ -328,7 +331,7 @@ class Peers:
         api_key = type(message).__wire__.api_key
         version = link.common_version(api_key)
         if version < 0:
-            return [NoAnswer(link.node_id, correlation_id, unsupported=True)]
+            return [NoAnswer(link.node_id, correlation_id, unsupported=True, api_key=api_key)]
         try:
             header = request_header(message, version, correlation_id, self._client_id)
             frame = self._frames.encode_request(header, message)
@@ -336,7 +339,7 @@ class Peers:
             raise
         except WireError:
             # The peer's version lacks a field that must not be lost (a pre-vote, before Vote 2).
-            return [NoAnswer(link.node_id, correlation_id, unsupported=True)]
+            return [NoAnswer(link.node_id, correlation_id, unsupported=True, api_key=api_key)]
         link.in_flight[correlation_id] = RequestInFlight(api_key, version, now_us)
         self._send_frame(link.connection, frame)
         return []

@@ -116,7 +116,7 @@ class Holding(Guarded):
             ClosedError: the membership is over; or the error that ended it.
             UsageError: that is no epoch.
         """
-        if epoch is not None and not isinstance(epoch, int):
+        if isinstance(epoch, bool) or not isinstance(epoch, int | None):
             raise UsageError(f"{epoch!r} is not an epoch", "give what wait_active returned")
         return self._admitted(epoch).epoch
 

@@ -13,6 +13,7 @@ from fastquorum.broker.io.running import RunningMember
 from fastquorum.broker.io.work import TaskWork
 from fastquorum.broker.options import JoinOptions
 from fastquorum.errors import ConfigError
+from fastquorum.loops import HomeLoop
 from fastquorum.opening import begun
 from fastquorum.timeouts import wait_s
 
@@ -45,7 +46,7 @@ class Membership(Holding):
 
     def __init__(self, member: RunningMember, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(member)
-        self._loop = loop
+        self._home = HomeLoop("membership", loop)
         self._waiters: list[asyncio.Future[None]] = []
         self._under_way: set[TaskWork] = set()
         """That is to be given up at a fence."""
@@ -62,6 +63,7 @@ class Membership(Holding):
             NotAdmitted: not within `timeout` seconds, and why; it goes on trying.
             RegistrationRefused, ClosedError, FatalError: it never will be.
         """
+        self._home.check()
         timeout = wait_s(timeout)
         try:
             async with asyncio.timeout(timeout):
@@ -82,6 +84,7 @@ class Membership(Holding):
         ...     work.check() == work.epoch == epoch
         True
         """
+        self._home.check()
         return TaskWork(self.broker_id, self._admitted, self._under_way, cancel=cancel)
 
     async def changes(self) -> AsyncIterator[View]:
@@ -92,6 +95,7 @@ class Membership(Holding):
         ...     if now.state == "online":
         ...         break
         """
+        self._home.check()
         last: View | None = None
         while True:
             now, is_over = self._member.view, self._member.is_over
@@ -112,9 +116,10 @@ class Membership(Holding):
         """
         if self._is_in_child:
             return
+        self._home.check()
         self.request_stop(timeout)
         await self._until(lambda: False)
-        await self._loop.run_in_executor(None, self._member.join, self._whole(timeout))
+        await self._home.loop.run_in_executor(None, self._member.join, self._whole(timeout))
 
     async def __aenter__(self) -> Self:
         return self
@@ -130,7 +135,7 @@ class Membership(Holding):
         """Return once is_done, which news may bring about, or when the membership is over."""
         while True:
             # First the future, then the look: whatever happens after the look finds the future.
-            future = self._loop.create_future()
+            future = self._home.loop.create_future()
             self._waiters.append(future)
             try:
                 if self._member.is_over or is_done():
@@ -146,7 +151,7 @@ class Membership(Holding):
             return
         self._is_waking = True
         with contextlib.suppress(RuntimeError):  # the loop was closed first: nobody is left who could be told
-            self._loop.call_soon_threadsafe(self._deliver)
+            self._home.loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
         self._is_waking = False  # before looking: what comes later wakes again

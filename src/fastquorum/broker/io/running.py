@@ -35,13 +35,13 @@ from fastquorum.node.peers import Answer, NoAnswer, PeerEvent, Peers
 from fastquorum.threads import start_thread
 from fastquorum.types import Micros
 from fastquorum.version import __version__
-from fastquorum.wire import frames_of
+from fastquorum.wire import API, frames_of
 
 SWEEP_US_MIN: Final = 10 * MS
 """Connections' deadlines need no more precision."""
 HALT_S: Final = 1.0
 """What the thread may take to end once it was told to."""
-_NO_CONTROLLER: Final = "it serves no brokers: run every node of the quorum with --controller"
+_NO_CONTROLLER: Final = "it does not know {}: name controllers, and run every node of their quorum with --controller"
 _HANG_UP: Final = select.EPOLLHUP | select.EPOLLERR
 _READABLE: Final = select.EPOLLIN | _HANG_UP
 
@@ -268,8 +268,10 @@ class RunningMember(handles.Guarded):
                 self._carry_out(self._agent.on_answer(link, event.correlation_id, event.message, now))
             elif isinstance(event, NoAnswer):
                 link = Link(event.destination)
-                failed = self._peers.last_error(event.destination) or "the connection failed"
-                reason = _NO_CONTROLLER if event.unsupported else failed
+                if event.unsupported:
+                    reason = _NO_CONTROLLER.format(API[event.api_key].name)
+                else:
+                    reason = self._peers.last_error(event.destination) or "the connection failed"
                 effects = self._agent.on_unanswered(
                     link, event.correlation_id, reason, now, unsupported=event.unsupported
                 )

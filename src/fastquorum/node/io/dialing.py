@@ -26,8 +26,8 @@ STAGGER_S: Final = 0.25
 NAME_SERVER_S: Final = 0.3
 """How long a name server may think before the addresses that the name had last are tried."""
 JOIN_S: Final = 10.0
-"""How long the end waits for the dialer's thread, which never blocks: on a busy machine it may have no turn for a while,
-and what it reports after that is nobody's."""
+"""How long the end waits for the dialer's thread. It never blocks, but may have no turn for a while on a busy machine;
+what it reports after that is nobody's."""
 _AGAIN: Final = (errno.EINPROGRESS, errno.EINTR)
 
 
