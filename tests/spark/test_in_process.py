@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pytest
 
+from fastquorum import tables
 from fastquorum.cli import spark_output
 from fastquorum.cli.main import main
 from fastquorum.errors import UsageError
@@ -20,6 +21,7 @@ from fastquorum.spark.history import append_history
 from fastquorum.spark.local_jobs import LocalEngine
 from fastquorum.spark.local_reads import in_order
 from fastquorum.storage.names import LOG_DIRECTORY
+from tests.spark.damage import change as overwrite
 from tests.spark.pipelines.test_latency import spread
 from tests.spark.replicas import Replicas
 from tests.spark.tables.directories import batch
@@ -73,6 +75,23 @@ def test_what_is_wrong_comes_first_and_is_the_exit_code(tmp_path: Path, capsys: 
     assert "divergent from offset" in first
     assert main(["audit", "invariants", str(tmp_path)]) == 1
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("which", [0, 1, 2, 20])
+def test_the_records_of_a_damaged_batch_are_counted_as_missing_wherever_it_lies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], which: int
+) -> None:
+    root = shutil.copytree(CLUSTER / "c1", tmp_path / "c1")
+    batches = tables.open(str(root), "batches").read_all().to_pylist()
+    (segment,) = (root / LOG_DIRECTORY).glob("*.log")
+    overwrite(segment, batches[which]["position"] + 64, b"\xff\x00\xff")
+    count = batches[which]["last_offset"] + 1 - batches[which]["base_offset"]
+    for report in ("timeline", "anomalies"):
+        assert main(["report", report, str(root), "--format", "json"]) == 0
+        (cluster,) = json.loads(capsys.readouterr().out)["clusters"]
+        assert cluster["missing_records"] == count, report
+        assert main(["report", report, str(root)]) == 0
+        assert f"{count} records are missing from this log" in capsys.readouterr().out, report
 
 
 def test_what_a_crash_or_an_election_leaves_is_a_note_with_what_to_do(
@@ -170,9 +189,9 @@ def test_a_history_is_of_one_command_whose_columns_may_become_more(tmp_path: Pat
         (parted, {"moves": one, "summary": one}),
         (parted, {"events": one, "summary": one.rename_columns(["cluster", "other"])}),
     ]
-    for directory, tables in others:
+    for directory, said in others:
         with pytest.raises(UsageError, match="holds the history of another command"):
-            append_history(directory, "report", tables)
+            append_history(directory, "report", said)
     with pytest.raises(UsageError, match="holds the history of `fastquorum report`"):
         append_history(alone, "audit", one)
     assert [len(list((tmp_path / name).rglob("*.parquet"))) for name in ("alone", "parted")] == [3, 2]

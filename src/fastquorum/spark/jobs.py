@@ -99,13 +99,14 @@ def anomalies(
     schema, said = from_arrow_schema(unusual.SCHEMA), from_arrow_schema(unusual.SIGNALS)
 
     chosen = choice(spark, path)
-    ends, unread, unproven = chosen.ends, chosen.unread, chosen.unproven
+    starts, ends, unread, unproven = chosen.starts, chosen.ends, chosen.unread, chosen.unproven
 
     def find(key: tuple[pa.Scalar, ...], signals: pa.Table) -> pa.Table:
         cluster_id = key[0].as_py()
         if cluster_id in unread:
             return unusual.SCHEMA.empty_table()
-        return unusual.anomalies(signals, settings, ends.get(cluster_id), unproven.get(cluster_id))
+        start, end, why = starts.get(cluster_id), ends.get(cluster_id), unproven.get(cluster_id)
+        return unusual.anomalies(signals, settings, end, why, log_start=start)
 
     records = of_directories(spark, path, chosen.directories, "records", unusual.RECORD_COLUMNS, mode="quarantine")
     types = ",".join(unusual.BASE_TYPES)

@@ -123,7 +123,12 @@ def _anomalies(cluster: LocalCluster, settings: unusual.Settings) -> pa.Table:
             ),
         ]
     )
-    return unusual.anomalies(signals, settings, chosen.ends.get(cluster.id), chosen.unproven.get(cluster.id))
+    start, end, unproven = (
+        chosen.starts.get(cluster.id),
+        chosen.ends.get(cluster.id),
+        chosen.unproven.get(cluster.id),
+    )
+    return unusual.anomalies(signals, settings, end, unproven, log_start=start)
 
 
 def _timeline(cluster: LocalCluster) -> pa.Table:
@@ -181,9 +186,10 @@ def _image(
 
 def _merged(choices: Iterable[Choice]) -> Choice:
     """Of all clusters of a path."""
-    whole = Choice([], {}, {}, {}, {})
+    whole = Choice([], {}, {}, {}, {}, {})
     for each in choices:
         whole.directories.extend(each.directories)
+        whole.starts.update(each.starts)
         whole.ends.update(each.ends)
         whole.owners.update(each.owners)
         whole.unread.update(each.unread)

@@ -20,6 +20,8 @@ class Choice(NamedTuple):
     """Whose records are read."""
 
     directories: list[str]
+    starts: dict[str | None, int | None]
+    """Of each cluster, where the log that is read begins; None: none is, or nobody knows."""
     ends: dict[str | None, int | None]
     """Of each cluster, how far its records are committed, exclusive; None: nobody could decide, and none is read."""
     owners: dict[str, str | None]
@@ -35,6 +37,7 @@ class Choice(NamedTuple):
         rows = sorted(chosen.to_pylist(), key=lambda row: row["directory"])
         return cls(
             [row["directory"] for row in rows if row["unread"] is None],
+            {row["cluster_id"]: row["start_offset"] for row in rows},
             {row["cluster_id"]: row["end_offset"] for row in rows},
             {row["directory"]: row["cluster_id"] for row in rows if row["unread"] is None},
             {row["cluster_id"]: row["unread"] for row in rows if row["unread"] is not None},
@@ -44,7 +47,8 @@ class Choice(NamedTuple):
     def of_cluster(self, cluster_id: str | None) -> "Choice":
         """What was chosen of one of them."""
         owners = {directory: owner for directory, owner in self.owners.items() if owner == cluster_id}
-        return Choice(list(owners), {cluster_id: self.ends.get(cluster_id)}, owners, {}, {})
+        starts, ends = ({cluster_id: each.get(cluster_id)} for each in (self.starts, self.ends))
+        return Choice(list(owners), starts, ends, owners, {}, {})
 
     def end_of(self, cluster_id: str | None, at: int | None) -> int | None:
         """Where an image as of this offset, if any, ends."""

@@ -26,13 +26,15 @@ CHOICE: Final = pa.schema(
     [
         pa.field("cluster_id", pa.string()),
         pa.field("directory", pa.string(), nullable=False),
+        pa.field("start_offset", pa.int64()),
         pa.field("end_offset", pa.int64()),
         pa.field("unread", pa.string()),
         pa.field("unproven", pa.string()),
     ]
 )
-"""A directory whose records are to be read, and up to where. Where none could be chosen, each directory, without an
-end, and in `unread` why. `unproven`: why what is read may not be committed; null: it is."""
+"""A directory whose records are to be read, where its log begins, whatever became of that, and up to where. Where none
+could be chosen, each directory, without these, and in `unread` why. `unproven`: why what is read may not be committed;
+null: it is."""
 NOTHING: Final = "none of its logs has a record to look at"
 
 
@@ -85,6 +87,7 @@ def choice_of(batches: pa.Table, told: pa.Table, *, of_image: bool = False) -> p
         row: dict[str, Any] = {
             "cluster_id": best.replica.cluster_id,
             "directory": best.replica.directory,
+            "start_offset": best.start,
             "end_offset": end,
             "unproven": _why_unproven(of_all, end) if of_all.is_missing_voters else None,
         }
@@ -215,11 +218,13 @@ def _best(logs: Sequence[_Log], committed_end: int | None) -> tuple[_Log, int]:
     return logs[min(range(len(logs)), key=rank)], end
 
 
-def missing_count(offsets: Ints, end_offset: int) -> int:
-    """How many records are not there between the first one and an end, exclusive. A log leaves none out."""
+def missing_count(offsets: Ints, end_offset: int, start_offset: int | None = None) -> int:
+    """How many records are not there between where a log begins and an end, exclusive: it leaves none out. None: it
+    begins with the first of these."""
     if len(offsets) == 0 or end_offset <= offsets[0]:
         return 0
-    return end_offset - int(offsets[0]) - int(np.searchsorted(offsets, end_offset))
+    start = int(offsets[0]) if start_offset is None else start_offset
+    return end_offset - start - int(np.searchsorted(offsets, end_offset) - np.searchsorted(offsets, start))
 
 
 def are_damaged(records: pa.Table) -> Flags:

@@ -61,9 +61,12 @@ def anomalies(
     settings: Settings | None = None,
     committed_end: int | None = None,
     unproven: str | None = None,
+    *,
+    log_start: int | None = None,
 ) -> pa.Table:
     """Of the signals of one cluster's logs, of SIGNALS: its findings, and what was looked at; of SCHEMA.
-    `committed_end`: as of `chosen_of`. `unproven`: as of `choosing.CHOICE`, for what was looked at."""
+    `committed_end`: as of `chosen_of`. `unproven`: as of `choosing.CHOICE`, for what was looked at. `log_start`: where
+    the log that is read begins, if that is known: what is missing is counted from there."""
     settings = settings or Settings.of()
     if signals.num_rows == 0:
         return SCHEMA.empty_table()
@@ -93,7 +96,7 @@ def anomalies(
         "lasted_ms": log.lasted_ms,
         "window_ms": settings.window_ms,
         "end_offset": end_offset,
-        "missing_records": missing_count(log.offsets, end_offset),
+        "missing_records": missing_count(log.offsets, end_offset, log_start),
         "quorum_elections": most(elections, settings.quorum_elections_min),
         "broker_departures": most(departures, settings.flaps_min),
         "partition_elections": most(partitions.elections, settings.partition_elections_min),

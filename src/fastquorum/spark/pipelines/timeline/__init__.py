@@ -76,7 +76,7 @@ def based_timeline(records: pa.Table, base: pa.Table, committed_end: int | None 
     BASE_COLUMNS and at least BASE_TYPES. A log that begins with a snapshot is told from the snapshot on. Errors as of
     `timeline`."""
     found = Based.of(records, base, committed_end)
-    history = History.of(found.records, found.image)
+    history = History.of(found.records, found.image, start_offset=found.start_offset)
     return _told(history._replace(replica=found.replica, end_offset=found.end_offset), worst)
 
 

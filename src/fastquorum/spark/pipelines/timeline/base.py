@@ -28,6 +28,8 @@ class Based(NamedTuple):
     """COLUMNS; committed ones, from the snapshot's end on."""
     image: pa.Table | None
     """COLUMNS; empty for a log that begins at 0; None if nobody knows what was before."""
+    start_offset: int | None
+    """The snapshot's end; None if nobody knows what was before."""
     end_offset: int
     """Of records and snapshot, exclusive."""
 
@@ -45,12 +47,11 @@ class Based(NamedTuple):
         is_its = pc.equal(base["directory"], pa.scalar(replica.directory, pa.string()))
         known = base.filter(pc.and_(is_its, base["end_offset"].is_valid()))
         if known.num_rows == 0:
-            return cls(replica, chosen, None, log_end)
-        end_offset = int(known["end_offset"][0].as_py())
-        after = chosen.slice(int(np.searchsorted(ints(chosen["offset"]), end_offset)))
-        return cls(
-            replica, after, _as_records(known.filter(known["type"].is_valid()), chosen.schema), max(log_end, end_offset)
-        )
+            return cls(replica, chosen, None, None, log_end)
+        start = int(known["end_offset"][0].as_py())
+        after = chosen.slice(int(np.searchsorted(ints(chosen["offset"]), start)))
+        image = _as_records(known.filter(known["type"].is_valid()), chosen.schema)
+        return cls(replica, after, image, start, max(log_end, start))
 
 
 def _furthest(base: pa.Table, otherwise: Replica) -> Replica:

@@ -59,7 +59,7 @@ class History(NamedTuple):
     unreadable_count: int
     """Metadata records of a type or version that nobody here knows, and places where bytes are damaged."""
     missing_count: int
-    """Records between the first and the last that are not there, or damaged."""
+    """Records between where the log begins and its last that are not there, or damaged."""
     types: Ints
     type_names: tuple[str, ...]
     texts: pa.ChunkedArray
@@ -67,12 +67,19 @@ class History(NamedTuple):
     """By type of record: what comes before all others."""
 
     @classmethod
-    def of(cls, records: pa.Table, image: pa.Table | None = None, committed_end: int | None = None) -> Self:
+    def of(
+        cls,
+        records: pa.Table,
+        image: pa.Table | None = None,
+        committed_end: int | None = None,
+        start_offset: int | None = None,
+    ) -> Self:
         """Of the records of one cluster, with COLUMNS, in any order of replicas, each in order of its offsets or not.
 
         `image`: the records of a snapshot at the offset at which `records` begin, in the same form and in their order.
         Without it, a log that begins later than at 0 is told from its first records on: a partition or broker is
-        known from where it is created or registered. `committed_end`: exclusive.
+        known from where it is created or registered. `committed_end`: exclusive. `start_offset`: where the log, or what
+        is read of it, begins; None: with its first record.
 
         Raises:
             UsageError: records of several clusters, or replicas of which no majority shares anything.
@@ -85,7 +92,8 @@ class History(NamedTuple):
         image_count = 0 if image is None else image.num_rows
         whole = chosen if image is None else pa.concat_tables([image.select(COLUMNS), chosen])
         first = int(chosen["offset"][0].as_py()) if chosen.num_rows else 0
-        missing = missing_count(ints(chosen["offset"]), int(chosen["offset"][-1].as_py()) + 1 if chosen.num_rows else 0)
+        last = int(chosen["offset"][-1].as_py()) if chosen.num_rows else -1
+        missing = missing_count(ints(chosen["offset"]), last + 1, start_offset)
         is_whole = image is not None or first == 0
         offsets, names = ints(whole["offset"]), whole["type"].dictionary_encode().combine_chunks()
         type_names = tuple(names.dictionary.to_pylist())
@@ -100,7 +108,7 @@ class History(NamedTuple):
             epochs=ints(whole["epoch"])[counts],
             times_ms=times[settled_at][counts],
             image_count=int(counts[:image_count].sum()),
-            end_offset=int(offsets[-1]) + 1 if chosen.num_rows else first,
+            end_offset=last + 1 if chosen.num_rows else first,
             begin_ms=int(times[0]) if len(times) else 0,
             end_ms=int(times[-1]) if len(times) else 0,
             clock_back_ms=clock_back_ms,
